@@ -1,0 +1,39 @@
+# make demo: install into .venv and search a quarter of a million molecules.
+# make test: install into .venv and run lint, type checks and tests.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO := runs/demo
+# Public data sets that tests may use where they are present; tests that lack them say so.
+export SEQOPT_DATA ?= $(wildcard ../shared/data)
+
+.PHONY: demo test lint install install-dev clean
+
+demo: $(VENV)/.installed
+	$(BIN)/seqopt search zinc250k --objective penalized_logp --initial 20 --budget 100 --batch 10 --seed 1 \
+	  --out $(DEMO) $(if $(wildcard $(DEMO)/log.jsonl),--resume)
+
+test: $(VENV)/.installed-dev lint
+	$(BIN)/python -m pytest -n 2 --dist worksteal --doctest-modules seqopt tests
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+install: $(VENV)/.installed
+install-dev: $(VENV)/.installed-dev
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install -q -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
+	touch $@ $(VENV)/.installed
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,39 @@
+"""seqopt: Bayesian optimisation directly over strings.
+
+`maximize` and `minimize` run a whole search; `Optimizer` asks and tells. See `seqopt.spaces` for what strings are
+allowed, `seqopt.models` for surrogates, `seqopt.acquisition` for what a batch is chosen by, and `seqopt.objectives`
+for scores.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from seqopt.api import Result, maximize, minimize
+    from seqopt.optimizer import Optimizer
+    from seqopt.spaces import CandidateSet
+
+_HOMES = {
+    "CandidateSet": "seqopt.spaces",
+    "Optimizer": "seqopt.optimizer",
+    "Result": "seqopt.api",
+    "maximize": "seqopt.api",
+    "minimize": "seqopt.api",
+}
+
+__all__ = ["CandidateSet", "Optimizer", "Result", "__version__", "maximize", "minimize"]
+
+
+def __getattr__(name: str) -> Any:
+    # torch takes seconds to import; `seqopt --help` and `seqopt.__version__` do not need it.
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'seqopt' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(_HOMES))

@@ -1,0 +1,37 @@
+"""Acquisition functions: what an evaluation is worth, as a function of a posterior and of nothing else."""
+
+from seqopt.acquisition.confidence import PosteriorMean, UpperConfidenceBound
+from seqopt.acquisition.dense import DensePosterior
+from seqopt.acquisition.gibbon import GIBBON, gibbon, log_gibbon, single_gibbon
+from seqopt.acquisition.improvement import LogExpectedImprovement
+from seqopt.acquisition.max_values import ExactMaxValueSampler, GumbelMaxValueSampler, MaxValueSampler
+from seqopt.acquisition.protocols import (
+    Acquisition,
+    ConditionedMeanPosterior,
+    Posterior,
+    PreparedAcquisition,
+)
+from seqopt.acquisition.randomised import RandomAcquisition, ThompsonSampling
+from seqopt.acquisition.registry import ACQUISITIONS, resolve_acquisition
+
+__all__ = [
+    "ACQUISITIONS",
+    "GIBBON",
+    "Acquisition",
+    "ConditionedMeanPosterior",
+    "DensePosterior",
+    "ExactMaxValueSampler",
+    "GumbelMaxValueSampler",
+    "LogExpectedImprovement",
+    "MaxValueSampler",
+    "Posterior",
+    "PosteriorMean",
+    "PreparedAcquisition",
+    "RandomAcquisition",
+    "ThompsonSampling",
+    "UpperConfidenceBound",
+    "gibbon",
+    "log_gibbon",
+    "resolve_acquisition",
+    "single_gibbon",
+]

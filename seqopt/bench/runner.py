@@ -1,0 +1,94 @@
+"""What all benchmarks share: one JSON file per run, skipped when it is there, in parallel over runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, TypeVar
+
+from seqopt.optimizer.run_folder import versions, write_atomically
+
+Job = TypeVar("Job")
+
+
+def machine() -> dict[str, Any]:
+    """Processor, cores and platform, for the record of a measurement."""
+    model = platform.processor()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as stream:
+            model = next((line.split(":", 1)[1].strip() for line in stream if line.startswith("model name")), model)
+    except OSError:
+        pass
+    return {"processor": model, "cores": os.cpu_count(), "platform": platform.platform(aliased=True, terse=True)}
+
+
+def header(argv: Sequence[str], name: str) -> dict[str, Any]:
+    """The record that every benchmark prints and stores: command, versions and machine."""
+    record = {
+        "command": " ".join(["seqopt bench", name, *argv]),
+        "versions": versions(),
+        "machine": machine(),
+    }
+    print(record["command"])
+    print("versions: " + ", ".join(f"{package} {version}" for package, version in versions().items()))
+    print("machine: " + ", ".join(str(value) for value in machine().values()), flush=True)
+    return record
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    path_of: Callable[[Job], Path],
+    work: Callable[[Job], dict[str, Any]],
+    *,
+    processes: int,
+    record: dict[str, Any],
+) -> None:
+    """Do every job whose file is not there yet, and write its result to that file.
+
+    Args:
+        jobs: Picklable descriptions of runs.
+        path_of: Where a job's JSON goes.
+        work: Does one job, in a process of its own with one thread; a module-level function.
+        processes: Jobs at a time.
+        record: Stored with each result.
+    """
+    missing = [job for job in jobs if not path_of(job).exists()]
+    print(f"{len(jobs) - len(missing)} of {len(jobs)} runs are there already", flush=True)
+    if not missing:
+        return
+    started = time.perf_counter()
+    # Two busy processes of one thread each finish sooner than one after the other with two.
+    os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "SEQOPT_THREADS": "1"}
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        futures = {pool.submit(work, job): job for job in missing}
+        try:
+            for done, future in enumerate(as_completed(futures), start=1):
+                path = path_of(futures[future])
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(path, json.dumps(future.result() | {"record": record}, indent=1) + "\n")
+                print(f"{done}/{len(missing)} {path.stem} after {time.perf_counter() - started:.0f} s", flush=True)
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            print("Stopped; the same command goes on from here.", file=sys.stderr)
+            raise
+
+
+def replace_section(document: Path, name: str, text: str) -> None:
+    """Put ``text`` between the markers of section ``name`` in a Markdown document, which is made if need be."""
+    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+    old = document.read_text(encoding="utf-8") if document.exists() else ""
+    block = f"{begin}\n{text.strip()}\n{end}"
+    if begin in old and end in old:
+        before, rest = old.split(begin, 1)
+        new = before + block + rest.split(end, 1)[1]
+    else:
+        new = old.rstrip("\n") + ("\n\n" if old else "") + block + "\n"
+    document.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(document, new)

@@ -1,0 +1,192 @@
+"""ZINC 250k: the molecule search of the GIBBON paper, and the same over the whole pool.
+
+Protocol (Moss 2021, thesis, section 5.7.4): maximise the penalised logP over 249,456 molecules; 20 random molecules,
+then 100 evaluations chosen one at a time, in 20 batches of 5 or in 10 batches of 10, each time from 1,000 fresh random
+molecules. The full-pool runs choose each batch from all molecules. All methods of one seed share their first 20.
+
+References:
+    Moss, H. B. (2021). General-purpose Information-Theoretical Bayesian Optimisation. PhD thesis, Lancaster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seqopt.bench.runner import header, replace_section, run_jobs
+
+INITIAL, BUDGET, FRESH = 20, 100, 1000
+CHECKPOINTS = (20, 40, 60, 80, 100, 120)
+
+
+@dataclass(frozen=True)
+class Method:
+    """How batches are chosen."""
+
+    label: str
+    acquisition: str
+    batch: int
+    candidates: int | None
+
+
+METHODS = {
+    "gibbon-1": Method("GIBBON, one at a time", "gibbon", 1, FRESH),
+    "gibbon-5": Method("GIBBON, batches of 5", "gibbon", 5, FRESH),
+    "gibbon-10": Method("GIBBON, batches of 10", "gibbon", 10, FRESH),
+    "ei-1": Method("Expected improvement, one at a time", "logei", 1, FRESH),
+    "mean-1": Method("Greedy mean, one at a time", "mean", 1, FRESH),
+    "random": Method("Random search", "random", 10, FRESH),
+    "full-gibbon-10": Method("Whole pool: GIBBON, batches of 10", "gibbon", 10, None),
+    "full-mean-10": Method("Whole pool: greedy mean, batches of 10", "mean", 10, None),
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run."""
+
+    method: str
+    seed: int
+
+
+@lru_cache(maxsize=1)
+def _pool() -> tuple[Any, npt.NDArray[np.float64]]:
+    from seqopt.datasets import penalized_logp_of_zinc, read_pool
+    from seqopt.spaces import CandidateSet
+
+    pool = read_pool("zinc250k")
+    space = CandidateSet(pool.strings, kind="molecule", keys=pool.keys)
+    return space, penalized_logp_of_zinc()
+
+
+def work(job: Job) -> dict[str, Any]:
+    """One run: every value in the order of evaluation."""
+    import time
+
+    import torch
+
+    from seqopt.optimizer import Optimizer
+    from seqopt.search import PoolSearch
+
+    torch.set_num_threads(1)
+    space, scores = _pool()
+    method = METHODS[job.method]
+    optimizer = Optimizer(
+        space,
+        acquisition=method.acquisition,
+        search=PoolSearch(method.candidates),
+        batch_size=method.batch,
+        initial=INITIAL,
+        seed=job.seed,
+    )
+    seconds = 0.0
+    while len(optimizer.observations) < INITIAL + BUDGET:
+        started = time.perf_counter()
+        strings = optimizer.ask()
+        seconds += time.perf_counter() - started
+        optimizer.tell(strings, [scores[space.index_of(string)] for string in strings])
+    frame = optimizer.observations.to_frame()
+    return {
+        "job": asdict(job),
+        "method": asdict(method),
+        "indices": [space.index_of(key) for key in frame["key"]],
+        "values": [round(value, 6) for value in frame["value"]],
+        "batches": frame["batch"].tolist(),
+        "predicted_mean": [None if np.isnan(v) else round(v, 4) for v in frame["predicted_mean"].astype(float)],
+        "predicted_std": [None if np.isnan(v) else round(v, 4) for v in frame["predicted_std"].astype(float)],
+        "kernel": optimizer.hyperparameters,
+        "suggest_seconds": round(seconds, 2),
+    }
+
+
+def main(argv: Sequence[str]) -> None:
+    """Run what is missing, then write the table and the plot."""
+    parser = argparse.ArgumentParser(prog="seqopt bench zinc", description=__doc__.split("\n\n")[0])
+    parser.add_argument("--seeds", type=int, default=20, help="seeds of the 1,000-candidate runs (default 20)")
+    parser.add_argument("--full-seeds", type=int, default=5, help="seeds of the whole-pool runs (default 5)")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), help="default: all")
+    parser.add_argument("--results", type=Path, default=Path("results/zinc"), help="folder of the raw results")
+    parser.add_argument("--document", type=Path, default=Path("docs/results.md"), help="where the table goes")
+    parser.add_argument("--jobs", type=int, default=2, help="runs at a time (default 2)")
+    options = parser.parse_args(list(argv))
+    record = header(argv, "zinc")
+    print(f"seeds: 0 to {options.seeds - 1}, whole pool 0 to {options.full_seeds - 1}", flush=True)
+    jobs = [
+        Job(name, seed)
+        for seed in range(max(options.seeds, options.full_seeds))
+        for name in options.methods
+        if seed < (options.seeds if METHODS[name].candidates else options.full_seeds)
+    ]
+    _pool()  # scores every molecule once, with a progress line, before processes start
+
+    def path_of(job: Job) -> Path:
+        return options.results / f"{job.method}-seed{job.seed:02d}.json"
+
+    run_jobs(jobs, path_of, work, processes=options.jobs, record=record)
+    report(options.results, options.document)
+
+
+def best_so_far(run: dict[str, Any]) -> npt.NDArray[np.float64]:
+    """Largest value after each evaluation."""
+    return np.maximum.accumulate(np.asarray(run["values"], dtype=np.float64))
+
+
+def report(results: Path, document: Path) -> None:
+    """Table (Markdown) and plot (PNG) of all runs in ``results``."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    _, scores = _pool()
+    descending = -np.sort(-scores)
+    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in METHODS}
+    for path in sorted(results.glob("*.json")):
+        run = json.loads(path.read_text(encoding="utf-8"))
+        runs[run["job"]["method"]].append(run)
+    lines = [
+        "| method | seeds | " + " | ".join(f"{n}" for n in CHECKPOINTS) + " | rank in ZINC | batch mean | s |",
+        "|---|---|" + "---|" * (len(CHECKPOINTS) + 3),
+    ]
+    figure = Figure(figsize=(9, 5), layout="constrained")
+    axes = figure.subplots()
+    colours = dict(zip(METHODS, ["#0072B2", "#56B4E9", "#009E73", "#E69F00", "#CC79A7", "#999999", "#000000", "#D55E00"], strict=True))
+    for name, found in runs.items():
+        if not found:
+            continue
+        curves = np.stack([best_so_far(run) for run in found])
+        mean, error = curves.mean(0), curves.std(0, ddof=1) / np.sqrt(len(curves)) if len(curves) > 1 else 0 * curves[0]
+        ranks = np.searchsorted(-descending, -curves[:, -1], side="left") + 1
+        chosen = np.mean([np.mean(run["values"][INITIAL:]) for run in found])
+        lines.append(
+            f"| {METHODS[name].label} | {len(found)} | "
+            + " | ".join(f"{mean[n - 1]:.2f} ± {error[n - 1]:.2f}" for n in CHECKPOINTS)
+            + f" | {np.median(ranks):.0f} ({ranks.min()}-{ranks.max()}) | {chosen:.2f} "
+            + f"| {np.median([run['suggest_seconds'] for run in found]):.0f} |"
+        )
+        evaluations = np.arange(1, curves.shape[1] + 1)
+        style = "--" if name.startswith("full") else "-"
+        axes.plot(evaluations, mean, style, color=colours[name], label=f"{METHODS[name].label} ({len(found)} seeds)")
+        axes.fill_between(evaluations, mean - error, mean + error, color=colours[name], alpha=0.15, linewidth=0)
+    axes.axhline(descending[0], color="#999999", linewidth=0.8, linestyle=":")
+    axes.annotate(f"best of ZINC: {descending[0]:.2f}", (INITIAL, descending[0]), va="bottom", color="#666666")
+    axes.set(xlabel="molecules evaluated", ylabel="best penalised logP so far", xlim=(INITIAL, INITIAL + BUDGET))
+    axes.grid(alpha=0.2)
+    axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+    picture = document.parent / "img" / "zinc.png"
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    FigureCanvasAgg(figure).print_png(picture)
+    print("\n".join(lines))
+    replace_section(document, "zinc", "\n".join(lines))
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(sys.argv[1:])

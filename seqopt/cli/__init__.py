@@ -1,0 +1,59 @@
+"""The ``seqopt`` command. Thin: every command calls the library, and errors become one readable message."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from types import FrameType
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line; returns the exit status.
+
+    0: done. 1: an unexpected error. 2: input that cannot be used. 130: interrupted by Ctrl-C.
+    """
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    debug = "--debug" in arguments
+    import click
+
+    from seqopt.cli.app import app
+    from seqopt.errors import SeqoptError
+
+    # A terminated run ends like an interrupted one: everything is on disk, and it says how to go on.
+    previous = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        status = app(args=arguments, prog_name="seqopt", standalone_mode=False)
+        return status if isinstance(status, int) else 0
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        return 130
+    except SeqoptError as error:
+        if debug:
+            raise
+        _complain(str(error))
+        return 2
+    except Exception as error:
+        if debug:
+            raise
+        _complain(f"unexpected {type(error).__name__}: {error}\nRun the command again with --debug to see where.")
+        return 1
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _complain(message: str) -> None:
+    # Plain text: a message may hold brackets ([nH]) that a markup renderer would swallow.
+    print(f"seqopt: {message}", file=sys.stderr)
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def run() -> None:
+    """Entry point of the installed ``seqopt`` command."""
+    sys.exit(main())

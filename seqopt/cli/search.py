@@ -1,0 +1,210 @@
+"""``seqopt search``: prints what happens while the library works."""
+
+from __future__ import annotations
+
+import logging
+import re
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from seqopt.datasets import Pool, read_pool, write_rejected
+from seqopt.errors import InputError, RunFolderError
+from seqopt.objectives import Objective, resolve_objective
+
+console = Console(highlight=False, soft_wrap=True)
+
+
+def run_search(
+    source: str,
+    objective_spec: str,
+    *,
+    column: str | None,
+    kind: str | None,
+    direction: str | None,
+    transform: str | None,
+    standardize: bool,
+    strict: bool,
+    initial: int,
+    batch: int,
+    budget: int,
+    acquisition: str,
+    candidates: int | None,
+    tokenizer: str | None,
+    seed: int,
+    out: Path | None,
+    resume: bool,
+    timeout: float | None,
+    workers: int,
+) -> None:
+    """Read the pool, search it, and say what is going on; see ``seqopt search --help``."""
+    started = time.perf_counter()
+    logging.basicConfig(format="  note: %(message)s", level=logging.WARNING)
+    values_column = objective_spec.removeprefix("column:") if objective_spec.startswith("column:") else None
+    # An objective that cannot be loaded is said before a large pool is read.
+    objective = None if values_column else resolve_objective(objective_spec)
+    folder = out if out is not None else default_folder(source, objective_spec)
+    _check_folder(folder, resume)
+    with console.status(f"reading {escape(source)}") as status:
+        pool = read_pool(
+            source,
+            column=column,
+            kind=kind,
+            strict=strict,
+            standardize=standardize,
+            values_column=values_column,
+            progress=lambda done, total: status.update(f"reading molecules: {done:,} of {total:,}"),
+        )
+    if objective is None:
+        objective = resolve_objective(objective_spec, pool)
+    if direction is None:
+        direction = objective.direction
+    _describe_pool(pool, time.perf_counter() - started)
+    _check_objective(objective, pool)
+    _warn_of_budget(initial, budget, len(pool.strings))
+
+    with console.status("loading the model"):
+        from seqopt.api import maximize
+        from seqopt.search import PoolSearch
+        from seqopt.spaces import CandidateSet
+
+        space = CandidateSet(pool.strings, kind=pool.kind, keys=pool.keys, tokenizer=tokenizer)
+    steps = -(-budget // batch)
+    console.print(
+        f"{direction[:-1]}ing [bold]{escape(objective.name)}[/bold]: {initial} random, then {budget} in {steps} batches "
+        f"of {batch} by {acquisition}; seed {seed}; results in {escape(str(folder))}"
+    )
+    console.print(f"\n{'step':>7} {'scored':>7} {'failed':>7} {'best so far':>14} {'choosing':>10} {'scoring':>9} {'time':>7}")
+    clock = _Clock(started)
+
+    def show(step: Any) -> None:
+        best = "-" if step.best is None else f"{step.best:,.5g}"
+        name = "start" if step.step == 0 else f"{step.step}/{steps}"
+        console.print(
+            f"{name:>7} {step.evaluations:>7} {step.failed or '':>7} {best:>14} {step.seconds['suggest']:>9.1f}s "
+            f"{step.seconds['evaluate']:>8.1f}s {clock.elapsed():>7}"
+        )
+
+    try:
+        with console.status("searching") as status:
+            result = maximize(
+                objective,
+                space,
+                budget=budget,
+                initial=initial,
+                batch_size=batch,
+                acquisition=acquisition,
+                search=PoolSearch(candidates),
+                transform=transform,
+                seed=seed,
+                workers=workers,
+                timeout=timeout,
+                run_folder=folder,
+                resume=resume,
+                settings={
+                    "pool": source,
+                    "column": pool.column,
+                    "objective": objective_spec,
+                    "objective_description": objective.description,
+                    "standardize": standardize,
+                    "rejected": len(pool.rejected),
+                    "duplicates": pool.duplicates,
+                    "command": command_line(),
+                },
+                on_step=show,
+                on_evaluation=lambda evaluation: status.update(f"scored {escape(evaluation.string[:60])}"),
+                direction=direction,
+            )
+    except KeyboardInterrupt:
+        console.print(
+            f"\nStopped. Everything scored so far is in {escape(str(folder))}; go on with\n"
+            f"  {escape(command_line())} --resume"
+        )
+        raise
+    finally:
+        if pool.rejected and folder.is_dir():
+            write_rejected(pool, folder / "rejected.csv")
+    _describe_result(result, objective, direction)
+    console.print(f"\nOpen {escape(str(folder / 'report.html'))} to see them; every result is in evaluations.csv there.")
+
+
+def default_folder(source: str, objective: str) -> Path:
+    """``runs/POOL-OBJECTIVE``, with only letters that every file system takes."""
+    stem = Path(source).name.split(".")[0]
+    return Path("runs") / (re.sub(r"[^A-Za-z0-9]+", "-", f"{stem}-{objective}").strip("-")[:80] or "run")
+
+
+def command_line() -> str:
+    """The command as it was typed, without ``--resume``, for the user to repeat."""
+    return shlex.join(["seqopt", *(argument for argument in sys.argv[1:] if argument != "--resume")])
+
+
+class _Clock:
+    def __init__(self, started: float) -> None:
+        self.started = started
+
+    def elapsed(self) -> str:
+        seconds = int(time.perf_counter() - self.started)
+        return f"{seconds // 60}:{seconds % 60:02d}"
+
+
+def _check_folder(folder: Path, resume: bool) -> None:
+    """Say that a folder is taken before minutes are spent on reading a pool."""
+    taken = (folder / "log.jsonl").exists()
+    if taken and not resume:
+        raise RunFolderError(
+            f"{folder} already holds a run: continue it with --resume, or choose another folder with --out"
+        )
+    if resume and not taken:
+        raise RunFolderError(f"{folder} holds no run to resume: leave --resume out to start one")
+
+
+def _check_objective(objective: Objective, pool: Pool) -> None:
+    if objective.kinds and pool.kind not in objective.kinds:
+        raise InputError(
+            f"the objective {objective.name} is for {' or '.join(objective.kinds)}s, but {pool.source} was taken for "
+            f"{pool.kind}: choose another objective, or say what the strings are with --kind"
+        )
+
+
+def _warn_of_budget(initial: int, budget: int, size: int) -> None:
+    if initial + budget > size:
+        console.print(
+            f"  note: {initial} initial and {budget} further evaluations are more than the {size:,} candidates: the "
+            "search ends when all have been scored. Lower --initial or --budget to be choosy."
+        )
+
+
+def _describe_pool(pool: Pool, seconds: float) -> None:
+    names = {"molecule": "molecules", "protein": "proteins", "dna": "DNA sequences", "rna": "RNA sequences"}
+    where = f", column {pool.column}" if pool.column else ""
+    console.print(
+        f"[bold]{len(pool.strings):,} {names.get(pool.kind, 'strings')}[/bold] from {escape(str(pool.source) + where)} "
+        f"({seconds:.0f} s)"
+    )
+    if pool.duplicates:
+        console.print(f"  note: {pool.duplicates:,} duplicates were merged with the first of their kind")
+    if pool.rejected:
+        first = pool.rejected[0]
+        console.print(
+            f"  note: {len(pool.rejected):,} lines left out and listed in rejected.csv; the first is line {first.line}: "
+            f"{escape(repr(first.value))} ({escape(first.reason)})"
+        )
+
+
+def _describe_result(result: Any, objective: Objective, direction: str) -> None:
+    measured = result.evaluations[result.evaluations["status"] == "ok"]
+    top = measured.sort_values("value", ascending=direction == "minimize", kind="stable").head(5)
+    table = Table(box=None, padding=(0, 1), title=None)
+    for name in ("value", "batch", "string"):
+        table.add_column(name, justify="left" if name == "string" else "right", overflow="fold")
+    for row in top.itertuples():
+        table.add_row(f"{row.value:,.5g}", "start" if row.batch == 0 else str(int(row.batch)), escape(str(row.string)))
+    console.print(f"\nBest of {len(measured)} by {escape(objective.name)}")
+    console.print(table)

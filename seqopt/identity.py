@@ -1,0 +1,207 @@
+"""When two strings are the same thing: kinds of strings and the keys that identify them.
+
+A *key* is what two spellings of one thing share. For a molecule it is the isomeric canonical SMILES that
+RDKit writes, for a protein, DNA or RNA sequence the sequence in upper case, and for any other text the text
+without surrounding blanks. This module needs RDKit, and that only for molecules.
+
+References:
+    Weininger, D., Weininger, A., Weininger, J. L. (1989). SMILES. 2. Algorithm for generation of unique
+        SMILES notation. J. Chem. Inf. Comput. Sci. 29, 97-101.
+    IUPAC-IUB (1984). Nomenclature for incompletely specified bases in nucleic acid sequences, and one-letter
+        notation for amino acid sequences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from seqopt.errors import InputError
+
+KINDS = ("molecule", "protein", "dna", "rna", "text")
+"""The kinds of strings that have keys of their own."""
+
+AMINO_ACIDS = frozenset("ACDEFGHIKLMNPQRSTVWY")
+"""One-letter codes of the twenty proteinogenic amino acids."""
+
+# Besides the twenty: ambiguity codes (B, J, X, Z), selenocysteine, pyrrolysine, gap and stop.
+_PERMITTED = {
+    "protein": AMINO_ACIDS | frozenset("BJOUXZ-*"),
+    "dna": frozenset("ACGTRYSWKMBDHVN-"),
+    "rna": frozenset("ACGURYSWKMBDHVN-"),
+}
+_NAMES = {"protein": "amino-acid letter", "dna": "DNA letter", "rna": "RNA letter"}
+
+RECOGNITION_SAMPLE = 200
+"""Strings that `recognize_kind` looks at."""
+
+
+@contextmanager
+def quiet_rdkit() -> Iterator[None]:
+    """Silences RDKit's log inside the block, and leaves it as it was afterwards."""
+    from rdkit import rdBase
+
+    with rdBase.BlockLogs():
+        yield
+
+
+def parse_smiles(smiles: str) -> Any | None:
+    """The RDKit molecule of a SMILES string, or `None` when it is unreadable, empty or holds a blank.
+
+    RDKit itself takes what follows a blank for a name and an empty string for a molecule of no atoms; neither
+    is a molecule here. Call it inside `quiet_rdkit` to keep RDKit's complaints off the terminal.
+    """
+    from rdkit import Chem
+
+    if not smiles or smiles.split() != [smiles]:
+        return None
+    mol = Chem.MolFromSmiles(smiles)
+    return mol if mol is not None and mol.GetNumAtoms() else None
+
+
+def canonical_smiles(smiles: str, *, standardize: bool = False) -> str | None:
+    """Isomeric canonical SMILES of a molecule, or `None` for an unreadable one.
+
+    Args:
+        smiles: A SMILES string.
+        standardize: Whether to take RDKit's charge parent (``rdMolStandardize.ChargeParent``) first: metals
+            are disconnected, functional groups normalised and acids re-ionised, then the largest organic
+            fragment is kept and neutralised where adding or removing protons can do so. Tautomers,
+            stereochemistry and isotopes stay as they are. By default salts and charges are left alone, too.
+
+    Example:
+        >>> canonical_smiles("OCC"), canonical_smiles("C1CC")
+        ('CCO', None)
+        >>> canonical_smiles("[Na+].CC(=O)[O-]"), canonical_smiles("[Na+].CC(=O)[O-]", standardize=True)
+        ('CC(=O)[O-].[Na+]', 'CC(=O)O')
+    """
+    with quiet_rdkit():
+        return _canonical(smiles, standardize)
+
+
+def _canonical(smiles: str, standardize: bool) -> str | None:
+    from rdkit import Chem
+
+    mol = parse_smiles(smiles)
+    if mol is None:
+        return None
+    if standardize:
+        from rdkit.Chem.MolStandardize import rdMolStandardize
+
+        try:
+            mol = rdMolStandardize.ChargeParent(mol)
+        except (RuntimeError, ValueError):
+            return None
+        if not mol.GetNumAtoms():
+            return None
+    key: str = Chem.MolToSmiles(mol)
+    return key
+
+
+def identity_keys(strings: Sequence[str], kind: str, *, standardize: bool = False) -> list[str | None]:
+    """Keys of ``strings``; `None` for one that is no string of this kind.
+
+    Args:
+        strings: Any strings; blanks around them do not count.
+        kind: One of `KINDS`.
+        standardize: For molecules, see `canonical_smiles`.
+
+    Raises:
+        InputError: For an unknown kind.
+
+    Example:
+        >>> identity_keys(["C(O)C", "C1CC"], "molecule"), identity_keys([" acgt"], "dna")
+        (['CCO', None], ['ACGT'])
+    """
+    if kind not in KINDS:
+        raise InputError(f"unknown kind {kind!r}: choose {', '.join(KINDS)}")
+    stripped = [string.strip() for string in strings]
+    if kind == "molecule":
+        with quiet_rdkit():
+            return [_canonical(smiles, standardize) for smiles in stripped]
+    if kind == "text":
+        return [string or None for string in stripped]
+    permitted = _PERMITTED[kind]
+    raised = [string.upper() for string in stripped]
+    return [string if string and permitted.issuperset(string) else None for string in raised]
+
+
+def explain_rejection(string: str, kind: str) -> str:
+    """Why `identity_keys` gives no key to ``string``, in words for its author.
+
+    Example:
+        >>> explain_rejection("ACGX", "dna")
+        "'X' at position 4 is no DNA letter"
+        >>> explain_rejection("C(C)(C)(C)(C)C", "molecule")
+        'impossible molecule: Explicit valence for atom # 0 C, 5, is greater than permitted'
+    """
+    stripped = string.strip()
+    if not stripped:
+        return "empty"
+    if kind in _PERMITTED:
+        for position, letter in enumerate(stripped, start=1):
+            if letter.upper() not in _PERMITTED[kind]:
+                return f"{letter!r} at position {position} is no {_NAMES[kind]}"
+    if kind != "molecule":
+        return f"not a valid {kind}"
+    if len(stripped.split()) > 1:
+        return "a blank inside the SMILES"
+    from rdkit import Chem
+
+    with quiet_rdkit():
+        mol: Any = Chem.MolFromSmiles(stripped, sanitize=False)
+        if mol is None:
+            return "not a SMILES (syntax)"
+        problems = Chem.DetectChemistryProblems(mol)
+        if not problems:
+            return "RDKit cannot make a molecule of it"
+        return f"impossible molecule: {problems[0].Message().strip()}"
+
+
+def recognize_kind(strings: Sequence[str], *, hint: str | None = None) -> str:
+    """The kind of most of ``strings``, judged from their letters and from whether RDKit reads them.
+
+    At most 200 strings, evenly spread, are looked at. DNA is made of A, C, G, T and N with something other
+    than C and N in it (``CCN`` is an amine), RNA likewise with U. What RDKit reads in at least half of the
+    cases is a molecule; this comes before proteins, whose strings RDKit cannot read as a rule, while ``CCO``
+    is made of amino-acid letters, too. Upper-case strings of amino-acid letters are proteins, and everything
+    else is text.
+
+    Args:
+        strings: The strings.
+        hint: A kind that something else suggests, such as the name of a column. It is followed when at least
+            half of the strings have letters of this kind; ``"molecule"`` and ``"text"`` are always followed.
+
+    Returns:
+        One of `KINDS`.
+
+    Example:
+        >>> recognize_kind(["CCO", "CCN"]), recognize_kind(["ACGGT"]), recognize_kind(["MKVLAAGIL"])
+        ('molecule', 'dna', 'protein')
+        >>> recognize_kind(["01101", "11010"])
+        'text'
+    """
+    filled = [stripped for string in strings if (stripped := string.strip())]
+    if not filled:
+        return hint or "text"
+    picks = np.linspace(0, len(filled) - 1, min(len(filled), RECOGNITION_SAMPLE)).astype(int)
+    sample = [filled[pick] for pick in picks]
+
+    def share(letters: frozenset[str], *, upper: bool = False) -> float:
+        return sum(letters.issuperset(string if upper else string.upper()) for string in sample) / len(sample)
+
+    if hint in ("molecule", "text") or (hint in _PERMITTED and share(_PERMITTED[hint]) >= 0.5):
+        return hint
+    seen = frozenset("".join(sample).upper())
+    # One base in ten strings may be mistyped without turning a set of genes into something else.
+    for kind, bases in (("dna", "ACGTN"), ("rna", "ACGUN")):
+        if share(frozenset(bases)) >= 0.9 and seen & frozenset(bases) - frozenset("CN"):
+            return kind
+    with quiet_rdkit():
+        readable = sum(parse_smiles(string) is not None for string in sample) / len(sample)
+    if readable >= 0.5:
+        return "molecule"
+    return "protein" if share(AMINO_ACIDS | frozenset("X*"), upper=True) >= 0.9 else "text"

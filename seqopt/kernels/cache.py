@@ -1,0 +1,78 @@
+"""A small store of per-order sums, bounded in bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+
+import numpy as np
+import numpy.typing as npt
+
+from seqopt.encoding import EncodedStrings
+
+FloatArray = npt.NDArray[np.floating]
+Sums = tuple[FloatArray, FloatArray | None]
+
+
+class SumsCache:
+    """Least-recently-used store of per-order sums h and, where they were asked for, their derivatives.
+
+    A gap decay determines them; match decay, weights and normalisation do not enter. Copies and pickles of a
+    cache start empty. Threads may share one.
+
+    Args:
+        budget: Largest number of bytes held. A result that does not fit by itself is never stored.
+    """
+
+    def __init__(self, budget: int) -> None:
+        self.budget = budget
+        self._entries: OrderedDict[Hashable, Sums] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, derivative: bool, compute: Callable[[], Sums]) -> Sums:
+        """What is stored under ``key``; computed if that is nothing, or lacks a needed derivative."""
+        with self._lock:
+            found = self._entries.get(key)
+            if found is not None and not (derivative and found[1] is None):
+                self._entries.move_to_end(key)
+                return found
+        computed = compute()
+        with self._lock:
+            self._drop(key)
+            size = _size(computed)
+            if size <= self.budget:
+                self._entries[key] = computed
+                self._bytes += size
+            while self._bytes > self.budget:
+                self._drop(next(iter(self._entries)))
+        return computed
+
+    def _drop(self, key: Hashable) -> None:
+        dropped = self._entries.pop(key, None)
+        if dropped is not None:
+            self._bytes -= _size(dropped)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __getstate__(self) -> dict[str, int]:
+        return {"budget": self.budget}
+
+    def __setstate__(self, state: dict[str, int]) -> None:
+        self.__init__(state["budget"])  # type: ignore[misc]
+
+
+def fingerprint(strings: EncodedStrings) -> bytes:
+    """A digest that is equal for equal strings, however widely they are padded."""
+    longest = int(strings.lengths.max(initial=0))
+    tokens = np.ascontiguousarray(strings.tokens[:, :longest], dtype=np.uint16)
+    digest = hashlib.blake2b(tokens.tobytes(), digest_size=16)
+    digest.update(repr(tokens.shape).encode())
+    return digest.digest()
+
+
+def _size(sums: Sums) -> int:
+    return sum(part.nbytes for part in sums if part is not None)

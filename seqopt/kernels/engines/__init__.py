@@ -1,0 +1,265 @@
+r"""Per-order sums of the sub-sequence kernel, behind one small function.
+
+The kernel of maximal order n is k(a, b) = sum over i = 1..n of match^(2i) h_i(a, b), where
+
+    h_i(a, b) = sum over pairs of occurrences, one in a and one in b, of every sub-sequence of length i,
+                of gap^(symbols skipped in a + symbols skipped in b)
+
+depends on the gap decay only. An *engine* computes h_1..h_n and dh_1/dgap..dh_n/dgap for many pairs of
+encoded strings at once. Everything else (match decay, weights, normalisation, gradients) is arithmetic on its
+results.
+
+Engines are modules with the two functions of `Engine`; `ENGINES` names them and they are imported when first
+used.
+
+References:
+    Lodhi, H., Saunders, C., Shawe-Taylor, J., Cristianini, N., Watkins, C. (2002). Text classification using
+    string kernels. JMLR 2, 419-444.
+    Moss, H. B. (2021). General-purpose Information-Theoretical Bayesian Optimisation. PhD thesis, Lancaster
+    University, section 4.4 and appendix B.1.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from seqopt.encoding import EncodedStrings
+from seqopt.errors import InputError
+
+FloatArray = npt.NDArray[np.floating]
+
+ENGINES = {
+    "cpu": "seqopt.kernels.engines.cpu",
+    "reference": "seqopt.kernels.engines.reference",
+}
+"""Module of each engine, the preferred first."""
+
+
+class Engine(Protocol):
+    """What the module of an engine offers. ``weights`` is r x order, and r is the first axis of results."""
+
+    def order_sums(
+        self,
+        a: EncodedStrings,
+        b: EncodedStrings | None,
+        gap_decay: float,
+        weights: npt.NDArray[np.float64],
+        *,
+        derivative: bool,
+        dtype: np.dtype,
+        threads: int | None,
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """Weighted sums and derivatives, r x len(a) x len(b); ``b=None`` stands for a."""
+        ...
+
+    def paired_order_sums(
+        self,
+        a: EncodedStrings,
+        b: EncodedStrings,
+        gap_decay: float,
+        weights: npt.NDArray[np.float64],
+        *,
+        derivative: bool,
+        dtype: np.dtype,
+        threads: int | None,
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """Weighted sums and derivatives of string i of a with string i of b, r x len(a)."""
+        ...
+
+
+def order_sums(
+    a: EncodedStrings,
+    b: EncodedStrings | None,
+    gap_decay: float,
+    order: int,
+    *,
+    derivative: bool = False,
+    weights: Sequence[float] | npt.NDArray[np.floating] | None = None,
+    dtype: npt.DTypeLike = np.float64,
+    engine: str = "auto",
+    threads: int | None = None,
+) -> tuple[FloatArray, FloatArray | None]:
+    r"""Per-order sums h_i(a, b), or weighted sums of them, for all pairs.
+
+    Args:
+        a: The strings of the rows.
+        b: The strings of the columns; `None` stands for ``a`` again and costs half.
+        gap_decay: Decay per skipped symbol, in (0, 1].
+        order: Longest sub-sequence, n >= 1.
+        derivative: Also return the derivatives in the gap decay.
+        weights: Nothing for the per-order sums; n numbers w for sum_i w_i h_i; an r x n matrix for r such
+            sums. With weights no per-order array is stored.
+        dtype: float64 or float32, of the computation and of the results. In float32, sums beyond 3e38 are
+            infinite; they need long sub-sequences, hundreds of symbols and a gap decay near 1.
+        engine: ``"auto"`` (the fastest that can be imported), ``"cpu"`` or ``"reference"``.
+        threads: Number of threads (default: that of `torch.get_num_threads`).
+
+    Returns:
+        The sums and, if asked for, their derivatives (else `None`): n x len(a) x len(b) without weights,
+        len(a) x len(b) with a vector, r x len(a) x len(b) with a matrix of weights.
+
+    Raises:
+        InputError: For a decay, order, weights, dtype or engine outside what is stated above.
+
+    Example:
+        >>> from seqopt.encoding import Encoder
+        >>> strings = Encoder().encode(["cat", "cart"])
+        >>> sums, _ = order_sums(strings, None, gap_decay=0.5, order=2)
+        >>> sums[1]  # "cat" with itself: ca, at, and ct with a gap on either side, 1 + 1 + 0.5^2
+        array([[2.25  , 1.625 ],
+               [1.625 , 3.5625]])
+    """
+    sums, derivatives = _load(engine).order_sums(
+        a,
+        b,
+        _checked_decay(gap_decay),
+        _weight_matrix(order, weights),
+        derivative=derivative,
+        dtype=_checked_dtype(dtype),
+        threads=_checked_threads(threads),
+    )
+    return _squeezed(sums, weights), None if derivatives is None else _squeezed(derivatives, weights)
+
+
+def self_order_sums(
+    a: EncodedStrings,
+    gap_decay: float,
+    order: int,
+    *,
+    derivative: bool = False,
+    weights: Sequence[float] | npt.NDArray[np.floating] | None = None,
+    dtype: npt.DTypeLike = np.float64,
+    engine: str = "auto",
+    threads: int | None = None,
+) -> tuple[FloatArray, FloatArray | None]:
+    """Per-order sums h_i(s, s) of each string with itself: the diagonal of `order_sums`, without the rest.
+
+    Arguments, errors and results are those of `order_sums`, with one axis of strings in place of two.
+
+    Example:
+        >>> from seqopt.encoding import Encoder
+        >>> sums, _ = self_order_sums(Encoder().encode(["cat", "cart"]), gap_decay=0.5, order=2)
+        >>> sums
+        array([[3.    , 4.    ],
+               [2.25  , 3.5625]])
+    """
+    return paired_order_sums(
+        a,
+        a,
+        gap_decay,
+        order,
+        derivative=derivative,
+        weights=weights,
+        dtype=dtype,
+        engine=engine,
+        threads=threads,
+    )
+
+
+def paired_order_sums(
+    a: EncodedStrings,
+    b: EncodedStrings,
+    gap_decay: float,
+    order: int,
+    *,
+    derivative: bool = False,
+    weights: Sequence[float] | npt.NDArray[np.floating] | None = None,
+    dtype: npt.DTypeLike = np.float64,
+    engine: str = "auto",
+    threads: int | None = None,
+) -> tuple[FloatArray, FloatArray | None]:
+    """Per-order sums h_i(a_j, b_j) of two equally long lists, pair by pair.
+
+    Arguments, errors and results are those of `order_sums`, with one axis of pairs in place of two of
+    strings.
+
+    Raises:
+        InputError: As `order_sums`, and if the lists differ in length.
+
+    Example:
+        >>> from seqopt.encoding import Encoder
+        >>> encode = Encoder().encode
+        >>> paired_order_sums(encode(["AB", "A"]), encode(["AAB", "B"]), gap_decay=0.5, order=2)[0]
+        array([[3. , 0. ],
+               [1.5, 0. ]])
+    """
+    if len(a) != len(b):
+        raise InputError(f"pairs need two lists of one length; got {len(a)} and {len(b)} strings")
+    sums, derivatives = _load(engine).paired_order_sums(
+        a,
+        b,
+        _checked_decay(gap_decay),
+        _weight_matrix(order, weights),
+        derivative=derivative,
+        dtype=_checked_dtype(dtype),
+        threads=_checked_threads(threads),
+    )
+    return _squeezed(sums, weights), None if derivatives is None else _squeezed(derivatives, weights)
+
+
+def check_engine(name: str) -> None:
+    """Complain about an engine that is unknown or cannot be used here.
+
+    Raises:
+        InputError: Naming the engine and what to do.
+    """
+    _load(name)
+
+
+def _load(name: str) -> Engine:
+    if name == "auto":
+        for candidate in ENGINES:
+            try:
+                return cast(Engine, importlib.import_module(ENGINES[candidate]))
+            except ImportError:
+                continue
+    if name not in ENGINES:
+        raise InputError(f"unknown engine {name!r}: choose auto, {', '.join(ENGINES)}")
+    try:
+        return cast(Engine, importlib.import_module(ENGINES[name]))
+    except ImportError as error:
+        raise InputError(
+            f"engine {name!r} cannot be used here ({error}): install what is missing, or choose engine='auto'"
+        ) from error
+
+
+def _weight_matrix(
+    order: int, weights: Sequence[float] | npt.NDArray[np.floating] | None
+) -> npt.NDArray[np.float64]:
+    if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
+        raise InputError(f"order is {order!r}; it must be a whole number of at least 1")
+    if weights is None:
+        return np.eye(order)
+    matrix = np.atleast_2d(np.asarray(weights, dtype=np.float64))
+    if matrix.ndim != 2 or matrix.shape[1] != order:
+        raise InputError(f"weights have shape {np.shape(weights)}; expected ({order},) or (rows, {order})")
+    return np.ascontiguousarray(matrix)
+
+
+def _checked_decay(gap_decay: float) -> float:
+    value = float(gap_decay)
+    if not 0.0 < value <= 1.0:
+        raise InputError(f"gap decay is {value}; it must lie in (0, 1]")
+    return value
+
+
+def _checked_dtype(dtype: npt.DTypeLike) -> np.dtype:
+    resolved = np.dtype(dtype)
+    if resolved not in (np.dtype(np.float64), np.dtype(np.float32)):
+        raise InputError(f"dtype is {resolved}; kernels are computed in float64 or float32")
+    return resolved
+
+
+def _checked_threads(threads: int | None) -> int | None:
+    if threads is not None and threads < 1:
+        raise InputError(f"threads is {threads}; it must be at least 1")
+    return threads
+
+
+def _squeezed(sums: FloatArray, weights: object) -> FloatArray:
+    return sums[0] if weights is not None and np.ndim(weights) == 1 else sums  # type: ignore[arg-type]

@@ -1,0 +1,385 @@
+"""Compiled loops of the cpu engine: the dynamic program in vector registers, and the loops over pairs.
+
+One row of the dynamic program (Moss 2021, B.1, with match decay 1), for as many pairs of strings at once as a
+vector register has lanes. With P_i[j, k] the gap-weighted number of common sub-sequences of length i that end
+with a_j and b_k,
+
+    column accumulators   C_i[k] = sum over j' < j of gap^(j-j'-1) P_i[j', k]
+    row accumulators      R_i    = sum over k' < k of gap^(k-k'-1) C_i[k']
+    at cell (j, k)        P_1 = [a_j = b_k],   P_{i+1} = [a_j = b_k] R_i,   h_i += P_i,
+                          R_i <- gap R_i + C_i[k],   C_i[k] <- gap C_i[k] + P_i,
+
+and the same differentiated in the gap decay: dP_{i+1} = [a_j = b_k] dR_i, dh_i += dP_i,
+dR_i <- gap dR_i + R_i + dC_i[k], dC_i[k] <- gap dC_i[k] + C_i[k] + dP_i, all with the old R_i and C_i on the
+right.
+
+Numba keeps R_i and h_i in memory, because it indexes them by i, and so reads and writes them at every cell.
+The row is therefore written in LLVM's intermediate representation, where they are values of a loop whose body
+is unrolled over the orders; LLVM maps vectors onto whatever registers the processor has. No compiler is
+needed but the one in Numba.
+
+Everything compiled is in this one file, because Numba's cache on disk notices changes of this file only.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import llvmlite.binding as llvm
+import numba
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from seqopt.kernels.engines.packing import GROUP
+
+FloatArray = npt.NDArray[np.floating]
+
+_CPU_FEATURES = llvm.get_host_cpu_features()
+REGISTER_BYTES = 64 if _CPU_FEATURES.get("avx512f") else 32 if _CPU_FEATURES.get("avx2") else 16
+"""Width of the vector registers of this processor; at most `GROUP` float32 lanes."""
+
+_IS_X86 = llvm.get_process_triple().split("-")[0] in ("x86_64", "amd64")
+
+_FLUSH_DENORMALS = 0x8040
+"""The bits flush-to-zero and denormals-are-zero of the x86 floating-point control register."""
+
+
+class Groups(NamedTuple):
+    """The part of `PackedStrings` that compiled code reads."""
+
+    tokens: npt.NDArray[np.uint16]
+    starts: npt.NDArray[np.int64]
+    widths: npt.NDArray[np.int64]
+    order: npt.NDArray[np.int64]
+
+
+class Workspace(NamedTuple):
+    """Scratch memory of one thread: row symbols, C and dC, h and dh, a weighted sum; last axis lanes."""
+
+    symbols: npt.NDArray[np.uint16]
+    state: FloatArray
+    sums: FloatArray
+    weighted: FloatArray
+
+
+class Program(NamedTuple):
+    """What the dynamic program computes; the lengths of the two tuples specialise the code.
+
+    Attributes:
+        gap: Gap decay, in the precision of the computation.
+        weights: r x order.
+        orders: Any tuple as long as the order.
+        parts: Any tuple of length 1 (values only) or 2 (values and derivatives).
+    """
+
+    gap: np.floating
+    weights: FloatArray
+    orders: tuple[int, ...]
+    parts: tuple[int, ...]
+
+
+@intrinsic
+def sweep_row(
+    typingctx: Any,
+    symbols: Any,
+    first_symbol: Any,
+    columns: Any,
+    first_column: Any,
+    width: Any,
+    state: Any,
+    sums: Any,
+    gap: Any,
+    orders: Any,
+    parts: Any,
+) -> Any:
+    """One row of the dynamic program for one vector of pairs.
+
+    Args:
+        typingctx: Numba's typing context.
+        symbols: uint16; the symbol a_j of each lane starts at index ``first_symbol``.
+        first_symbol: See ``symbols``.
+        columns: uint16; the symbol b_k of each lane starts at ``first_column + k * GROUP``.
+        first_column: See ``columns``.
+        width: Number of columns.
+        state: C_i[k] and dC_i[k], ``width x (order - 1) x parts x lanes``.
+        sums: h_i and dh_i, ``order x parts x lanes``.
+        gap: The gap decay.
+        orders: See `Program`.
+        parts: See `Program`.
+    """
+    order, with_derivative = len(orders), len(parts) == 2
+    arguments = (symbols, types.intp, columns, types.intp, types.intp, state, sums, gap, orders, parts)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        itemsize = 4 if gap == types.float32 else 8
+        lanes = REGISTER_BYTES // itemsize
+        index, number = ir.IntType(64), context.get_value_type(gap)
+        vector, tokens = ir.VectorType(number, lanes), ir.VectorType(ir.IntType(16), lanes)
+        zero, one = ir.Constant(vector, [0.0] * lanes), ir.Constant(vector, [1.0] * lanes)
+        fma = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fmuladd.v{lanes}f{8 * itemsize}"
+        )
+
+        def address(array: int, offset: Any, kind: Any) -> Any:
+            base = context.make_array(signature.args[array])(context, builder, args[array]).data
+            return builder.bitcast(builder.gep(base, [offset]), kind.as_pointer())
+
+        def gap_times(x: Any, plus: Any) -> Any:
+            return builder.call(fma, [decay, x, plus])
+
+        decay = zero
+        for lane in range(lanes):
+            decay = builder.insert_element(decay, args[7], ir.IntType(32)(lane))
+        symbol = builder.load(address(0, args[1], tokens), align=2)
+        sum_addresses = [address(6, index(i * lanes), vector) for i in range(order * len(parts))]
+        initial_sums = [builder.load(pointer, align=itemsize) for pointer in sum_addresses]
+
+        entry = builder.block
+        loop, end = builder.append_basic_block("column"), builder.append_basic_block("end_of_row")
+        builder.branch(loop)
+        builder.position_at_end(loop)
+
+        def loop_value(initial: Any) -> Any:
+            phi = builder.phi(initial.type)
+            phi.add_incoming(initial, entry)
+            return phi
+
+        k = loop_value(index(0))
+        h = [loop_value(initial) for initial in initial_sums[:: len(parts)]]
+        dh = [loop_value(initial) for initial in initial_sums[1::2]] if with_derivative else []
+        r = [loop_value(zero) for _ in range(order - 1)]
+        dr = [loop_value(zero) for _ in range(order - 1)] if with_derivative else []
+
+        here = builder.load(address(2, builder.add(args[3], builder.mul(k, index(GROUP))), tokens), align=2)
+        match = builder.icmp_unsigned("==", here, symbol)
+        state_index = builder.mul(k, index((order - 1) * len(parts) * lanes))
+        p, dp = builder.select(match, one, zero), None
+        next_h, next_dh, next_r, next_dr = [], [], [], []
+        for i in range(order):
+            next_h.append(builder.fadd(h[i], p))
+            if with_derivative:
+                # P_1 counts matches, which no gap decay changes: its derivative is left out, here and below.
+                next_dh.append(builder.fadd(dh[i], dp) if i else dh[i])
+            if i == order - 1:
+                break
+            c_address = address(5, state_index, vector)
+            c = builder.load(c_address, align=itemsize)
+            builder.store(gap_times(c, plus=p), c_address, align=itemsize)
+            next_r.append(gap_times(r[i], plus=c))
+            state_index = builder.add(state_index, index(lanes))
+            if with_derivative:
+                dc_address = address(5, state_index, vector)
+                dc = builder.load(dc_address, align=itemsize)
+                gained = builder.fadd(c, dp) if i else c
+                builder.store(gap_times(dc, plus=gained), dc_address, align=itemsize)
+                next_dr.append(gap_times(dr[i], plus=builder.fadd(r[i], dc)))
+                state_index = builder.add(state_index, index(lanes))
+                dp = builder.select(match, dr[i], zero)
+            p = builder.select(match, r[i], zero)
+
+        next_k = builder.add(k, index(1))
+        for phi, value in zip(
+            [k, *h, *dh, *r, *dr], [next_k, *next_h, *next_dh, *next_r, *next_dr], strict=True
+        ):
+            phi.add_incoming(value, loop)
+        builder.cbranch(builder.icmp_signed("<", next_k, args[4]), loop, end)
+        builder.position_at_end(end)
+        for i, value in enumerate(next_h):
+            builder.store(value, sum_addresses[i * len(parts)], align=itemsize)
+        for i, value in enumerate(next_dh):
+            builder.store(value, sum_addresses[i * 2 + 1], align=itemsize)
+        return context.get_dummy_value()
+
+    return types.void(*arguments), codegen
+
+
+@intrinsic
+def flush_denormals(typingctx: Any) -> Any:
+    """Treat denormal numbers as zero on this thread; returns what `restore_control` takes.
+
+    Decaying accumulators fade through the denormal range, where x86 arithmetic is a hundred times slower.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        word = ir.IntType(32)
+        if not _IS_X86:
+            return word(0)
+        slot = cgutils.alloca_once(builder, word)
+        _access_control(builder, "stmxcsr", slot)
+        saved = builder.load(slot)
+        builder.store(builder.or_(saved, word(_FLUSH_DENORMALS)), slot)
+        _access_control(builder, "ldmxcsr", slot)
+        return saved
+
+    return types.uint32(), codegen
+
+
+@intrinsic
+def restore_control(typingctx: Any, saved: Any) -> Any:
+    """Set the floating-point control register back to what `flush_denormals` found."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        if _IS_X86:
+            slot = cgutils.alloca_once(builder, ir.IntType(32))
+            builder.store(args[0], slot)
+            _access_control(builder, "ldmxcsr", slot)
+        return context.get_dummy_value()
+
+    return types.void(types.uint32), codegen
+
+
+def _access_control(builder: Any, instruction: str, slot: Any) -> None:
+    pointer = ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [pointer])
+    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.sse.{instruction}")
+    builder.call(function, [builder.bitcast(slot, pointer)])
+
+
+def _compiled(function: Any) -> Any:
+    """Compile without the interpreter lock; keep the code on disk if there is a folder to write to."""
+    try:
+        return numba.njit(nogil=True, cache=True)(function)
+    except RuntimeError:
+        return numba.njit(nogil=True)(function)
+
+
+@_compiled
+def _dynamic_program(
+    workspace: Workspace, n_rows: int, columns: Any, first_column: int, width: int, program: Program
+) -> None:
+    """Fill ``workspace.sums`` for the lanes whose row symbols are in ``workspace.symbols``."""
+    lanes = len(workspace.weighted)
+    workspace.sums[:] = 0
+    workspace.state[: width * (len(program.orders) - 1) * len(program.parts) * lanes] = 0
+    if width == 0:
+        return
+    for row in range(n_rows):
+        sweep_row(
+            workspace.symbols,
+            row * lanes,
+            columns,
+            first_column,
+            width,
+            workspace.state,
+            workspace.sums,
+            program.gap,
+            program.orders,
+            program.parts,
+        )
+
+
+@_compiled
+def _weigh(workspace: Workspace, program: Program, r: int, part: int) -> None:
+    """Put the r-th weighted sum of the lanes into ``workspace.weighted``."""
+    lanes = len(workspace.weighted)
+    workspace.weighted[:] = 0
+    for i in range(len(program.orders)):
+        weight = program.weights[r, i]
+        # Skipping zeros also keeps an overflowed sum of another order out.
+        if weight != 0:
+            start = (i * len(program.parts) + part) * lanes
+            for lane in range(lanes):
+                workspace.weighted[lane] += weight * workspace.sums[start + lane]
+
+
+@_compiled
+def sums_of_all_pairs(
+    groups: Groups,
+    first_group: int,
+    last_group: int,
+    tokens: Any,
+    lengths: Any,
+    numbers: Any,
+    symmetric: bool,
+    results: Any,
+    group_stride: int,
+    single_stride: int,
+    program: Program,
+    workspace: Workspace,
+) -> None:
+    """Every string of some groups with every single string.
+
+    Args:
+        groups: The grouped side.
+        first_group: First group treated.
+        last_group: One after the last.
+        tokens: The single strings, one per row.
+        lengths: Their lengths.
+        numbers: Which of them, in which order; if ``symmetric``, ``groups.order``.
+        symmetric: Whether both sides are the same strings: pairs are then computed once and stored twice.
+        results: ``parts x r x pairs``; a pair is at group string * group_stride + single string *
+            single_stride.
+        group_stride: See ``results``.
+        single_stride: See ``results``.
+        program: What to compute.
+        workspace: Of this thread.
+    """
+    lanes = len(workspace.weighted)
+    control = flush_denormals()
+    for group in range(first_group, last_group):
+        for first in range(group * GROUP, min((group + 1) * GROUP, len(groups.order)), lanes):
+            used = min(lanes, len(groups.order) - first)
+            first_column = groups.starts[group] + first - group * GROUP
+            for position in range(first + used if symmetric else len(numbers)):
+                single = numbers[position]
+                for row in range(lengths[single]):
+                    for lane in range(lanes):
+                        workspace.symbols[row * lanes + lane] = tokens[single, row]
+                _dynamic_program(
+                    workspace, lengths[single], groups.tokens, first_column, groups.widths[group], program
+                )
+                for part in range(len(program.parts)):
+                    for r in range(len(program.weights)):
+                        _weigh(workspace, program, r, part)
+                        for lane in range(used):
+                            grouped = groups.order[first + lane]
+                            if symmetric and first + lane < position:
+                                continue
+                            results[part, r, grouped * group_stride + single * single_stride] = (
+                                workspace.weighted[lane]
+                            )
+                            if symmetric:
+                                results[part, r, single * group_stride + grouped * single_stride] = (
+                                    workspace.weighted[lane]
+                                )
+    restore_control(control)
+
+
+@_compiled
+def sums_of_aligned_pairs(
+    groups: Groups,
+    first_group: int,
+    last_group: int,
+    tokens: Any,
+    lengths: Any,
+    results: Any,
+    program: Program,
+    workspace: Workspace,
+) -> None:
+    """String i of some groups with string i of ``tokens``, one per row; ``results`` is ``parts x r x n``."""
+    lanes = len(workspace.weighted)
+    control = flush_denormals()
+    for group in range(first_group, last_group):
+        for first in range(group * GROUP, min((group + 1) * GROUP, len(groups.order)), lanes):
+            used = min(lanes, len(groups.order) - first)
+            longest = 0
+            for lane in range(used):
+                longest = max(longest, lengths[groups.order[first + lane]])
+            # 0 as padding of the rows: it differs from that of the columns, so padding matches nothing.
+            workspace.symbols[: longest * lanes] = 0
+            for lane in range(used):
+                string = groups.order[first + lane]
+                for row in range(lengths[string]):
+                    workspace.symbols[row * lanes + lane] = tokens[string, row]
+            first_column = groups.starts[group] + first - group * GROUP
+            _dynamic_program(workspace, longest, groups.tokens, first_column, groups.widths[group], program)
+            for part in range(len(program.parts)):
+                for r in range(len(program.weights)):
+                    _weigh(workspace, program, r, part)
+                    for lane in range(used):
+                        results[part, r, groups.order[first + lane]] = workspace.weighted[lane]
+    restore_control(control)

@@ -1,0 +1,97 @@
+"""Covariances between encoded strings, for any gpytorch kernel.
+
+Kernels of seqopt work on encoded strings directly; every other `gpytorch.kernels.Kernel` is evaluated on the float
+tokens that models hold, in blocks of bounded size.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import gpytorch
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from seqopt.encoding import EncodedStrings
+
+FloatArray = npt.NDArray[np.floating]
+
+BLOCK_ELEMENTS = 1 << 24
+"""Largest number of covariances (and of token entries) evaluated at once by a foreign kernel."""
+
+
+@runtime_checkable
+class StringKernel(Protocol):
+    """A kernel that evaluates encoded strings itself, at its current parameters and without a graph."""
+
+    normalize: bool
+
+    def cross(
+        self,
+        a: EncodedStrings,
+        b: EncodedStrings | None = None,
+        self_a: FloatArray | None = None,
+        self_b: FloatArray | None = None,
+        dtype: npt.DTypeLike = np.float64,
+    ) -> FloatArray:
+        """Covariances len(a) x len(b)."""
+        ...
+
+    def self_similarity(self, a: EncodedStrings) -> FloatArray:
+        """Unnormalised k(s, s) of each string."""
+        ...
+
+
+class KernelEvaluator:
+    """Evaluates one kernel, at the parameters it has now, between encoded strings.
+
+    Args:
+        kernel: A `StringKernel` or any `gpytorch.kernels.Kernel` on token rows.
+        width: Number of token columns the kernel expects (ignored by string kernels).
+    """
+
+    def __init__(self, kernel: gpytorch.kernels.Kernel, width: int) -> None:
+        self.kernel = kernel
+        self.width = width
+
+    def self_similarity(self, a: EncodedStrings) -> FloatArray | None:
+        """What `cross` takes as ``self_a``: k(s, s) before normalisation, or `None` where it is not needed."""
+        if isinstance(self.kernel, StringKernel) and self.kernel.normalize:
+            return self.kernel.self_similarity(a)
+        return None
+
+    def variance(self, a: EncodedStrings, self_a: FloatArray | None) -> FloatArray:
+        """Prior variance of each string."""
+        if self_a is not None:
+            return (self_a > 0).astype(np.float64)
+        if isinstance(self.kernel, StringKernel):
+            return self.kernel.self_similarity(a).astype(np.float64)
+        with torch.no_grad():
+            blocks = [
+                self.kernel(a.take(rows).to_tensor(self.width), diag=True).numpy() for rows in self._blocks(len(a), 1)
+            ]
+        return np.concatenate(blocks).astype(np.float64)
+
+    def cross(
+        self,
+        a: EncodedStrings,
+        b: EncodedStrings | None,
+        self_a: FloatArray | None = None,
+        self_b: FloatArray | None = None,
+    ) -> FloatArray:
+        """Covariances len(a) x len(b), float64; `None` stands for ``a`` again."""
+        if isinstance(self.kernel, StringKernel):
+            return self.kernel.cross(a, b, self_a, self_b)
+        b = a if b is None else b
+        columns = b.to_tensor(self.width)
+        with torch.no_grad():
+            blocks = [
+                self.kernel(a.take(rows).to_tensor(self.width), columns).to_dense().numpy()
+                for rows in self._blocks(len(a), len(b))
+            ]
+        return np.concatenate(blocks).astype(np.float64)
+
+    def _blocks(self, rows: int, columns: int) -> list[slice]:
+        size = max(1, BLOCK_ELEMENTS // max(columns, self.width, 1))
+        return [slice(start, start + size) for start in range(0, rows, size)] or [slice(0, 0)]

@@ -1,0 +1,219 @@
+"""The Gaussian-process posterior over many candidates, conditioned on points one by one.
+
+With training points X (n of them), candidates P (N), prior covariance k, noise s2 and the Cholesky factor L of
+k(X, X) + s2 I, the posterior at the candidates is mean = c + k(P, X) alpha and variance = k(P, P) - colsum(V * V) with
+V = L^-1 k(X, P). Observing one more candidate b (with noise, its value unknown) appends one row to V,
+
+    w = (k(b, P) - l^T V) / sqrt(k(b, b) + s2 - l^T l),   l = L^-1 k(X, b),
+
+and leaves the mean alone, so a batch of B candidates costs B prior-covariance columns and B matrix-vector products.
+Memory: one N-vector of float64 for every training or conditioned point (8 N (n + B) bytes) and blocks of fixed size.
+
+References:
+    Rasmussen, C. E. and Williams, C. K. I. (2006). Gaussian Processes for Machine Learning, algorithm 2.1.
+    Moss, H. B. et al. (2021). GIBBON: General-purpose Information-Based Bayesian OptimisatioN. JMLR 22(235), section 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from seqopt.encoding import EncodedStrings
+from seqopt.models.covariance import FloatArray, KernelEvaluator
+
+BLOCK_CANDIDATES = 1 << 15
+"""Candidates whose V is held at once while variances are computed."""
+
+MIN_RELATIVE_VARIANCE = 1e-10
+"""Posterior variances are kept above this fraction of the output scale: rounding must not make them negative."""
+
+
+@dataclass(frozen=True)
+class GaussianState:
+    """A fitted Gaussian process at fixed parameters, in standardised units.
+
+    Attributes:
+        evaluator: The base kernel, without its output scale.
+        keys: Keys of the n training strings.
+        encoded: The training strings.
+        cholesky: Lower factor of the training covariance with noise, n x n.
+        alpha: (training covariance + noise)^-1 (targets - mean), n.
+        targets: Standardised training values, n.
+        constant: Prior mean.
+        scale: Output scale.
+        noise_variance: Variance of the noise of one observation.
+    """
+
+    evaluator: KernelEvaluator
+    keys: list[str]
+    encoded: EncodedStrings
+    cholesky: torch.Tensor
+    alpha: torch.Tensor
+    targets: torch.Tensor
+    constant: float
+    scale: float
+    noise_variance: float
+
+
+class ColumnCache:
+    """Prior covariances between a list of candidates and strings, kept while the kernel stays the same.
+
+    Args:
+        evaluator: The kernel.
+        candidates: The N candidates.
+    """
+
+    def __init__(self, evaluator: KernelEvaluator, candidates: EncodedStrings) -> None:
+        self.evaluator = evaluator
+        self.candidates = candidates
+        self._self = evaluator.self_similarity(candidates)
+        self.prior_variance = torch.from_numpy(evaluator.variance(candidates, self._self))
+        self._rows = torch.empty(0, len(candidates), dtype=torch.float64)
+        self._positions: dict[str, int] = {}
+
+    def rows(self, keys: Sequence[str], encoded: EncodedStrings) -> torch.Tensor:
+        """Covariances len(keys) x N of the strings ``encoded`` (named by ``keys``) with all candidates."""
+        missing = [i for i, key in enumerate(dict.fromkeys(keys)) if key not in self._positions]
+        if missing:
+            unique = list(dict.fromkeys(keys))
+            first = {key: position for position, key in reversed(list(enumerate(keys)))}
+            new = encoded.take(np.array([first[unique[i]] for i in missing]))
+            used = len(self._positions)
+            self._reserve(used + len(missing))
+            self_new = self.evaluator.self_similarity(new)
+            self._rows[used : used + len(missing)] = torch.from_numpy(
+                self.evaluator.cross(new, self.candidates, self_new, self._self)
+            )
+            self._positions.update({unique[i]: used + offset for offset, i in enumerate(missing)})
+        wanted = [self._positions[key] for key in keys]
+        if wanted == list(range(len(wanted))):
+            return self._rows[: len(wanted)]
+        return self._rows[wanted]
+
+    def among(self, indices: npt.NDArray[np.int64]) -> torch.Tensor:
+        """Prior covariances among the candidates at ``indices``."""
+        chosen = self.candidates.take(indices)
+        own = None if self._self is None else self._self[indices]
+        return torch.from_numpy(self.evaluator.cross(chosen, None, own))
+
+    def _reserve(self, rows: int) -> None:
+        if rows > self._rows.shape[0]:
+            grown = torch.empty(max(rows, self._rows.shape[0] + 32), self._rows.shape[1], dtype=torch.float64)
+            used = len(self._positions)
+            grown[:used] = self._rows[:used]
+            self._rows = grown
+
+
+class PoolPosterior:
+    """Posterior at N candidates; implements `seqopt.acquisition.protocols.Posterior`.
+
+    Args:
+        state: The fitted process.
+        cache: Prior covariances with the candidates, at the same kernel parameters.
+        candidate_keys: Keys of the candidates, so that a conditioned one can be found again as a training string.
+        pending: Keys of strings whose results are awaited; the posterior is conditioned on them from the start.
+        pending_encoded: The same strings, encoded.
+
+    Attributes:
+        mean: Posterior mean, N.
+        variance: Noiseless posterior variance given the data, N.
+        conditional_variance: The same given also the pending points and those passed to `condition`, N.
+        conditioned_mean: Posterior mean given the data at the points conditioned on so far, in their order.
+        noise_variance: Scalar tensor.
+        observed_mean: Posterior mean at the training strings, n.
+        best_observed: Largest training value.
+    """
+
+    def __init__(
+        self,
+        state: GaussianState,
+        cache: ColumnCache,
+        candidate_keys: Sequence[str],
+        pending: Sequence[str] = (),
+        pending_encoded: EncodedStrings | None = None,
+    ) -> None:
+        self._state = state
+        self._cache = cache
+        self._candidate_keys = candidate_keys
+        self._conditioned_keys = list(state.keys)
+        self._encoded = state.encoded
+        self._factor = state.cholesky
+        self.noise_variance = torch.tensor(state.noise_variance, dtype=torch.float64)
+        self.best_observed = float(state.targets.max())
+        # K alpha = targets - constant - noise * alpha, since (K + noise I) alpha = targets - constant.
+        self.observed_mean = state.targets - state.noise_variance * state.alpha
+        rows = cache.rows(state.keys, state.encoded)
+        self.mean = state.constant + state.scale * (state.alpha @ rows)
+        prior = state.scale * cache.prior_variance
+        self.conditioned_mean = torch.empty(0, dtype=torch.float64)
+        self._floor = MIN_RELATIVE_VARIANCE * state.scale
+        self.variance = (prior - self._explained(rows)).clamp_min(self._floor)
+        self.conditional_variance = self.variance.clone()
+        for position, key in enumerate(pending):
+            if pending_encoded is None:
+                raise ValueError("pending_encoded is needed with pending")
+            self._condition(key, pending_encoded.take([position]))
+
+    def condition(self, index: int) -> None:
+        """Condition on a noisy observation, of unknown value, of the candidate at ``index``."""
+        self._condition(self._candidate_keys[index], self._cache.candidates.take([index]))
+
+    def joint(self, indices: torch.Tensor, include_observed: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+        """Mean (k) and noiseless covariance (k x k) given the data; the n training strings first if included."""
+        state = self._state
+        chosen = indices.numpy()
+        rows = self._cache.rows(state.keys, state.encoded)[:, indices] * state.scale
+        prior = self._cache.among(chosen) * state.scale
+        mean = self.mean[indices]
+        if include_observed:
+            n = len(state.keys)
+            observed = state.cholesky @ state.cholesky.T - state.noise_variance * torch.eye(n, dtype=torch.float64)
+            prior = torch.cat([torch.cat([observed, rows], 1), torch.cat([rows.T, prior], 1)], 0)
+            rows = torch.cat([observed, rows], 1)
+            mean = torch.cat([self.observed_mean, mean])
+        solved = torch.linalg.solve_triangular(state.cholesky, rows, upper=False)
+        covariance = prior - solved.T @ solved
+        return mean, 0.5 * (covariance + covariance.T)
+
+    def _explained(self, rows: torch.Tensor) -> torch.Tensor:
+        explained = torch.empty(rows.shape[1], dtype=torch.float64)
+        inverse = torch.linalg.inv(self._factor) * self._state.scale
+        for start in range(0, rows.shape[1], BLOCK_CANDIDATES):
+            block = slice(start, start + BLOCK_CANDIDATES)
+            explained[block] = (inverse @ rows[:, block]).square_().sum(0)
+        return explained
+
+    def _condition(self, key: str, encoded: EncodedStrings) -> None:
+        state, evaluator = self._state, self._state.evaluator
+        rows = self._cache.rows(self._conditioned_keys, self._encoded)
+        (own,) = self._cache.rows([key], encoded)
+        self_new = evaluator.self_similarity(encoded)
+        known = self._encoded.padded(max(self._encoded.width, encoded.width))
+        new = encoded.padded(known.width)
+        cross = evaluator.cross(known, new, evaluator.self_similarity(known), self_new)[:, 0]
+        own_mean = state.constant + state.scale * state.alpha.numpy() @ cross[: len(state.keys)]
+        self.conditioned_mean = torch.cat([self.conditioned_mean, torch.tensor([own_mean], dtype=torch.float64)])
+        prior = state.scale * float(evaluator.variance(encoded, self_new)[0])
+        link = torch.linalg.solve_triangular(
+            self._factor, state.scale * torch.from_numpy(cross)[:, None].to(torch.float64), upper=False
+        )[:, 0]
+        corner = prior + state.noise_variance - link.dot(link)
+        corner = corner.clamp_min(self._floor).sqrt()
+        weights = torch.linalg.solve_triangular(self._factor.T, link[:, None], upper=True)[:, 0]
+        update = state.scale * (own - weights @ rows) / corner
+        self.conditional_variance = (self.conditional_variance - update.square()).clamp_min(self._floor)
+        m = len(self._conditioned_keys)
+        factor = torch.zeros(m + 1, m + 1, dtype=torch.float64)
+        factor[:m, :m] = self._factor
+        factor[m, :m] = link
+        factor[m, m] = corner
+        self._factor = factor
+        self._conditioned_keys.append(key)
+        self._encoded = EncodedStrings(
+            np.concatenate([known.tokens, new.tokens]), np.concatenate([known.lengths, new.lengths])
+        )

@@ -1,0 +1,73 @@
+"""What a surrogate offers: one small protocol per capability."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from seqopt.acquisition.protocols import Posterior
+from seqopt.spaces import PoolSpace
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@runtime_checkable
+class Surrogate(Protocol):
+    """A model of the objective, fitted to keys of strings and their values (larger is better)."""
+
+    def fit(self, strings: Sequence[str], values: npt.ArrayLike, *, rng: np.random.Generator) -> None:
+        """Fit to ``strings`` (n) and ``values`` (n), in the values' own units."""
+        ...
+
+    def predict(self, strings: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+        """Posterior mean and noiseless standard deviation at each string, in the values' units."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that later fits depend on, as JSON values, so that a run can be resumed exactly."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore what `state_dict` returned."""
+        ...
+
+
+@runtime_checkable
+class JointSurrogate(Surrogate, Protocol):
+    """A surrogate with a joint Gaussian posterior."""
+
+    def posterior(self, strings: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Mean (n) and covariance (n x n) of the noiseless objective at ``strings``."""
+        ...
+
+    def covariance(self, a: Sequence[str], b: Sequence[str]) -> torch.Tensor:
+        """Posterior covariance (len(a) x len(b)) between two lists of strings."""
+        ...
+
+    def sample(self, strings: Sequence[str], n: int, rng: np.random.Generator) -> torch.Tensor:
+        """``n`` joint posterior draws (n x len(strings))."""
+        ...
+
+
+@runtime_checkable
+class PoolSurrogate(Surrogate, Protocol):
+    """A surrogate whose posterior over a whole pool can be conditioned on points as they are chosen."""
+
+    def pool_posterior(
+        self,
+        pool: PoolSpace,
+        indices: npt.NDArray[np.int64] | None = None,
+        pending: Sequence[str] = (),
+    ) -> Posterior:
+        """Posterior at the pool's candidates (or those at ``indices``), conditioned on the keys ``pending``."""
+        ...
+
+    def to_units(
+        self, mean: npt.ArrayLike, variance: npt.ArrayLike
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation in the values' units, from a pool posterior's mean and variance."""
+        ...

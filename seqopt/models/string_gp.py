@@ -1,0 +1,391 @@
+"""Gaussian-process surrogate on strings.
+
+Model: values = c + f(s) + noise, f ~ GP(0, outputscale * k), with k a kernel on strings (by default the normalised
+sub-sequence kernel of order 5), fitted by maximum a posteriori marginal likelihood (Rasmussen and Williams 2006,
+equation 2.30, plus log priors) through BoTorch's L-BFGS-B, from several starts.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import gpytorch
+import numpy as np
+import numpy.typing as npt
+import torch
+from botorch.exceptions.errors import ModelFittingError
+from botorch.fit import fit_gpytorch_mll
+from botorch.models import SingleTaskGP
+from botorch.models.transforms.outcome import Standardize
+from botorch.optim.fit import fit_gpytorch_mll_scipy
+from botorch.optim.utils import sample_all_priors
+from botorch.settings import validate_input_scaling
+from gpytorch.constraints import GreaterThan
+from gpytorch.priors import LogNormalPrior, NormalPrior
+
+from seqopt.encoding import EncodedStrings, Encoder, Tokenizer
+from seqopt.errors import InputError, ModelError
+from seqopt.kernels import SubsequenceKernel
+from seqopt.models.covariance import FloatArray, KernelEvaluator
+from seqopt.models.pool_posterior import ColumnCache, GaussianState, PoolPosterior
+from seqopt.spaces import PoolSpace
+
+logger = logging.getLogger(__name__)
+
+MIN_NOISE = 1e-4
+"""Smallest noise variance, in units of the values' variance."""
+
+FIT_OPTIONS = {"maxiter": 60}
+
+SINGLE_THREADED = 256
+"""Number of training strings up to which a fit runs in one thread."""
+
+
+def default_kernel() -> SubsequenceKernel:
+    """The normalised sub-sequence kernel of order 5 with weak priors, N(0.5, 0.5), on both decays."""
+    return SubsequenceKernel(
+        order=5,
+        match_decay=0.8,
+        gap_decay=0.5,
+        match_decay_prior=NormalPrior(0.5, 0.5),
+        gap_decay_prior=NormalPrior(0.5, 0.5),
+    )
+
+
+class StringGP:
+    """Gaussian process over strings, fitted by maximum a posteriori marginal likelihood.
+
+    Values are standardised inside, so the weak priors (log-normal on the noise variance and on the output scale,
+    normal on the decays) have one meaning for all objectives. Kernel parameters are refitted when the data have grown
+    by ``refit_growth`` since the last time, and only output scale, noise and mean are fitted in between: a new
+    gap decay makes every cached column of a pool worthless, a new output scale does not.
+
+    Args:
+        kernel: A `gpytorch.kernels.Kernel` on rows of tokens, without output scale. Default: `default_kernel`.
+        tokenizer: A tokeniser or its name. By default the one of the space that the optimiser searches, or
+            characters where there is none.
+        restarts: Starts of a full fit: the parameters of the last fit (or the kernel's own), then draws from the priors.
+        refit_growth: A full fit is made when n >= (1 + refit_growth) times the n of the last full fit.
+
+    Raises:
+        InputError: If ``restarts`` < 1 or ``refit_growth`` < 0.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> gp = StringGP(restarts=1)
+        >>> gp.fit(["AAAA", "AAAT", "TTTA", "TTTT"], [0.0, 1.0, 3.0, 4.0], rng=rng)
+        >>> mean, std = gp.predict(["ATAA", "TTAT"])
+        >>> bool(mean[0] < mean[1])
+        True
+    """
+
+    def __init__(
+        self,
+        kernel: gpytorch.kernels.Kernel | None = None,
+        *,
+        tokenizer: str | Tokenizer | None = None,
+        restarts: int = 3,
+        refit_growth: float = 0.1,
+    ) -> None:
+        if restarts < 1:
+            raise InputError(f"restarts is {restarts}; at least 1 fit is needed")
+        if refit_growth < 0:
+            raise InputError(f"refit_growth is {refit_growth}; expected 0 (always refit) or more")
+        self.kernel = default_kernel() if kernel is None else kernel
+        self.restarts = restarts
+        self.refit_growth = refit_growth
+        self.encoder = Encoder("characters" if tokenizer is None else tokenizer)
+        self._tokenizer_chosen = tokenizer is not None
+        self._model: SingleTaskGP | None = None
+        self._parameters: dict[str, list[float]] | None = None
+        self._full_fit_size = 0
+        self._width = 0
+        self._state: GaussianState | None = None
+        self._keys: list[str] = []
+        self._pools: WeakKeyDictionary[Any, EncodedStrings] = WeakKeyDictionary()
+        self._caches: WeakKeyDictionary[Any, ColumnCache] = WeakKeyDictionary()
+
+    def bind(self, space: Any) -> None:
+        """Use the encoder of ``space``, unless a tokeniser was chosen; called by the optimiser."""
+        if not self._tokenizer_chosen and self._model is None:
+            self.encoder = space.encoder
+
+    @property
+    def model(self) -> SingleTaskGP:
+        """The fitted BoTorch model, on token rows (float64, ``... x n x width``) and in the values' units.
+
+        Raises:
+            ModelError: Before the first fit.
+        """
+        if self._model is None:
+            raise ModelError("this surrogate has not been fitted yet: call fit(strings, values, rng=...)")
+        return self._model
+
+    def encode(self, strings: Sequence[str]) -> torch.Tensor:
+        """Rows of tokens that `model` takes for ``strings``."""
+        return self.encoder.encode(strings).to_tensor(self._width)
+
+    @property
+    def hyperparameters(self) -> dict[str, float]:
+        """Kernel parameters, output scale, noise variance and mean (the last three for standardised values)."""
+        model = self.model
+        values = {
+            name: float(getattr(model.covar_module.base_kernel, name).detach().mean())
+            for name in ("match_decay", "gap_decay", "lengthscale")
+            if isinstance(getattr(model.covar_module.base_kernel, name, None), torch.Tensor)
+        }
+        return values | {
+            "outputscale": float(model.covar_module.outputscale.detach()),
+            "noise_variance": float(model.likelihood.noise.detach().mean()),
+            "mean": float(model.mean_module.constant.detach()),
+        }
+
+    def fit(
+        self, strings: Sequence[str], values: npt.ArrayLike, *, rng: np.random.Generator, full: bool | None = None
+    ) -> None:
+        """Fit to ``strings`` and ``values``.
+
+        Args:
+            strings: n strings.
+            values: n finite values, larger is better.
+            rng: Draws the starts of a full fit.
+            full: Whether to fit the kernel's own parameters too; by default as the schedule says.
+
+        Raises:
+            InputError: If there are fewer than two strings, the numbers differ, or a value is not finite.
+        """
+        targets = np.asarray(values, dtype=np.float64)
+        if targets.shape != (len(strings),):
+            raise InputError(f"{len(strings)} strings but values of shape {targets.shape}; give one value per string")
+        if len(strings) < 2:
+            raise InputError(f"a model needs at least two evaluated strings, got {len(strings)}")
+        if not np.isfinite(targets).all():
+            bad = int(np.flatnonzero(~np.isfinite(targets))[0])
+            raise InputError(f"the value of {strings[bad]!r} is {targets[bad]}; only finite values can be fitted")
+        encoded = self.encoder.encode(strings)
+        self._width = max(self._width, encoded.width)
+        encoded = encoded.padded(self._width)
+        if full is None:
+            full = len(strings) >= (1 + self.refit_growth) * self._full_fit_size
+        informative = bool(np.ptp(targets) > 0)
+        if not informative:
+            logger.warning("all %d values equal %g: the model cannot tell strings apart yet", len(targets), targets[0])
+        model = self._build(encoded, targets)
+        if informative:
+            self._optimize(model, rng, full=full or self._parameters is None)
+        if full or self._parameters is None:
+            self._full_fit_size = len(strings)
+        previous = self._parameters
+        self._parameters = _parameters_of(model)
+        kernel_changed = previous is None or any(
+            previous.get(name) != value
+            for name, value in self._parameters.items()
+            if name.startswith("covar_module.base_kernel.")
+        )
+        if kernel_changed:
+            self._caches = WeakKeyDictionary()
+        model.eval()
+        self._model = model
+        self._keys = list(strings)
+        self._state = self._gaussian_state(model, encoded)
+
+    def _build(self, encoded: EncodedStrings, targets: FloatArray) -> SingleTaskGP:
+        likelihood = gpytorch.likelihoods.GaussianLikelihood(
+            noise_prior=LogNormalPrior(-4.0, 1.0),
+            noise_constraint=GreaterThan(MIN_NOISE, transform=None, initial_value=0.02),
+        )
+        covariance = gpytorch.kernels.ScaleKernel(copy.deepcopy(self.kernel), outputscale_prior=LogNormalPrior(0.0, 1.0))
+        with validate_input_scaling(False), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # BoTorch remarks on the scale of tokens, and on equal values
+            model = SingleTaskGP(
+                encoded.to_tensor(),
+                torch.from_numpy(targets)[:, None],
+                likelihood=likelihood,
+                covar_module=covariance,
+                mean_module=gpytorch.means.ConstantMean(),
+                outcome_transform=Standardize(1),
+            )
+        model.to(torch.float64)
+        if self._parameters is None:
+            covariance.outputscale = 1.0
+        else:
+            _set_parameters(model, self._parameters)
+        return model
+
+    def _optimize(self, model: SingleTaskGP, rng: np.random.Generator, *, full: bool) -> None:
+        likelihood = gpytorch.mlls.ExactMarginalLogLikelihood(model.likelihood, model)
+        own = model.covar_module.base_kernel
+        learned = [parameter for parameter in own.parameters() if parameter.requires_grad]
+        for parameter in learned:
+            parameter.requires_grad_(full)
+        best: tuple[float, dict[str, list[float]]] | None = None
+        start = _parameters_of(model)
+        for attempt in range(self.restarts if full else 1):
+            _set_parameters(model, start)
+            if attempt:
+                with torch.random.fork_rng(devices=[]):
+                    torch.manual_seed(int(rng.integers(2**31)))
+                    sample_all_priors(model)
+            model.train()
+            try:
+                with _threads_for(len(model.train_targets)), warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # a failed start is reported below
+                    fit_gpytorch_mll(
+                        likelihood,
+                        optimizer=fit_gpytorch_mll_scipy,
+                        optimizer_kwargs={"options": FIT_OPTIONS},
+                        max_attempts=1,
+                    )
+                    model.train()
+                    with torch.no_grad():
+                        reached = float(likelihood(model(*model.train_inputs), model.train_targets))
+            except (ModelFittingError, ValueError, RuntimeError) as error:
+                logger.debug("fit from start %d failed: %s", attempt, error)
+                continue
+            if np.isfinite(reached) and (best is None or reached > best[0]):
+                best = reached, _parameters_of(model)
+        for parameter in learned:
+            parameter.requires_grad_(True)
+        if best is None:
+            logger.warning("no start of the fit succeeded; the model keeps its earlier parameters")
+        _set_parameters(model, start if best is None else best[1])
+
+    def _gaussian_state(self, model: SingleTaskGP, encoded: EncodedStrings) -> GaussianState:
+        evaluator = KernelEvaluator(model.covar_module.base_kernel, self._width)
+        scale = float(model.covar_module.outputscale.detach())
+        noise = float(model.likelihood.noise.detach().mean())
+        constant = float(model.mean_module.constant.detach())
+        own = evaluator.self_similarity(encoded)
+        gram = scale * torch.from_numpy(evaluator.cross(encoded, None, own))
+        gram = 0.5 * (gram + gram.T)
+        factor = torch.linalg.cholesky(gram + noise * torch.eye(len(encoded), dtype=torch.float64))
+        targets = model.train_targets.detach().reshape(-1)
+        alpha = torch.cholesky_solve((targets - constant)[:, None], factor)[:, 0]
+        return GaussianState(evaluator, self._keys, encoded, factor, alpha, targets, constant, scale, noise)
+
+    def posterior(self, strings: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Joint mean (n) and noiseless covariance (n x n) at ``strings``, in the values' units."""
+        mean, covariance = self._standardized_posterior(strings, strings)
+        offset, unit = self._units
+        return offset + unit * mean, unit**2 * 0.5 * (covariance + covariance.T)
+
+    def covariance(self, a: Sequence[str], b: Sequence[str]) -> torch.Tensor:
+        """Posterior covariance (len(a) x len(b)) of the noiseless objective, in the values' units squared."""
+        return self._units[1] ** 2 * self._standardized_posterior(a, b)[1]
+
+    def predict(self, strings: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+        """Posterior mean and noiseless standard deviation at each string, in the values' units."""
+        posterior = PoolPosterior(
+            self._fitted, ColumnCache(self._fitted.evaluator, self.encoder.encode(strings)), list(strings)
+        )
+        return self.to_units(posterior.mean.numpy(), posterior.variance.numpy())
+
+    def sample(self, strings: Sequence[str], n: int, rng: np.random.Generator) -> torch.Tensor:
+        """``n`` joint draws of the noiseless objective at ``strings`` (n x len(strings)), in the values' units."""
+        mean, covariance = self.posterior(strings)
+        values, vectors = torch.linalg.eigh(covariance)
+        normal = torch.from_numpy(rng.standard_normal((n, len(strings))))
+        return mean + normal @ (vectors * values.clamp_min(0).sqrt()).T
+
+    def pool_posterior(
+        self,
+        pool: PoolSpace,
+        indices: npt.NDArray[np.int64] | None = None,
+        pending: Sequence[str] = (),
+    ) -> PoolPosterior:
+        """Posterior (in standardised units) at the candidates of ``pool``.
+
+        Prior covariances with the whole pool are kept until the kernel's parameters change; with ``indices`` only
+        those candidates are looked at, and nothing is kept.
+
+        Args:
+            pool: The candidates.
+            indices: Positions of the candidates to look at; default all.
+            pending: Keys of suggestions whose results are awaited.
+        """
+        state = self._fitted
+        encoded = self._encoded_pool(pool)
+        keys: Sequence[str] = pool.keys
+        if indices is None:
+            if pool not in self._caches:
+                self._caches[pool] = ColumnCache(state.evaluator, encoded)
+            cache = self._caches[pool]
+        else:
+            cache = ColumnCache(state.evaluator, encoded.take(indices))
+            keys = [keys[int(index)] for index in indices]
+        awaited = self.encoder.encode(pending) if pending else None
+        return PoolPosterior(state, cache, keys, pending, awaited)
+
+    def to_units(self, mean: npt.ArrayLike, variance: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation in the values' units, from standardised mean and variance."""
+        offset, unit = self._units
+        return offset + unit * np.asarray(mean), unit * np.sqrt(np.asarray(variance))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Parameters of the last fit and the size of the last full fit, as JSON values."""
+        return {"parameters": self._parameters, "full_fit_size": self._full_fit_size}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore `state_dict`; the next fit continues from there."""
+        self._parameters = state["parameters"]
+        self._full_fit_size = state["full_fit_size"]
+
+    @property
+    def _fitted(self) -> GaussianState:
+        if self._state is None:
+            raise ModelError("this surrogate has not been fitted yet: call fit(strings, values, rng=...)")
+        return self._state
+
+    @property
+    def _units(self) -> tuple[float, float]:
+        transform = self.model.outcome_transform
+        return float(transform.means.squeeze()), float(transform.stdvs.squeeze())
+
+    def _encoded_pool(self, pool: PoolSpace) -> EncodedStrings:
+        if pool.encoder is self.encoder:
+            return pool.encoded
+        if pool not in self._pools:
+            self._pools[pool] = self.encoder.encode(pool.keys)
+        return self._pools[pool]
+
+    def _standardized_posterior(self, a: Sequence[str], b: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
+        state, evaluator = self._fitted, self._fitted.evaluator
+        first, second = self.encoder.encode(a), self.encoder.encode(b)
+        selves = [evaluator.self_similarity(points) for points in (state.encoded, first, second)]
+        to_first = torch.from_numpy(evaluator.cross(state.encoded, first, selves[0], selves[1]))
+        to_second = torch.from_numpy(evaluator.cross(state.encoded, second, selves[0], selves[2]))
+        prior = torch.from_numpy(evaluator.cross(first, second, selves[1], selves[2]))
+        solved = [
+            torch.linalg.solve_triangular(state.cholesky, state.scale * rows, upper=False)
+            for rows in (to_first, to_second)
+        ]
+        mean = state.constant + state.scale * (state.alpha @ to_first)
+        return mean, state.scale * prior - solved[0].T @ solved[1]
+
+
+@contextmanager
+def _threads_for(n: int) -> Iterator[None]:
+    """One thread for small matrices: on busy machines, waiting for a second one costs several times the work."""
+    before = torch.get_num_threads()
+    if n <= SINGLE_THREADED:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _parameters_of(model: torch.nn.Module) -> dict[str, list[float]]:
+    return {name: parameter.detach().reshape(-1).tolist() for name, parameter in model.named_parameters()}
+
+
+def _set_parameters(model: torch.nn.Module, values: dict[str, list[float]]) -> None:
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(torch.tensor(values[name], dtype=parameter.dtype).reshape(parameter.shape))

@@ -1,0 +1,362 @@
+"""Objectives by name: built-in scores, a user's own function, and a column of the pool."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from seqopt.errors import InputError, ObjectiveError
+from seqopt.identity import identity_keys
+from seqopt.objectives import molecules
+
+MAXIMIZE, MINIMIZE = "maximize", "minimize"
+
+
+class ValuedPool(Protocol):
+    """A pool with values, such as `seqopt.datasets.Pool`."""
+
+    @property
+    def strings(self) -> Sequence[str]: ...
+
+    @property
+    def keys(self) -> Sequence[str]: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def values(self) -> npt.NDArray[np.float64] | None: ...
+
+    @property
+    def values_column(self) -> str | None: ...
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A score of strings, with what a user should know of it.
+
+    It can be sent to another process when its function can.
+
+    Attributes:
+        name: How the user names it, such as ``"similarity:CCO"``.
+        function: From a list of strings to as many numbers; NaN where a string cannot be scored.
+        description: One line.
+        direction: ``"maximize"`` or ``"minimize"``, what is usually wanted.
+        kinds: The kinds of strings it applies to; empty for all.
+        unit: Of the values, where they have one.
+    """
+
+    name: str
+    function: Callable[[list[str]], npt.ArrayLike]
+    description: str = ""
+    direction: str = MAXIMIZE
+    kinds: tuple[str, ...] = ()
+    unit: str = ""
+
+    def __call__(self, strings: Sequence[str]) -> npt.NDArray[np.float64]:
+        """The function's values as float64."""
+        return np.asarray(self.function(list(strings)), dtype=np.float64)
+
+    def applies_to(self, kind: str) -> bool:
+        """Whether strings of this kind can be scored."""
+        return not self.kinds or kind in self.kinds
+
+
+@dataclass(frozen=True)
+class ObjectiveInfo:
+    """An entry of the registry.
+
+    Attributes:
+        name: What stands before the colon.
+        description: One line.
+        direction: What is usually wanted.
+        unit: Of the values.
+        argument: What must stand after a colon; empty for nothing.
+        kinds: The kinds of strings it applies to.
+        build: From the argument to the function.
+    """
+
+    name: str
+    description: str
+    direction: str
+    unit: str
+    argument: str
+    kinds: tuple[str, ...]
+    build: Callable[[str], Callable[[list[str]], npt.ArrayLike]] = field(repr=False)
+
+
+def _entry(
+    name: str,
+    function: Callable[[list[str]], npt.ArrayLike],
+    description: str,
+    direction: str = MAXIMIZE,
+    unit: str = "",
+) -> ObjectiveInfo:
+    return ObjectiveInfo(name, description, direction, unit, "", ("molecule",), lambda argument: function)
+
+
+OBJECTIVES: Mapping[str, ObjectiveInfo] = {
+    info.name: info
+    for info in (
+        _entry(
+            "penalized_logp",
+            molecules.penalized_logp,
+            "penalised logP: standardised logP - synthetic accessibility - ring penalty (by cycle basis)",
+        ),
+        _entry("logp", molecules.logp, "octanol/water partition coefficient (Wildman-Crippen)", unit="log10"),
+        _entry("qed", molecules.qed, "drug-likeness, 0 to 1 (QED)"),
+        _entry("sa_score", molecules.sa_score, "synthetic accessibility, 1 easy to 10 hard", MINIMIZE),
+        _entry("molecular_weight", molecules.molecular_weight, "average molecular weight", MINIMIZE, "g/mol"),
+        ObjectiveInfo(
+            "similarity",
+            "Tanimoto similarity, 0 to 1, to a given molecule (Morgan radius 2, 2,048 bits)",
+            MAXIMIZE,
+            "",
+            "SMILES",
+            ("molecule",),
+            molecules.Similarity,
+        ),
+    )
+}
+"""The built-in objectives, by name."""
+
+_FORMS = "NAME, NAME:ARGUMENT, module:function, path/to/file.py:function, or column:NAME"
+
+
+def resolve_objective(spec: str, pool: ValuedPool | None = None) -> Objective:
+    """The objective that ``spec`` names.
+
+    What stands before the first colon decides. A name of the registry is that objective, with what follows as
+    its argument; ``column`` looks values up in the pool; anything else is a module, or a Python file, and the
+    name of a function in it. The current folder counts as importable. A module of one's own that is called
+    like a built-in objective can still be named by its file: ``./qed.py:function``.
+
+    Args:
+        spec: ``"NAME"``, ``"NAME:ARGUMENT"``, ``"module:function"``, ``"path/to/file.py:function"`` or
+            ``"column:NAME"``.
+        pool: The pool whose values ``column:NAME`` means, read with that column as its ``values_column``.
+
+    Raises:
+        InputError: For an unknown name, a missing, needless or unusable argument, or a column that is not
+            there.
+        ObjectiveError: For a module that cannot be imported (its own error is shown), or has no such
+            function.
+
+    Example:
+        >>> similar = resolve_objective("similarity:c1ccccc1")
+        >>> similar.direction, similar(["c1ccccc1"]).tolist()
+        ('maximize', [1.0])
+        >>> resolve_objective("loqp")
+        Traceback (most recent call last):
+            ...
+        seqopt.errors.InputError: unknown objective 'loqp': did you mean 'logp'? ...
+    """
+    spec = spec.strip()
+    name, colon, argument = spec.partition(":")
+    argument = argument.strip()
+    if name in OBJECTIVES:
+        return _built_in(OBJECTIVES[name], spec, bool(colon), argument)
+    if name == "column":
+        return _column(spec, argument, pool)
+    location, colon, attribute = spec.rpartition(":")
+    if not colon:
+        raise _unknown(spec)
+    if not location or not attribute:
+        raise InputError(f"objective {spec!r} is incomplete: write {_FORMS}")
+    function = FunctionReference(location, attribute, os.getcwd())
+    # What was loaded before is forgotten, so that a file that has been edited is read again.
+    _FUNCTIONS.pop(function, None)
+    function.load()
+    return Objective(spec, function, f"the function {attribute} of {location}")
+
+
+def _built_in(info: ObjectiveInfo, spec: str, colon: bool, argument: str) -> Objective:
+    if info.argument and not argument:
+        raise InputError(f"the objective {info.name} needs an argument: write {info.name}:{info.argument}")
+    if colon and not info.argument:
+        raise InputError(
+            f"the objective {info.name} takes no argument; write {info.name}. "
+            f"For a module of your own of this name, write ./{info.name}.py:{argument or 'function'}"
+        )
+    function = info.build(argument)
+    return Objective(spec, function, info.description, info.direction, info.kinds, info.unit)
+
+
+def _unknown(spec: str) -> InputError:
+    names = [*OBJECTIVES, "column"]
+    close = difflib.get_close_matches(spec.casefold(), names, n=1, cutoff=0.5)
+    guess = f"did you mean {close[0]!r}? " if close else ""
+    listed = ", ".join(
+        f"{name}:{info.argument}" if info.argument else name for name, info in OBJECTIVES.items()
+    )
+    return InputError(
+        f"unknown objective {spec!r}: {guess}Built in are {listed}. "
+        "A function of your own is written module:function or path/to/file.py:function, "
+        "and a column of the pool column:NAME"
+    )
+
+
+@dataclass(frozen=True)
+class FunctionReference:
+    """A function of a module or file, found when it is first called, so that it can be sent to another
+    process.
+
+    Args:
+        location: A dotted module name, or the path of a ``.py`` file.
+        attribute: The function's name in it; dots reach into classes.
+        folder: The folder that counts as the current one.
+    """
+
+    location: str
+    attribute: str
+    folder: str
+
+    def __call__(self, strings: list[str]) -> npt.ArrayLike:
+        """Call the function."""
+        return self.load()(strings)
+
+    def load(self) -> Callable[[list[str]], npt.ArrayLike]:
+        """The function itself.
+
+        Raises:
+            ObjectiveError: If the module cannot be imported or has no such function.
+        """
+        found = _FUNCTIONS.get(self)
+        if found is None:
+            found = _FUNCTIONS[self] = self._find()
+        return found
+
+    def _find(self) -> Callable[[list[str]], npt.ArrayLike]:
+        module = self._module()
+        found: object = module
+        for part in self.attribute.split("."):
+            try:
+                found = getattr(found, part)
+            except AttributeError:
+                raise ObjectiveError(self._no_function(module)) from None
+        if not callable(found) or isinstance(found, type):
+            what = "a class" if isinstance(found, type) else f"an object of type {type(found).__name__}"
+            raise ObjectiveError(
+                f"{self.attribute} of {self.location} is {what}: "
+                "name a function from a list of strings to as many numbers"
+            )
+        return found
+
+    def _no_function(self, module: ModuleType) -> str:
+        own = [
+            name
+            for name, value in vars(module).items()
+            if callable(value) and not name.startswith("_") and not isinstance(value, type)
+        ]
+        close = difflib.get_close_matches(self.attribute, own, n=1)
+        guess = f" Did you mean {close[0]!r}?" if close else ""
+        return f"{self.location} has no function {self.attribute!r}, only {', '.join(own) or 'none'}.{guess}"
+
+    def _module(self) -> ModuleType:
+        is_file = self.location.endswith(".py") or "/" in self.location or os.sep in self.location
+        return self._import_file() if is_file else self._import_module()
+
+    def _import_module(self) -> ModuleType:
+        if not all(part.isidentifier() for part in self.location.split(".")):
+            raise InputError(f"{self.location!r} is neither a module nor a .py file: write {_FORMS}")
+        if self.folder not in sys.path:
+            sys.path.insert(0, self.folder)
+        try:
+            return importlib.import_module(self.location)
+        except ModuleNotFoundError as error:
+            if error.name is not None and (self.location + ".").startswith(error.name + "."):
+                raise ObjectiveError(
+                    f"there is no module {error.name!r}, neither in {self.folder} nor installed: "
+                    "go to its folder, or name its file, "
+                    f"path/to/{self.location.split('.')[-1]}.py:{self.attribute}"
+                ) from None
+            raise ObjectiveError(_import_failure(self.location, error)) from error
+        except (Exception, SystemExit) as error:
+            raise ObjectiveError(_import_failure(self.location, error)) from error
+
+    def _import_file(self) -> ModuleType:
+        path = Path(self.folder, Path(self.location).expanduser()).resolve()
+        if not path.is_file():
+            raise ObjectiveError(f"there is no file {path} to take {self.attribute} from")
+        name = f"seqopt_objective_{path.stem}"
+        spec = importlib.util.spec_from_file_location(name, path)
+        if spec is None or spec.loader is None:
+            raise ObjectiveError(f"{path} is no Python file: its name must end in .py")
+        module = importlib.util.module_from_spec(spec)
+        # Beside it may stand modules that it imports, as when it is run as a script.
+        if str(path.parent) not in sys.path:
+            sys.path.insert(0, str(path.parent))
+        # Dataclasses and the like look their module up by name while it is imported.
+        sys.modules[name] = module
+        try:
+            spec.loader.exec_module(module)
+        except (Exception, SystemExit) as error:
+            sys.modules.pop(name, None)
+            raise ObjectiveError(_import_failure(str(path), error)) from error
+        return module
+
+
+_FUNCTIONS: dict[FunctionReference, Callable[[list[str]], npt.ArrayLike]] = {}
+
+
+def _import_failure(location: str, error: BaseException) -> str:
+    """The error of an import, with the last place outside the import machinery."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith("<") and frame.filename != __file__]
+    own = [frame for frame in own if f"importlib{os.sep}__init__" not in frame.filename]
+    where = f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
+    message = "".join(traceback.format_exception_only(error)).strip()
+    return f"{location} cannot be imported: {message}{where}"
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnLookup:
+    """Values of strings looked up in a table, by the string itself and then by its key.
+
+    Args:
+        values: From strings and keys to values.
+        kind: The kind of the strings.
+    """
+
+    values: Mapping[str, float]
+    kind: str
+
+    def __call__(self, strings: list[str]) -> npt.NDArray[np.float64]:
+        """The values; NaN for a string that is not in the table."""
+        found = []
+        for string in strings:
+            value = self.values.get(string)
+            if value is None:
+                (key,) = identity_keys([string], self.kind)
+                value = self.values.get(key) if key is not None else None
+            found.append(np.nan if value is None else value)
+        return np.array(found, dtype=np.float64)
+
+
+def _column(spec: str, name: str, pool: ValuedPool | None) -> Objective:
+    if not name:
+        raise InputError("the objective column needs the name of a column: write column:NAME")
+    if pool is None:
+        raise InputError(f"the objective {spec!r} looks values up in the pool, and there is no pool")
+    if pool.values is None or pool.values_column is None or pool.values_column.casefold() != name.casefold():
+        has = "no values" if pool.values is None else f"the values of column {pool.values_column!r}"
+        raise InputError(f"the objective {spec!r} needs the pool's column {name!r}, but the pool has {has}")
+    table = dict(zip(pool.keys, pool.values.tolist(), strict=True))
+    # The strings go in last: where one molecule's spelling is another kind's key, the spelling is what was
+    # meant.
+    table.update(zip(pool.strings, pool.values.tolist(), strict=True))
+    return Objective(
+        spec, ColumnLookup(table, pool.kind), f"the pool's column {pool.values_column!r}", kinds=(pool.kind,)
+    )

@@ -1,0 +1,288 @@
+"""The ask/tell optimiser."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from seqopt.acquisition import Acquisition, RandomAcquisition, resolve_acquisition
+from seqopt.errors import InputError, ModelError
+from seqopt.models import StringGP, Surrogate
+from seqopt.optimizer.observations import Observation, Observations
+from seqopt.optimizer.transforms import Transform, resolve_transform
+from seqopt.search import PoolSearch, Search, Suggestion
+from seqopt.spaces import CandidateSet, PoolSpace, Space
+
+logger = logging.getLogger(__name__)
+
+Direction = Literal["maximize", "minimize"]
+
+
+class Optimizer:
+    """Proposes strings to evaluate, learns from their values, and proposes again.
+
+    Ask for any number of strings, tell results in any order and any number, ask again before all have arrived: the
+    strings still out are pending, and a new batch is conditioned on them. Strings that were never asked for may be
+    told too. A value of NaN is a failed evaluation: that string is not asked for again and no model sees it.
+
+    Args:
+        space: Where to search: a `seqopt.spaces.Space`, or a list of candidate strings.
+        surrogate: A `seqopt.models.Surrogate`, or ``"auto"`` for a Gaussian process with the sub-sequence kernel.
+        acquisition: A name (``gibbon``, ``logei``, ``ucb``, ``thompson``, ``mean``, ``random``) or an object.
+        search: The inner search; ``"auto"`` scores the whole pool of a candidate set.
+        batch_size: Strings per `ask`.
+        initial: Random strings asked for before the model is used.
+        direction: ``"maximize"`` or ``"minimize"``.
+        transform: ``"log10"`` lets the model see log10 of the values; the user's units stay outside.
+        seed: Fixes every random draw: the same seed and the same results told give the same suggestions.
+
+    Raises:
+        InputError: For an argument out of its range.
+
+    Example:
+        >>> pool = ["AAAA", "AAAT", "AATT", "ATTT", "TTTT", "TTTA", "TTAA", "TATA"]
+        >>> optimizer = Optimizer(pool, initial=3, batch_size=2, seed=1)
+        >>> for _ in range(2):
+        ...     strings = optimizer.ask()
+        ...     optimizer.tell(strings, [s.count("T") for s in strings])
+        >>> len(optimizer.observations), optimizer.best.value
+        (5, 4.0)
+    """
+
+    def __init__(
+        self,
+        space: Space | Iterable[str],
+        *,
+        surrogate: Surrogate | str = "auto",
+        acquisition: Acquisition | str = "gibbon",
+        search: Search | str = "auto",
+        batch_size: int = 1,
+        initial: int = 20,
+        direction: Direction = "maximize",
+        transform: Transform | str | None = None,
+        seed: int = 0,
+    ) -> None:
+        if batch_size < 1:
+            raise InputError(f"batch_size is {batch_size}; expected at least 1")
+        if initial < 2:
+            raise InputError(f"initial is {initial}; a model needs at least 2 evaluated strings to start from")
+        if direction not in ("maximize", "minimize"):
+            raise InputError(f"direction is {direction!r}; expected 'maximize' or 'minimize'")
+        if seed < 0:
+            raise InputError(f"seed is {seed}; expected 0 or a positive whole number")
+        self.space: Space = space if isinstance(space, Space) else CandidateSet(space)
+        if isinstance(surrogate, str):
+            if surrogate not in ("auto", "string-gp"):
+                raise InputError(f"unknown surrogate {surrogate!r}: choose auto or string-gp, or give an object")
+            surrogate = StringGP()
+        self.surrogate = surrogate
+        if isinstance(surrogate, StringGP):
+            surrogate.bind(self.space)
+        self.acquisition = resolve_acquisition(acquisition)
+        if isinstance(search, str):
+            if search != "auto":
+                raise InputError(f"unknown search {search!r}: choose auto, or give an object")
+            if not isinstance(self.space, PoolSpace):
+                raise InputError(f"no search is known for {type(self.space).__name__}: give search=")
+            search = PoolSearch()
+        self.search = search
+        self.batch_size = batch_size
+        self.initial = initial
+        self.direction: Direction = direction
+        self.transform = resolve_transform(transform)
+        self.seed = seed
+        self.observations = Observations()
+        self._asks = 0
+        self._batches = 0
+        self._hyperparameters: dict[str, float] = {}
+        self._sign = 1.0 if direction == "maximize" else -1.0
+
+    def ask(self, n: int | None = None) -> list[str]:
+        """The next strings to evaluate, as the space's owner wrote them; they are pending from now on.
+
+        Args:
+            n: How many. Default: the initial design at first, then ``batch_size``. Fewer come back only when the
+                space holds no more.
+
+        Raises:
+            InputError: If ``n`` < 1, or nothing is left to suggest.
+        """
+        if n is None:
+            n = self.batch_size if len(self.observations) else self.initial
+        if n < 1:
+            raise InputError(f"asked for {n} strings; expected at least 1")
+        rng = np.random.default_rng([self.seed, self._asks])
+        if self._model_ready():
+            batch = self._batches + 1
+            suggestions = self._suggest(n, rng)
+        else:
+            batch = 0
+            suggestions = self._random(n, rng)
+        if not suggestions:
+            raise InputError(f"all {len(self.observations.seen):,} strings have been suggested already: nothing is left")
+        self._asks += 1
+        self._batches = batch or self._batches
+        for suggestion in suggestions:
+            mean, std = self._in_user_units(suggestion)
+            context = {
+                "batch": batch,
+                "predicted_mean": mean,
+                "predicted_std": std,
+                "acquisition": suggestion.acquisition,
+            }
+            self.observations.add(Observation(suggestion.string, suggestion.key, "pending", context=context))
+        return [suggestion.string for suggestion in suggestions]
+
+    def tell(
+        self,
+        strings: Sequence[str],
+        values: Sequence[float],
+        *,
+        errors: Sequence[str | None] | None = None,
+        seconds: Sequence[float | None] | None = None,
+    ) -> None:
+        """Record results.
+
+        Args:
+            strings: Any strings of the space's kind, asked for or not. One that is pending is so no longer.
+            values: One value per string, in the user's units; NaN (or infinity) records a failed evaluation.
+            errors: Why each failed evaluation failed.
+            seconds: How long each evaluation took.
+
+        Raises:
+            InputError: If the numbers differ, a string is invalid, or a value has no image under the transform; then
+                nothing is recorded.
+        """
+        if isinstance(strings, str):
+            raise InputError(f"tell takes lists: tell([{strings!r}], [value])")
+        numbers = [float(value) for value in np.asarray(values, dtype=np.float64).reshape(-1)]
+        if len(numbers) != len(strings):
+            raise InputError(f"{len(strings)} strings but {len(numbers)} values; give one value per string")
+        keys = [self.space.key(string) for string in strings]
+        for value in numbers:
+            if math.isfinite(value):
+                self.transform.forward(value)
+        for i, (string, key, value) in enumerate(zip(strings, keys, numbers, strict=True)):
+            row = self.observations.resolve(key)
+            if row is None:
+                row = Observation(string, key, "pending", context={"batch": self._batches})
+                self.observations.add(row)
+                self.observations.resolve(key)
+            row.status = "ok" if math.isfinite(value) else "failed"
+            row.values = (value,) if row.status == "ok" else ()
+            row.context["error"] = (errors[i] if errors else None) or ("" if row.values else f"the value is {value}")
+            row.context["seconds"] = seconds[i] if seconds else None
+
+    @property
+    def best(self) -> Observation:
+        """The best measured row.
+
+        Raises:
+            ModelError: Before any value has been told.
+        """
+        measured = self.observations.with_status("ok")
+        if not measured:
+            raise ModelError("nothing has been measured yet: tell some values first")
+        return max(measured, key=lambda row: self._sign * row.value)
+
+    @property
+    def pending(self) -> list[str]:
+        """Suggested strings that await a result."""
+        return [row.string for row in self.observations.pending]
+
+    @property
+    def batches(self) -> int:
+        """Batches suggested since the initial design."""
+        return self._batches
+
+    @property
+    def hyperparameters(self) -> dict[str, float]:
+        """Parameters of the model that chose the last batch; empty before the first fit."""
+        return dict(self._hyperparameters)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that `ask` depends on besides the constructor's arguments, as JSON values."""
+        return {
+            "asks": self._asks,
+            "batches": self._batches,
+            "surrogate": self.surrogate.state_dict(),
+            "observations": [
+                {
+                    "string": row.string,
+                    "key": row.key,
+                    "status": row.status,
+                    "values": list(row.values),
+                    "context": row.context,
+                }
+                for row in self.observations.rows
+            ],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore `state_dict`, in an optimiser made with the same arguments: it goes on as the saved one would."""
+        self.observations = Observations()
+        for row in state["observations"]:
+            self.observations.add(
+                Observation(row["string"], row["key"], row["status"], tuple(row["values"]), context=dict(row["context"]))
+            )
+        self.replay_ask([], state)
+
+    def replay_ask(self, rows: Sequence[dict[str, Any]], state: dict[str, Any]) -> None:
+        """Repeat a recorded `ask` without computing it: ``rows`` become pending, counters and surrogate as recorded."""
+        for row in rows:
+            self.observations.add(Observation(row["string"], row["key"], "pending", context=dict(row["context"])))
+        self._asks = state["asks"]
+        self._batches = state["batches"]
+        self.surrogate.load_state_dict(state["surrogate"])
+
+    def _model_ready(self) -> bool:
+        measured = len(self.observations.with_status("ok"))
+        if len(self.observations) < self.initial:
+            return False
+        if measured < 2:
+            logger.warning(
+                "%d of %d evaluations succeeded; a model needs two, so the next strings are random",
+                measured,
+                len(self.observations),
+            )
+            return False
+        return True
+
+    def _suggest(self, n: int, rng: np.random.Generator) -> list[Suggestion]:
+        if isinstance(self.acquisition, RandomAcquisition):
+            return self._random(n, rng)
+        measured = self.observations.with_status("ok")
+        targets = [self._sign * self.transform.forward(row.value) for row in measured]
+        self.surrogate.fit([row.key for row in measured], targets, rng=rng)
+        self._hyperparameters = dict(getattr(self.surrogate, "hyperparameters", {}))
+        suggestions = self.search.suggest(
+            n,
+            space=self.space,
+            surrogate=self.surrogate,
+            acquisition=self.acquisition,
+            excluded=self.observations.seen,
+            pending=[row.key for row in self.observations.pending],
+            rng=rng,
+        )
+        if len(suggestions) < n:
+            chosen = {suggestion.key for suggestion in suggestions}
+            suggestions += self._random(n - len(suggestions), rng, chosen)
+        return suggestions
+
+    def _random(
+        self, n: int, rng: np.random.Generator, excluded: set[str] | frozenset[str] = frozenset()
+    ) -> list[Suggestion]:
+        unavailable = self.observations.seen | excluded
+        # Enough are drawn that n are left even when every unavailable one is among them.
+        drawn = self.space.sample(n + len(unavailable), rng)
+        fresh = [(string, self.space.key(string)) for string in drawn]
+        return [Suggestion(string, key) for string, key in fresh if key not in unavailable][:n]
+
+    def _in_user_units(self, suggestion: Suggestion) -> tuple[float | None, float | None]:
+        if suggestion.predicted_mean is None or suggestion.predicted_std is None:
+            return None, None
+        return self.transform.moments(self._sign * suggestion.predicted_mean, suggestion.predicted_std)

@@ -1,0 +1,135 @@
+"""A given, possibly large, collection of allowed strings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from seqopt.encoding import EncodedStrings, Encoder, Tokenizer
+from seqopt.identity import KINDS, identity_keys, recognize_kind
+from seqopt.errors import InputError
+
+
+class CandidateSet:
+    """A finite pool of candidate strings, the fourth kind of space of the BOSS paper (thesis, section 4.5).
+
+    Every candidate is kept as it was written. For molecules the *key* that identifies it, and that models see, is its
+    isomeric canonical SMILES; for other kinds the key is the string itself without surrounding blanks (sequences in
+    upper case). Candidates with equal keys are one candidate, shown as the first of them was written.
+
+    Args:
+        strings: The candidates.
+        kind: ``"molecule"``, ``"protein"``, ``"dna"``, ``"rna"``, ``"text"``, or ``"auto"`` to recognise it.
+        tokenizer: A tokeniser or its name. By default the SMILES tokeniser for molecules, else characters.
+        keys: Keys of ``strings`` where they are known already, to save canonicalising them again.
+        accept: Keeps only candidates for which this predicate of the string holds.
+
+    Raises:
+        InputError: For an empty pool, an item that is no ``str``, an unreadable SMILES (with its position), or an
+            unknown kind.
+
+    Example:
+        >>> pool = CandidateSet(["OCC", "CCO", "c1ccccc1"], kind="molecule")
+        >>> len(pool), pool[0], pool.key("C(C)O"), pool.index_of("C(O)C")
+        (2, 'OCC', 'CCO', 0)
+    """
+
+    def __init__(
+        self,
+        strings: Iterable[str],
+        *,
+        kind: str = "auto",
+        tokenizer: str | Tokenizer | None = None,
+        keys: Sequence[str] | None = None,
+        accept: Callable[[str], bool] | None = None,
+    ) -> None:
+        if isinstance(strings, str):
+            raise InputError(f"a candidate set needs a list of strings, got the single string {strings!r}")
+        items = list(strings)
+        for position, item in enumerate(items):
+            if not isinstance(item, str):
+                raise InputError(f"candidate {position} is {item!r} of type {type(item).__name__}; expected str")
+        if kind != "auto" and kind not in KINDS:
+            raise InputError(f"unknown kind {kind!r}: choose auto, {', '.join(KINDS)}")
+        self.kind = recognize_kind(items) if kind == "auto" else kind
+        if keys is None:
+            found = identity_keys(items, self.kind)
+            bad = [position for position, key in enumerate(found) if key is None]
+            if bad:
+                raise InputError(
+                    f"candidate {bad[0]} ({items[bad[0]]!r}) is not a valid {self.kind}"
+                    + (f", nor are {len(bad) - 1} others" if len(bad) > 1 else "")
+                    + ": leave it out, or set kind="
+                )
+            keys = [key for key in found if key is not None]
+        elif len(keys) != len(items):
+            raise InputError(f"{len(items)} strings but {len(keys)} keys; give one key for each string")
+        self._strings: list[str] = []
+        self._index: dict[str, int] = {}
+        for string, key in zip(items, keys, strict=True):
+            if key not in self._index and (accept is None or accept(string)):
+                self._index[key] = len(self._strings)
+                self._strings.append(string)
+        if not self._strings:
+            raise InputError("the candidate set is empty: give at least one string" + (" that accept() keeps" if accept else ""))
+        if tokenizer is None:
+            tokenizer = "smiles" if self.kind == "molecule" else "characters"
+        self.encoder = Encoder(tokenizer)
+
+    @property
+    def strings(self) -> list[str]:
+        """The candidates as they were written."""
+        return list(self._strings)
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """The candidates' keys, in the order of the pool."""
+        return list(self._index)
+
+    @cached_property
+    def encoded(self) -> EncodedStrings:
+        """All keys, encoded once."""
+        return self.encoder.encode(self.keys)
+
+    def key(self, string: str) -> str:
+        """Identity of ``string``; see the class.
+
+        Raises:
+            InputError: If ``string`` is not a valid string of this pool's kind.
+        """
+        if string in self._index:
+            return string
+        (key,) = identity_keys([string], self.kind)
+        if key is None:
+            raise InputError(f"{string!r} is not a valid {self.kind}")
+        return key
+
+    def index_of(self, string: str) -> int | None:
+        """Position of the candidate that has the key of ``string``, or `None`."""
+        return self._index.get(self.key(string))
+
+    def contains(self, string: str) -> bool:
+        """Whether a candidate has the key of ``string``."""
+        try:
+            return self.index_of(string) is not None
+        except InputError:
+            return False
+
+    def sample(self, n: int, rng: np.random.Generator) -> list[str]:
+        """``n`` distinct candidates drawn uniformly; all of them, shuffled, when there are fewer."""
+        chosen = rng.choice(len(self), size=min(n, len(self)), replace=False)
+        return [self._strings[int(index)] for index in chosen]
+
+    def __len__(self) -> int:
+        return len(self._strings)
+
+    def __getitem__(self, index: int) -> str:
+        return self._strings[index]
+
+    def __contains__(self, string: object) -> bool:
+        return isinstance(string, str) and self.contains(string)
+
+    def __repr__(self) -> str:
+        return f"CandidateSet({len(self):,} x {self.kind}, tokenizer={self.encoder.tokenizer.name!r})"

@@ -1,0 +1,215 @@
+"""The command line, run as its users do."""
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from seqopt.cli import main
+
+SMILES = ["".join(parts) for parts in itertools.product(["C", "CC", "OC", "N#C", "ClC"], ["C", "O", "N", "S"], ["C", "F", "Br"])]
+QUICK = ["--initial", "5", "--batch", "4", "--budget", "8", "--seed", "1"]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write(name: str, text: str) -> str:
+    Path(name).write_text(text)
+    return name
+
+
+def table(folder: str = "out") -> pd.DataFrame:
+    return pd.read_csv(Path(folder) / "evaluations.csv")
+
+
+def search(*arguments: str, out: str = "out") -> int:
+    return main(["search", *arguments, "--out", out, *(QUICK if "--initial" not in arguments else [])])
+
+
+def test_molecules_from_a_csv_file(capsys: pytest.CaptureFixture[str]) -> None:
+    pool = write("library.csv", "id,SMILES,price\n" + "\n".join(f"m{i},{s},{i}" for i, s in enumerate(SMILES)))
+    assert search(pool, "--objective", "logp") == 0
+    frame = table()
+    assert len(frame) == 13
+    from rdkit import Chem
+    from rdkit.Chem import Crippen
+
+    for row in frame.itertuples():
+        assert row.value == pytest.approx(Crippen.MolLogP(Chem.MolFromSmiles(row.string)))
+    said = capsys.readouterr().out
+    assert "molecules" in said
+    assert "1/2" in said
+    assert "2/2" in said
+    assert (Path("out") / "report.html").exists()
+    summary = json.loads((Path("out") / "summary.json").read_text())
+    assert summary["settings"]["objective"] == "logp"
+    assert summary["settings"]["column"] == "SMILES"
+
+
+def test_proteins_by_a_column_of_known_results_minimised_on_a_log_scale() -> None:
+    sequences = ["".join(p) for p in itertools.product("MK", "LVI", "FWY", "DE", "R")]
+    rows = [f"{s},{10 ** (s.count('L') + s.count('W'))}" for s in sequences]
+    pool = write("variants.csv", "sequence,IC50\n" + "\n".join(rows))
+    assert search(pool, "--objective", "column:IC50", "--minimize", "--transform", "log10") == 0
+    frame = table()
+    assert frame["value"].min() == 1
+    known = dict(zip(sequences, (float(row.split(",")[1]) for row in rows), strict=True))
+    assert all(known[row.string] == row.value for row in frame.itertuples())
+    assert json.loads((Path("out") / "summary.json").read_text())["settings"]["kind"] == "protein"
+
+
+def test_ones_own_function() -> None:
+    write("scores.py", "def count(strings):\n    return [s.count('ab') for s in strings]\n")
+    pool = write("words.txt", "\n".join("".join(p) for p in itertools.product("abz", repeat=4)))
+    assert search(pool, "--objective", "scores.py:count", "--kind", "text") == 0
+    frame = table()
+    assert (frame["value"] == [s.count("ab") for s in frame["string"]]).all()
+
+
+def test_unreadable_lines_are_listed_and_the_search_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    pool = write("library.smi", "\n".join([*SMILES[:30], "C1CC bad", "C(C)(C)(C)(C)C worse"]))
+    assert search(pool, "--objective", "logp") == 0
+    rejected = pd.read_csv("out/rejected.csv")
+    assert rejected["line"].tolist() == [31, 32]
+    assert "2 lines left out" in capsys.readouterr().out
+    assert search(pool, "--objective", "logp", "--strict", out="strict") == 2
+    assert "line 31" in capsys.readouterr().err.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["missing.csv", "--objective", "logp"], "missing.csv"),
+        (["empty.csv", "--objective", "logp"], "empty"),
+        (["library.csv", "--objective", "logp", "--column", "smile"], "SMILES, price"),
+        (["library.csv", "--objective", "logb"], "logp"),
+        (["library.csv", "--objective", "column:IC50"], "SMILES, price"),
+        (["library.csv", "--objective", "nowhere.py:f"], "nowhere.py"),
+        (["library.csv", "--objective", "bad.py:f"], "ZeroDivisionError"),
+        (["library.csv", "--objective", "bad_name.py:g"], "g"),
+        (["library.csv", "--objective", "logp", "--acquisition", "magic"], "gibbon"),
+        (["library.csv", "--objective", "logp", "--tokenizer", "words"], "characters"),
+        (["library.csv", "--objective", "logp", "--transform", "cube"], "log10"),
+        (["library.csv", "--objective", "logp", "--kind", "polymer"], "protein"),
+        (["library.csv", "--objective", "logp", "--kind", "text"], "molecule"),
+        (["library.csv", "--objective", "logp", "--resume"], "no run to resume"),
+        (["library.csv", "--objective", "logp", "--candidates", "0"], "candidates is 0"),
+        (["library.csv", "--objective", "failing.py:f"], "all 5 evaluations"),
+    ],
+)
+def test_bad_input_is_one_clear_message(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    write("library.csv", "SMILES,price\n" + "\n".join(f"{s},1" for s in SMILES))
+    write("empty.csv", "")
+    write("bad.py", "1 / 0\n")
+    write("bad_name.py", "def f(strings):\n    return [1.0]\n")
+    write("failing.py", "def f(strings):\n    raise OSError('no licence')\n")
+    assert search(*arguments) == 2
+    captured = capsys.readouterr().err
+    assert said in captured
+    assert "Traceback" not in captured
+
+
+def test_wrong_options_are_usage_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["search", "x.csv", "--objective", "logp", "--batch", "0"]) == 2
+    assert "--batch" in capsys.readouterr().err
+    assert main(["search", "x.csv"]) == 2
+    assert main(["nonsense"]) == 2
+    assert main(["bench", "nonsense"]) == 2
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["search", "--help"]) == 0
+    said = capsys.readouterr().out
+    for word in ("--objective", "--resume", "log10", "similarity:SMILES", "rejected.csv"):
+        assert word in said
+    assert main(["--version"]) == 0
+    assert "seqopt 0." in capsys.readouterr().out
+
+
+def test_the_command_line_starts_without_torch() -> None:
+    code = "import sys, seqopt, seqopt.cli.app, seqopt.objectives, seqopt.datasets; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_taken_folder_and_a_budget_beyond_the_pool(capsys: pytest.CaptureFixture[str]) -> None:
+    pool = write("few.smi", "\n".join(SMILES[:9]))
+    assert search(pool, "--objective", "logp") == 0
+    assert "more than the 9 candidates" in capsys.readouterr().out.replace("\n", " ")
+    assert len(table()) == 9
+    before = (Path("out") / "log.jsonl").read_bytes()
+    assert search(pool, "--objective", "logp") == 2
+    assert "already holds a run" in capsys.readouterr().err
+    assert (Path("out") / "log.jsonl").read_bytes() == before
+    assert search(pool, "--objective", "logp", "--resume") == 0
+    assert len(table()) == 9
+
+
+def test_an_unexpected_error_shows_no_traceback_unless_asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def defect(*_args: object, **_options: object) -> None:
+        raise RuntimeError("a defect")
+
+    pool = write("few.smi", "\n".join(SMILES))
+    monkeypatch.setattr("seqopt.cli.search.read_pool", defect)
+    assert search(pool, "--objective", "logp") == 1
+    said = capsys.readouterr().err
+    assert "unexpected RuntimeError: a defect" in said
+    assert "--debug" in said
+    assert "Traceback" not in said
+    with pytest.raises(RuntimeError, match="a defect"):
+        search(pool, "--objective", "logp", "--debug")
+
+
+SLOW = "import time\ndef count(strings):\n    time.sleep(0.15)\n    return [s.count('C') for s in strings]\n"
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_stopped_from_outside_and_resumed(sent: signal.Signals, capfd: pytest.CaptureFixture[str]) -> None:
+    write("slow.py", SLOW)
+    pool = write("library.smi", "\n".join(SMILES))
+    command = [pool, "--objective", "slow.py:count", "--workers", "1"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "seqopt", "search", *command, "--out", "stopped", *QUICK], env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    )
+    log = Path("stopped") / "log.jsonl"
+    deadline = time.monotonic() + 120
+    while not (log.exists() and log.read_text().count('"evaluated"') >= 3):
+        assert time.monotonic() < deadline, "the search did not start"
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(sent)
+    status = process.wait(timeout=60)
+    assert status == (-signal.SIGKILL if sent == signal.SIGKILL else 130)
+    measured = log.read_text().count('"evaluated"')
+    assert 3 <= measured < 13
+    if sent != signal.SIGKILL:
+        assert "--resume" in capfd.readouterr().out
+        assert (table("stopped")["status"] == "ok").sum() == measured
+    write("slow.py", SLOW.replace("0.15", "0"))
+    assert search(*command, "--resume", out="stopped") == 0
+    assert search(*command, out="whole") == 0
+    pd.testing.assert_frame_equal(
+        table("stopped").drop(columns="seconds"), table("whole").drop(columns="seconds")
+    )
+
+
+def test_a_hanging_evaluation_is_given_up() -> None:
+    write("hangs.py", "import time\ndef f(strings):\n    time.sleep(60 * strings[0].startswith('N'))\n    return [1.0 * len(strings[0])]\n")
+    pool = write("library.smi", "\n".join(SMILES))
+    assert search(pool, "--objective", "hangs.py:f", "--timeout", "2") == 0
+    frame = table()
+    hung = frame["string"].str.startswith("N")
+    assert hung.any()
+    assert (frame["status"] == ["failed" if h else "ok" for h in hung]).all()
+    assert frame.loc[hung, "error"].str.contains("2 s|time").all()

@@ -1,0 +1,248 @@
+"""The Gaussian process against dense closed forms and BoTorch."""
+
+import gpytorch
+import numpy as np
+import pytest
+import torch
+from botorch.acquisition import qLogExpectedImprovement
+from botorch.acquisition.analytic import LogExpectedImprovement
+from botorch.models import SingleTaskGP
+
+from seqopt.errors import InputError, ModelError
+from seqopt.kernels import SubsequenceKernel
+from seqopt.models import JointSurrogate, PoolSurrogate, StringGP, Surrogate
+from seqopt.spaces import CandidateSet
+
+
+def random_strings(n: int, rng: np.random.Generator, letters: str = "ABCD", longest: int = 9) -> list[str]:
+    found: dict[str, None] = {}
+    while len(found) < n:
+        found["".join(rng.choice(list(letters), size=rng.integers(2, longest)))] = None
+    return list(found)
+
+
+@pytest.fixture
+def data() -> tuple[list[str], np.ndarray, list[str]]:
+    rng = np.random.default_rng(3)
+    strings = random_strings(40, rng)
+    train, rest = strings[:15], strings[15:]
+    values = np.array([10 + 3 * s.count("AB") - s.count("D") for s in train], dtype=float) + 0.1 * rng.normal(size=15)
+    return train, values, rest
+
+
+def fitted(data: tuple, **options: object) -> StringGP:
+    gp = StringGP(restarts=2, **options)  # type: ignore[arg-type]
+    gp.fit(data[0], data[1], rng=np.random.default_rng(0))
+    return gp
+
+
+def dense_posterior(gp: StringGP, train: list[str], values: np.ndarray, new: list[str]) -> tuple:
+    """Textbook formulas in numpy with an explicit inverse, from the kernel's Gram matrices."""
+    parameters = gp.hyperparameters
+    kernel = SubsequenceKernel(
+        order=5, match_decay=parameters["match_decay"], gap_decay=parameters["gap_decay"], engine="reference"
+    )
+    scale, noise, constant = (parameters[name] for name in ("outputscale", "noise_variance", "mean"))
+    offset, unit = values.mean(), values.std(ddof=1)
+    k_tt, k_tn, k_nn = (
+        scale * kernel.gram(a, b).detach().numpy() for a, b in ((train, train), (train, new), (new, new))
+    )
+    inverse = np.linalg.inv(k_tt + noise * np.eye(len(train)))
+    mean = constant + k_tn.T @ inverse @ ((values - offset) / unit - constant)
+    covariance = k_nn - k_tn.T @ inverse @ k_tn
+    return offset + unit * mean, unit**2 * covariance, inverse, scale, noise, unit
+
+
+def test_posterior_is_the_dense_closed_form(data: tuple) -> None:
+    train, values, new = data
+    gp = fitted(data)
+    mean, covariance, *_ = dense_posterior(gp, train, values, new)
+    ours_mean, ours_covariance = gp.posterior(new)
+    np.testing.assert_allclose(ours_mean.numpy(), mean, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(ours_covariance.numpy(), covariance, rtol=1e-8, atol=1e-9)
+    predicted, std = gp.predict(new)
+    np.testing.assert_allclose(predicted, mean, rtol=1e-9)
+    np.testing.assert_allclose(std, np.sqrt(np.diag(covariance)), rtol=1e-6)
+    np.testing.assert_allclose(gp.covariance(new[:3], new[2:9]).numpy(), covariance[:3, 2:9], rtol=1e-8, atol=1e-9)
+
+
+def test_botorch_model_agrees_and_takes_botorch_acquisitions(data: tuple) -> None:
+    gp = fitted(data)
+    assert isinstance(gp.model, SingleTaskGP)
+    points = gp.encode(data[2])
+    posterior = gp.model.posterior(points)
+    mean, std = gp.predict(data[2])
+    np.testing.assert_allclose(posterior.mean.detach().numpy()[:, 0], mean, rtol=1e-6)
+    np.testing.assert_allclose(posterior.variance.detach().sqrt().numpy()[:, 0], std, rtol=1e-4)
+    single = LogExpectedImprovement(gp.model, best_f=float(data[1].max()))(points[:, None, :])
+    batch = qLogExpectedImprovement(gp.model, best_f=float(data[1].max()))(points[None, :3, :])
+    assert torch.isfinite(single).all()
+    assert torch.isfinite(batch).all()
+
+
+def test_pool_posterior_conditioned_step_by_step_equals_the_dense_form(data: tuple) -> None:
+    train, values, new = data
+    gp = fitted(data)
+    pool = CandidateSet(new, kind="text")
+    _, covariance, _, _, noise, unit = dense_posterior(gp, train, values, new)
+    covariance = covariance / unit**2
+    posterior = gp.pool_posterior(pool)
+    np.testing.assert_allclose(posterior.variance.numpy(), np.diag(covariance), rtol=1e-7)
+    chosen: list[int] = []
+    for index in (4, 0, 11):
+        posterior.condition(index)
+        chosen.append(index)
+        within = covariance[np.ix_(chosen, chosen)] + noise * np.eye(len(chosen))
+        to_all = covariance[chosen]
+        expected = np.diag(covariance) - np.einsum("ij,ij->j", to_all, np.linalg.solve(within, to_all))
+        np.testing.assert_allclose(posterior.conditional_variance.numpy(), expected, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(posterior.variance.numpy(), np.diag(covariance), rtol=1e-7)
+
+
+def test_pending_strings_condition_like_chosen_ones_even_outside_the_pool(data: tuple) -> None:
+    gp = fitted(data)
+    pool = CandidateSet(data[2], kind="text")
+    direct = gp.pool_posterior(pool)
+    direct.condition(3)
+    pending = gp.pool_posterior(pool, pending=[data[2][3]])
+    np.testing.assert_allclose(pending.conditional_variance.numpy(), direct.conditional_variance.numpy(), rtol=1e-9)
+    outside = gp.pool_posterior(CandidateSet(data[2][4:], kind="text"), pending=[data[2][3]])
+    np.testing.assert_allclose(
+        outside.conditional_variance.numpy(), direct.conditional_variance.numpy()[4:], rtol=1e-9
+    )
+    with_long = gp.pool_posterior(pool, pending=["ABCD" * 9])  # longer than every string seen so far
+    assert (with_long.conditional_variance <= with_long.variance + 1e-12).all()
+
+
+def test_joint_with_observed_strings(data: tuple) -> None:
+    train, values, new = data
+    gp = fitted(data)
+    mean, covariance, *_, unit = dense_posterior(gp, train, values, train + new)
+    pool = CandidateSet(new, kind="text")
+    posterior = gp.pool_posterior(pool)
+    indices = [7, 2, 5]
+    joint_mean, joint = posterior.joint(torch.tensor(indices), include_observed=True)
+    rows = list(range(len(train))) + [len(train) + i for i in indices]
+    offset = values.mean()
+    np.testing.assert_allclose(joint_mean.numpy(), (mean[rows] - offset) / unit, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(joint.numpy(), covariance[np.ix_(rows, rows)] / unit**2, rtol=1e-6, atol=1e-8)
+
+
+def test_a_subset_of_the_pool_sees_the_same_posterior(data: tuple) -> None:
+    gp = fitted(data)
+    pool = CandidateSet(data[2], kind="text")
+    whole, part = gp.pool_posterior(pool), gp.pool_posterior(pool, np.array([9, 1, 4]))
+    np.testing.assert_allclose(part.mean.numpy(), whole.mean.numpy()[[9, 1, 4]], rtol=1e-12)
+    whole.condition(1)
+    part.condition(1)
+    np.testing.assert_allclose(
+        part.conditional_variance.numpy(), whole.conditional_variance.numpy()[[9, 1, 4]], rtol=1e-9
+    )
+
+
+def test_columns_kept_between_fits_give_what_fresh_ones_give(data: tuple) -> None:
+    train, values, new = data
+    pool = CandidateSet(new, kind="text")
+    kept = StringGP(restarts=1, refit_growth=10.0)
+    rng = np.random.default_rng(0)
+    kept.fit(train[:10], values[:10], rng=rng)
+    kept.pool_posterior(pool).condition(2)
+    kept.fit(train, values, rng=rng)
+    again = StringGP(restarts=1, refit_growth=10.0)
+    again.load_state_dict(kept.state_dict())
+    again.fit(train, values, rng=rng)
+    assert again.hyperparameters["gap_decay"] == kept.hyperparameters["gap_decay"]
+    # A few more L-BFGS steps may be taken from the optimum itself, hence the tolerance.
+    np.testing.assert_allclose(
+        kept.pool_posterior(pool).mean.numpy(), again.pool_posterior(pool).mean.numpy(), rtol=1e-2, atol=1e-3
+    )
+
+
+def test_decays_are_refitted_on_the_stated_schedule(data: tuple) -> None:
+    train, values, _ = data
+    gp = StringGP(restarts=1, refit_growth=0.5)
+    rng = np.random.default_rng(0)
+    decays = []
+    for n in (6, 7, 8, 9):
+        gp.fit(train[:n], values[:n], rng=rng)
+        decays.append((gp.hyperparameters["match_decay"], gp.hyperparameters["gap_decay"]))
+    assert decays[0] == decays[1] == decays[2] != decays[3]
+
+
+def test_fit_raises_the_posterior_density_and_recovers_the_noise() -> None:
+    rng = np.random.default_rng(5)
+    strings = random_strings(120, rng)
+    kernel = SubsequenceKernel(order=5, match_decay=0.6, gap_decay=0.3)
+    gram = kernel.gram(strings).detach().numpy()
+    truth = np.linalg.cholesky(gram + 1e-9 * np.eye(120)) @ rng.normal(size=120)
+    values = truth + 0.3 * rng.normal(size=120)
+    gp = StringGP(restarts=2)
+    gp.fit(strings, values, rng=rng)
+    noise = gp.hyperparameters["noise_variance"] * values.var(ddof=1)
+    assert 0.03 < noise < 0.2  # true: 0.09
+    model, likelihood = gp.model, gpytorch.mlls.ExactMarginalLogLikelihood(gp.model.likelihood, gp.model)
+    model.train()
+    with torch.no_grad():
+        reached = float(likelihood(model(*model.train_inputs), model.train_targets))
+        model.covar_module.base_kernel.match_decay = 0.9
+        model.covar_module.base_kernel.gap_decay = 0.9
+        elsewhere = float(likelihood(model(*model.train_inputs), model.train_targets))
+    assert reached > elsewhere
+
+
+def test_the_same_seed_gives_the_same_fit(data: tuple) -> None:
+    assert fitted(data).state_dict() == fitted(data).state_dict()
+
+
+def test_samples_have_the_posterior_moments(data: tuple) -> None:
+    gp = fitted(data)
+    draws = gp.sample(data[2][:4], 20_000, np.random.default_rng(1)).numpy()
+    mean, covariance = gp.posterior(data[2][:4])
+    error = np.sqrt(np.diag(covariance)).max()
+    np.testing.assert_allclose(draws.mean(0), mean.numpy(), atol=0.03 * error)
+    np.testing.assert_allclose(np.cov(draws.T), covariance.numpy(), atol=0.05 * error**2)
+
+
+def test_a_foreign_kernel_can_be_plugged_in(data: tuple) -> None:
+    gp = StringGP(gpytorch.kernels.RBFKernel(), restarts=1)
+    gp.fit(data[0], data[1], rng=np.random.default_rng(0))
+    points = gp.encode(data[2])
+    posterior = gp.model.posterior(points)
+    mean, std = gp.predict(data[2])
+    np.testing.assert_allclose(posterior.mean.detach().numpy()[:, 0], mean, rtol=1e-6)
+    np.testing.assert_allclose(posterior.variance.detach().sqrt().numpy()[:, 0], std, rtol=1e-3)
+    pool = gp.pool_posterior(CandidateSet(data[2], kind="text"))
+    pool.condition(0)
+    assert pool.conditional_variance[0] < pool.variance[0]
+
+
+def test_equal_values_and_repeated_strings_are_survived(data: tuple) -> None:
+    gp = StringGP(restarts=1)
+    gp.fit(["AB", "CD", "EF"], [2.0, 2.0, 2.0], rng=np.random.default_rng(0))
+    mean, std = gp.predict(["AB", "XY"])
+    assert np.isfinite(mean).all()
+    assert np.isfinite(std).all()
+    gp = StringGP(restarts=1)
+    gp.fit(["AB", "AB", "CD", "CE"], [1.0, 1.2, 3.0, 3.1], rng=np.random.default_rng(0))
+    assert np.isfinite(gp.predict(["AB"])[0]).all()
+
+
+def test_protocols_are_met() -> None:
+    gp = StringGP()
+    assert isinstance(gp, Surrogate)
+    assert isinstance(gp, JointSurrogate)
+    assert isinstance(gp, PoolSurrogate)
+
+
+def test_bad_input() -> None:
+    rng = np.random.default_rng(0)
+    with pytest.raises(InputError, match="at least two"):
+        StringGP().fit(["A"], [1.0], rng=rng)
+    with pytest.raises(InputError, match="2 strings but values of shape"):
+        StringGP().fit(["A", "B"], [1.0], rng=rng)
+    with pytest.raises(InputError, match="value of 'B' is nan"):
+        StringGP().fit(["A", "B"], [1.0, float("nan")], rng=rng)
+    with pytest.raises(ModelError, match="not been fitted"):
+        StringGP().predict(["A"])
+    with pytest.raises(InputError, match="restarts is 0"):
+        StringGP(restarts=0)
