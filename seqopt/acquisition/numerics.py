@@ -10,7 +10,7 @@ reduces its
 - the improvement function h(x) = phi(x) + x Phi(x), the expectation of max(x + Z, 0).
 
 For x -> infinity t and r fall below the smallest float, so their logarithms are computed. For x -> -infinity
-the textbook expressions of x + r, 1 - t and h cancel to nothing. Below `TAIL` they are written with y = -x > 0 as
+the textbook expressions of x + r, 1 - t and h cancel to nothing. Below `TAIL` they are written with y = -x as
 
     r = y + d,   d = 1/(y + c),   1 - t = d (c - d),   h = phi d / r,
 
@@ -185,8 +185,8 @@ def ordered_exp(log_x: Tensor) -> Tensor:
 def in_blocks(function: Callable[..., Tensor], *values: Tensor) -> Tensor:
     """``function`` of tensors ``... x N`` that is elementwise in the last dimension, a block at a time.
 
-    Intermediate results of a block stay in the processor's cache, which is faster than whole passes over memory, and
-    their memory does not grow with N.
+    Intermediate results of a block stay in the processor's cache, which is faster than whole passes over memory,
+    and their memory does not grow with N.
 
     Args:
         function: From tensors ``... x b`` to a tensor ``... x b``.

@@ -17,6 +17,7 @@ from seqopt.datasets.named import (
     load_zinc250k,
 )
 from seqopt.datasets.pools import Duplicate, Pool, Rejected, read_pool, write_rejected
+from seqopt.datasets.zinc_scores import penalized_logp_of_zinc
 
 __all__ = [
     "DATASETS",
@@ -32,6 +33,7 @@ __all__ = [
     "load_lipophilicity",
     "load_photoswitch",
     "load_zinc250k",
+    "penalized_logp_of_zinc",
     "read_pool",
     "write_rejected",
 ]

@@ -36,6 +36,9 @@ LOWEST_DECAY = 1e-4
 CACHE_BYTES = 256 * 2**20
 """Default memory budget of the per-order sums that a kernel keeps."""
 
+SCALED_ROWS = 1024
+"""Rows normalised at a time by `SubsequenceKernel.cross`, so that no second matrix is needed."""
+
 
 class SubsequenceKernel(gpytorch.kernels.Kernel):
     r"""Similarity of two strings by the sub-sequences they share, with gaps.
@@ -134,6 +137,9 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
         if not 0.0 < lower < upper <= 1.0:
             raise InputError(f"{name}_bounds are {bounds}; expected 0 < lowest < highest <= 1")
         constraint = NonTransformedInterval(lower, upper).double()
+        # It keeps bounds in torch's default dtype, which rounds them in single precision.
+        constraint.lower_bound.fill_(lower)
+        constraint.upper_bound.fill_(upper)
         checked = _decay_tensor(name, value, lower, upper).expand(self.batch_shape).clone()
         self.register_parameter(f"raw_{name}", torch.nn.Parameter(checked))
         self.register_constraint(f"raw_{name}", constraint)
@@ -199,8 +205,8 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
             match, gap = match.unsqueeze(-1), gap.unsqueeze(-1)
         batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2], match.shape)  # type: ignore[no-untyped-call]
         same = x1 is x2 or (x1.shape == x2.shape and torch.equal(x1, x2))
-        rows = x1.expand(*batch, *x1.shape[-2:]).reshape(-1, *x1.shape[-2:])
-        columns = x2.expand(*batch, *x2.shape[-2:]).reshape(-1, *x2.shape[-2:])
+        rows = x1.expand(*batch, *x1.shape[-2:]).reshape(batch.numel(), *x1.shape[-2:])
+        columns = x2.expand(*batch, *x2.shape[-2:]).reshape(batch.numel(), *x2.shape[-2:])
         matches, gaps = match.expand(batch).reshape(-1), gap.expand(batch).reshape(-1)
         parts = []
         for row, column, element_match, element_gap in zip(rows, columns, matches, gaps, strict=True):
@@ -317,8 +323,11 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
         else:
             scale_a = _inverse_root(self.self_similarity(a) if self_a is None else self_a)
             scale_b = _inverse_root(self.self_similarity(b) if self_b is None else self_b)
-        values *= scale_a.astype(values.dtype)[:, None]
-        values *= scale_b.astype(values.dtype)[None, :]
+        scale_a, scale_b = scale_a.astype(values.dtype), scale_b.astype(values.dtype)
+        for start in range(0, len(values), SCALED_ROWS):
+            rows = slice(start, start + SCALED_ROWS)
+            # The product of the two scales first: it is symmetric to the last bit.
+            values[rows] *= scale_a[rows, None] * scale_b[None, :]
         if b is None:
             np.fill_diagonal(values, scale_a > 0)
         return values

@@ -1,4 +1,4 @@
-"""The sub-sequence kernel: published values, enumeration, gradients, and its life inside gpytorch and botorch."""
+"""The sub-sequence kernel: published values, enumeration, gradients, and use inside gpytorch and botorch."""
 
 from __future__ import annotations
 
@@ -43,28 +43,28 @@ def random_strings(count, rng, shortest=4, longest=14, alphabet="abcd"):
 class TestPublishedValues:
     def test_thesis_example(self, engine):
         raw = SubsequenceKernel(5, 0.8, 0.5, normalize=False, engine=engine).gram(WORDS).numpy()
-        assert raw[0, 0] == pytest.approx(16.040100870, abs=5e-10)
-        assert raw[0, 1] == pytest.approx(5.721640166, abs=5e-10)
-        assert raw[0, 2] == pytest.approx(6.165169523, abs=5e-10)
-        assert raw[1, 2] == pytest.approx(7.535275622, abs=5e-10)
+        assert raw[0, 0] == pytest.approx(16.040100870, abs=1e-9)
+        assert raw[0, 1] == pytest.approx(5.721640166, abs=1e-9)
+        assert raw[0, 2] == pytest.approx(6.165169523, abs=1e-9)
+        assert raw[1, 2] == pytest.approx(7.535275622, abs=1e-9)
         normalised = SubsequenceKernel(5, 0.8, 0.5, engine=engine).gram(WORDS).numpy()
-        assert normalised[0, 1] == pytest.approx(0.423125604, abs=5e-10)
-        assert normalised[1, 2] == pytest.approx(0.624186955, abs=5e-10)
+        assert normalised[0, 1] == pytest.approx(0.423125604, abs=1e-9)
+        assert normalised[1, 2] == pytest.approx(0.624186955, abs=1e-9)
         other = SubsequenceKernel(3, 0.5, 0.9, engine=engine).gram(WORDS).numpy()
-        assert other[0, 2] == pytest.approx(0.569084516, abs=5e-10)
+        assert other[0, 2] == pytest.approx(0.569084516, abs=1e-9)
 
     def test_derivatives_of_the_thesis_example(self, engine):
         kernel = SubsequenceKernel(5, 0.8, 0.5, engine=engine)
         x = tokens(WORDS)
         for value in (kernel(x[:1], x[2:]).to_dense(), kernel(x).to_dense()[0, 2]):
             gradients = torch.autograd.grad(value, [kernel.raw_match_decay, kernel.raw_gap_decay])
-            assert gradients[0].item() == pytest.approx(-0.814014988, abs=5e-10)
-            assert gradients[1].item() == pytest.approx(-0.262545504, abs=5e-10)
+            assert gradients[0].item() == pytest.approx(-0.814014988, abs=1e-9)
+            assert gradients[1].item() == pytest.approx(-0.262545504, abs=1e-9)
 
     @pytest.mark.parametrize(("decay", "expected"), [(2.0, 504.0), (0.8, 5.9437056)])
     def test_decay_by_span(self, engine, decay, expected, brute_force):
-        # Decaying by span with one lambda is a match decay and a gap decay of lambda. A lambda of 2 lies outside the
-        # box, but k = sum_i lambda^(2i) h_i(lambda) is a polynomial in lambda: enumeration evaluates it anywhere.
+        # Decaying by span with one lambda is a match decay and a gap decay of lambda. A lambda of 2 is outside
+        # the box, but the kernel is a polynomial in lambda, which enumeration evaluates anywhere.
         assert brute_force.kernel("cata", "gatta", 5, decay, decay) == pytest.approx(expected, rel=1e-12)
         if decay <= 1.0:
             kernel = SubsequenceKernel(5, decay, decay, normalize=False, engine=engine)
@@ -86,12 +86,12 @@ class TestPublishedValues:
 def test_gram_is_that_of_enumeration(engine, normalize, brute_force):
     rng = np.random.default_rng(0)
     strings = ["", "x", *random_strings(4, rng, 0, 9, "ab"), "yyxy"]
-    expected = np.array([[brute_force.kernel(a, b, 4, 0.7, 0.4) for b in strings] for a in strings])
+    expected = np.array([[brute_force.kernel(a, b, 3, 0.7, 0.4) for b in strings] for a in strings])
     if normalize:
         roots = np.sqrt(np.diagonal(expected))
         roots[0] = 1.0
         expected = expected / np.outer(roots, roots)
-    kernel = SubsequenceKernel(4, 0.7, 0.4, normalize, engine=engine)
+    kernel = SubsequenceKernel(3, 0.7, 0.4, normalize, engine=engine)
     np.testing.assert_allclose(kernel.gram(strings), expected, rtol=1e-12, atol=1e-15)
     np.testing.assert_allclose(kernel.gram(strings[:3], strings), expected[:3], rtol=1e-12, atol=1e-15)
     x = tokens(strings)
@@ -124,7 +124,9 @@ def test_padding_and_numbering_make_no_difference(strings, extra, seed):
     padded = torch.nn.functional.pad(x, (0, extra))
     renumbered = np.concatenate([[0], 1 + np.random.default_rng(seed).permutation(600)])
     torch.testing.assert_close(kernel(padded).to_dense(), expected, rtol=0, atol=1e-15)
-    torch.testing.assert_close(kernel(padded, x).to_dense(), expected, rtol=1e-12, atol=1e-15)
+    torch.testing.assert_close(
+        kernel(padded, padded.flip(0)).to_dense(), expected.flip(1), rtol=1e-12, atol=1e-15
+    )
     other = torch.from_numpy(renumbered[x.long().numpy()].astype(np.float64))
     torch.testing.assert_close(kernel(other).to_dense(), expected, rtol=0, atol=1e-15)
 
@@ -132,7 +134,7 @@ def test_padding_and_numbering_make_no_difference(strings, extra, seed):
 @settings(deadline=None, max_examples=25)
 @given(a=text, b=text)
 def test_reversing_both_strings_makes_no_difference(a, b):
-    kernel = SubsequenceKernel(4, normalize=False)
+    kernel = SubsequenceKernel(3, normalize=False)
     forwards, backwards = kernel.gram([a], [b]).item(), kernel.gram([a[::-1]], [b[::-1]]).item()
     assert forwards == pytest.approx(backwards, rel=1e-12)
 
@@ -143,7 +145,7 @@ def test_reversing_both_strings_makes_no_difference(a, b):
 def test_gradients_are_those_of_finite_differences(engine, normalize, cache_bytes):
     rng = np.random.default_rng(1)
     x = tokens(["", *random_strings(4, rng)])
-    kernel = SubsequenceKernel(4, normalize=normalize, engine=engine, cache_bytes=cache_bytes)
+    kernel = SubsequenceKernel(3, normalize=normalize, engine=engine, cache_bytes=cache_bytes)
 
     def gram(match, gap, rows, columns, **options):
         kernel._parameters["raw_match_decay"], kernel._parameters["raw_gap_decay"] = match, gap
@@ -162,7 +164,7 @@ def test_gradients_are_those_of_finite_differences(engine, normalize, cache_byte
 
 
 def test_decay_of_exactly_one_is_allowed_and_has_a_finite_gradient():
-    kernel = SubsequenceKernel(4, match_decay=1.0, gap_decay=1.0)
+    kernel = SubsequenceKernel(3, match_decay=1.0, gap_decay=1.0)
     value = kernel(tokens(["abcab"]), tokens(["abacb"])).to_dense().sum()
     gradients = torch.autograd.grad(value, list(kernel.parameters()))
     assert kernel.match_decay.item() == kernel.gap_decay.item() == 1.0
@@ -271,9 +273,10 @@ def test_batches_of_inputs_and_of_decays(shape):
         batch.gram(["a"])
 
 
+@pytest.mark.filterwarnings("ignore:The last_dim_is_batch argument")
 def test_every_column_as_a_batch_of_symbols():
     x = tokens(["ab", "aa", "b"])
-    gram = SubsequenceKernel(2)(x, last_dim_is_batch=True).to_dense()
+    gram = SubsequenceKernel(3)(x, last_dim_is_batch=True).to_dense()
     expected = [[[1, 1, 0], [1, 1, 0], [0, 0, 1]], [[1, 0, 0], [0, 1, 0], [0, 0, 0]]]
     torch.testing.assert_close(gram, torch.tensor(expected, dtype=torch.float64))
 

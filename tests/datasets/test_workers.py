@@ -1,0 +1,82 @@
+"""Work in several processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from seqopt.datasets import workers
+from seqopt.datasets.workers import map_strings
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "worker_functions.py").write_text(
+        "import os\n"
+        "PARENT = {parent}\n"
+        "def lengths(strings, plus=0):\n"
+        "    return [len(s) + plus if s else None for s in strings]\n"
+        "def pids(strings):\n"
+        "    return [os.getpid() for s in strings]\n"
+        "def fragile(strings):\n"
+        "    if os.getpid() != PARENT and '!' in strings:\n"
+        "        os._exit(1)\n"
+        "    return lengths(strings)\n".format(parent=__import__("os").getpid())
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    return "worker_functions"
+
+
+def test_results_keep_their_order(module: str) -> None:
+    strings = ["x" * (index % 17) for index in range(95)]
+    seen: list[tuple[int, int]] = []
+    found = map_strings(
+        f"{module}:lengths",
+        strings,
+        arguments={"plus": 1},
+        workers=2,
+        chunk=10,
+        progress=lambda done, total: seen.append((done, total)),
+    )
+    assert found == [len(string) + 1 if string else None for string in strings]
+    assert [done for done, _ in seen] == sorted({done for done, _ in seen})
+    assert seen[-1] == (95, 95)
+
+
+def test_the_work_is_done_elsewhere_and_only_with_several_workers(module: str) -> None:
+    import os
+
+    elsewhere = set(map_strings(f"{module}:pids", ["a"] * 40, workers=2, chunk=5))
+    assert os.getpid() not in elsewhere
+    assert set(map_strings(f"{module}:pids", ["a"] * 40, workers=1, chunk=5)) == {os.getpid()}
+
+
+def test_what_a_dead_worker_leaves_behind_is_done_here(module: str) -> None:
+    strings = ["a", "!", "bb", "!", "ccc", ""]
+    assert map_strings(f"{module}:fragile", strings, workers=2, chunk=1) == [1, 1, 2, 1, 3, None]
+
+
+def test_without_processes_the_work_is_done_here(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers.sys, "executable", "/nonexistent/python")
+    assert map_strings(f"{module}:lengths", ["a", "bb"], workers=2, chunk=1) == [1, 2]
+
+
+def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(
+        "print('once')\n"
+        "from seqopt.datasets.workers import map_strings\n"
+        "keys = map_strings('seqopt.identity:identity_keys', ['OCC', 'C1CC'], "
+        "arguments={'kind': 'molecule'}, workers=2, chunk=1)\n"
+        "print(keys)\n"
+    )
+    root = Path(workers.__file__).resolve().parents[2]
+    done = subprocess.run(
+        [sys.executable, tmp_path / "script.py"],
+        env={"PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.splitlines() == ["once", "['CCO', None]"], done.stderr

@@ -1,0 +1,330 @@
+"""Evaluating: one string's failure is that string's, and nothing that has finished is lost."""
+
+from __future__ import annotations
+
+import _thread
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seqopt.errors import InputError
+from seqopt.objectives import Evaluation, Evaluator, Objective, evaluate, resolve_objective
+
+SCRIPT = """
+import os, time, pathlib
+HERE = pathlib.Path(__file__).parent
+
+def score(strings):
+    (string,) = strings
+    if string == "slow":
+        (HERE / "slow.pid").write_text(str(os.getpid()))
+        time.sleep(60)
+    if string == "die":
+        os._exit(7)
+    if string == "raise":
+        raise RuntimeError("no such\\n  luck")
+    if string == "nan":
+        return [float("nan")]
+    return [float(len(string))]
+
+def pid(strings):
+    return [os.getpid()]
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "scores.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+@pytest.fixture
+def score(script: Path) -> Objective:
+    return resolve_objective(f"{script}:score")
+
+
+@pytest.fixture
+def release() -> Iterator[threading.Event]:
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def lengths(strings: list[str]) -> list[float]:
+    return [float(len(string)) for string in strings]
+
+
+def _returning(value: Any) -> Callable[[list[str]], Any]:
+    return lambda strings: value
+
+
+@pytest.mark.parametrize(
+    "value", [[2.5], (2.5,), np.array([2.5]), np.array([[2.5]]), 2.5, np.float32(2.5), np.array(2.5)]
+)
+def test_one_number_in_any_wrapping_is_a_value(value: Any) -> None:
+    (result,) = evaluate(_returning(value), ["x"])
+    assert (result.value, result.status, result.error, result.ok) == (2.5, "ok", "", True)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([], "returned 0 values, expected 1 for 1 string"),
+        ([1.0, 2.0], "returned 2 values, expected 1 for 1 string"),
+        (np.ones((2, 3)), "returned 6 values"),
+        ([float("nan")], "returned nan"),
+        ([float("-inf")], "returned -inf"),
+        (["3.5"], "'3.5', expected a number"),
+        ("3.5", "'3.5', expected a number"),
+        ([None], "None, expected a number"),
+        (None, "returned None"),
+        ([1 + 2j], "expected a number"),
+        ([[1.0, 2.0]], "expected a number"),
+    ],
+)
+def test_anything_else_is_a_failure_that_says_what_it_was(value: Any, message: str) -> None:
+    (result,) = evaluate(_returning(value), ["x"])
+    assert message in result.error
+    assert (result.status, np.isnan(result.value), result.ok) == ("failed", True, False)
+
+
+def _awkward(strings: list[str]) -> list[float]:
+    if strings[0] == "raise":
+        raise RuntimeError("no such\n  luck")
+    if strings[0] == "exit":
+        sys.exit("enough")
+    if strings[0] == "empty":
+        raise KeyError
+    return lengths(strings)
+
+
+def test_an_exception_fails_its_string_only() -> None:
+    calls: list[Evaluation] = []
+    results = evaluate(_awkward, ["a", "raise", "exit", "empty", "bb"], on_result=calls.append)
+    assert [result.string for result in results] == ["a", "raise", "exit", "empty", "bb"]
+    assert [result.status for result in results] == ["ok", "failed", "failed", "failed", "ok"]
+    assert [result.error for result in results] == [
+        "",
+        "RuntimeError: no such luck",
+        "SystemExit: enough",
+        "KeyError",
+        "",
+    ]
+    assert calls == results
+
+
+def test_seconds_are_those_of_the_call() -> None:
+    (result,) = evaluate(lambda strings: [time.sleep(0.05) or 1.0], ["x"])
+    assert 0.04 < result.seconds < 5
+
+
+def test_equal_strings_are_evaluated_separately_and_none_is_fine() -> None:
+    assert [result.value for result in evaluate(lengths, ["aa", "aa"])] == [2.0, 2.0]
+    assert evaluate(lengths, []) == []
+    assert evaluate(lengths, [], timeout=1) == []
+
+
+def _executors() -> list[Any]:
+    return [
+        pytest.param(lambda: ThreadPoolExecutor(2), id="threads"),
+        pytest.param(lambda: ProcessPoolExecutor(2, mp_context=get_context("spawn")), id="processes"),
+        pytest.param(None, id="own processes"),
+    ]
+
+
+@pytest.mark.parametrize("make", _executors())
+def test_results_are_the_same_wherever_they_are_computed(
+    make: Callable[[], Executor] | None, score: Objective
+) -> None:
+    strings = ["a", "raise", "bb", "nan", "ccc", "a"]
+    expected = [(r.string, r.value, r.status, r.error) for r in evaluate(score, strings)]
+    executor = make() if make is not None else None
+    seen: list[Evaluation] = []
+    try:
+        found = evaluate(score, strings, executor=executor, workers=2, timeout=30, on_result=seen.append)
+    finally:
+        if executor is not None:
+            executor.shutdown()
+    assert str([(r.string, r.value, r.status, r.error) for r in found]) == str(expected)
+    assert sorted(map(str, seen)) == sorted(map(str, found))
+
+
+def test_a_worker_is_killed_at_the_time_out_or_dies_and_the_others_go_on(
+    score: Objective, script: Path
+) -> None:
+    order: list[str] = []
+    with Evaluator(score, workers=2, timeout=1.0) as evaluator:
+        results = evaluator.evaluate(
+            ["a", "slow", "die", "bb"], on_result=lambda result: order.append(result.string)
+        )
+        assert [result.status for result in results] == ["ok", "failed", "failed", "ok"]
+        assert results[1].error == "timed out after 1 s"
+        assert results[1].seconds == pytest.approx(1.0)
+        assert results[2].error == "the worker process died (exit code 7)"
+        assert order[-1] == "slow"
+        pid = int((script.parent / "slow.pid").read_text())
+        for _ in range(100):
+            if not _alive(pid):
+                break
+            time.sleep(0.05)
+        assert not _alive(pid)
+        assert [result.value for result in evaluator.evaluate(["ccc", "d"])] == [3.0, 1.0]
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_the_processes_are_used_again_and_ended(script: Path) -> None:
+    objective = resolve_objective(f"{script}:pid")
+    with Evaluator(objective, timeout=30) as evaluator:
+        (first,), (second,) = evaluator.evaluate(["a"]), evaluator.evaluate(["b"])
+    assert first.value == second.value != os.getpid()
+    assert not _alive(int(first.value))
+    evaluator.close()
+
+
+def test_a_function_that_cannot_be_sent_is_timed_out_in_a_thread(release: threading.Event) -> None:
+    def local(strings: list[str]) -> list[float]:
+        if strings == ["slow"]:
+            release.wait(60)
+        return [float(os.getpid())]
+
+    slow, *others = evaluate(local, ["slow", "a", "b"], timeout=0.3)
+    assert slow.error == "timed out after 0.3 s"
+    assert [result.value for result in others] == [os.getpid()] * 2
+
+
+def test_threads_run_as_many_calls_at_once_as_there_are_workers() -> None:
+    meeting = threading.Barrier(3)
+
+    def local(strings: list[str]) -> list[float]:
+        meeting.wait(20)
+        return [1.0]
+
+    assert all(result.ok for result in evaluate(local, ["a", "b", "c"], workers=3))
+
+
+def test_a_foreign_executor_is_not_waited_for_at_the_time_out(release: threading.Event) -> None:
+    def local(strings: list[str]) -> list[float]:
+        if strings == ["slow"]:
+            release.wait(60)
+        return lengths(strings)
+
+    with ThreadPoolExecutor(2) as executor:
+        results = evaluate(local, ["slow", *["a"] * 5, "bb"], executor=executor, timeout=0.3)
+        assert results[0].error == "timed out after 0.3 s"
+        assert [result.value for result in results[1:]] == [1.0] * 5 + [2.0]
+        # The time that others have waited for their turn does not count.
+        release.set()
+        brief = evaluate(lambda strings: [time.sleep(0.2) or 1.0], ["a"] * 6, executor=executor, timeout=1.0)
+        assert all(result.ok for result in brief)
+
+
+def test_calls_behind_an_endless_one_fail_in_the_end(release: threading.Event) -> None:
+    def local(strings: list[str]) -> list[float]:
+        release.wait(60)
+        return [1.0]
+
+    with ThreadPoolExecutor(1) as executor:
+        results = evaluate(local, ["a", "b", "c"], executor=executor, timeout=0.2)
+        release.set()
+    assert results[0].error == "timed out after 0.2 s"
+    assert all("held by calls that have timed out" in result.error for result in results[1:])
+
+
+def test_a_closed_or_broken_executor_fails_every_string() -> None:
+    executor = ThreadPoolExecutor(1)
+    executor.shutdown()
+    results = evaluate(lengths, ["a", "b"], executor=executor)
+    assert ["shutdown" in result.error for result in results] == [True, True]
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:
+        (result,) = evaluate(lambda strings: [1.0], ["a"], executor=processes)
+    assert "pickle" in result.error.lower()
+
+
+def _interrupting(strings: list[str]) -> list[float]:
+    if strings == ["stop"]:
+        raise KeyboardInterrupt
+    return lengths(strings)
+
+
+def test_an_interruption_passes_after_what_has_finished() -> None:
+    seen: list[Evaluation] = []
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(_interrupting, ["a", "bb", "stop", "ccc"], on_result=seen.append)
+    assert [result.value for result in seen] == [1.0, 2.0]
+
+
+def test_an_interruption_does_not_wait_for_what_is_running(release: threading.Event) -> None:
+    finished = threading.Barrier(2)
+
+    def local(strings: list[str]) -> list[float]:
+        if strings == ["stop"]:
+            finished.wait(20)
+            _thread.interrupt_main()
+            release.wait(60)
+        elif strings == ["bb"]:
+            finished.wait(20)
+        return lengths(strings)
+
+    seen: list[Evaluation] = []
+    executor = ThreadPoolExecutor(3)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(
+            local, ["a", "bb", "stop", "queued", "queued", "queued"], executor=executor, on_result=seen.append
+        )
+    assert not release.is_set()
+    assert "a" in {result.string for result in seen}
+    assert "stop" not in {result.string for result in seen}
+    release.set()
+    executor.shutdown()
+
+
+def test_an_error_of_the_listener_ends_the_batch(score: Objective) -> None:
+    def listen(result: Evaluation) -> None:
+        raise LookupError(result.string)
+
+    with pytest.raises(LookupError, match="a"), Evaluator(score, workers=2) as evaluator:
+        evaluator.evaluate(["a", "slow"], on_result=listen)
+
+
+def test_wrong_settings_are_refused() -> None:
+    with pytest.raises(InputError, match="workers must be at least 1"):
+        Evaluator(lengths, workers=0)
+    with pytest.raises(InputError, match="timeout must be a positive"):
+        Evaluator(lengths, timeout=0)
+    with pytest.raises(InputError, match="single string"):
+        evaluate(lengths, "CCO")
+
+
+def test_a_script_without_a_guard_is_not_run_twice(tmp_path: Path) -> None:
+    path = tmp_path / "unguarded.py"
+    path.write_text(
+        "from seqopt.objectives import evaluate\n"
+        "def f(strings):\n"
+        "    return [float(len(strings[0]))]\n"
+        "print([result.value for result in evaluate(f, ['a', 'bb'], timeout=30)])\n"
+    )
+    root = Path(sys.modules["seqopt"].__file__ or "").resolve().parents[1]
+    done = subprocess.run(
+        [sys.executable, path], env={"PYTHONPATH": str(root)}, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines() == ["[1.0, 2.0]"], done.stderr
+    assert "RuntimeWarning" in done.stderr
+    assert '__name__ == "__main__"' in done.stderr
