@@ -74,10 +74,7 @@ def score(substitutions: list[Substitution]) -> float:
 
 def name(substitutions: list[Substitution]) -> str:
     """The usual notation, such as ``T2Q+D47A``."""
-    return (
-        "+".join(f"{WILD_TYPE[position - 1]}{position}{new}" for position, new in substitutions)
-        or "wild type"
-    )
+    return "+".join(f"{WILD_TYPE[position - 1]}{position}{new}" for position, new in substitutions) or "wild type"
 
 
 def sequence(substitutions: list[Substitution]) -> str:
@@ -90,15 +87,8 @@ def sequence(substitutions: list[Substitution]) -> str:
 
 def variants() -> list[list[Substitution]]:
     """The wild type, all single substitutions, and a sample of double ones, each once."""
-    singles = [
-        (position, new)
-        for position, old in enumerate(WILD_TYPE, start=1)
-        for new in AMINO_ACIDS
-        if new != old
-    ]
-    doubles = [
-        [first, second] for first, second in itertools.combinations(singles, 2) if first[0] != second[0]
-    ]
+    singles = [(position, new) for position, old in enumerate(WILD_TYPE, start=1) for new in AMINO_ACIDS if new != old]
+    doubles = [[first, second] for first, second in itertools.combinations(singles, 2) if first[0] != second[0]]
     chosen = np.random.default_rng(SEED).choice(len(doubles), size=DOUBLES, replace=False)
     return [[], *([single] for single in singles), *(doubles[index] for index in np.sort(chosen))]
 
@@ -109,9 +99,7 @@ def main() -> None:
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(["name", "sequence", "score"])
-        writer.writerows(
-            (name(variant), sequence(variant), f"{score(variant) + 0.0:.3f}") for variant in variants()
-        )
+        writer.writerows((name(variant), sequence(variant), f"{score(variant) + 0.0:.3f}") for variant in variants())
 
 
 if __name__ == "__main__":

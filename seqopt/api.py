@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
@@ -17,11 +18,12 @@ from seqopt.acquisition import Acquisition
 from seqopt.datasets import read_pool
 from seqopt.errors import InputError
 from seqopt.models import Surrogate
-from seqopt.objectives import resolve_objective
+from seqopt.objectives import Direction, resolve_objective
 from seqopt.optimizer import Evaluation, Evaluator, Optimizer, RunFolder, Step, run_loop
-from seqopt.optimizer.optimizer import Direction
 from seqopt.search import Search
 from seqopt.spaces import CandidateSet, PoolSpace, Space
+
+logger = logging.getLogger(__name__)
 
 ObjectiveFunction = Callable[[list[str]], npt.ArrayLike]
 
@@ -104,7 +106,8 @@ def maximize(
     Example:
         >>> import itertools
         >>> pool = ["".join(letters) for letters in itertools.product("AB", repeat=7)]
-        >>> result = maximize(lambda strings: [s.count("AB") for s in strings], pool, budget=12, initial=4, batch_size=4)
+        >>> count = lambda strings: [string.count("AB") for string in strings]
+        >>> result = maximize(count, pool, budget=12, initial=4, batch_size=4)
         >>> result.best_value
         3.0
     """
@@ -166,13 +169,15 @@ def maximize(
     finally:
         if folder is not None:
             folder.close(optimizer, status)
-            if len(optimizer.observations):
-                from seqopt.report import write_report  # matplotlib is needed only here
-
-                write_report(folder.path)
+            _write_report(folder.path)
     best = optimizer.best
     return Result(
-        best.string, best.value, optimizer.observations.to_frame(), steps, optimizer, folder.path if folder else None
+        best.string,
+        best.value,
+        optimizer.observations.to_frame(),
+        steps,
+        optimizer,
+        folder.path if folder else None,
     )
 
 
@@ -181,6 +186,16 @@ def minimize(
 ) -> Result:
     """Find a string with a small value; takes the options of `maximize`."""
     return maximize(objective, space, direction="minimize", **options)
+
+
+def _write_report(folder: Path) -> None:
+    """Write plot and page; results are on disk already, so a failure here must not hide them or an interruption."""
+    try:
+        from seqopt.report import write_report  # matplotlib is needed only here
+
+        write_report(folder)
+    except Exception as error:
+        logger.warning("the report in %s could not be written (%s: %s)", folder, type(error).__name__, error)
 
 
 def _space_facts(space: Space) -> dict[str, Any]:

@@ -42,8 +42,7 @@ def resource_folder(folder: str) -> Path:
         if candidate.is_dir():
             return candidate
     raise InputError(
-        f"this installation of seqopt lacks its {folder} folder (looked at {packed} and {beside}): "
-        "install it again"
+        f"this installation of seqopt lacks its {folder} folder (looked at {packed} and {beside}): install it again"
     )
 
 

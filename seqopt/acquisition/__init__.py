@@ -7,7 +7,6 @@ from seqopt.acquisition.improvement import LogExpectedImprovement
 from seqopt.acquisition.max_values import ExactMaxValueSampler, GumbelMaxValueSampler, MaxValueSampler
 from seqopt.acquisition.protocols import (
     Acquisition,
-    ConditionedMeanPosterior,
     Posterior,
     PreparedAcquisition,
 )
@@ -18,7 +17,6 @@ __all__ = [
     "ACQUISITIONS",
     "GIBBON",
     "Acquisition",
-    "ConditionedMeanPosterior",
     "DensePosterior",
     "ExactMaxValueSampler",
     "GumbelMaxValueSampler",

@@ -44,9 +44,7 @@ class UpperConfidenceBound:
             raise InputError(f"beta is {beta}; expected zero or more")
         self.beta = beta
 
-    def prepare(
-        self, posterior: Posterior, rng: np.random.Generator, batch_size: int = 1
-    ) -> PreparedAcquisition:
+    def prepare(self, posterior: Posterior, rng: np.random.Generator, batch_size: int = 1) -> PreparedAcquisition:
         """Nothing needs preparing; see `seqopt.acquisition.protocols.Acquisition`."""
         return self._score
 
@@ -67,9 +65,7 @@ class PosteriorMean:
 
     name = "mean"
 
-    def prepare(
-        self, posterior: Posterior, rng: np.random.Generator, batch_size: int = 1
-    ) -> PreparedAcquisition:
+    def prepare(self, posterior: Posterior, rng: np.random.Generator, batch_size: int = 1) -> PreparedAcquisition:
         """Nothing needs preparing; see `seqopt.acquisition.protocols.Acquisition`."""
         return self._score
 

@@ -99,8 +99,7 @@ class DensePosterior:
             return mean, covariance
         if self._observed_covariance is None or self._cross_covariance is None:
             raise InputError(
-                "the evaluated strings cannot be included: give DensePosterior observed_covariance and "
-                "cross_covariance"
+                "the evaluated strings cannot be included: give DensePosterior observed_covariance and cross_covariance"
             )
         cross = self._cross_covariance[..., indices].to(torch.float64)
         top = torch.cat([self._observed_covariance.to(torch.float64), cross], dim=-1)

@@ -34,17 +34,17 @@ from torch import Tensor
 
 from seqopt.acquisition.max_values import ExactMaxValueSampler, GumbelMaxValueSampler, MaxValueSampler
 from seqopt.acquisition.numerics import (
-    MIN_STD,
     in_blocks,
     log_mean_exp,
     log_neg_log1p_neg,
     ordered_exp,
+    positive_std,
     truncation_shrinkage,
 )
 from seqopt.acquisition.protocols import Posterior, PreparedAcquisition
 from seqopt.errors import InputError
 
-Repulsion = float | Literal["1/B^2"] | Callable[[int], float]
+Repulsion = float | Literal["1/B^2", "1/m^2"] | Callable[[int], float]
 
 
 def log_gibbon(gamma: Tensor, rho2: Tensor) -> Tensor:
@@ -90,10 +90,9 @@ def single_gibbon(
     """
     noise = torch.as_tensor(noise_variance, dtype=variance.dtype)[..., None]
     total = (variance + noise).clamp_min(torch.finfo(variance.dtype).tiny)
-    std = variance.sqrt().clamp_min(MIN_STD)
-    gamma = (max_values[..., None] - mean[..., None, :]) / std[..., None, :]
+    gamma = (max_values[..., None] - mean[..., None, :]) / positive_std(variance)[..., None, :]
     log_values = _log_gibbon(gamma, (variance / total)[..., None, :], (noise / total)[..., None, :])
-    log_alpha = torch.where(variance > 0, log_mean_exp(log_values, dim=-2), -math.inf)
+    log_alpha = log_mean_exp(log_values, dim=-2)
     return log_alpha if log else log_alpha.exp()
 
 
@@ -133,9 +132,9 @@ class GIBBON:
         sampler: ``"exact"`` (`ExactMaxValueSampler`), ``"gumbel"`` (`GumbelMaxValueSampler`), or any
             `MaxValueSampler`.
         repulsion: Factor of 1/2 log(s(x|B) / s(x)), the part that keeps a batch diverse. 1 is the published
-            value. ``"1/B^2"`` takes the batch size, pending points included, that `prepare` is told; any
-            function of the batch size will do. (The Trieste library divides by the square of the number of
-            points already chosen instead, which gives the factors 1, 1/4, 1/9, ... along a batch.)
+            value. ``"1/B^2"`` takes the batch size, pending points included, that `prepare` is told; any function
+            of the batch size will do. ``"1/m^2"`` takes the number m of points chosen or pending so far, as the
+            Trieste library does: the factors along a batch are 1, 1/4, 1/9, ...
 
     Raises:
         InputError: For an unknown sampler or repulsion, or ``num_samples`` less than 1.
@@ -163,9 +162,7 @@ class GIBBON:
         self.repulsion = repulsion
         _resolve_repulsion(repulsion, 1)
 
-    def prepare(
-        self, posterior: Posterior, rng: np.random.Generator, batch_size: int = 1
-    ) -> PreparedAcquisition:
+    def prepare(self, posterior: Posterior, rng: np.random.Generator, batch_size: int = 1) -> PreparedAcquisition:
         """Draw the max-values of one step; see `seqopt.acquisition.protocols.Acquisition`."""
         max_values = self.sampler(posterior, self.num_samples, rng)
         return PreparedGIBBON(max_values, _resolve_repulsion(self.repulsion, batch_size))
@@ -176,10 +173,10 @@ class PreparedGIBBON:
 
     Args:
         max_values: ``... x M``, draws of g*.
-        repulsion: Factor of the log-determinant part.
+        repulsion: Factor of the log-determinant part; ``"1/m^2"`` follows the number of points conditioned on.
     """
 
-    def __init__(self, max_values: Tensor, repulsion: float = 1.0) -> None:
+    def __init__(self, max_values: Tensor, repulsion: float | Literal["1/m^2"] = 1.0) -> None:
         self.max_values = max_values
         self.repulsion = repulsion
         # The single-point part does not change while a batch is filled: it is kept for the tensors it was
@@ -189,17 +186,23 @@ class PreparedGIBBON:
 
     def __call__(self, posterior: Posterior) -> Tensor:
         """Increment of the batch's value for each point, in nats; see `PreparedAcquisition`."""
+        single, factor = self._single_values(posterior), self._factor(posterior)
+        if factor == 0.0:
+            return single
         total = posterior.variance + posterior.noise_variance[..., None]
         lost = (posterior.variance - posterior.conditional_variance) / total.clamp_min(1e-300)
-        increment = (0.5 * self.repulsion) * torch.log1p(-lost)
-        return self._single_values(posterior) + increment.reshape(-1, increment.shape[-1]).mean(0)
+        increment = (0.5 * factor) * torch.log1p(-lost)
+        return single + increment.reshape(-1, increment.shape[-1]).mean(0)
+
+    def _factor(self, posterior: Posterior) -> float:
+        if self.repulsion == "1/m^2":
+            return 1.0 / max(1, posterior.conditioned_mean.shape[-1]) ** 2
+        return self.repulsion
 
     def _single_values(self, posterior: Posterior) -> Tensor:
         mean, variance = posterior.mean, posterior.variance
         if self._key is None or self._key[0] is not mean or self._key[1] is not variance:
-            self._single = in_blocks(
-                lambda m, v: self._average(m, v, posterior.noise_variance), mean, variance
-            )
+            self._single = in_blocks(lambda m, v: self._average(m, v, posterior.noise_variance), mean, variance)
             self._key = (mean, variance)
         return self._single
 
@@ -219,19 +222,19 @@ def _resolve_sampler(sampler: str | MaxValueSampler) -> MaxValueSampler:
             return ExactMaxValueSampler()
         if sampler == "gumbel":
             return GumbelMaxValueSampler()
-    elif isinstance(sampler, MaxValueSampler):
+    elif isinstance(sampler, MaxValueSampler) and not isinstance(sampler, type):
         return sampler
-    raise InputError(
-        f"unknown max-value sampler {sampler!r}; expected 'exact', 'gumbel' or a MaxValueSampler"
-    )
+    raise InputError(f"unknown max-value sampler {sampler!r}; expected 'exact', 'gumbel' or a MaxValueSampler")
 
 
-def _resolve_repulsion(repulsion: Repulsion, batch_size: int) -> float:
+def _resolve_repulsion(repulsion: Repulsion, batch_size: int) -> float | Literal["1/m^2"]:
     if callable(repulsion):
         return float(repulsion(batch_size))
     if isinstance(repulsion, str):
         if repulsion == "1/B^2":
             return 1.0 / batch_size**2
+        if repulsion == "1/m^2":
+            return repulsion
     elif repulsion >= 0:
         return float(repulsion)
-    raise InputError(f"repulsion is {repulsion!r}; expected a number of at least 0, '1/B^2' or a function")
+    raise InputError(f"repulsion is {repulsion!r}; expected at least 0, 1/B^2, 1/m^2 or a function")

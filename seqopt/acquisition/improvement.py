@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqopt.acquisition.numerics import MIN_STD, in_blocks, log_improvement, log_mean_exp
-from seqopt.acquisition.protocols import ConditionedMeanPosterior, Posterior, PreparedAcquisition
+from seqopt.acquisition.numerics import in_blocks, log_improvement, log_mean_exp, positive_std
+from seqopt.acquisition.protocols import Posterior, PreparedAcquisition
 
 
 class LogExpectedImprovement:
@@ -28,8 +28,8 @@ class LogExpectedImprovement:
     logarithm is taken.
 
     Batches are filled as by a kriging believer: the points conditioned on count as observed at their
-    posterior means, which leaves every mean alone and makes std the square root of the conditional variance.
-    A posterior that knows the means at these points (`ConditionedMeanPosterior`) may raise the incumbent.
+    posterior means, which leaves every mean alone, makes std the square root of the conditional variance, and
+    raises the incumbent to the largest of these means if it is higher.
 
     Example:
         >>> from seqopt.acquisition import DensePosterior
@@ -41,14 +41,10 @@ class LogExpectedImprovement:
 
     name = "logei"
 
-    def prepare(
-        self, posterior: Posterior, rng: np.random.Generator, batch_size: int = 1
-    ) -> PreparedAcquisition:
+    def prepare(self, posterior: Posterior, rng: np.random.Generator, batch_size: int = 1) -> PreparedAcquisition:
         """Find the incumbent, 0 without data; see `seqopt.acquisition.protocols.Acquisition`."""
         observed = posterior.observed_mean
-        incumbent = (
-            observed.amax(-1) if observed.shape[-1] else torch.zeros(observed.shape[:-1], dtype=torch.float64)
-        )
+        incumbent = observed.amax(-1) if observed.shape[-1] else torch.zeros(observed.shape[:-1], dtype=torch.float64)
         return PreparedLogExpectedImprovement(incumbent)
 
 
@@ -65,7 +61,7 @@ class PreparedLogExpectedImprovement:
     def __call__(self, posterior: Posterior) -> Tensor:
         """Log expected improvement at each point; see `PreparedAcquisition`."""
         incumbent = self.incumbent
-        if isinstance(posterior, ConditionedMeanPosterior) and posterior.conditioned_mean.shape[-1]:
+        if posterior.conditioned_mean.shape[-1]:
             incumbent = torch.maximum(incumbent, posterior.conditioned_mean.amax(-1))
         return in_blocks(
             lambda mean, variance: _log_improvement_over(incumbent, mean, variance),
@@ -75,6 +71,6 @@ class PreparedLogExpectedImprovement:
 
 
 def _log_improvement_over(incumbent: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
-    std = variance.sqrt().clamp_min(MIN_STD)
+    std = positive_std(variance)
     values = std.log() + log_improvement((mean - incumbent[..., None]) / std)
     return log_mean_exp(values.reshape(-1, values.shape[-1]), dim=0)

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqopt.acquisition.numerics import MIN_STD, log_ndtr
+from seqopt.acquisition.numerics import log_ndtr, positive_std
 from seqopt.acquisition.protocols import Posterior
 from seqopt.acquisition.sampling import SELECTION_BETA, draw_joint, largest_upper_confidence, stable_cholesky
 from seqopt.errors import InputError
@@ -58,9 +58,7 @@ class ExactMaxValueSampler:
         torch.Size([5])
     """
 
-    def __init__(
-        self, num_candidates: int = 1_000, max_points: int = 2_000, beta: float = SELECTION_BETA
-    ) -> None:
+    def __init__(self, num_candidates: int = 1_000, max_points: int = 2_000, beta: float = SELECTION_BETA) -> None:
         _check_positive("num_candidates", num_candidates)
         _check_positive("max_points", max_points)
         if not beta >= 0:
@@ -78,9 +76,7 @@ class ExactMaxValueSampler:
         """
         _check_points(posterior)
         observed = posterior.observed_mean.shape[-1]
-        include_observed = (
-            0 < observed <= self.max_points - min(self.num_candidates, (self.max_points + 1) // 2)
-        )
+        include_observed = 0 < observed <= self.max_points - min(self.num_candidates, (self.max_points + 1) // 2)
         room = self.max_points - observed if include_observed else self.max_points
         indices = largest_upper_confidence(posterior, min(self.num_candidates, room), self.beta)
         mean, covariance = posterior.joint(indices, include_observed=include_observed)
@@ -169,7 +165,7 @@ def max_quantiles(mean: Tensor, variance: Tensor, probabilities: Sequence[float]
         >>> max_quantiles(0 * one, one, [0.5]).abs() < 1e-12
         tensor([True])
     """
-    std = variance.sqrt().clamp_min(MIN_STD)
+    std = positive_std(variance)
     target = torch.tensor(probabilities, dtype=torch.float64).log()
     mean, std = mean[..., None, :], std[..., None, :]
     deviations = torch.special.ndtri(target.exp())[:, None]

@@ -42,9 +42,6 @@ TAIL = -1.0
 FRACTION_DEPTHS = ((4.0, 42), (8.0, 20))
 """Levels of the continued fraction that give full float64 accuracy from each y on."""
 
-MIN_STD = 1e-150
-"""Standard deviations are kept above this, so that squares of standardised values stay finite in float64."""
-
 BLOCK_POINTS = 1 << 14
 """Points of one block of `in_blocks`."""
 
@@ -155,10 +152,9 @@ def log_neg_log1p_neg(log_u: Tensor, complement: Tensor) -> Tensor:
     return ratio.log_().add_(log_u)
 
 
-def log_mean_exp(x: Tensor, dim: int | tuple[int, ...]) -> Tensor:
+def log_mean_exp(x: Tensor, dim: int) -> Tensor:
     """Log of the mean of exp(x) over ``dim``; -inf where every term is."""
-    dims = (dim,) if isinstance(dim, int) else dim
-    return torch.logsumexp(x, dim=dim) - math.log(math.prod(x.shape[d] for d in dims))
+    return x.squeeze(dim) if x.shape[dim] == 1 else torch.logsumexp(x, dim=dim) - math.log(x.shape[dim])
 
 
 def ordered_exp(log_x: Tensor) -> Tensor:
@@ -182,11 +178,21 @@ def ordered_exp(log_x: Tensor) -> Tensor:
     return torch.where(log_x >= LOG_FLOOR, log_x.exp(), floor * (LOG_FLOOR / log_x.clamp_max(LOG_FLOOR)))
 
 
+def positive_std(variance: Tensor) -> Tensor:
+    """Square root of a variance, kept so far above zero that squares of standardised values stay finite.
+
+    Example:
+        >>> positive_std(torch.tensor([4.0, 0.0], dtype=torch.float64)) > 0
+        tensor([True, True])
+    """
+    return variance.sqrt().clamp_min(torch.finfo(variance.dtype).tiny ** 0.25)
+
+
 def in_blocks(function: Callable[..., Tensor], *values: Tensor) -> Tensor:
     """``function`` of tensors ``... x N`` that is elementwise in the last dimension, a block at a time.
 
-    Intermediate results of a block stay in the processor's cache, which is faster than whole passes over memory,
-    and their memory does not grow with N.
+    Intermediate results of a block stay in the processor's cache, which is faster than whole passes over
+    memory, and their memory does not grow with N.
 
     Args:
         function: From tensors ``... x b`` to a tensor ``... x b``.

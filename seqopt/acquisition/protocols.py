@@ -21,6 +21,7 @@ class Posterior(Protocol):
         variance: ``... x N``, noiseless posterior variance of g given the data.
         conditional_variance: ``... x N``, noiseless variance given the data and the points conditioned on so
             far (pending ones and the batch members chosen so far), each observed once with noise.
+        conditioned_mean: ``... x c``, posterior mean of g given the data at the c points conditioned on so far.
         noise_variance: ``...``, variance of the noise of one observation.
         observed_mean: ``... x n``, posterior mean of g at the n evaluated strings.
         best_observed: Largest observed value (noisy, standardised).
@@ -29,6 +30,7 @@ class Posterior(Protocol):
     mean: Tensor
     variance: Tensor
     conditional_variance: Tensor
+    conditioned_mean: Tensor
     noise_variance: Tensor
     observed_mean: Tensor
     best_observed: float
@@ -47,20 +49,11 @@ class Posterior(Protocol):
         ...
 
     def condition(self, index: int) -> None:
-        """Update `conditional_variance` for a noisy observation, of unknown value, of point ``index``."""
+        """Condition on a noisy observation, of unknown value, of point ``index``.
+
+        Updates `conditional_variance` and `conditioned_mean`.
+        """
         ...
-
-
-@runtime_checkable
-class ConditionedMeanPosterior(Posterior, Protocol):
-    """A posterior that also knows its mean at the points conditioned on.
-
-    Attributes:
-        conditioned_mean: ``... x c``, posterior mean of g given the data at the c points conditioned on so
-            far.
-    """
-
-    conditioned_mean: Tensor
 
 
 @runtime_checkable
@@ -87,9 +80,7 @@ class Acquisition(Protocol):
 
     name: str
 
-    def prepare(
-        self, posterior: Posterior, rng: np.random.Generator, batch_size: int = 1
-    ) -> PreparedAcquisition:
+    def prepare(self, posterior: Posterior, rng: np.random.Generator, batch_size: int = 1) -> PreparedAcquisition:
         """Fix what is common to all points of one step: draws of the maximum, incumbents, a generator.
 
         Args:

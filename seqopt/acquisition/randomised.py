@@ -51,9 +51,7 @@ class ThompsonSampling:
         self.max_points = max_points
         self.beta = beta
 
-    def prepare(
-        self, posterior: Posterior, rng: np.random.Generator, batch_size: int = 1
-    ) -> PreparedAcquisition:
+    def prepare(self, posterior: Posterior, rng: np.random.Generator, batch_size: int = 1) -> PreparedAcquisition:
         """Keep the generator; see `seqopt.acquisition.protocols.Acquisition`."""
         return PreparedThompsonSampling(self.max_points, self.beta, rng)
 
@@ -106,9 +104,7 @@ class RandomAcquisition:
 
     name = "random"
 
-    def prepare(
-        self, posterior: Posterior, rng: np.random.Generator, batch_size: int = 1
-    ) -> PreparedAcquisition:
+    def prepare(self, posterior: Posterior, rng: np.random.Generator, batch_size: int = 1) -> PreparedAcquisition:
         """Keep the generator; see `seqopt.acquisition.protocols.Acquisition`."""
 
         def score(posterior: Posterior) -> Tensor:

@@ -39,6 +39,4 @@ def resolve_acquisition(acquisition: str | Acquisition) -> Acquisition:
     elif isinstance(acquisition, Acquisition) and not isinstance(acquisition, type):
         return acquisition
     names = ", ".join(ACQUISITIONS)
-    raise InputError(
-        f"unknown acquisition function {acquisition!r}; expected one of {names}, or an Acquisition object"
-    )
+    raise InputError(f"unknown acquisition function {acquisition!r}; expected one of {names}, or an Acquisition object")

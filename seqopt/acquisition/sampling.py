@@ -77,9 +77,7 @@ def stable_cholesky(covariance: Tensor) -> tuple[Tensor, Tensor]:
             largest = float(needed.max())
             level = logging.WARNING if largest >= NOTICEABLE_JITTER else logging.DEBUG
             if largest > 0.0:
-                logger.log(
-                    level, "joint posterior of %d points: relative jitter %.0e", factor.shape[-1], largest
-                )
+                logger.log(level, "joint posterior of %d points: relative jitter %.0e", factor.shape[-1], largest)
             return factor, needed
     raise ModelError(
         f"the joint posterior covariance of {covariance.shape[-1]} points is not positive definite, even "

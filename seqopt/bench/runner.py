@@ -26,7 +26,11 @@ def machine() -> dict[str, Any]:
             model = next((line.split(":", 1)[1].strip() for line in stream if line.startswith("model name")), model)
     except OSError:
         pass
-    return {"processor": model, "cores": os.cpu_count(), "platform": platform.platform(aliased=True, terse=True)}
+    return {
+        "processor": model,
+        "cores": os.cpu_count(),
+        "platform": platform.platform(aliased=True, terse=True),
+    }
 
 
 def header(argv: Sequence[str], name: str) -> dict[str, Any]:
@@ -65,7 +69,12 @@ def run_jobs(
         return
     started = time.perf_counter()
     # Two busy processes of one thread each finish sooner than one after the other with two.
-    os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "SEQOPT_THREADS": "1"}
+    os.environ |= {
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "SEQOPT_THREADS": "1",
+    }
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         futures = {pool.submit(work, job): job for job in missing}
         try:
@@ -73,7 +82,10 @@ def run_jobs(
                 path = path_of(futures[future])
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(path, json.dumps(future.result() | {"record": record}, indent=1) + "\n")
-                print(f"{done}/{len(missing)} {path.stem} after {time.perf_counter() - started:.0f} s", flush=True)
+                print(
+                    f"{done}/{len(missing)} {path.stem} after {time.perf_counter() - started:.0f} s",
+                    flush=True,
+                )
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             print("Stopped; the same command goes on from here.", file=sys.stderr)

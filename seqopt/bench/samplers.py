@@ -11,6 +11,7 @@ import argparse
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,6 @@ class Job:
 def variants() -> dict[str, Callable[[], Any]]:
     """Acquisition functions compared, by label."""
     from seqopt.acquisition import (
-        GIBBON,
         ExactMaxValueSampler,
         GumbelMaxValueSampler,
         LogExpectedImprovement,
@@ -43,22 +43,27 @@ def variants() -> dict[str, Callable[[], Any]]:
 
     whole = 10**9
     found: dict[str, Callable[[], Any]] = {}
-    for sampler, make in {
+    samplers: dict[str, Callable[[], Any]] = {
         "exact draws, 1,000 of largest UCB": ExactMaxValueSampler,
-        "Gumbel, 1,000 random": lambda: GumbelMaxValueSampler(1_000),
-        "Gumbel, 10,000 random": lambda: GumbelMaxValueSampler(10_000),
-        "Gumbel, whole pool": lambda: GumbelMaxValueSampler(whole),
-    }.items():
+        "Gumbel, 1,000 random": partial(GumbelMaxValueSampler, 1_000),
+        "Gumbel, 10,000 random": partial(GumbelMaxValueSampler, 10_000),
+        "Gumbel, whole pool": partial(GumbelMaxValueSampler, whole),
+    }
+    for sampler, make in samplers.items():
         for repulsion in (1.0, "1/B^2"):
-            found[f"GIBBON, {sampler}, repulsion {repulsion}"] = lambda make=make, repulsion=repulsion: GIBBON(
-                sampler=make(), repulsion=repulsion
-            )
+            found[f"GIBBON, {sampler}, repulsion {repulsion}"] = partial(_gibbon, make, repulsion)
     return found | {
         "log expected improvement": LogExpectedImprovement,
         "UCB": UpperConfidenceBound,
         "Thompson sampling": ThompsonSampling,
         "greedy mean": PosteriorMean,
     }
+
+
+def _gibbon(sampler: Callable[[], Any], repulsion: Any) -> Any:
+    from seqopt.acquisition import GIBBON
+
+    return GIBBON(sampler=sampler(), repulsion=repulsion)
 
 
 def work(job: Job) -> dict[str, Any]:

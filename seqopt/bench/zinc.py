@@ -100,7 +100,7 @@ def work(job: Job) -> dict[str, Any]:
         started = time.perf_counter()
         strings = optimizer.ask()
         seconds += time.perf_counter() - started
-        optimizer.tell(strings, [scores[space.index_of(string)] for string in strings])
+        optimizer.tell(strings, [float(scores[space.index_of(string)]) for string in strings])
     frame = optimizer.observations.to_frame()
     return {
         "job": asdict(job),
@@ -164,12 +164,21 @@ def report(results: Path, document: Path) -> None:
     ]
     figure = Figure(figsize=(9, 5), layout="constrained")
     axes = figure.subplots()
-    colours = dict(zip(METHODS, ["#0072B2", "#56B4E9", "#009E73", "#E69F00", "#CC79A7", "#999999", "#000000", "#D55E00"], strict=True))
+    colours = dict(
+        zip(
+            METHODS,
+            ["#0072B2", "#56B4E9", "#009E73", "#E69F00", "#CC79A7", "#999999", "#000000", "#D55E00"],
+            strict=True,
+        )
+    )
     for name, found in runs.items():
         if not found:
             continue
         curves = np.stack([best_so_far(run) for run in found])
-        mean, error = curves.mean(0), curves.std(0, ddof=1) / np.sqrt(len(curves)) if len(curves) > 1 else 0 * curves[0]
+        mean, error = (
+            curves.mean(0),
+            curves.std(0, ddof=1) / np.sqrt(len(curves)) if len(curves) > 1 else 0 * curves[0],
+        )
         ranks = np.searchsorted(-descending, -curves[:, -1], side="left") + 1
         chosen = np.mean([np.mean(run["values"][INITIAL:]) for run in found])
         lines.append(
@@ -189,7 +198,8 @@ def report(results: Path, document: Path) -> None:
     axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     picture = document.parent / "img" / "zinc.png"
     picture.parent.mkdir(parents=True, exist_ok=True)
-    FigureCanvasAgg(figure).print_png(picture)
+    FigureCanvasAgg(figure)
+    figure.savefig(picture, dpi=150)
     print("\n".join(lines))
     replace_section(document, "zinc", "\n".join(lines))
 

@@ -14,7 +14,7 @@ def main(argv: list[str] | None = None) -> int:
     """
     arguments = sys.argv[1:] if argv is None else list(argv)
     debug = "--debug" in arguments
-    import click
+    import typer
 
     from seqopt.cli.app import app
     from seqopt.errors import SeqoptError
@@ -24,12 +24,9 @@ def main(argv: list[str] | None = None) -> int:
     try:
         status = app(args=arguments, prog_name="seqopt", standalone_mode=False)
         return status if isinstance(status, int) else 0
-    except click.exceptions.Exit as error:
+    except typer.Exit as error:
         return error.exit_code
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except (KeyboardInterrupt, click.exceptions.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         return 130
     except SeqoptError as error:
         if debug:
@@ -37,6 +34,11 @@ def main(argv: list[str] | None = None) -> int:
         _complain(str(error))
         return 2
     except Exception as error:
+        # Typer's usage errors have no public base class that all its versions share.
+        show, status = getattr(error, "show", None), getattr(error, "exit_code", None)
+        if callable(show) and isinstance(status, int):
+            show()
+            return status
         if debug:
             raise
         _complain(f"unexpected {type(error).__name__}: {error}\nRun the command again with --debug to see where.")

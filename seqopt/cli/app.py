@@ -101,11 +101,10 @@ def search(
     initial: Annotated[
         int, typer.Option(help="Random candidates scored first, to learn from.", rich_help_panel=HOW, min=2)
     ] = 20,
-    batch: Annotated[
-        int, typer.Option(help="Candidates per batch, scored together.", rich_help_panel=HOW, min=1)
-    ] = 10,
+    batch: Annotated[int, typer.Option(help="Candidates per batch, scored together.", rich_help_panel=HOW, min=1)] = 10,
     budget: Annotated[
-        int, typer.Option(help="Candidates scored after the initial ones, in batches.", rich_help_panel=HOW, min=0)
+        int,
+        typer.Option(help="Candidates scored after the initial ones, in batches.", rich_help_panel=HOW, min=0),
     ] = 100,
     acquisition: Annotated[
         str,
@@ -118,7 +117,8 @@ def search(
     candidates: Annotated[
         int | None,
         typer.Option(
-            help="Look at this many random candidates per batch instead of the whole pool.", rich_help_panel=HOW
+            help="Look at this many random candidates per batch instead of the whole pool.",
+            rich_help_panel=HOW,
         ),
     ] = None,
     tokenizer: Annotated[
@@ -128,9 +128,7 @@ def search(
             rich_help_panel=HOW,
         ),
     ] = "auto",
-    seed: Annotated[
-        int, typer.Option(help="The same seed gives the same run.", rich_help_panel=HOW, min=0)
-    ] = 0,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same run.", rich_help_panel=HOW, min=0)] = 0,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder for the results. Default: runs/POOL-OBJECTIVE.", rich_help_panel=RUN),
@@ -147,12 +145,11 @@ def search(
     timeout: Annotated[
         float | None,
         typer.Option(
-            help="Give one evaluation up after this many seconds and record it as failed.", rich_help_panel=RUN
+            help="Give one evaluation up after this many seconds and record it as failed.",
+            rich_help_panel=RUN,
         ),
     ] = None,
-    workers: Annotated[
-        int, typer.Option(help="Evaluations at the same time.", rich_help_panel=RUN, min=1)
-    ] = 1,
+    workers: Annotated[int, typer.Option(help="Evaluations at the same time.", rich_help_panel=RUN, min=1)] = 1,
     debug: Annotated[
         bool, typer.Option("--debug", help="Show the full traceback of an error.", rich_help_panel=RUN)
     ] = False,
@@ -217,7 +214,11 @@ def bench(
     """Repeat a published experiment, or measure speed."""
     from importlib import import_module
 
-    known = {"zinc": "seqopt.bench.zinc", "kernel": "seqopt.bench.kernel", "samplers": "seqopt.bench.samplers"}
+    known = {
+        "zinc": "seqopt.bench.zinc",
+        "kernel": "seqopt.bench.kernel",
+        "samplers": "seqopt.bench.samplers",
+    }
     if name not in known:
         from seqopt.errors import InputError
 

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from seqopt.datasets import Pool, read_pool, write_rejected
 from seqopt.errors import InputError, RunFolderError
-from seqopt.objectives import Objective, resolve_objective
+from seqopt.objectives import Direction, Objective, resolve_objective
 
 console = Console(highlight=False, soft_wrap=True)
 
@@ -27,7 +27,7 @@ def run_search(
     *,
     column: str | None,
     kind: str | None,
-    direction: str | None,
+    direction: Direction | None,
     transform: str | None,
     standardize: bool,
     strict: bool,
@@ -63,8 +63,7 @@ def run_search(
         )
     if objective is None:
         objective = resolve_objective(objective_spec, pool)
-    if direction is None:
-        direction = objective.direction
+    goal = direction or objective.direction
     _describe_pool(pool, time.perf_counter() - started)
     _check_objective(objective, pool)
     _warn_of_budget(initial, budget, len(pool.strings))
@@ -74,13 +73,15 @@ def run_search(
         from seqopt.search import PoolSearch
         from seqopt.spaces import CandidateSet
 
-        space = CandidateSet(pool.strings, kind=pool.kind, keys=pool.keys, tokenizer=tokenizer)
+        space = CandidateSet(pool.strings, kind=pool.kind, keys=pool.keys, tokenizer=tokenizer, standardize=standardize)
     steps = -(-budget // batch)
     console.print(
-        f"{direction[:-1]}ing [bold]{escape(objective.name)}[/bold]: {initial} random, then {budget} in {steps} batches "
-        f"of {batch} by {acquisition}; seed {seed}; results in {escape(str(folder))}"
+        f"{goal[:-1]}ing [bold]{escape(objective.name)}[/bold]: {initial} random, then {budget} in {steps} "
+        f"batches of {batch} by {acquisition}; seed {seed}; results in {escape(str(folder))}"
     )
-    console.print(f"\n{'step':>7} {'scored':>7} {'failed':>7} {'best so far':>14} {'choosing':>10} {'scoring':>9} {'time':>7}")
+    console.print(
+        f"\n{'step':>7} {'scored':>7} {'failed':>7} {'best so far':>14} {'choosing':>10} {'scoring':>9} {'time':>7}"
+    )
     clock = _Clock(started)
 
     def show(step: Any) -> None:
@@ -119,7 +120,7 @@ def run_search(
                 },
                 on_step=show,
                 on_evaluation=lambda evaluation: status.update(f"scored {escape(evaluation.string[:60])}"),
-                direction=direction,
+                direction=goal,
             )
     except KeyboardInterrupt:
         console.print(
@@ -130,8 +131,10 @@ def run_search(
     finally:
         if pool.rejected and folder.is_dir():
             write_rejected(pool, folder / "rejected.csv")
-    _describe_result(result, objective, direction)
-    console.print(f"\nOpen {escape(str(folder / 'report.html'))} to see them; every result is in evaluations.csv there.")
+    _describe_result(result, objective, goal)
+    console.print(
+        f"\nOpen {escape(str(folder / 'report.html'))} to see them; every result is in evaluations.csv there."
+    )
 
 
 def default_folder(source: str, objective: str) -> Path:
@@ -193,8 +196,8 @@ def _describe_pool(pool: Pool, seconds: float) -> None:
     if pool.rejected:
         first = pool.rejected[0]
         console.print(
-            f"  note: {len(pool.rejected):,} lines left out and listed in rejected.csv; the first is line {first.line}: "
-            f"{escape(repr(first.value))} ({escape(first.reason)})"
+            f"  note: {len(pool.rejected):,} lines left out and listed in rejected.csv; the first is line "
+            f"{first.line}: {escape(repr(first.value))} ({escape(first.reason)})"
         )
 
 

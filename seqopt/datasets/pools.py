@@ -123,6 +123,7 @@ class Pool:
         column: The name of the column of strings, where the file has columns.
         values_column: The name of the column of values.
         sha256: Checksum of the file.
+        standardized: Whether the keys are those of the molecules' charge parents.
     """
 
     strings: tuple[str, ...]
@@ -138,6 +139,7 @@ class Pool:
     column: str | None
     values_column: str | None
     sha256: str
+    standardized: bool = False
 
     def __len__(self) -> int:
         return len(self.strings)
@@ -158,8 +160,7 @@ class Pool:
         if self.duplicates:
             merged = "; their values are the mean" if self.values is not None else ""
             examples = ", ".join(
-                f"line {double.line} {_short(double.string)} is "
-                f"line {double.first_line} {_short(double.first_string)}"
+                f"line {double.line} {_short(double.string)} is line {double.first_line} {_short(double.first_string)}"
                 for double in self.duplicate_examples[:2]
             )
             lines.append(f"{self.duplicates:,} duplicates merged{merged} ({examples})")
@@ -233,16 +234,14 @@ def read_pool(
         kind = None
     if kind is not None and kind not in KINDS:
         raise InputError(f"unknown kind {kind!r}: choose auto, {', '.join(KINDS)}")
-    rows = _named_rows(str(source), column, values_column) or _file_rows(
-        Path(source), column, kind, values_column
-    )
+    rows = _named_rows(str(source), column, values_column) or _file_rows(Path(source), column, kind, values_column)
     if kind is None:
         kind = recognize_kind(rows.strings, hint=rows.hint)
     if standardize and kind != "molecule":
         raise InputError(f"standardize is for molecules; {rows.source} holds strings of kind {kind!r}")
     _refuse_missing_header(rows, kind, chosen=column is not None)
     keys = _keys(rows.strings, kind, standardize, progress)
-    return _assemble(rows, kind, keys, strict)
+    return _assemble(rows, kind, keys, strict=strict, standardized=standardize)
 
 
 def write_rejected(pool: Pool, path: str | os.PathLike[str]) -> None:
@@ -298,11 +297,7 @@ def _file_rows(path: Path, column: str | None, kind: str | None, values_column: 
             values_column = table.column(values_column, where, "column of values")
             values = table.columns[values_column]
         name_column = next(
-            (
-                name
-                for name in table.columns
-                if _plain(name) in _NAME_COLUMNS and name not in (chosen, values_column)
-            ),
+            (name for name in table.columns if _plain(name) in _NAME_COLUMNS and name not in (chosen, values_column)),
             None,
         )
         hint = _hint(chosen)
@@ -404,9 +399,7 @@ def _refuse_missing_header(rows: _Rows, kind: str, *, chosen: bool) -> None:
         )
 
 
-def _keys(
-    strings: list[str], kind: str, standardize: bool, progress: Progress | None
-) -> Sequence[str | None]:
+def _keys(strings: list[str], kind: str, standardize: bool, progress: Progress | None) -> Sequence[str | None]:
     if kind != "molecule" or len(strings) < PARALLEL_FROM:
         return identity_keys(strings, kind, standardize=standardize)
     if len(strings) <= CACHE_FROM:
@@ -428,7 +421,7 @@ def _compute_keys(strings: list[str], standardize: bool, progress: Progress | No
     return map_strings("seqopt.identity:identity_keys", strings, arguments=arguments, progress=progress)
 
 
-def _assemble(rows: _Rows, kind: str, keys: Sequence[str | None], strict: bool) -> Pool:
+def _assemble(rows: _Rows, kind: str, keys: Sequence[str | None], *, strict: bool, standardized: bool) -> Pool:
     rejected = [Rejected(line, "", "blank line") for line in rows.blank_lines]
     value_of = _value_reader(rows)
     kept: list[int] = []
@@ -457,19 +450,11 @@ def _assemble(rows: _Rows, kind: str, keys: Sequence[str | None], strict: bool) 
         duplicates += 1
         if len(doubles) < EXAMPLES:
             original = kept[first]
-            doubles.append(
-                Duplicate(line, rows.strings[row], int(rows.lines[original]), rows.strings[original])
-            )
+            doubles.append(Duplicate(line, rows.strings[row], int(rows.lines[original]), rows.strings[original]))
     rejected.sort(key=lambda record: record.line)
     if rejected and (strict or not kept):
-        begin = (
-            f"no usable {kind}"
-            if not kept
-            else f"{len(rejected):,} unusable string" + "s" * (len(rejected) > 1)
-        )
-        way_out = (
-            "correct them, or read without strict" if kept else "correct them, or name another column or kind"
-        )
+        begin = f"no usable {kind}" if not kept else f"{len(rejected):,} unusable string" + "s" * (len(rejected) > 1)
+        way_out = "correct them, or read without strict" if kept else "correct them, or name another column or kind"
         raise InputError(f"{rows.source}: {begin}: {_list_rejected(rejected, EXAMPLES)}: {way_out}")
     return Pool(
         strings=tuple(rows.strings[row] for row in kept),
@@ -485,6 +470,7 @@ def _assemble(rows: _Rows, kind: str, keys: Sequence[str | None], strict: bool) 
         column=rows.column,
         values_column=rows.values_column,
         sha256=rows.sha256,
+        standardized=standardized,
     )
 
 
@@ -507,9 +493,7 @@ def _value_reader(rows: _Rows) -> Callable[[int], tuple[float, str | None]]:
 
 
 def _list_rejected(rejected: Sequence[Rejected], limit: int) -> str:
-    shown = "; ".join(
-        f"line {record.line} {_short(record.value)} ({record.reason})" for record in rejected[:limit]
-    )
+    shown = "; ".join(f"line {record.line} {_short(record.value)} ({record.reason})" for record in rejected[:limit])
     more = len(rejected) - limit
     return shown + (f"; and {more:,} more" if more > 0 else "")
 

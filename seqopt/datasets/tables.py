@@ -77,9 +77,7 @@ class Table:
         if len(matches) == 1:
             return matches[0]
         if not self.headed:
-            raise InputError(
-                f"{where} has no named columns, so there is no {what} {wanted!r}: use a .csv or .tsv file"
-            )
+            raise InputError(f"{where} has no named columns, so there is no {what} {wanted!r}: use a .csv or .tsv file")
         close = difflib.get_close_matches(folded, [name.casefold() for name in self.columns], n=1)
         guess = next((name for name in self.columns if close and name.casefold() == close[0]), None)
         listed = ", ".join(repr(name) for name in self.columns)
@@ -140,9 +138,7 @@ def _unzip(path: Path, data: bytes) -> bytes:
     try:
         return gzip.decompress(data)
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(
-            f"{path} is not a complete gzip file ({error}): copy or download it again"
-        ) from error
+        raise InputError(f"{path} is not a complete gzip file ({error}): copy or download it again") from error
 
 
 def _decode(path: Path, data: bytes) -> str:
@@ -190,18 +186,14 @@ def _read_csv(path: Path, text: str, checksum: str, *, tabbed: bool) -> Table:
                 rows.append(_fit(row, len(header), path, line))
                 lines.append(line)
     except csv.Error as error:
-        raise InputError(
-            f"{path}, line {previous + 1}: {error}: check the quotation marks from there on"
-        ) from error
+        raise InputError(f"{path}, line {previous + 1}: {error}: check the quotation marks from there on") from error
     if header is None:
         raise InputError(f"{path} has no header line: begin it with the names of its columns")
     last = lines[-1] if lines else 0
     names = [name or f"column {number}" for number, name in enumerate(header, start=1)]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise InputError(
-            f"{path} has several columns called {', '.join(map(repr, repeated))}: rename all but one"
-        )
+        raise InputError(f"{path} has several columns called {', '.join(map(repr, repeated))}: rename all but one")
     return Table(
         columns={name: [row[number] for row in rows] for number, name in enumerate(names)},
         lines=np.array(lines, dtype=np.int64),
@@ -262,9 +254,7 @@ def _read_txt(path: Path, text: str, checksum: str) -> Table:
             lines.append(line)
         else:
             blank.append(line)
-    return Table(
-        {"string": strings}, np.array(lines, dtype=np.int64), "txt", checksum, headed=False, blank_lines=blank
-    )
+    return Table({"string": strings}, np.array(lines, dtype=np.int64), "txt", checksum, headed=False, blank_lines=blank)
 
 
 def _read_fasta(path: Path, text: str, checksum: str) -> Table:
@@ -284,9 +274,7 @@ def _read_fasta(path: Path, text: str, checksum: str) -> Table:
                     "FASTA file begins each sequence with a line '>name'; a plain list of sequences is a .txt"
                 )
             strings[-1] += "".join(stripped.split())
-    return Table(
-        {"string": strings, "name": names}, np.array(lines, dtype=np.int64), "fasta", checksum, headed=False
-    )
+    return Table({"string": strings, "name": names}, np.array(lines, dtype=np.int64), "fasta", checksum, headed=False)
 
 
 def _read_parquet(path: Path, data: bytes, checksum: str) -> Table:

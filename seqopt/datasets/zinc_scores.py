@@ -18,12 +18,10 @@ from seqopt.datasets.named import load_zinc250k
 from seqopt.datasets.workers import Progress, map_strings
 
 
-def penalized_logp_of_zinc(
-    *, ring: str = "cycle_basis", progress: Progress | None = None
-) -> npt.NDArray[np.float64]:
+def penalized_logp_of_zinc(*, ring: str = "cycle_basis", progress: Progress | None = None) -> npt.NDArray[np.float64]:
     """Penalised logP of each string of `load_zinc250k`, in its order.
 
-    That takes about two minutes on one core; it is done in several processes and kept in the cache folder, by
+    That takes over two minutes on one core; it is done in several processes and kept in the cache folder, by
     the version of RDKit and the strings.
 
     Args:

@@ -73,7 +73,8 @@ class EncodedStrings:
         highest = values.max(initial=0)
         if not 0 <= values.min(initial=0) <= highest <= 65_535:
             raise InputError("symbol numbers lie between 0 (padding) and 65,535; the tensor holds others")
-        tokens = values.astype(np.uint8 if highest <= 255 else np.uint16)
+        dtype: type[np.unsignedinteger] = np.uint8 if highest <= 255 else np.uint16
+        tokens: npt.NDArray[np.unsignedinteger] = values.astype(dtype)
         if values.dtype.kind == "f" and not np.array_equal(tokens, values):
             raise InputError("symbol numbers are whole numbers; the tensor holds fractions")
         return cls.from_tokens(tokens)
@@ -123,9 +124,7 @@ class Encoder:
         strings = list(strings)
         for position, string in enumerate(strings):
             if not isinstance(string, str):
-                raise InputError(
-                    f"item {position} is {string!r} of type {type(string).__name__}; seqopt works on str"
-                )
+                raise InputError(f"item {position} is {string!r} of type {type(string).__name__}; seqopt works on str")
         rows = strings if isinstance(self.tokenizer, CharacterTokenizer) else self.tokenizer.tokenize_all(strings)
         lengths = np.fromiter(map(len, rows), dtype=np.int32, count=len(rows))
         flat = self._numbers([symbol for row in rows for symbol in row])

@@ -237,9 +237,7 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
             return values
         if b is None:
             diagonal = values.map(lambda part: np.diagonal(part).copy())
-            return _normalized(
-                values, diagonal.map(_as_column), diagonal.map(_as_row), ones=np.eye(len(a), dtype=bool)
-            )
+            return _normalized(values, diagonal.map(_as_column), diagonal.map(_as_row), ones=np.eye(len(a), dtype=bool))
         return _normalized(values, self._selves(a, at).map(_as_column), self._selves(b, at).map(_as_row))
 
     def _diagonal(self, a: EncodedStrings, b: EncodedStrings | None, at: _Evaluation) -> _Terms:
@@ -393,9 +391,7 @@ class _Evaluation(NamedTuple):
     @classmethod
     def of(cls, match: Tensor, gap: Tensor, dtype: np.dtype) -> _Evaluation:
         graph = torch.is_grad_enabled()
-        return cls(
-            match.item(), gap.item(), graph and match.requires_grad, graph and gap.requires_grad, dtype
-        )
+        return cls(match.item(), gap.item(), graph and match.requires_grad, graph and gap.requires_grad, dtype)
 
 
 class _Terms(NamedTuple):
@@ -425,8 +421,7 @@ class _WithDerivatives(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         # Summed in double precision: an entry is small against the sum over a large Gram matrix.
         totals = (
-            None if derivative is None else (gradient.double() * derivative).sum()
-            for derivative in ctx.saved_tensors
+            None if derivative is None else (gradient.double() * derivative).sum() for derivative in ctx.saved_tensors
         )
         return (*totals, None, None, None)
 
@@ -460,9 +455,7 @@ def _terms(rows: FloatArray, gap_rows: FloatArray | None) -> _Terms:
     return _Terms(rows[0], rows[1] if len(rows) > 1 else None, None if gap_rows is None else gap_rows[0])
 
 
-def _normalized(
-    values: _Terms, of_a: _Terms, of_b: _Terms, ones: npt.NDArray[np.bool_] | None = None
-) -> _Terms:
+def _normalized(values: _Terms, of_a: _Terms, of_b: _Terms, ones: npt.NDArray[np.bool_] | None = None) -> _Terms:
     """Values and derivatives of k(a, b) / sqrt(k(a, a) k(b, b)), and 0 where a self-similarity is 0.
 
     Args:
@@ -476,9 +469,7 @@ def _normalized(
     if ones is not None:
         value[ones] = value[ones] > 0
 
-    def derivative(
-        of_value: FloatArray | None, a: FloatArray | None, b: FloatArray | None
-    ) -> FloatArray | None:
+    def derivative(of_value: FloatArray | None, a: FloatArray | None, b: FloatArray | None) -> FloatArray | None:
         if of_value is None or a is None or b is None:
             return None
         relative = a * _inverse_root(of_a.value) ** 2 + b * _inverse_root(of_b.value) ** 2
@@ -520,8 +511,4 @@ def _decay_tensor(name: str, value: float | Tensor, lower: float, upper: float) 
 
 
 def _numpy_dtype(dtype: torch.dtype) -> np.dtype:
-    return (
-        np.dtype(np.float32)
-        if dtype in (torch.float32, torch.float16, torch.bfloat16)
-        else np.dtype(np.float64)
-    )
+    return np.dtype(np.float32) if dtype in (torch.float32, torch.float16, torch.bfloat16) else np.dtype(np.float64)

@@ -16,6 +16,7 @@ import torch
 from seqopt.encoding import EncodedStrings
 
 FloatArray = npt.NDArray[np.floating]
+"""Any real floating-point array."""
 
 BLOCK_ELEMENTS = 1 << 24
 """Largest number of covariances (and of token entries) evaluated at once by a foreign kernel."""

@@ -24,7 +24,7 @@ import numpy.typing as npt
 import torch
 
 from seqopt.encoding import EncodedStrings
-from seqopt.models.covariance import FloatArray, KernelEvaluator
+from seqopt.models.covariance import KernelEvaluator
 
 BLOCK_CANDIDATES = 1 << 15
 """Candidates whose V is held at once while variances are computed."""

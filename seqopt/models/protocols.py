@@ -12,7 +12,7 @@ import torch
 from seqopt.acquisition.protocols import Posterior
 from seqopt.spaces import PoolSpace
 
-FloatArray = npt.NDArray[np.float64]
+FloatArray = npt.NDArray[np.floating]
 
 
 @runtime_checkable
@@ -66,8 +66,6 @@ class PoolSurrogate(Surrogate, Protocol):
         """Posterior at the pool's candidates (or those at ``indices``), conditioned on the keys ``pending``."""
         ...
 
-    def to_units(
-        self, mean: npt.ArrayLike, variance: npt.ArrayLike
-    ) -> tuple[FloatArray, FloatArray]:
+    def to_units(self, mean: npt.ArrayLike, variance: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation in the values' units, from a pool posterior's mean and variance."""
         ...

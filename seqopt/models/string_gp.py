@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 MIN_NOISE = 1e-4
 """Smallest noise variance, in units of the values' variance."""
 
-FIT_OPTIONS = {"maxiter": 60}
+FIT_OPTIONS = {"maxiter": 60, "ftol": 1e-6}
 
 SINGLE_THREADED = 256
 """Number of training strings up to which a fit runs in one thread."""
@@ -70,7 +70,8 @@ class StringGP:
         kernel: A `gpytorch.kernels.Kernel` on rows of tokens, without output scale. Default: `default_kernel`.
         tokenizer: A tokeniser or its name. By default the one of the space that the optimiser searches, or
             characters where there is none.
-        restarts: Starts of a full fit: the parameters of the last fit (or the kernel's own), then draws from the priors.
+        restarts: Starts of a full fit: the parameters of the last fit (or the kernel's own), then draws from the
+            priors.
         refit_growth: A full fit is made when n >= (1 + refit_growth) times the n of the last full fit.
 
     Raises:
@@ -90,7 +91,7 @@ class StringGP:
         kernel: gpytorch.kernels.Kernel | None = None,
         *,
         tokenizer: str | Tokenizer | None = None,
-        restarts: int = 3,
+        restarts: int = 2,
         refit_growth: float = 0.1,
     ) -> None:
         if restarts < 1:
@@ -147,7 +148,12 @@ class StringGP:
         }
 
     def fit(
-        self, strings: Sequence[str], values: npt.ArrayLike, *, rng: np.random.Generator, full: bool | None = None
+        self,
+        strings: Sequence[str],
+        values: npt.ArrayLike,
+        *,
+        rng: np.random.Generator,
+        full: bool | None = None,
     ) -> None:
         """Fit to ``strings`` and ``values``.
 
@@ -200,7 +206,9 @@ class StringGP:
             noise_prior=LogNormalPrior(-4.0, 1.0),
             noise_constraint=GreaterThan(MIN_NOISE, transform=None, initial_value=0.02),
         )
-        covariance = gpytorch.kernels.ScaleKernel(copy.deepcopy(self.kernel), outputscale_prior=LogNormalPrior(0.0, 1.0))
+        covariance = gpytorch.kernels.ScaleKernel(
+            copy.deepcopy(self.kernel), outputscale_prior=LogNormalPrior(0.0, 1.0)
+        )
         with validate_input_scaling(False), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # BoTorch remarks on the scale of tokens, and on equal values
             model = SingleTaskGP(

@@ -15,10 +15,11 @@ from seqopt.objectives.molecules import (
     qed,
     sa_score,
 )
-from seqopt.objectives.objective import OBJECTIVES, Objective, ObjectiveInfo, resolve_objective
+from seqopt.objectives.objective import OBJECTIVES, Direction, Objective, ObjectiveInfo, resolve_objective
 
 __all__ = [
     "OBJECTIVES",
+    "Direction",
     "Evaluation",
     "Evaluator",
     "Objective",

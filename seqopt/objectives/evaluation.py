@@ -156,9 +156,7 @@ class Evaluator:
                 finished.
         """
         if isinstance(strings, str):
-            raise InputError(
-                f"expected a list of strings, got the single string {strings!r}: write [{strings!r}]"
-            )
+            raise InputError(f"expected a list of strings, got the single string {strings!r}: write [{strings!r}]")
         strings = list(strings)
         if self._executor is not None:
             return _Batch(strings, on_result, self.timeout).run_in(self._executor, self.objective)
@@ -343,9 +341,7 @@ class _Batch:
         if self.timeout is None:
             return
         now = time.monotonic()
-        for future in [
-            future for future in self.running if now - self.started.get(future, now) > self.timeout
-        ]:
+        for future in [future for future in self.running if now - self.started.get(future, now) > self.timeout]:
             if not future.done():
                 position = self.running.pop(future)
                 self.last_progress = now
@@ -427,9 +423,7 @@ class _Processes:
 
         # Forking would copy the threads' locks of torch and numba, held or not.
         context = multiprocessing.get_context("spawn")
-        pool = pebble.ProcessPool(
-            max_workers=workers, initializer=_receive, initargs=(payload,), context=context
-        )
+        pool = pebble.ProcessPool(max_workers=workers, initializer=_receive, initargs=(payload,), context=context)
         try:
             problem = pool.schedule(_ready, timeout=_START_SECONDS).result()
         except Exception as error:
@@ -453,9 +447,7 @@ class _Processes:
         return None
 
     def submit(self, string: str) -> Future[Evaluation]:
-        future: Future[Evaluation] = self._pool.schedule(
-            _call_received, args=(string,), timeout=self._timeout
-        )
+        future: Future[Evaluation] = self._pool.schedule(_call_received, args=(string,), timeout=self._timeout)
         return future
 
     def stop(self) -> None:

@@ -78,14 +78,10 @@ def penalized_logp_terms(strings: Sequence[str], *, ring: str = "cycle_basis") -
     """
     penalty = _ring_penalty(ring)
     constants = _penalized_logp_constants()
-    terms = [
-        _score(strings, term) for term in (_logp, lambda mol: -_sa_score(mol), lambda mol: -penalty(mol))
-    ]
+    terms = [_score(strings, term) for term in (_logp, lambda mol: -_sa_score(mol), lambda mol: -penalty(mol))]
     columns = [
         (values - mean) / deviation
-        for values, (mean, deviation) in zip(
-            terms, (constants[name] for name in ("logp", "sa", "ring")), strict=True
-        )
+        for values, (mean, deviation) in zip(terms, (constants[name] for name in ("logp", "sa", "ring")), strict=True)
     ]
     return np.stack(columns, axis=1)
 
@@ -157,9 +153,7 @@ class Similarity:
         with quiet_rdkit():
             readable = parse_smiles(self.smiles) is not None
         if not readable:
-            raise InputError(
-                f"similarity needs a molecule to compare with; {self.smiles!r} is no readable SMILES"
-            )
+            raise InputError(f"similarity needs a molecule to compare with; {self.smiles!r} is no readable SMILES")
 
     def __call__(self, strings: Sequence[str]) -> npt.NDArray[np.float64]:
         """Similarities of ``strings``."""
@@ -205,9 +199,7 @@ def _sascorer() -> ModuleType:
     path = Path(RDConfig.RDContribDir) / "SA_Score" / "sascorer.py"
     spec = importlib.util.spec_from_file_location("sascorer", path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise ObjectiveError(
-            f"this RDKit lacks {path}, which computes SA scores: install RDKit with pip or conda"
-        )
+        raise ObjectiveError(f"this RDKit lacks {path}, which computes SA scores: install RDKit with pip or conda")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,10 @@ from seqopt.errors import InputError, ObjectiveError
 from seqopt.identity import identity_keys
 from seqopt.objectives import molecules
 
-MAXIMIZE, MINIMIZE = "maximize", "minimize"
+Direction = Literal["maximize", "minimize"]
+
+MAXIMIZE: Direction = "maximize"
+MINIMIZE: Direction = "minimize"
 
 
 class ValuedPool(Protocol):
@@ -35,6 +38,9 @@ class ValuedPool(Protocol):
 
     @property
     def kind(self) -> str: ...
+
+    @property
+    def standardized(self) -> bool: ...
 
     @property
     def values(self) -> npt.NDArray[np.float64] | None: ...
@@ -61,7 +67,7 @@ class Objective:
     name: str
     function: Callable[[list[str]], npt.ArrayLike]
     description: str = ""
-    direction: str = MAXIMIZE
+    direction: Direction = MAXIMIZE
     kinds: tuple[str, ...] = ()
     unit: str = ""
 
@@ -90,7 +96,7 @@ class ObjectiveInfo:
 
     name: str
     description: str
-    direction: str
+    direction: Direction
     unit: str
     argument: str
     kinds: tuple[str, ...]
@@ -101,7 +107,7 @@ def _entry(
     name: str,
     function: Callable[[list[str]], npt.ArrayLike],
     description: str,
-    direction: str = MAXIMIZE,
+    direction: Direction = MAXIMIZE,
     unit: str = "",
 ) -> ObjectiveInfo:
     return ObjectiveInfo(name, description, direction, unit, "", ("molecule",), lambda argument: function)
@@ -198,9 +204,7 @@ def _unknown(spec: str) -> InputError:
     names = [*OBJECTIVES, "column"]
     close = difflib.get_close_matches(spec.casefold(), names, n=1, cutoff=0.5)
     guess = f"did you mean {close[0]!r}? " if close else ""
-    listed = ", ".join(
-        f"{name}:{info.argument}" if info.argument else name for name, info in OBJECTIVES.items()
-    )
+    listed = ", ".join(f"{name}:{info.argument}" if info.argument else name for name, info in OBJECTIVES.items())
     return InputError(
         f"unknown objective {spec!r}: {guess}Built in are {listed}. "
         "A function of your own is written module:function or path/to/file.py:function, "
@@ -328,10 +332,12 @@ class ColumnLookup:
     Args:
         values: From strings and keys to values.
         kind: The kind of the strings.
+        standardized: Whether the keys are those of charge parents.
     """
 
     values: Mapping[str, float]
     kind: str
+    standardized: bool = False
 
     def __call__(self, strings: list[str]) -> npt.NDArray[np.float64]:
         """The values; NaN for a string that is not in the table."""
@@ -339,7 +345,7 @@ class ColumnLookup:
         for string in strings:
             value = self.values.get(string)
             if value is None:
-                (key,) = identity_keys([string], self.kind)
+                (key,) = identity_keys([string], self.kind, standardize=self.standardized)
                 value = self.values.get(key) if key is not None else None
             found.append(np.nan if value is None else value)
         return np.array(found, dtype=np.float64)
@@ -358,5 +364,8 @@ def _column(spec: str, name: str, pool: ValuedPool | None) -> Objective:
     # meant.
     table.update(zip(pool.strings, pool.values.tolist(), strict=True))
     return Objective(
-        spec, ColumnLookup(table, pool.kind), f"the pool's column {pool.values_column!r}", kinds=(pool.kind,)
+        spec,
+        ColumnLookup(table, pool.kind, pool.standardized),
+        f"the pool's column {pool.values_column!r}",
+        kinds=(pool.kind,),
     )

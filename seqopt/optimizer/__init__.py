@@ -6,4 +6,13 @@ from seqopt.optimizer.observations import Observation, Observations
 from seqopt.optimizer.optimizer import Optimizer
 from seqopt.optimizer.run_folder import RunFolder
 
-__all__ = ["Evaluation", "Evaluator", "Observation", "Observations", "Optimizer", "RunFolder", "Step", "run_loop"]
+__all__ = [
+    "Evaluation",
+    "Evaluator",
+    "Observation",
+    "Observations",
+    "Optimizer",
+    "RunFolder",
+    "Step",
+    "run_loop",
+]

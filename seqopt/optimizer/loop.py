@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -82,9 +82,7 @@ def run_loop(
                 optimizer.transform.forward(evaluation.value)
             except InputError as error:
                 evaluation = replace(evaluation, value=math.nan, status="failed", error=str(error))
-        optimizer.tell(
-            [evaluation.string], [evaluation.value], errors=[evaluation.error], seconds=[evaluation.seconds]
-        )
+        optimizer.tell([evaluation.string], [evaluation.value], errors=[evaluation.error], seconds=[evaluation.seconds])
         if log is not None:
             log.evaluated(optimizer, evaluation)
         if on_evaluation is not None:
@@ -113,10 +111,10 @@ def run_loop(
         if log is not None:
             log.stepped(optimizer, step)
         if step.best is None:
-            reason = next((row.context["error"] for row in optimizer.observations.rows), "")
+            first = optimizer.observations.rows[0]
             raise ObjectiveError(
-                f"all {step.failed} evaluations so far failed, the first ({optimizer.observations.rows[0].string!r}) with: "
-                f"{reason}. Mend the objective, then start again in another folder"
+                f"all {step.failed} evaluations so far failed, the first ({first.string!r}) with: "
+                f"{first.context['error']}. Mend the objective, then start again in another folder"
             )
         if on_step is not None:
             on_step(step)
@@ -124,5 +122,5 @@ def run_loop(
 
 def _left(optimizer: Optimizer, budget: int) -> int:
     left = optimizer.initial + budget - len(optimizer.observations)
-    size = len(optimizer.space) if hasattr(optimizer.space, "__len__") else None
+    size = len(optimizer.space) if isinstance(optimizer.space, Sized) else None
     return left if size is None else min(left, size - len(optimizer.observations.seen))

@@ -5,21 +5,20 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from seqopt.acquisition import Acquisition, RandomAcquisition, resolve_acquisition
 from seqopt.errors import InputError, ModelError
 from seqopt.models import StringGP, Surrogate
+from seqopt.objectives import Direction
 from seqopt.optimizer.observations import Observation, Observations
 from seqopt.optimizer.transforms import Transform, resolve_transform
 from seqopt.search import PoolSearch, Search, Suggestion
 from seqopt.spaces import CandidateSet, PoolSpace, Space
 
 logger = logging.getLogger(__name__)
-
-Direction = Literal["maximize", "minimize"]
 
 
 class Optimizer:
@@ -78,18 +77,21 @@ class Optimizer:
         if isinstance(surrogate, str):
             if surrogate not in ("auto", "string-gp"):
                 raise InputError(f"unknown surrogate {surrogate!r}: choose auto or string-gp, or give an object")
-            surrogate = StringGP()
-        self.surrogate = surrogate
-        if isinstance(surrogate, StringGP):
-            surrogate.bind(self.space)
+            self.surrogate: Surrogate = StringGP()
+        else:
+            self.surrogate = surrogate
+        if isinstance(self.surrogate, StringGP):
+            self.surrogate.bind(self.space)
         self.acquisition = resolve_acquisition(acquisition)
+        self.search: Search
         if isinstance(search, str):
             if search != "auto":
                 raise InputError(f"unknown search {search!r}: choose auto, or give an object")
             if not isinstance(self.space, PoolSpace):
                 raise InputError(f"no search is known for {type(self.space).__name__}: give search=")
-            search = PoolSearch()
-        self.search = search
+            self.search = PoolSearch()
+        else:
+            self.search = search
         self.batch_size = batch_size
         self.initial = initial
         self.direction: Direction = direction
@@ -123,7 +125,9 @@ class Optimizer:
             batch = 0
             suggestions = self._random(n, rng)
         if not suggestions:
-            raise InputError(f"all {len(self.observations.seen):,} strings have been suggested already: nothing is left")
+            raise InputError(
+                f"all {len(self.observations.seen):,} strings have been suggested already: nothing is left"
+            )
         self._asks += 1
         self._batches = batch or self._batches
         for suggestion in suggestions:
@@ -227,7 +231,13 @@ class Optimizer:
         self.observations = Observations()
         for row in state["observations"]:
             self.observations.add(
-                Observation(row["string"], row["key"], row["status"], tuple(row["values"]), context=dict(row["context"]))
+                Observation(
+                    row["string"],
+                    row["key"],
+                    row["status"],
+                    tuple(row["values"]),
+                    context=dict(row["context"]),
+                )
             )
         self.replay_ask([], state)
 

@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from seqopt.encoding import EncodedStrings, Encoder, Tokenizer
-from seqopt.identity import KINDS, identity_keys, recognize_kind
 from seqopt.errors import InputError
+from seqopt.identity import KINDS, identity_keys, recognize_kind
 
 
 class CandidateSet:
@@ -22,9 +22,12 @@ class CandidateSet:
     Args:
         strings: The candidates.
         kind: ``"molecule"``, ``"protein"``, ``"dna"``, ``"rna"``, ``"text"``, or ``"auto"`` to recognise it.
-        tokenizer: A tokeniser or its name. By default the SMILES tokeniser for molecules, else characters.
+        tokenizer: A tokeniser or its name. By default SMILES symbols with the parts of bracket
+            atoms apart for molecules (``"smiles-split"``, which predicts better than whole brackets), else characters.
         keys: Keys of ``strings`` where they are known already, to save canonicalising them again.
         accept: Keeps only candidates for which this predicate of the string holds.
+        standardize: Identify molecules by their charge parent, so that salts and charge states of one parent are one
+            candidate: see `seqopt.identity.canonical_smiles`.
 
     Raises:
         InputError: For an empty pool, an item that is no ``str``, an unreadable SMILES (with its position), or an
@@ -44,6 +47,7 @@ class CandidateSet:
         tokenizer: str | Tokenizer | None = None,
         keys: Sequence[str] | None = None,
         accept: Callable[[str], bool] | None = None,
+        standardize: bool = False,
     ) -> None:
         if isinstance(strings, str):
             raise InputError(f"a candidate set needs a list of strings, got the single string {strings!r}")
@@ -53,9 +57,10 @@ class CandidateSet:
                 raise InputError(f"candidate {position} is {item!r} of type {type(item).__name__}; expected str")
         if kind != "auto" and kind not in KINDS:
             raise InputError(f"unknown kind {kind!r}: choose auto, {', '.join(KINDS)}")
+        self.standardize = standardize
         self.kind = recognize_kind(items) if kind == "auto" else kind
         if keys is None:
-            found = identity_keys(items, self.kind)
+            found = identity_keys(items, self.kind, standardize=standardize)
             bad = [position for position, key in enumerate(found) if key is None]
             if bad:
                 raise InputError(
@@ -73,9 +78,11 @@ class CandidateSet:
                 self._index[key] = len(self._strings)
                 self._strings.append(string)
         if not self._strings:
-            raise InputError("the candidate set is empty: give at least one string" + (" that accept() keeps" if accept else ""))
+            raise InputError(
+                "the candidate set is empty: give at least one string" + (" that accept() keeps" if accept else "")
+            )
         if tokenizer is None:
-            tokenizer = "smiles" if self.kind == "molecule" else "characters"
+            tokenizer = "smiles-split" if self.kind == "molecule" else "characters"
         self.encoder = Encoder(tokenizer)
 
     @property
@@ -101,7 +108,7 @@ class CandidateSet:
         """
         if string in self._index:
             return string
-        (key,) = identity_keys([string], self.kind)
+        (key,) = identity_keys([string], self.kind, standardize=self.standardize)
         if key is None:
             raise InputError(f"{string!r} is not a valid {self.kind}")
         return key

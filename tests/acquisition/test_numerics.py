@@ -113,9 +113,7 @@ def test_log_mean_exp() -> None:
 def test_ordered_exp_is_exp_above_its_floor_and_strictly_increasing_below() -> None:
     above = torch.linspace(LOG_FLOOR, 3, 500, dtype=torch.float64)
     assert torch.equal(ordered_exp(above), above.exp())
-    log_x = torch.cat(
-        [-torch.logspace(12, 3, 400, dtype=torch.float64), torch.linspace(-999, -600, 400).double()]
-    )
+    log_x = torch.cat([-torch.logspace(12, 3, 400, dtype=torch.float64), torch.linspace(-999, -600, 400).double()])
     values = ordered_exp(log_x)
     assert (values.diff() > 0).all()
     assert (values > 0).all()

@@ -14,7 +14,11 @@ import pytest
 
 from seqopt.cli import main
 
-SMILES = ["".join(parts) for parts in itertools.product(["C", "CC", "OC", "N#C", "ClC"], ["C", "O", "N", "S"], ["C", "F", "Br"])]
+SMILES = [
+    "".join(parts)
+    for parts in itertools.product(["C", "CC", "OC", "N#C", "ClC"], ["C", "O", "N", "S"], ["C", "F", "Br"])
+]
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
 QUICK = ["--initial", "5", "--batch", "4", "--budget", "8", "--seed", "1"]
 
 
@@ -91,9 +95,9 @@ def test_unreadable_lines_are_listed_and_the_search_goes_on(capsys: pytest.Captu
     [
         (["missing.csv", "--objective", "logp"], "missing.csv"),
         (["empty.csv", "--objective", "logp"], "empty"),
-        (["library.csv", "--objective", "logp", "--column", "smile"], "SMILES, price"),
+        (["library.csv", "--objective", "logp", "--column", "smile"], "'SMILES', 'price'"),
         (["library.csv", "--objective", "logb"], "logp"),
-        (["library.csv", "--objective", "column:IC50"], "SMILES, price"),
+        (["library.csv", "--objective", "column:IC50"], "'SMILES', 'price'"),
         (["library.csv", "--objective", "nowhere.py:f"], "nowhere.py"),
         (["library.csv", "--objective", "bad.py:f"], "ZeroDivisionError"),
         (["library.csv", "--objective", "bad_name.py:g"], "g"),
@@ -138,7 +142,7 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_command_line_starts_without_torch() -> None:
     code = "import sys, seqopt, seqopt.cli.app, seqopt.objectives, seqopt.datasets; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], check=False, env=ENVIRONMENT).returncode == 0
 
 
 def test_a_taken_folder_and_a_budget_beyond_the_pool(capsys: pytest.CaptureFixture[str]) -> None:
@@ -180,7 +184,7 @@ def test_stopped_from_outside_and_resumed(sent: signal.Signals, capfd: pytest.Ca
     pool = write("library.smi", "\n".join(SMILES))
     command = [pool, "--objective", "slow.py:count", "--workers", "1"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "seqopt", "search", *command, "--out", "stopped", *QUICK], env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+        [sys.executable, "-m", "seqopt", "search", *command, "--out", "stopped", *QUICK], env=ENVIRONMENT
     )
     log = Path("stopped") / "log.jsonl"
     deadline = time.monotonic() + 120
@@ -199,13 +203,15 @@ def test_stopped_from_outside_and_resumed(sent: signal.Signals, capfd: pytest.Ca
     write("slow.py", SLOW.replace("0.15", "0"))
     assert search(*command, "--resume", out="stopped") == 0
     assert search(*command, out="whole") == 0
-    pd.testing.assert_frame_equal(
-        table("stopped").drop(columns="seconds"), table("whole").drop(columns="seconds")
-    )
+    pd.testing.assert_frame_equal(table("stopped").drop(columns="seconds"), table("whole").drop(columns="seconds"))
 
 
 def test_a_hanging_evaluation_is_given_up() -> None:
-    write("hangs.py", "import time\ndef f(strings):\n    time.sleep(60 * strings[0].startswith('N'))\n    return [1.0 * len(strings[0])]\n")
+    write(
+        "hangs.py",
+        "import time\ndef f(strings):\n    time.sleep(60 * strings[0].startswith('N'))\n"
+        "    return [1.0 * len(strings[0])]\n",
+    )
     pool = write("library.smi", "\n".join(SMILES))
     assert search(pool, "--objective", "hangs.py:f", "--timeout", "2") == 0
     frame = table()

@@ -16,9 +16,7 @@ def test_the_folder_can_be_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert "seqopt" in cache_dir().parts
 
 
-def test_items_come_back_and_leave_nothing_else_behind(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_items_come_back_and_leave_nothing_else_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SEQOPT_CACHE", str(tmp_path / "new"))
     items = ["C", "", "é", " x "]
     assert read_cached("items.txt", 4) is None

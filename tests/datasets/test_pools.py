@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from rdkit import Chem
 
@@ -43,9 +43,7 @@ def write(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
 Write = Callable[[str, str | bytes], Path]
 
 
-@pytest.mark.parametrize(
-    "ending", ["csv", "tsv", "smi", "txt", "fasta", "parquet", "csv.gz", "smi.gz", "txt.gz"]
-)
+@pytest.mark.parametrize("ending", ["csv", "tsv", "smi", "txt", "fasta", "parquet", "csv.gz", "smi.gz", "txt.gz"])
 def test_every_format_gives_the_same_pool(tmp_path: Path, ending: str) -> None:
     strings = PROTEINS if ending == "fasta" else SMILES
     names = [f"item {number}" for number in range(len(strings))]
@@ -155,9 +153,7 @@ def test_rows_without_a_finite_value_are_rejected(write: Write) -> None:
         ("SMILES;value", ["CCO;1", "CC;2"], "SMILES", "molecule"),
     ],
 )
-def test_columns_and_kinds_are_recognised(
-    write: Write, header: str, rows: list[str], column: str, kind: str
-) -> None:
+def test_columns_and_kinds_are_recognised(write: Write, header: str, rows: list[str], column: str, kind: str) -> None:
     pool = read_pool(write("pool.csv", "\n".join([header, *rows]) + "\n"))
     assert (pool.column, pool.kind, len(pool)) == (column, kind, 2)
 
@@ -172,7 +168,7 @@ def test_columns_and_kinds_can_be_chosen(write: Write) -> None:
     assert read_pool(both, kind="protein").strings == ("MKV", "MKL")
     with pytest.raises(InputError, match=r"no column 'smile'; its columns are 'smiles', 'ligand', 'y'. Did"):
         read_pool(path, column="smile")
-    with pytest.raises(InputError, match="no column of values 'z'|no column 'z'"):
+    with pytest.raises(InputError, match="no column 'z'"):
         read_pool(path, values_column="z")
     with pytest.raises(InputError, match="unknown kind 'gene'"):
         read_pool(path, kind="gene")
@@ -218,9 +214,7 @@ def test_a_blank_line_counts_unless_it_ends_the_file(write: Write) -> None:
         ("quoted.csv", '""\n', "no header line"),
     ],
 )
-def test_files_that_cannot_be_used_are_explained(
-    write: Write, name: str, content: str | bytes, message: str
-) -> None:
+def test_files_that_cannot_be_used_are_explained(write: Write, name: str, content: str | bytes, message: str) -> None:
     path = write(name, content)
     with pytest.raises(InputError, match=message) as caught:
         read_pool(path)
@@ -256,16 +250,13 @@ def test_empty_cells_at_the_end_of_a_row_do_no_harm(write: Write) -> None:
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
-        st.tuples(
-            *[st.text(st.characters(exclude_characters="\0\r", exclude_categories=["Cs"]), max_size=8)] * 2
-        ),
+        st.tuples(*[st.text(st.characters(exclude_characters="\0\r", exclude_categories=["Cs"]), max_size=8)] * 2),
         min_size=1,
         max_size=8,
     )
 )
-def test_tables_hold_the_cells_as_written_and_know_their_lines(
-    tmp_path: Path, rows: list[tuple[str, str]]
-) -> None:
+@example([("a\nb", "c\n\nd"), ("", "e"), ("\n", "")])
+def test_tables_hold_the_cells_as_written_and_know_their_lines(tmp_path: Path, rows: list[tuple[str, str]]) -> None:
     stream = io.StringIO()
     csv.writer(stream, lineterminator="\n").writerows([("first", "second"), *rows])
     path = tmp_path / "table.csv"
@@ -280,9 +271,7 @@ def _alkanes(number: int) -> list[str]:
     return ["C" * (1 + index % 40) + "(" + "C" * (1 + index // 40) + ")O" for index in range(number)]
 
 
-def test_keys_of_large_pools_are_computed_in_processes_and_kept(
-    write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keys_of_large_pools_are_computed_in_processes_and_kept(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pools, "PARALLEL_FROM", 100)
     monkeypatch.setattr(pools, "CACHE_FROM", 100)
     strings = [*_alkanes(400), "C1CC"]

@@ -12,9 +12,7 @@ from seqopt.datasets.zinc_scores import penalized_logp_of_zinc
 from seqopt.objectives import penalized_logp
 
 
-def test_scores_are_those_of_the_objective_and_are_kept(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_scores_are_those_of_the_objective_and_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SEQOPT_CACHE", str(tmp_path))
     strings = ["CCO", "C1CCCCCCC1", "c1ccc2ccccc2c1"]
     monkeypatch.setattr(zinc_scores, "load_zinc250k", lambda: strings)

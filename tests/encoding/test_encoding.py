@@ -6,7 +6,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqopt.encoding import Alphabet, CharacterTokenizer, EncodedStrings, Encoder, SmilesTokenizer, resolve_tokenizer
+from seqopt.encoding import (
+    Alphabet,
+    CharacterTokenizer,
+    EncodedStrings,
+    Encoder,
+    SmilesTokenizer,
+    resolve_tokenizer,
+)
 from seqopt.errors import InputError
 
 
@@ -30,7 +37,16 @@ def test_smiles_symbols(smiles: str, symbols: list[str]) -> None:
 
 
 def test_split_brackets() -> None:
-    assert SmilesTokenizer(whole_brackets=False).tokenize("[C@@H]Cl%10@") == ["[", "C", "@@", "H", "]", "Cl", "%10", "@"]
+    assert SmilesTokenizer(whole_brackets=False).tokenize("[C@@H]Cl%10@") == [
+        "[",
+        "C",
+        "@@",
+        "H",
+        "]",
+        "Cl",
+        "%10",
+        "@",
+    ]
 
 
 @settings(deadline=None, max_examples=200)

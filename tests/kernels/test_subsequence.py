@@ -34,9 +34,7 @@ def tokens(strings, width=None):
 
 
 def random_strings(count, rng, shortest=4, longest=14, alphabet="abcd"):
-    return [
-        "".join(rng.choice(list(alphabet), size=rng.integers(shortest, longest + 1))) for _ in range(count)
-    ]
+    return ["".join(rng.choice(list(alphabet), size=rng.integers(shortest, longest + 1))) for _ in range(count)]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -63,8 +61,8 @@ class TestPublishedValues:
 
     @pytest.mark.parametrize(("decay", "expected"), [(2.0, 504.0), (0.8, 5.9437056)])
     def test_decay_by_span(self, engine, decay, expected, brute_force):
-        # Decaying by span with one lambda is a match decay and a gap decay of lambda. A lambda of 2 is outside
-        # the box, but the kernel is a polynomial in lambda, which enumeration evaluates anywhere.
+        # Decaying by span with one lambda is a match decay and a gap decay of lambda. A lambda of 2 is
+        # outside the box, but the kernel is a polynomial in lambda, which enumeration evaluates anywhere.
         assert brute_force.kernel("cata", "gatta", 5, decay, decay) == pytest.approx(expected, rel=1e-12)
         if decay <= 1.0:
             kernel = SubsequenceKernel(5, decay, decay, normalize=False, engine=engine)
@@ -75,9 +73,7 @@ class TestPublishedValues:
         assert brute_force.contribution("genetics", "genic", match, gap) == pytest.approx(match**5 * gap**2)
         # The only sub-sequences of order 5 that "genic" shares with "genetics" are its own.
         encoder = Encoder()
-        sums, _ = module.order_sums(
-            encoder.encode(["genetics"]), encoder.encode(["genic"]), gap, 5, engine=engine
-        )
+        sums, _ = module.order_sums(encoder.encode(["genetics"]), encoder.encode(["genic"]), gap, 5, engine=engine)
         assert match**5 * sums[4].item() == pytest.approx(match**5 * gap**2)
 
 
@@ -124,9 +120,7 @@ def test_padding_and_numbering_make_no_difference(strings, extra, seed):
     padded = torch.nn.functional.pad(x, (0, extra))
     renumbered = np.concatenate([[0], 1 + np.random.default_rng(seed).permutation(600)])
     torch.testing.assert_close(kernel(padded).to_dense(), expected, rtol=0, atol=1e-15)
-    torch.testing.assert_close(
-        kernel(padded, padded.flip(0)).to_dense(), expected.flip(1), rtol=1e-12, atol=1e-15
-    )
+    torch.testing.assert_close(kernel(padded, padded.flip(0)).to_dense(), expected.flip(1), rtol=1e-12, atol=1e-15)
     other = torch.from_numpy(renumbered[x.long().numpy()].astype(np.float64))
     torch.testing.assert_close(kernel(other).to_dense(), expected, rtol=0, atol=1e-15)
 
@@ -321,13 +315,9 @@ class TestFitting:
     def make(self, **options):
         rng = np.random.default_rng(4)
         strings = random_strings(20, rng, 8, 14)
-        y = torch.tensor(
-            [[string.count("ab") + string.count("c")] for string in strings], dtype=torch.float64
-        )
+        y = torch.tensor([[string.count("ab") + string.count("c")] for string in strings], dtype=torch.float64)
         kernel = ScaleKernel(SubsequenceKernel(3, **options))
-        return SingleTaskGP(
-            tokens(strings), (y - y.mean()) / y.std(), covar_module=kernel, outcome_transform=None
-        )
+        return SingleTaskGP(tokens(strings), (y - y.mean()) / y.std(), covar_module=kernel, outcome_transform=None)
 
     def test_bounds_reach_the_optimiser_and_hold(self):
         model = self.make(gap_decay_bounds=(0.3, 0.6), match_decay_bounds=(0.2, 1.0))

@@ -107,9 +107,7 @@ def test_pending_strings_condition_like_chosen_ones_even_outside_the_pool(data: 
     pending = gp.pool_posterior(pool, pending=[data[2][3]])
     np.testing.assert_allclose(pending.conditional_variance.numpy(), direct.conditional_variance.numpy(), rtol=1e-9)
     outside = gp.pool_posterior(CandidateSet(data[2][4:], kind="text"), pending=[data[2][3]])
-    np.testing.assert_allclose(
-        outside.conditional_variance.numpy(), direct.conditional_variance.numpy()[4:], rtol=1e-9
-    )
+    np.testing.assert_allclose(outside.conditional_variance.numpy(), direct.conditional_variance.numpy()[4:], rtol=1e-9)
     with_long = gp.pool_posterior(pool, pending=["ABCD" * 9])  # longer than every string seen so far
     assert (with_long.conditional_variance <= with_long.variance + 1e-12).all()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -144,9 +145,7 @@ def _executors() -> list[Any]:
 
 
 @pytest.mark.parametrize("make", _executors())
-def test_results_are_the_same_wherever_they_are_computed(
-    make: Callable[[], Executor] | None, score: Objective
-) -> None:
+def test_results_are_the_same_wherever_they_are_computed(make: Callable[[], Executor] | None, score: Objective) -> None:
     strings = ["a", "raise", "bb", "nan", "ccc", "a"]
     expected = [(r.string, r.value, r.status, r.error) for r in evaluate(score, strings)]
     executor = make() if make is not None else None
@@ -160,14 +159,10 @@ def test_results_are_the_same_wherever_they_are_computed(
     assert sorted(map(str, seen)) == sorted(map(str, found))
 
 
-def test_a_worker_is_killed_at_the_time_out_or_dies_and_the_others_go_on(
-    score: Objective, script: Path
-) -> None:
+def test_a_worker_is_killed_at_the_time_out_or_dies_and_the_others_go_on(score: Objective, script: Path) -> None:
     order: list[str] = []
     with Evaluator(score, workers=2, timeout=1.0) as evaluator:
-        results = evaluator.evaluate(
-            ["a", "slow", "die", "bb"], on_result=lambda result: order.append(result.string)
-        )
+        results = evaluator.evaluate(["a", "slow", "die", "bb"], on_result=lambda result: order.append(result.string))
         assert [result.status for result in results] == ["ok", "failed", "failed", "ok"]
         assert results[1].error == "timed out after 1 s"
         assert results[1].seconds == pytest.approx(1.0)
@@ -197,6 +192,17 @@ def test_the_processes_are_used_again_and_ended(script: Path) -> None:
     assert first.value == second.value != os.getpid()
     assert not _alive(int(first.value))
     evaluator.close()
+
+
+def test_a_pool_that_gave_up_while_idle_is_replaced(script: Path) -> None:
+    objective = resolve_objective(f"{script}:pid")
+    with Evaluator(objective, timeout=30) as evaluator:
+        (first,) = evaluator.evaluate(["a"])
+        os.kill(int(first.value), signal.SIGKILL)
+        time.sleep(0.5)
+        (second,) = evaluator.evaluate(["b"])
+        assert second.ok
+        assert second.value not in (first.value, os.getpid())
 
 
 def test_a_function_that_cannot_be_sent_is_timed_out_in_a_thread(release: threading.Event) -> None:
@@ -286,9 +292,7 @@ def test_an_interruption_does_not_wait_for_what_is_running(release: threading.Ev
     seen: list[Evaluation] = []
     executor = ThreadPoolExecutor(3)
     with pytest.raises(KeyboardInterrupt):
-        evaluate(
-            local, ["a", "bb", "stop", "queued", "queued", "queued"], executor=executor, on_result=seen.append
-        )
+        evaluate(local, ["a", "bb", "stop", "queued", "queued", "queued"], executor=executor, on_result=seen.append)
     assert not release.is_set()
     assert "a" in {result.string for result in seen}
     assert "stop" not in {result.string for result in seen}
@@ -319,12 +323,10 @@ def test_a_script_without_a_guard_is_not_run_twice(tmp_path: Path) -> None:
         "from seqopt.objectives import evaluate\n"
         "def f(strings):\n"
         "    return [float(len(strings[0]))]\n"
-        "print([result.value for result in evaluate(f, ['a', 'bb'], timeout=30)])\n"
+        "print([result.value for result in evaluate(f, ['a', 'bb'], timeout=30)], flush=True)\n"
     )
     root = Path(sys.modules["seqopt"].__file__ or "").resolve().parents[1]
-    done = subprocess.run(
-        [sys.executable, path], env={"PYTHONPATH": str(root)}, capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, path], env={"PYTHONPATH": str(root)}, capture_output=True, text=True)
     assert done.stdout.splitlines() == ["[1.0, 2.0]"], done.stderr
     assert "RuntimeWarning" in done.stderr
     assert '__name__ == "__main__"' in done.stderr

@@ -36,9 +36,7 @@ def test_penalized_logp_is_the_published_sum() -> None:
         mol = Chem.MolFromSmiles(smiles)
         (sa,) = sa_score([smiles])
         expected = (
-            (Crippen.MolLogP(mol) - 2.45710) / 1.43432
-            + (-sa + 3.05258) / 0.83352
-            + (-beyond_six + 0.04857) / 0.28602
+            (Crippen.MolLogP(mol) - 2.45710) / 1.43432 + (-sa + 3.05258) / 0.83352 + (-beyond_six + 0.04857) / 0.28602
         )
         assert penalized_logp([smiles])[0] == pytest.approx(expected, rel=1e-12)
         assert penalized_logp([smiles], ring="sssr")[0] == pytest.approx(expected, rel=1e-12)
@@ -53,9 +51,7 @@ def test_benzene_by_hand() -> None:
 
 def test_the_best_molecule_of_zinc_has_its_published_score() -> None:
     # 4.52 is the largest score in the set (You et al. 2018, Graph convolutional policy network, table 1).
-    assert penalized_logp(["COc1ccc(-c2cc(-c3ccccc3)cc(-c3ccc(Br)cc3)[o+]2)cc1"])[0] == pytest.approx(
-        4.52, abs=0.005
-    )
+    assert penalized_logp(["COc1ccc(-c2cc(-c3ccccc3)cc(-c3ccc(Br)cc3)[o+]2)cc1"])[0] == pytest.approx(4.52, abs=0.005)
 
 
 def test_the_terms_are_standardised_over_zinc(zinc: list[str]) -> None:

@@ -147,6 +147,9 @@ def test_columns_are_looked_up_by_string_and_by_key(folder: Path) -> None:
     assert objective.kinds == ("molecule",)
     values = objective(["OCC", "C(C)O", "C1=CC=CC=C1", "CCN", "C1CC"])
     assert np.array_equal(values, [2.0, 2.0, 3.0, np.nan, np.nan], equal_nan=True)
+    (folder / "salts.csv").write_text("smiles,y\nCC(=O)[O-].[Na+],4\n")
+    salts = read_pool(folder / "salts.csv", values_column="y", standardize=True)
+    assert resolve_objective("column:y", salts)(["CC(=O)O", "CC(=O)[O-]", "CC"])[:2].tolist() == [4.0, 4.0]
     with pytest.raises(InputError, match=r"needs the pool's column 'other', but the pool has .*Affinity"):
         resolve_objective("column:other", pool)
     with pytest.raises(InputError, match="the pool has no values"):

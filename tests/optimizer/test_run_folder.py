@@ -24,7 +24,7 @@ def score(strings: list[str]) -> list[float]:
 class Stops:
     """An objective that is interrupted at its nth evaluation, as by Ctrl-C."""
 
-    __qualname__ = "score"
+    name = "score"
 
     def __init__(self, after: int) -> None:
         self.left = after
@@ -61,7 +61,12 @@ def test_a_run_leaves_its_table_summary_plot_and_page(whole: Path) -> None:
     assert summary["status"] == "finished"
     assert summary["best"]["value"] == frame["value"].max()
     assert [step["evaluations"] for step in summary["steps"]] == [5, 8, 11, 14]
-    assert set(summary["steps"][-1]["kernel"]) >= {"match_decay", "gap_decay", "outputscale", "noise_variance"}
+    assert set(summary["steps"][-1]["kernel"]) >= {
+        "match_decay",
+        "gap_decay",
+        "outputscale",
+        "noise_variance",
+    }
     assert summary["settings"]["seed"] == 2
     assert summary["versions"]["torch"]
     assert (whole / "search.png").stat().st_size > 5000
@@ -119,7 +124,10 @@ def test_failures_are_kept_with_their_reason(tmp_path: Path) -> None:
 
 
 def test_nothing_that_log10_cannot_take_stops_the_run(tmp_path: Path) -> None:
-    result = seqopt.maximize(score, space(), transform="log10", run_folder=tmp_path / "run", **OPTIONS)
+    def objective(strings: list[str]) -> list[float]:
+        return [string.count("AB") - 1.0 for string in strings]
+
+    result = seqopt.maximize(objective, space(), transform="log10", run_folder=tmp_path / "run", **OPTIONS)
     failed = result.evaluations[result.evaluations["status"] == "failed"]
     assert len(failed) > 0
     assert all(failed["error"].str.contains("positive values, got 0"))
@@ -129,7 +137,7 @@ def test_an_objective_that_never_succeeds_is_said_and_the_run_is_kept(tmp_path: 
     def objective(strings: list[str]) -> list[float]:
         raise OSError("the licence server is down")
 
-    with pytest.raises(ObjectiveError, match="all 5 .*licence server is down"):
+    with pytest.raises(ObjectiveError, match=r"all 5 .*licence server is down"):
         seqopt.maximize(objective, space(), run_folder=tmp_path / "run", **OPTIONS)
     assert len(table(tmp_path / "run")) == 5
 

@@ -24,6 +24,13 @@ def test_salts_and_charges_are_told_apart() -> None:
     assert len(pool) == 3
 
 
+def test_standardised_molecules_are_identified_by_their_parent() -> None:
+    pool = CandidateSet(["CC(=O)[O-].[Na+]", "CC(=O)O", "CCN"], kind="molecule", standardize=True)
+    assert pool.strings == ["CC(=O)[O-].[Na+]", "CCN"]
+    assert pool.index_of("CC(=O)[O-]") == 0
+    assert pool.index_of("CC[NH3+]") == 1
+
+
 def test_protocols_are_met() -> None:
     pool = CandidateSet(["AB", "BA"], kind="text")
     assert isinstance(pool, Space)
@@ -31,7 +38,10 @@ def test_protocols_are_met() -> None:
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.sets(st.text(alphabet="xyz", min_size=1, max_size=5), min_size=1, max_size=20), st.integers(0, 2**32 - 1))
+@given(
+    st.sets(st.text(alphabet="xyz", min_size=1, max_size=5), min_size=1, max_size=20),
+    st.integers(0, 2**32 - 1),
+)
 def test_samples_are_distinct_members(strings: set[str], seed: int) -> None:
     pool = CandidateSet(sorted(strings), kind="text")
     drawn = pool.sample(7, np.random.default_rng(seed))
@@ -52,7 +62,7 @@ def test_samples_are_uniform() -> None:
 def test_encoding_follows_the_order_of_the_pool() -> None:
     pool = CandidateSet(["CCl", "BrC"], kind="molecule")
     assert pool.encoded.lengths.tolist() == [2, 2]
-    assert pool.encoder.tokenizer.name == "smiles"
+    assert pool.encoder.tokenizer.name == "smiles-split"
     assert CandidateSet(["CCl"], kind="molecule", tokenizer="characters").encoded.lengths.tolist() == [3]
 
 

@@ -228,9 +228,7 @@ def _load(name: str) -> Engine:
         ) from error
 
 
-def _weight_matrix(
-    order: int, weights: Sequence[float] | npt.NDArray[np.floating] | None
-) -> npt.NDArray[np.float64]:
+def _weight_matrix(order: int, weights: Sequence[float] | npt.NDArray[np.floating] | None) -> npt.NDArray[np.float64]:
     if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
         raise InputError(f"order is {order!r}; it must be a whole number of at least 1")
     if weights is None:

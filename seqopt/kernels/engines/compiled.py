@@ -182,9 +182,7 @@ def sweep_row(
             p = builder.select(match, r[i], zero)
 
         next_k = builder.add(k, index(1))
-        for phi, value in zip(
-            [k, *h, *dh, *r, *dr], [next_k, *next_h, *next_dh, *next_r, *next_dr], strict=True
-        ):
+        for phi, value in zip([k, *h, *dh, *r, *dr], [next_k, *next_h, *next_dh, *next_r, *next_dr], strict=True):
             phi.add_incoming(value, loop)
         builder.cbranch(builder.icmp_signed("<", next_k, args[4]), loop, end)
         builder.position_at_end(end)
@@ -329,9 +327,7 @@ def sums_of_all_pairs(
                 for row in range(lengths[single]):
                     for lane in range(lanes):
                         workspace.symbols[row * lanes + lane] = tokens[single, row]
-                _dynamic_program(
-                    workspace, lengths[single], groups.tokens, first_column, groups.widths[group], program
-                )
+                _dynamic_program(workspace, lengths[single], groups.tokens, first_column, groups.widths[group], program)
                 for part in range(len(program.parts)):
                     for r in range(len(program.weights)):
                         _weigh(workspace, program, r, part)
@@ -339,13 +335,11 @@ def sums_of_all_pairs(
                             grouped = groups.order[first + lane]
                             if symmetric and first + lane < position:
                                 continue
-                            results[part, r, grouped * group_stride + single * single_stride] = (
-                                workspace.weighted[lane]
-                            )
+                            results[part, r, grouped * group_stride + single * single_stride] = workspace.weighted[lane]
                             if symmetric:
-                                results[part, r, single * group_stride + grouped * single_stride] = (
-                                    workspace.weighted[lane]
-                                )
+                                results[part, r, single * group_stride + grouped * single_stride] = workspace.weighted[
+                                    lane
+                                ]
     restore_control(control)
 
 

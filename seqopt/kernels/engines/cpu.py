@@ -64,13 +64,10 @@ def order_sums(
             grouped, singles, group_stride, single_stride = a, columns, len(columns), 1
         packed = pack(grouped)
         groups = Groups(packed.tokens, packed.starts, packed.widths, packed.order)
+        single = _rows(singles)
         numbers = packed.order if b is None else np.arange(len(singles))
         partners = np.cumsum(singles.lengths[numbers], dtype=np.float64)
-        last = (
-            (np.arange(1, len(packed.widths) + 1) * GROUP - 1).clip(max=len(singles) - 1)
-            if b is None
-            else [-1]
-        )
+        last = (np.arange(1, len(packed.widths) + 1) * GROUP - 1).clip(max=len(singles) - 1) if b is None else [-1]
         program = _program(gap_decay, weights, derivative, dtype)
 
         def run(first_group: int, last_group: int) -> None:
@@ -78,15 +75,14 @@ def order_sums(
                 groups,
                 first_group,
                 last_group,
-                singles.tokens,
-                singles.lengths,
+                *single,
                 numbers,
                 b is None,
                 results.reshape(1 + derivative, len(weights), -1),
                 group_stride,
                 single_stride,
                 program,
-                _workspace(int(singles.lengths.max()), int(packed.widths[-1]), program),
+                _workspace(single[0].shape[1], int(packed.widths[-1]), program),
             )
 
         _run_in_threads(run, packed.widths * partners[last] * GROUP * weights.shape[1], threads)
@@ -109,15 +105,15 @@ def paired_order_sums(
         packed = pack(a)
         groups = Groups(packed.tokens, packed.starts, packed.widths, packed.order)
         program = _program(gap_decay, weights, derivative, dtype)
-        longest = int(b.lengths.max())
+        rows = _rows(b)
+        longest = rows[0].shape[1]
 
         def run(first_group: int, last_group: int) -> None:
             sums_of_aligned_pairs(
                 groups,
                 first_group,
                 last_group,
-                b.tokens,
-                b.lengths,
+                *rows,
                 results,
                 program,
                 _workspace(longest, int(packed.widths[-1]), program),
@@ -127,16 +123,19 @@ def paired_order_sums(
     return results[0], results[1] if derivative else None
 
 
+def _rows(strings: EncodedStrings) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.int64]]:
+    """Tokens and lengths in one layout and type, so that one compiled version serves them all."""
+    longest = int(strings.lengths.max())
+    tokens = np.array(strings.tokens[:, :longest], dtype=np.uint16, order="C")
+    return tokens, np.array(strings.lengths, dtype=np.int64)
+
+
 def _vectors(strings: int) -> int:
     return -(-strings // GROUP)
 
 
-def _program(
-    gap_decay: float, weights: npt.NDArray[np.float64], derivative: bool, dtype: np.dtype
-) -> Program:
-    return Program(
-        dtype.type(gap_decay), weights.astype(dtype), (0,) * weights.shape[1], (0,) * (1 + derivative)
-    )
+def _program(gap_decay: float, weights: npt.NDArray[np.float64], derivative: bool, dtype: np.dtype) -> Program:
+    return Program(dtype.type(gap_decay), weights.astype(dtype), (0,) * weights.shape[1], (0,) * (1 + derivative))
 
 
 def _workspace(longest_row: int, longest_column: int, program: Program) -> Workspace:

@@ -81,7 +81,5 @@ def _pack(strings: EncodedStrings) -> PackedStrings:
         block[: len(rows)] = strings.tokens[rows, :width]
         block[block == 0] = PADDING
         into = tokens[starts[first] : starts[first] + block.size]
-        into.reshape(last - first, width, GROUP)[:] = block.reshape(last - first, GROUP, width).transpose(
-            0, 2, 1
-        )
+        into.reshape(last - first, width, GROUP)[:] = block.reshape(last - first, GROUP, width).transpose(0, 2, 1)
     return PackedStrings(tokens, starts, widths, lengths, order)

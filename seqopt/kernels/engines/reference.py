@@ -10,6 +10,8 @@ which is the recursion of Moss (2021, B.1) with match decay 1. The other engines
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -67,14 +69,14 @@ def order_sums(
     columns = a if b is None else b
     rows_tokens, columns_tokens = _tokens(a), _tokens(columns)
     results = np.empty((1 + derivative, len(weights), len(a), len(columns)), dtype=dtype)
-    per_row = max(1, rows_tokens.shape[1] * columns_tokens.shape[1])
-    block = max(1, BLOCK_ELEMENTS // per_row)
-    for row in range(len(a)):
-        for start in range(0, len(columns), block):
-            part = columns_tokens[start : start + block]
-            results[:, :, row, start : start + block] = _weighted(
-                rows_tokens[row], part, gap_decay, weights, derivative, dtype
-            )
+    per_pair = max(1, rows_tokens.shape[1] * columns_tokens.shape[1])
+    wide = max(1, BLOCK_ELEMENTS // per_pair)
+    high = max(1, wide // max(1, len(columns)))
+    for row, column in product(range(0, len(a), high), range(0, len(columns), wide)):
+        block = slice(row, row + high), slice(column, column + wide)
+        results[:, :, *block] = _weighted(
+            rows_tokens[block[0], None], columns_tokens[None, block[1]], gap_decay, weights, derivative, dtype
+        )
     return results[0], results[1] if derivative else None
 
 

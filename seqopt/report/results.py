@@ -1,0 +1,242 @@
+"""The evaluations of a run as a table, and what is read off it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from seqopt.errors import InputError, RunFolderError
+
+TEXT_COLUMNS = ("string", "key", "status", "error")
+NUMBER_COLUMNS = ("number", "value", "batch", "predicted_mean", "predicted_std", "acquisition", "seconds")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder, read.
+
+    Attributes:
+        folder: Where it lies.
+        evaluations: See `tidy_evaluations`.
+        status: ``"finished"``, ``"interrupted"``, ``"running"``, or empty when the summary does not say.
+        settings: What the run was told.
+        versions: Of the packages that decided its course.
+        steps: One mapping per step, as in ``summary.json``.
+        total_seconds: Time of the whole run, `None` when unknown.
+    """
+
+    folder: Path
+    evaluations: pd.DataFrame
+    status: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, Any] = field(default_factory=dict)
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    total_seconds: float | None = None
+
+    @property
+    def direction(self) -> str:
+        """``"maximize"`` unless the settings say ``"minimize"``."""
+        return "minimize" if self.settings.get("direction") == "minimize" else "maximize"
+
+
+def read_run(folder: str | os.PathLike[str]) -> Run:
+    """Read ``evaluations.csv`` and ``summary.json``.
+
+    Only ``evaluations.csv`` with a column ``string`` is indispensable; whatever else is missing is left out.
+
+    Args:
+        folder: The run folder.
+
+    Raises:
+        RunFolderError: If a file is missing or damaged.
+    """
+    folder = Path(folder)
+    table = folder / "evaluations.csv"
+    try:
+        # Strings such as "NA" and "None" are strings here, not gaps in the table.
+        raw = pd.read_csv(table, dtype=str, keep_default_na=False, encoding="utf-8", encoding_errors="replace")
+    except FileNotFoundError as error:
+        raise RunFolderError(
+            f"{table} is missing: give the folder of a run (what seqopt search --out named)"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise RunFolderError(f"cannot read {table}: {error}. Resuming the run writes it afresh") from error
+    try:
+        evaluations = tidy_evaluations(raw)
+    except InputError as error:
+        raise RunFolderError(f"{table}: {error}") from error
+    summary = _read_summary(folder / "summary.json")
+    timings = _mapping(summary.get("timings"))
+    settings = _mapping(summary.get("settings"))
+    return Run(
+        folder=folder,
+        evaluations=evaluations,
+        status=str(summary.get("status") or ""),
+        settings=settings,
+        versions=_mapping(summary.get("versions")) or _mapping(settings.get("versions")),
+        steps=[step for step in summary.get("steps") or [] if isinstance(step, dict)],
+        total_seconds=as_number(timings.get("total_seconds", timings.get("total"))),
+    )
+
+
+def _read_summary(path: Path) -> dict[str, Any]:
+    try:
+        return _mapping(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise RunFolderError(f"cannot read {path}: {error}. It is an export and may be deleted") from error
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def as_number(value: object) -> float | None:
+    """A finite float, or `None` for anything that is none.
+
+    Example:
+        >>> as_number("1.5"), as_number("high"), as_number(None), as_number(float("nan"))
+        (1.5, None, None, None)
+    """
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def tidy_evaluations(evaluations: pd.DataFrame) -> pd.DataFrame:
+    """A table of evaluations with every column there and of its type.
+
+    Args:
+        evaluations: The columns of ``evaluations.csv``, as numbers or as text; all but ``string`` may be missing.
+
+    Returns:
+        A new table in the order of ``number``, with `TEXT_COLUMNS` as text and `NUMBER_COLUMNS` as float64 (NaN where
+        empty), and a column ``measured``: whether the row is a success with a finite value. A missing ``key`` is the
+        string, a missing ``batch`` 0, a missing ``number`` the row's position from 1.
+
+    Raises:
+        InputError: If there is no column ``string``.
+    """
+    if "string" not in evaluations:
+        raise InputError(f"no column 'string' among {', '.join(map(repr, evaluations.columns)) or 'no columns'}")
+    table = pd.DataFrame(index=range(len(evaluations)))
+    for name in TEXT_COLUMNS:
+        given = evaluations[name] if name in evaluations else [""] * len(table)
+        table[name] = pd.Series(["" if _is_gap(text) else str(text) for text in given], dtype=object)
+    for name in NUMBER_COLUMNS:
+        given = evaluations[name] if name in evaluations else [None] * len(table)
+        numbers = (as_number(value) for value in given)
+        table[name] = np.array([math.nan if number is None else number for number in numbers], dtype=np.float64)
+    table["key"] = table["key"].where(table["key"] != "", table["string"])
+    table["batch"] = table["batch"].fillna(0.0)
+    table["number"] = table["number"].fillna(pd.Series(np.arange(1.0, len(table) + 1)))
+    table["measured"] = table["status"].isin(["ok", ""]) & table["value"].notna()
+    return table.sort_values("number", kind="stable", ignore_index=True)
+
+
+def _is_gap(text: object) -> bool:
+    return text is None or (isinstance(text, float) and math.isnan(text))
+
+
+def best_so_far(evaluations: pd.DataFrame, direction: str) -> pd.Series:
+    """Best measured value up to and including each row; NaN before the first success.
+
+    Args:
+        evaluations: See `tidy_evaluations`.
+        direction: ``"maximize"`` or ``"minimize"``.
+    """
+    values = evaluations["value"].where(evaluations["measured"])
+    return (values.cummin() if direction == "minimize" else values.cummax()).ffill()
+
+
+def ranked(evaluations: pd.DataFrame, direction: str) -> pd.DataFrame:
+    """Measured rows, best first, each key once.
+
+    A key measured several times is ranked by its best value; the column ``measurements`` says how many there were.
+    Equal values keep the order in which they were measured.
+    """
+    measured = evaluations[evaluations["measured"]]
+    counts = measured["key"].map(measured["key"].value_counts())
+    measured = measured.assign(measurements=counts).sort_values(
+        "value", ascending=direction == "minimize", kind="stable"
+    )
+    return measured.drop_duplicates("key")
+
+
+def predictions(evaluations: pd.DataFrame, *, log10: bool = False) -> pd.DataFrame:
+    """What was predicted of each measured string when it was chosen, next to what came out.
+
+    Args:
+        evaluations: See `tidy_evaluations`.
+        log10: Compare log10 of the values. Their predictions are taken to be the moments M and S of a log-normal
+            variable 10^X with X ~ N(m, s^2), and are turned back: with v = ln(1 + S^2/M^2), s = sqrt(v) / ln 10 and
+            m = log10 M - v / (2 ln 10).
+
+    Returns:
+        Columns ``number``, ``batch``, ``mean``, ``std`` (0 where none was given), ``value``.
+    """
+    rows = evaluations[evaluations["measured"] & evaluations["predicted_mean"].notna()]
+    table = rows[["number", "batch"]].copy()
+    mean, std = rows["predicted_mean"], rows["predicted_std"].fillna(0.0)
+    value = rows["value"]
+    if log10:
+        positive = (mean > 0) & (value > 0)
+        table, mean, std, value = table[positive], mean[positive], std[positive], value[positive]
+        variance = np.log1p((std / mean) ** 2)
+        std = np.sqrt(variance) / math.log(10)
+        mean = np.log10(mean) - variance / (2 * math.log(10))
+        value = np.log10(value)
+    return table.assign(mean=mean, std=std, value=value)
+
+
+@dataclass(frozen=True)
+class PredictionQuality:
+    """How well predictions met measurements.
+
+    Attributes:
+        count: Strings that were predicted and then measured.
+        rank_correlation: Spearman's; `None` for fewer than three strings, or when either side is constant.
+        rmse: Root mean squared error; of log10 values where those were compared.
+        within_one: Share of measurements at most one predicted standard deviation off (68% of a normal variable).
+        within_two: Share at most two off (95%).
+    """
+
+    count: int
+    rank_correlation: float | None
+    rmse: float
+    within_one: float
+    within_two: float
+
+
+def prediction_quality(predicted: pd.DataFrame) -> PredictionQuality | None:
+    """Summary of a table of `predictions`; `None` when it is empty.
+
+    Example:
+        >>> table = pd.DataFrame({"mean": [1.0, 2.0, 3.0], "std": [1.0, 1.0, 1.0], "value": [1.5, 5.0, 4.5]})
+        >>> quality = prediction_quality(table)
+        >>> quality.rank_correlation, quality.within_one, quality.within_two
+        (0.5, 0.3333333333333333, 0.6666666666666666)
+    """
+    if not len(predicted):
+        return None
+    errors = (predicted["value"] - predicted["mean"]).abs()
+    ranks = predicted[["mean", "value"]].rank()
+    varied = len(ranks) >= 3 and bool((ranks.nunique() > 1).all())
+    return PredictionQuality(
+        count=len(predicted),
+        # Pearson's correlation of average ranks is Spearman's, ties included.
+        rank_correlation=round(float(ranks["mean"].corr(ranks["value"])), 12) if varied else None,
+        rmse=float(np.sqrt((errors**2).mean())),
+        within_one=float((errors <= predicted["std"]).mean()),
+        within_two=float((errors <= 2 * predicted["std"]).mean()),
+    )

@@ -1,0 +1,95 @@
+"""Log expected improvement against quadrature and BoTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from scipy import integrate, stats
+
+from seqopt.acquisition import DensePosterior, LogExpectedImprovement
+
+
+def prepared_on(posterior: DensePosterior) -> Callable[[DensePosterior], torch.Tensor]:
+    return LogExpectedImprovement().prepare(posterior, np.random.default_rng(0))
+
+
+def test_matches_quadrature_over_the_best_mean(
+    make_posterior: Callable[..., DensePosterior],
+) -> None:
+    posterior = make_posterior(points=8, observed=5)
+    scores = prepared_on(posterior)(posterior)
+    best = float(posterior.observed_mean.max())
+    for i in range(8):
+        mean, std = float(posterior.mean[i]), float(posterior.variance[i].sqrt())
+        expected, _ = integrate.quad(
+            lambda g, m=mean, s=std: (g - best) * stats.norm.pdf(g, m, s),
+            best,
+            max(best, mean) + 12 * std,
+            epsabs=1e-13,
+        )
+        assert float(scores[i].exp()) == pytest.approx(expected, rel=1e-8)
+
+
+def test_matches_botorch_far_into_the_tail() -> None:
+    from botorch.acquisition.analytic import LogExpectedImprovement as Reference
+    from botorch.models import SingleTaskGP
+
+    train = torch.tensor([[0.1], [0.5], [0.9]], dtype=torch.float64)
+    outcomes = torch.tensor([[-1.0], [0.0], [1.0]], dtype=torch.float64)
+    model = SingleTaskGP(train, outcomes, outcome_transform=None)
+    model.covar_module.lengthscale = 0.3
+    model.likelihood.noise = 0.01
+    model.eval()
+    points = torch.linspace(0, 1, 31, dtype=torch.float64)[:, None]
+    with torch.no_grad():
+        latent = model.posterior(points)
+        for incumbent in (-2.0, 0.5, 1.0, 20.0):
+            posterior = DensePosterior(
+                latent.mean[:, 0],
+                latent.distribution.covariance_matrix,
+                0.01,
+                observed_mean=torch.tensor([incumbent - 1, incumbent]),
+            )
+            expected = Reference(model, best_f=incumbent)(points[:, None, :])
+            np.testing.assert_allclose(prepared_on(posterior)(posterior), expected, rtol=1e-6, atol=1e-8)
+
+
+def test_the_incumbent_is_no_noisy_observation(make_posterior: Callable[..., DensePosterior]) -> None:
+    posterior = make_posterior(points=4, observed=3)
+    scores = prepared_on(posterior)(posterior)
+    posterior.best_observed = 50.0
+    assert torch.equal(prepared_on(posterior)(posterior), scores)
+
+
+def test_batches_use_the_conditional_variance_and_believe_the_means() -> None:
+    mean = torch.tensor([0.6, 0.5, -0.2])
+    covariance = torch.tensor([[1.0, 0.98, 0.0], [0.98, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    posterior = DensePosterior(mean, covariance, 0.01, observed_mean=torch.tensor([0.0]))
+    prepared = prepared_on(posterior)
+    assert int(prepared(posterior).argmax()) == 0
+    posterior.condition(0)
+    scores = prepared(posterior)
+    assert int(scores.argmax()) == 2
+    after = DensePosterior(mean, torch.diag(posterior.conditional_variance), 0.1, observed_mean=torch.tensor([0.6]))
+    torch.testing.assert_close(scores, prepared_on(after)(after))
+
+
+def test_expectations_are_averaged_over_draws(make_posterior: Callable[..., DensePosterior]) -> None:
+    posterior = make_posterior(points=5, observed=4, draws=3)
+    scores = prepared_on(posterior)(posterior)
+    expected = torch.zeros(5, dtype=torch.float64)
+    _, covariance = posterior.joint(torch.arange(5))
+    for draw in range(3):
+        one = DensePosterior(posterior.mean[draw], covariance[draw], 0.1, observed_mean=posterior.observed_mean[draw])
+        expected += prepared_on(one)(one).exp() / 3
+    torch.testing.assert_close(scores.exp(), expected)
+
+
+def test_points_without_variance_and_no_data() -> None:
+    posterior = DensePosterior(torch.tensor([1.5, -1.0, 0.0]), torch.diag(torch.tensor([0.0, 0.0, 1.0])), 0.1)
+    scores = prepared_on(posterior)(posterior)
+    assert torch.isfinite(scores).all()
+    np.testing.assert_allclose(scores.exp(), [1.5, 0.0, 1 / np.sqrt(2 * np.pi)], atol=1e-12)
