@@ -69,12 +69,7 @@ def run_jobs(
         return
     started = time.perf_counter()
     # Two busy processes of one thread each finish sooner than one after the other with two.
-    os.environ |= {
-        "OMP_NUM_THREADS": "1",
-        "MKL_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-        "SEQOPT_THREADS": "1",
-    }
+    os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         futures = {pool.submit(work, job): job for job in missing}
         try:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -33,23 +33,52 @@ CHECKPOINTS = (20, 40, 60, 80, 100, 120)
 
 @dataclass(frozen=True)
 class Method:
-    """How batches are chosen."""
+    """How batches are chosen.
+
+    Attributes:
+        label: Name in the table.
+        acquisition: Name of the acquisition function.
+        batch: Batch size.
+        candidates: Random candidates looked at in each step, or `None` for the whole pool.
+        colour: In the plot.
+        sampler: Max-value sampler of GIBBON.
+        repulsion: Repulsion of GIBBON.
+    """
 
     label: str
     acquisition: str
     batch: int
     candidates: int | None
+    colour: str
+    sampler: str = "exact"
+    repulsion: float | Literal["1/B^2"] = 1.0
+
+    def build(self) -> Any:
+        """The acquisition function."""
+        from seqopt.acquisition import GIBBON, resolve_acquisition
+
+        if self.acquisition == "gibbon":
+            return GIBBON(sampler=self.sampler, repulsion=self.repulsion)
+        return resolve_acquisition(self.acquisition)
 
 
 METHODS = {
-    "gibbon-1": Method("GIBBON, one at a time", "gibbon", 1, FRESH),
-    "gibbon-5": Method("GIBBON, batches of 5", "gibbon", 5, FRESH),
-    "gibbon-10": Method("GIBBON, batches of 10", "gibbon", 10, FRESH),
-    "ei-1": Method("Expected improvement, one at a time", "logei", 1, FRESH),
-    "mean-1": Method("Greedy mean, one at a time", "mean", 1, FRESH),
-    "random": Method("Random search", "random", 10, FRESH),
-    "full-gibbon-10": Method("Whole pool: GIBBON, batches of 10", "gibbon", 10, None),
-    "full-mean-10": Method("Whole pool: greedy mean, batches of 10", "mean", 10, None),
+    "gibbon-1": Method("GIBBON, one at a time", "gibbon", 1, FRESH, "#0072B2"),
+    "gibbon-5": Method("GIBBON, batches of 5", "gibbon", 5, FRESH, "#56B4E9"),
+    "gibbon-10": Method("GIBBON, batches of 10", "gibbon", 10, FRESH, "#009E73"),
+    "gibbon-10-b2": Method("GIBBON, batches of 10, repulsion 1/B^2", "gibbon", 10, FRESH, "#66C2A5", repulsion="1/B^2"),
+    "gibbon-10-gumbel": Method("GIBBON, batches of 10, Gumbel", "gibbon", 10, FRESH, "#A6D854", "gumbel"),
+    "ei-1": Method("Expected improvement, one at a time", "logei", 1, FRESH, "#E69F00"),
+    "mean-1": Method("Greedy mean, one at a time", "mean", 1, FRESH, "#CC79A7"),
+    "random": Method("Random search", "random", 10, FRESH, "#999999"),
+    "full-gibbon-10": Method("Whole pool: GIBBON, batches of 10", "gibbon", 10, None, "#000000"),
+    "full-gibbon-10-b2": Method(
+        "Whole pool: GIBBON, batches of 10, repulsion 1/B^2", "gibbon", 10, None, "#7570B3", repulsion="1/B^2"
+    ),
+    "full-gibbon-10-gumbel": Method(
+        "Whole pool: GIBBON, batches of 10, Gumbel", "gibbon", 10, None, "#A6761D", "gumbel"
+    ),
+    "full-mean-10": Method("Whole pool: greedy mean, batches of 10", "mean", 10, None, "#D55E00"),
 }
 
 
@@ -89,7 +118,7 @@ def work(job: Job) -> dict[str, Any]:
     method = METHODS[job.method]
     optimizer = Optimizer(
         space,
-        acquisition=method.acquisition,
+        acquisition=method.build(),
         search=PoolSearch(method.candidates),
         batch_size=method.batch,
         initial=INITIAL,
@@ -164,13 +193,6 @@ def report(results: Path, document: Path) -> None:
     ]
     figure = Figure(figsize=(9, 5), layout="constrained")
     axes = figure.subplots()
-    colours = dict(
-        zip(
-            METHODS,
-            ["#0072B2", "#56B4E9", "#009E73", "#E69F00", "#CC79A7", "#999999", "#000000", "#D55E00"],
-            strict=True,
-        )
-    )
     for name, found in runs.items():
         if not found:
             continue
@@ -189,8 +211,10 @@ def report(results: Path, document: Path) -> None:
         )
         evaluations = np.arange(1, curves.shape[1] + 1)
         style = "--" if name.startswith("full") else "-"
-        axes.plot(evaluations, mean, style, color=colours[name], label=f"{METHODS[name].label} ({len(found)} seeds)")
-        axes.fill_between(evaluations, mean - error, mean + error, color=colours[name], alpha=0.15, linewidth=0)
+        axes.plot(
+            evaluations, mean, style, color=METHODS[name].colour, label=f"{METHODS[name].label} ({len(found)} seeds)"
+        )
+        axes.fill_between(evaluations, mean - error, mean + error, color=METHODS[name].colour, alpha=0.15, linewidth=0)
     axes.axhline(descending[0], color="#999999", linewidth=0.8, linestyle=":")
     axes.annotate(f"best of ZINC: {descending[0]:.2f}", (INITIAL, descending[0]), va="bottom", color="#666666")
     axes.set(xlabel="molecules evaluated", ylabel="best penalised logP so far", xlim=(INITIAL, INITIAL + BUDGET))

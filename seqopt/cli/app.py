@@ -209,7 +209,9 @@ def search(
 )
 def bench(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="zinc or kernel; NAME --help shows its options.")] = "",
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="zinc, samplers, batch or kernel; NAME --help shows its options.")
+    ] = "",
 ) -> None:
     """Repeat a published experiment, or measure speed."""
     from importlib import import_module

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from seqopt.errors import InputError
 
-MAX_SYMBOLS = 65_535
-"""Largest alphabet: symbols are stored in at most 16 bits, and 0 is padding."""
+MAX_SYMBOLS = 65_534
+"""Largest alphabet: symbols are stored in at most 16 bits, 0 is padding, and 65,535 is left to engines."""
 
 
 class Alphabet:
@@ -20,7 +20,7 @@ class Alphabet:
             alphabet never changes what has been encoded before.
 
     Raises:
-        InputError: For an empty symbol, or more than 65,535 symbols.
+        InputError: For an empty symbol, or more than 65,534 symbols.
 
     Example:
         >>> alphabet = Alphabet("ACGT")

@@ -245,9 +245,10 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
             sums = paired_order_sums(a, b, at.gap, weights=self._weights(at), **self._options(at))
             values = _terms(*sums)
             return _normalized(values, self._selves(a, at), self._selves(b, at)) if self.normalize else values
-        selves = self._selves(a, at)
-        ones = np.ones(len(a), dtype=bool)
-        return _normalized(selves, selves, selves, ones) if self.normalize else selves
+        if self.normalize:
+            constant = (a.lengths > 0).astype(at.dtype)
+            return _Terms(constant, np.zeros_like(constant), np.zeros_like(constant))
+        return self._selves(a, at)
 
     def _selves(self, a: EncodedStrings, at: _Evaluation) -> _Terms:
         key = ("selves", fingerprint(a), at.gap, at.dtype)

@@ -25,6 +25,16 @@ def significant(value: float, digits: int = 4) -> str:
     return f"{value:,.{max(0, digits - 1 - exponent)}f}"
 
 
+def compact(value: float) -> str:
+    """``value`` to three significant digits at most, without trailing zeros.
+
+    Example:
+        >>> [compact(x) for x in (0.9, 0.08, 0.0066376, 1234.5, 1e-9)]
+        ['0.9', '0.08', '0.00664', '1,234', '1e-09']
+    """
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.3g}"
+
+
 def number_format(values: Iterable[float], *, log10: bool = False) -> NumberFormat:
     """A format for a set of numbers that are read side by side.
 

@@ -224,8 +224,8 @@ def prediction_quality(predicted: pd.DataFrame) -> PredictionQuality | None:
     Example:
         >>> table = pd.DataFrame({"mean": [1.0, 2.0, 3.0], "std": [1.0, 1.0, 1.0], "value": [1.5, 5.0, 4.5]})
         >>> quality = prediction_quality(table)
-        >>> quality.rank_correlation, quality.within_one, quality.within_two
-        (0.5, 0.3333333333333333, 0.6666666666666666)
+        >>> f"{quality.rank_correlation:.2f} {quality.within_one:.2f} {quality.within_two:.2f}"
+        '0.50 0.33 0.67'
     """
     if not len(predicted):
         return None
@@ -235,7 +235,7 @@ def prediction_quality(predicted: pd.DataFrame) -> PredictionQuality | None:
     return PredictionQuality(
         count=len(predicted),
         # Pearson's correlation of average ranks is Spearman's, ties included.
-        rank_correlation=round(float(ranks["mean"].corr(ranks["value"])), 12) if varied else None,
+        rank_correlation=float(ranks["mean"].corr(ranks["value"])) if varied else None,
         rmse=float(np.sqrt((errors**2).mean())),
         within_one=float((errors <= predicted["std"]).mean()),
         within_two=float((errors <= 2 * predicted["std"]).mean()),

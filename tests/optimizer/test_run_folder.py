@@ -130,7 +130,7 @@ def test_nothing_that_log10_cannot_take_stops_the_run(tmp_path: Path) -> None:
     result = seqopt.maximize(objective, space(), transform="log10", run_folder=tmp_path / "run", **OPTIONS)
     failed = result.evaluations[result.evaluations["status"] == "failed"]
     assert len(failed) > 0
-    assert all(failed["error"].str.contains("positive values, got 0"))
+    assert all(failed["error"].str.contains("positive values, got (?:0|-1)$"))
 
 
 def test_an_objective_that_never_succeeds_is_said_and_the_run_is_kept(tmp_path: Path) -> None:

@@ -1,0 +1,265 @@
+"""Drawings for a page: structures, sequences, small curves, and SVG that can stand inside HTML."""
+
+from __future__ import annotations
+
+import math
+import re
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from seqopt.identity import parse_smiles, quiet_rdkit
+
+LARGEST_DRAWN = 150
+"""Heavy atoms beyond which a drawing shows nothing, and takes long."""
+
+LONGEST_SHOWN = 1200
+"""Symbols of a sequence that are shown."""
+
+GROUP = 10
+
+# RDKit's yellow sulphur and cyan fluorine are hard to read on white.
+_PALETTE = {9: (0.0, 0.45, 0.35), 16: (0.6, 0.45, 0.0), 17: (0.0, 0.5, 0.0), 35: (0.55, 0.2, 0.05), 53: (0.4, 0.0, 0.6)}
+
+_XLINK = "{http://www.w3.org/1999/xlink}href"
+_DROPPED = {"metadata", "style", "title", "desc", "script", "foreignObject"}
+_REFERENCE = re.compile(r"url\(#([^)]*)\)")
+_FONT = re.compile(r"font: (?:(?P<weight>bold|\d+) )?(?P<size>[\d.]+px)[^;]*")
+
+
+def inline_svg(document: str, prefix: str, *, label: str, colours: Mapping[str, str] | None = None) -> str:
+    """An SVG document as an element that can stand in an HTML page next to others.
+
+    Namespaces, metadata, style sheets (which would apply to the whole page) and everything that could run or load
+    something are dropped; ids get a prefix, so that two drawings do not share them; fonts are those of the page.
+
+    Args:
+        document: The SVG document.
+        prefix: Of ids; different for each drawing of a page.
+        label: What a screen reader says instead.
+        colours: Replacements of colours in attributes, such as ``{"#000000": "currentColor"}``.
+
+    Example:
+        >>> document = '<svg xmlns="http://www.w3.org/2000/svg"><g id="a"/><use href="#a"/></svg>'
+        >>> inline_svg(document, "p-", label="Two groups")
+        '<svg role="img" aria-label="Two groups"><g id="p-a" /><use href="#p-a" /></svg>'
+    """
+    root = ElementTree.fromstring(document.encode("utf-8"))
+    for parent in root.iter():
+        for child in [child for child in parent if _local(child.tag) in _DROPPED]:
+            parent.remove(child)
+    used = {match for element in root.iter() for value in element.attrib.values() for match in _references(value)}
+    for element in root.iter():
+        element.tag = _local(element.tag)
+        element.attrib = dict(
+            _clean(name, value, prefix, colours or {})
+            for name, value in element.attrib.items()
+            if _keeps(name, value) and (name != "id" or value in used)
+        )
+        element.text, element.tail = _stripped(element.text), _stripped(element.tail)
+    size = {name: root.attrib[name] for name in ("viewBox", "fill", "stroke") if name in root.attrib}
+    root.attrib = {"role": "img", "aria-label": label, **size}
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _local(tag: str) -> str:
+    return tag.rpartition("}")[2]
+
+
+def _stripped(text: str | None) -> str | None:
+    return text if text and text.strip() else None
+
+
+def _references(value: str) -> list[str]:
+    return [value[1:]] if value.startswith("#") else _REFERENCE.findall(value)
+
+
+def _keeps(name: str, value: str) -> bool:
+    if name == _XLINK or name == "href":
+        return value.startswith(("#", "data:image/png;base64,"))
+    local = _local(name)
+    return not (name.startswith("{") or local.startswith("on") or local == "class")
+
+
+def _clean(name: str, value: str, prefix: str, colours: Mapping[str, str]) -> tuple[str, str]:
+    if name in (_XLINK, "href"):
+        return "href", f"#{prefix}{value[1:]}" if value.startswith("#") else value
+    if name == "id":
+        return name, prefix + value
+    value = _REFERENCE.sub(lambda match: f"url(#{prefix}{match[1]})", value)
+    if name in ("style", "fill", "stroke"):
+        for colour, replacement in colours.items():
+            value = value.replace(colour, replacement)
+        value = _FONT.sub(_page_font, value)
+    return name, value
+
+
+def _page_font(match: re.Match[str]) -> str:
+    weight = f"; font-weight: {match['weight']}" if match["weight"] else ""
+    return f"font-size: {match['size']}{weight}"
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A drawn molecule.
+
+    Attributes:
+        svg: For a page, with a transparent background.
+        facts: Formula, molecular weight, Crippen logP and polar surface area, in words.
+    """
+
+    svg: str
+    facts: str
+
+
+def draw_molecule(smiles: str, prefix: str, *, label: str) -> Structure | None:
+    """A molecule, or `None` when RDKit cannot read it or it has more than `LARGEST_DRAWN` atoms.
+
+    Args:
+        smiles: A SMILES string.
+        prefix: Of ids; different for each drawing of a page.
+        label: What a screen reader says before the formula.
+    """
+    from rdkit.Chem import Crippen, Descriptors, rdMolDescriptors
+    from rdkit.Chem.Draw import rdMolDraw2D
+
+    with quiet_rdkit():
+        mol = parse_smiles(smiles.strip())
+        if mol is None or mol.GetNumHeavyAtoms() > LARGEST_DRAWN:
+            return None
+        try:
+            drawer = rdMolDraw2D.MolDraw2DSVG(300, 210)
+            options = drawer.drawOptions()
+            options.clearBackground = False
+            options.fixedBondLength = 24
+            options.bondLineWidth = 1.6
+            options.baseFontSize = 0.65
+            options.minFontSize = 11
+            options.updateAtomPalette(_PALETTE)
+            options.padding = 0.04
+            rdMolDraw2D.PrepareAndDrawMolecule(drawer, mol)
+            drawer.FinishDrawing()
+            formula = rdMolDescriptors.CalcMolFormula(mol)
+            facts = (
+                f"MW {Descriptors.MolWt(mol):.0f}",
+                f"clogP {Crippen.MolLogP(mol):.1f}",
+                f"TPSA {rdMolDescriptors.CalcTPSA(mol):.0f} Å²",
+            )
+        except (RuntimeError, ValueError):
+            return None
+    svg = inline_svg(drawer.GetDrawingText(), prefix, label=f"{label}, structure of {formula}")
+    return Structure(svg, " · ".join(facts))
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The sequence that others are compared with.
+
+    Attributes:
+        string: The sequence.
+        name: What it is, in words.
+    """
+
+    string: str
+    name: str
+
+
+def choose_reference(strings: Sequence[str], best_initial: str | None) -> Reference | None:
+    """What to compare sequences with.
+
+    Where they are variants of one parent, equally long and alike in at least 80% of their positions on average, it is
+    the most common symbol of each position, which is the parent. Elsewhere it is the best of the initial design.
+
+    Args:
+        strings: All evaluated sequences.
+        best_initial: The best of the initial design, if anything was measured there.
+
+    Example:
+        >>> choose_reference(["MKVLA", "MKVLG", "MRVLA"], "MRVLA").string
+        'MKVLA'
+        >>> choose_reference(["ACGT", "TTAA", "GGGC"], "TTAA").string
+        'TTAA'
+    """
+    lengths = {len(string) for string in strings}
+    if len(strings) > 2 and len(lengths) == 1 and lengths != {0}:
+        counts = [Counter(column).most_common(1)[0] for column in zip(*strings, strict=True)]
+        if sum(count for _, count in counts) >= 0.8 * len(strings) * len(counts):
+            return Reference("".join(symbol for symbol, _ in counts), "the most common sequence")
+    return Reference(best_initial, "the best of the initial design") if best_initial else None
+
+
+@dataclass(frozen=True)
+class MarkedSequence:
+    """A sequence prepared for a page.
+
+    Attributes:
+        groups: Runs of ten symbols, each a list of pieces: text, and whether it differs from the reference.
+        hidden: Number of symbols left out at the end.
+        mutations: Differences such as ``A24G`` (reference, position from 1, own); empty where not comparable.
+        same: Whether it equals the reference.
+    """
+
+    groups: list[list[tuple[str, bool]]]
+    hidden: int
+    mutations: list[str]
+    same: bool
+
+
+def mark_sequence(string: str, reference: str | None) -> MarkedSequence:
+    """Split ``string`` into groups of ten and mark where it differs from ``reference``.
+
+    Nothing is marked when the lengths differ, or more than half of the positions do. Text with blanks has words of
+    its own and stays in one piece.
+
+    Example:
+        >>> marked = mark_sequence("MKVLAAGILCRT", "MKVLAAGILAKT")
+        >>> marked.groups
+        [[('MKVLAAGIL', False), ('C', True)], [('R', True), ('T', False)]]
+        >>> marked.mutations
+        ['A10C', 'K11R']
+    """
+    differs = [False] * len(string)
+    if reference is not None and len(reference) == len(string):
+        differs = [own != other for own, other in zip(string, reference, strict=True)]
+        if 2 * sum(differs) > len(string):
+            differs = [False] * len(string)
+    mutations = [f"{(reference or '')[i]}{i + 1}{string[i]}" for i, changed in enumerate(differs) if changed]
+    shown = min(len(string), LONGEST_SHOWN)
+    size = shown or 1 if re.search(r"\s", string) else GROUP
+    groups = [_pieces(string, differs, start, min(start + size, shown)) for start in range(0, shown, size)]
+    return MarkedSequence(groups, len(string) - shown, mutations, same=string == reference)
+
+
+def _pieces(string: str, differs: Sequence[bool], start: int, end: int) -> list[tuple[str, bool]]:
+    pieces: list[tuple[str, bool]] = []
+    for position in range(start, end):
+        if pieces and pieces[-1][1] == differs[position]:
+            pieces[-1] = (pieces[-1][0] + string[position], differs[position])
+        else:
+            pieces.append((string[position], differs[position]))
+    return pieces
+
+
+def sparkline(values: Sequence[float | None], *, width: int = 180, height: int = 36) -> str:
+    """Coordinates of a small curve of ``values`` as the points of an SVG polyline, highest value on top.
+
+    Gaps (`None`) are left out; a constant lies in the middle; a single value gives no curve.
+
+    Example:
+        >>> sparkline([0.0, 1.0, 0.5], width=100, height=10)
+        '3.0,7.0 50.0,3.0 97.0,5.0'
+    """
+    known = [(i, value) for i, value in enumerate(values) if value is not None and math.isfinite(value)]
+    if len(known) < 2:
+        return ""
+    low, high = min(value for _, value in known), max(value for _, value in known)
+    # The margin keeps half of the line's width, and the dot at its end, inside the drawing.
+    margin = 3.0
+    across, up = width - 2 * margin, height - 2 * margin
+
+    def point(index: int, value: float) -> str:
+        share = (value - low) / (high - low) if high > low else 0.5
+        return f"{margin + across * index / (len(values) - 1):.1f},{margin + up * (1 - share):.1f}"
+
+    return " ".join(point(index, value) for index, value in known)

@@ -1,0 +1,338 @@
+"""The plot of a search: what was found when, and how well it was predicted.
+
+Colours are those of Okabe and Ito, which people with any common form of colour blindness can tell apart.
+
+References:
+    Okabe, M., Ito, K. (2008). Color universal design: how to make figures and presentations that are friendly to
+        colorblind people. J*Fly data depository for Drosophila researchers.
+    Piñeiro, G., Perelman, S., Guerschman, J. P., Paruelo, J. M. (2008). How to evaluate models: observed vs.
+        predicted or predicted vs. observed? Ecological Modelling 216, 316-322 (why predictions are on the x axis).
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import matplotlib.style
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from seqopt.errors import InputError
+from seqopt.report.formats import NumberFormat, number_format, printable, shortened, significant
+from seqopt.report.results import (
+    PredictionQuality,
+    best_so_far,
+    prediction_quality,
+    predictions,
+    tidy_evaluations,
+)
+
+INK, MUTED, GRID = "#1b1f24", "#7d858f", "#dfe3e8"
+"""Text and axes, the initial design, faint lines."""
+
+CHOSEN, BEST = "#0072b2", "#d55e00"
+"""Okabe and Ito's blue and vermilion: evaluations that the model chose, and the best so far."""
+
+MANY_POINTS = 3000
+"""From here on the points of an SVG are an embedded image, so that the file stays small."""
+
+MANY_BATCHES = 40
+"""More boundaries than this would be a grey wash."""
+
+_STYLE = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": INK,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.labelcolor": INK,
+    "axes.labelsize": 11,
+    "axes.linewidth": 0.8,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "font.size": 11,
+    "grid.color": GRID,
+    "grid.linewidth": 0.7,
+    "legend.fontsize": 10,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "seqopt",
+    "text.color": INK,
+    "xtick.color": INK,
+    "xtick.labelsize": 10,
+    "ytick.color": INK,
+    "ytick.labelsize": 10,
+}
+
+
+def plot_search(
+    evaluations: pd.DataFrame,
+    path_base: str | os.PathLike[str],
+    *,
+    direction: str,
+    title: str,
+    value_label: str,
+    log10: bool = False,
+) -> tuple[Path, Path]:
+    """Draw a search and save it as PNG and SVG.
+
+    On the left every evaluation in its order, with the best so far, the borders of the batches and failures as
+    crosses on the axis. On the right what was predicted of each string when it was chosen (mean and one standard
+    deviation) against what was measured, with the identity line.
+
+    Args:
+        evaluations: The columns of ``evaluations.csv``; see `seqopt.report.results.tidy_evaluations` for those that
+            may be missing.
+        path_base: Where to write, without the suffix: ``"run/search"`` gives ``run/search.png`` and
+            ``run/search.svg``.
+        direction: ``"maximize"`` or ``"minimize"``.
+        title: Above the plot.
+        value_label: Name and unit of the values.
+        log10: Logarithmic axes for the values, and predictions judged on that scale. Ignored unless every measured
+            value is positive.
+
+    Returns:
+        The paths of both files.
+
+    Raises:
+        InputError: For another direction, or a table without a column ``string``.
+
+    Example:
+        >>> import tempfile
+        >>> table = pd.DataFrame({"string": ["AC", "AG", "GG"], "value": [1.0, 3.0, 2.0], "batch": [0, 0, 1]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     paths = plot_search(
+        ...         table, f"{folder}/search", direction="maximize", title="A search", value_label="binding (kJ/mol)"
+        ...     )
+        ...     [path.name for path in paths if path.exists()]
+        ['search.png', 'search.svg']
+    """
+    if direction not in ("maximize", "minimize"):
+        raise InputError(f"direction is {direction!r}; expected 'maximize' or 'minimize'")
+    table = tidy_evaluations(evaluations)
+    with plot_style():
+        figure = Figure(figsize=(12, 5), layout="constrained")
+        figure.suptitle(shortened(printable(title), 110), fontsize=13, x=0.01, ha="left", parse_math=False)
+        left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+        draw_progress(left, table, direction=direction, value_label=value_label, log10=log10)
+        draw_predictions(right, table, value_label=value_label, log10=log10)
+        right.set_title(describe_quality(table, log10=log10), fontsize=10, loc="left", pad=24, parse_math=False)
+        png, svg = Path(f"{os.fspath(path_base)}.png"), Path(f"{os.fspath(path_base)}.svg")
+        figure.savefig(png, format="png", dpi=150, metadata={"Software": None})
+        figure.savefig(svg, format="svg", metadata={"Date": None})
+    return png, svg
+
+
+@contextmanager
+def plot_style() -> Iterator[None]:
+    """Matplotlib's defaults with our style on top, whatever the user's own settings are; restored afterwards."""
+    with matplotlib.style.context(["default", _STYLE]), warnings.catch_warnings():
+        # A letter that the font of the PNG lacks (a Chinese label, say) is no reason to bother the user.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        yield
+
+
+def panel_svg(panel: str, evaluations: pd.DataFrame, *, direction: str, value_label: str, log10: bool = False) -> str:
+    """One panel as an SVG document with a transparent background.
+
+    Args:
+        panel: ``"progress"`` or ``"predictions"``.
+        evaluations: See `seqopt.report.results.tidy_evaluations`.
+        direction: ``"maximize"`` or ``"minimize"``.
+        value_label: Name and unit of the values.
+        log10: See `plot_search`.
+    """
+    with plot_style():
+        figure = Figure(figsize=(6.0, 3.8) if panel == "progress" else (4.0, 3.8), layout="constrained")
+        axes = figure.subplots()
+        if panel == "progress":
+            draw_progress(axes, evaluations, direction=direction, value_label=value_label, log10=log10)
+        else:
+            draw_predictions(axes, evaluations, value_label=value_label, log10=log10)
+        stream = io.StringIO()
+        figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
+    return stream.getvalue()
+
+
+def draw_progress(
+    axes: Axes, evaluations: pd.DataFrame, *, direction: str, value_label: str, log10: bool = False
+) -> None:
+    """Every evaluation in its order, and the best so far; see `plot_search`."""
+    better = "lower" if direction == "minimize" else "higher"
+    axes.set_xlabel("evaluation")
+    axes.set_ylabel(f"{_label(value_label)} ({better} is better)", parse_math=False)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlim(0.5 - 0.01 * len(evaluations), len(evaluations) * 1.01 + 0.5)
+    measured = evaluations[evaluations["measured"]]
+    show = _scale_values(axes, measured["value"], log10, "y")
+    _draw_batches(axes, evaluations)
+    initial = measured["batch"] == 0
+    for rows, colour, size, name in (
+        (measured[initial], MUTED, 22, "initial design"),
+        (measured[~initial], CHOSEN, 26, "chosen by the model"),
+    ):
+        if len(rows):
+            axes.scatter(
+                rows["number"],
+                rows["value"],
+                s=size,
+                color=colour,
+                linewidths=0,
+                alpha=0.85,
+                label=name,
+                rasterized=len(measured) > MANY_POINTS,
+                zorder=3,
+            )
+    if len(measured):
+        best = best_so_far(evaluations, direction)
+        axes.step(evaluations["number"], best, where="post", color=BEST, linewidth=1.8, label="best so far", zorder=2)
+        _name_best(axes, evaluations["number"].iloc[-1], best.iloc[-1], direction, show)
+    else:
+        _say(axes, "nothing was measured")
+    _draw_failures(axes, evaluations)
+    _draw_legend(axes)
+
+
+def draw_predictions(axes: Axes, evaluations: pd.DataFrame, *, value_label: str, log10: bool = False) -> None:
+    """Predicted against measured values, with the identity line; see `plot_search`."""
+    log10 = log10 and is_positive(evaluations)
+    table = predictions(evaluations, log10=log10)
+    axes.set_xlabel("predicted when chosen, ± 1 sd")
+    axes.set_ylabel(f"measured {_label(value_label)}", parse_math=False)
+    if not len(table):
+        axes.set_xticks([])
+        _say(axes, "no predictions were measured yet")
+        return
+    low, mean, high = table["mean"] - table["std"], table["mean"], table["mean"] + table["std"]
+    value = table["value"]
+    # The longest bars may leave the panel: one very uncertain prediction would squeeze all the others.
+    ends = [*value, *mean, low.quantile(0.1), high.quantile(0.9)]
+    lowest, highest = float(np.min(ends)), float(np.max(ends))
+    margin = 0.05 * (highest - lowest) or 0.05 * abs(highest) or 1.0
+    limits = np.array([lowest - margin, highest + margin])
+    if log10:
+        low, mean, high, value, limits = 10**low, 10**mean, 10**high, 10**value, 10**limits
+    for name in ("x", "y"):
+        _scale_values(axes, value, log10, name)
+    axes.grid(visible=True, axis="x")
+    axes.plot(limits, limits, color=INK, linewidth=1, linestyle=(0, (4, 3)), label="predicted = measured", zorder=2)
+    many = len(table) > MANY_POINTS
+    axes.hlines(value, low, high, color=CHOSEN, alpha=0.3, linewidth=1.1, zorder=3, rasterized=many)
+    axes.scatter(mean, value, s=26, color=CHOSEN, linewidths=0, alpha=0.85, zorder=4, rasterized=many)
+    axes.set_xlim(limits[0], limits[1])
+    axes.set_ylim(limits[0], limits[1])
+    _draw_legend(axes)
+
+
+def describe_quality(evaluations: pd.DataFrame, *, log10: bool = False) -> str:
+    """How well predictions met measurements, in two lines of text; empty without predictions."""
+    log10 = log10 and is_positive(evaluations)
+    quality = prediction_quality(predictions(evaluations, log10=log10))
+    return "" if quality is None else "\n".join(quality_phrases(quality, log10=log10))
+
+
+def quality_phrases(quality: PredictionQuality, *, log10: bool = False) -> tuple[str, str]:
+    """Errors of the predictions, and coverage of their intervals, in words."""
+    correlation = "" if quality.rank_correlation is None else f"rank correlation {quality.rank_correlation:.2f}, "
+    error = significant(quality.rmse, 3) + (" in log10" if log10 else "")
+    return (
+        f"{correlation}RMSE {error} ({quality.count} predicted)",
+        f"{quality.within_one:.0%} within 1 sd (normal: 68%), {quality.within_two:.0%} within 2 sd (95%)",
+    )
+
+
+def is_positive(evaluations: pd.DataFrame) -> bool:
+    """Whether anything was measured and all of it is positive, as a logarithmic axis needs."""
+    values = evaluations.loc[evaluations["measured"], "value"]
+    return bool(len(values)) and bool((values > 0).all())
+
+
+def _label(value_label: str) -> str:
+    return shortened(printable(value_label), 44) or "value"
+
+
+def _scale_values(axes: Axes, values: pd.Series, log10: bool, name: str) -> NumberFormat:
+    """Set up the axis ``name`` for ``values`` and return the format of single ones."""
+    log10 = log10 and bool(len(values)) and bool((values > 0).all())
+    axis = axes.yaxis if name == "y" else axes.xaxis
+    if log10:
+        if name == "y":
+            axes.set_yscale("log")
+        else:
+            axes.set_xscale("log")
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        if len(values) and values.max() < 30 * values.min():
+            axis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:,g}" if f"{value:e}"[0] in "25" else ""))
+        else:
+            axis.set_minor_formatter(FuncFormatter(lambda *_: ""))
+    return number_format(values, log10=log10)
+
+
+def _draw_batches(axes: Axes, evaluations: pd.DataFrame) -> None:
+    batches = evaluations["batch"].to_numpy()
+    starts = np.flatnonzero(np.diff(batches)) + 1
+    if len(starts) > MANY_BATCHES:
+        starts = starts[:1]
+    for start in starts:
+        axes.axvline(evaluations["number"].iloc[start] - 0.5, color=GRID, linewidth=0.9, zorder=1)
+
+
+def _draw_failures(axes: Axes, evaluations: pd.DataFrame) -> None:
+    failed = evaluations[evaluations["status"] == "failed"]
+    if len(failed):
+        axes.plot(
+            failed["number"],
+            np.full(len(failed), 0.022),
+            "x",
+            color=INK,
+            markersize=6,
+            markeredgewidth=1.3,
+            transform=axes.get_xaxis_transform(),
+            label="failed" if len(failed) == 1 else f"{len(failed):,} failed",
+            zorder=5,
+        )
+
+
+def _draw_legend(axes: Axes) -> None:
+    """Above the panel, where it hides nothing."""
+    handles, _ = axes.get_legend_handles_labels()
+    if handles:
+        axes.legend(
+            loc="lower left",
+            bbox_to_anchor=(-0.01, 1.0),
+            ncols=len(handles),
+            frameon=False,
+            borderpad=0,
+            columnspacing=1.2,
+            handletextpad=0.4,
+        )
+
+
+def _name_best(axes: Axes, number: float, best: float, direction: str, show: NumberFormat) -> None:
+    above = direction != "minimize"
+    axes.annotate(
+        show(best),
+        (number, best),
+        xytext=(0, 5 if above else -5),
+        textcoords="offset points",
+        ha="right",
+        va="bottom" if above else "top",
+        color=BEST,
+        fontweight="bold",
+        parse_math=False,
+    )
+    axes.margins(y=0.09)
+
+
+def _say(axes: Axes, text: str) -> None:
+    axes.set_yticks([])
+    axes.grid(visible=False)
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=MUTED)
+    if not axes.get_lines():
+        axes.set_ylim(0, 1)
