@@ -11,7 +11,7 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Find good molecules, genes, proteins and other strings with few expensive evaluations.",
 )
@@ -160,7 +160,7 @@ def search(
     candidate (its SMILES, its sequence), predicts every candidate of the pool, and picks the next batch; after each
     batch it learns again.
 
-    [bold]Examples[/bold]
+    **Examples**
 
     A built-in score on a built-in set:
 
@@ -216,11 +216,7 @@ def bench(
     """Repeat a published experiment, or measure speed."""
     from importlib import import_module
 
-    known = {
-        "zinc": "seqopt.bench.zinc",
-        "kernel": "seqopt.bench.kernel",
-        "samplers": "seqopt.bench.samplers",
-    }
+    known = {name: f"seqopt.bench.{name}" for name in ("zinc", "samplers", "batch", "kernel")}
     if name not in known:
         from seqopt.errors import InputError
 

@@ -113,6 +113,7 @@ def run_search(
                     "column": pool.column,
                     "objective": objective_spec,
                     "objective_description": objective.description,
+                    "unit": objective.unit,
                     "standardize": standardize,
                     "rejected": len(pool.rejected),
                     "duplicates": pool.duplicates,

@@ -121,7 +121,7 @@ OBJECTIVES: Mapping[str, ObjectiveInfo] = {
             molecules.penalized_logp,
             "penalised logP: standardised logP - synthetic accessibility - ring penalty (by cycle basis)",
         ),
-        _entry("logp", molecules.logp, "octanol/water partition coefficient (Wildman-Crippen)", unit="log10"),
+        _entry("logp", molecules.logp, "octanol/water partition coefficient, log10 (Wildman-Crippen)"),
         _entry("qed", molecules.qed, "drug-likeness, 0 to 1 (QED)"),
         _entry("sa_score", molecules.sa_score, "synthetic accessibility, 1 easy to 10 hard", MINIMIZE),
         _entry("molecular_weight", molecules.molecular_weight, "average molecular weight", MINIMIZE, "g/mol"),

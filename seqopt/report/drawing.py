@@ -8,8 +8,10 @@ import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from seqopt.identity import parse_smiles, quiet_rdkit
+from seqopt.objectives import logp, molecular_weight
 
 LARGEST_DRAWN = 150
 """Heavy atoms beyond which a drawing shows nothing, and takes long."""
@@ -58,7 +60,7 @@ def inline_svg(document: str, prefix: str, *, label: str, colours: Mapping[str, 
             if _keeps(name, value) and (name != "id" or value in used)
         )
         element.text, element.tail = _stripped(element.text), _stripped(element.tail)
-    size = {name: root.attrib[name] for name in ("viewBox", "fill", "stroke") if name in root.attrib}
+    size: dict[str, str] = {name: root.attrib[name] for name in ("viewBox", "fill", "stroke") if name in root.attrib}
     root.attrib = {"role": "img", "aria-label": label, **size}
     return ElementTree.tostring(root, encoding="unicode")
 
@@ -121,7 +123,7 @@ def draw_molecule(smiles: str, prefix: str, *, label: str) -> Structure | None:
         prefix: Of ids; different for each drawing of a page.
         label: What a screen reader says before the formula.
     """
-    from rdkit.Chem import Crippen, Descriptors, rdMolDescriptors
+    from rdkit.Chem import rdMolDescriptors
     from rdkit.Chem.Draw import rdMolDraw2D
 
     with quiet_rdkit():
@@ -130,7 +132,7 @@ def draw_molecule(smiles: str, prefix: str, *, label: str) -> Structure | None:
             return None
         try:
             drawer = rdMolDraw2D.MolDraw2DSVG(300, 210)
-            options = drawer.drawOptions()
+            options: Any = drawer.drawOptions()
             options.clearBackground = False
             options.fixedBondLength = 24
             options.bondLineWidth = 1.6
@@ -142,8 +144,8 @@ def draw_molecule(smiles: str, prefix: str, *, label: str) -> Structure | None:
             drawer.FinishDrawing()
             formula = rdMolDescriptors.CalcMolFormula(mol)
             facts = (
-                f"MW {Descriptors.MolWt(mol):.0f}",
-                f"clogP {Crippen.MolLogP(mol):.1f}",
+                f"MW {molecular_weight([smiles])[0]:.0f}",
+                f"clogP {logp([smiles])[0]:.1f}",
                 f"TPSA {rdMolDescriptors.CalcTPSA(mol):.0f} Å²",
             )
         except (RuntimeError, ValueError):

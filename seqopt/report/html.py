@@ -93,8 +93,7 @@ def write_report(run_folder: str | os.PathLike[str], top: int = 24) -> Path:
     )
     text = _environment().get_template("report.html").render(_page(run, top, label, log10))
     path = run.folder / "report.html"
-    # A string may hold half of a surrogate pair, which UTF-8 cannot.
-    path.write_text(text, encoding="utf-8", errors="replace")
+    path.write_text(text, encoding="utf-8")
     return path
 
 

@@ -47,6 +47,9 @@ MANY_POINTS = 3000
 MANY_BATCHES = 40
 """More boundaries than this would be a grey wash."""
 
+LARGEST = 1e300
+"""Larger values are drawn here."""
+
 _STYLE = {
     "axes.axisbelow": True,
     "axes.edgecolor": INK,
@@ -168,14 +171,17 @@ def draw_progress(
     axes.set_xlabel("evaluation")
     axes.set_ylabel(f"{_label(value_label)} ({better} is better)", parse_math=False)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_xlim(0.5 - 0.01 * len(evaluations), len(evaluations) * 1.01 + 0.5)
+    axes.set_xlim(0.5 - 0.01 * len(evaluations), max(1, len(evaluations)) * 1.01 + 0.5)
+    evaluations = _drawable(evaluations)
     measured = evaluations[evaluations["measured"]]
     show = _scale_values(axes, measured["value"], log10, "y")
     _draw_batches(axes, evaluations)
     initial = measured["batch"] == 0
+    # Without a prediction (random search, say) no model had a hand in it.
+    later = "chosen by the model" if evaluations["predicted_mean"].notna().any() else "batches"
     for rows, colour, size, name in (
         (measured[initial], MUTED, 22, "initial design"),
-        (measured[~initial], CHOSEN, 26, "chosen by the model"),
+        (measured[~initial], CHOSEN, 26, later),
     ):
         if len(rows):
             axes.scatter(
@@ -202,7 +208,7 @@ def draw_progress(
 def draw_predictions(axes: Axes, evaluations: pd.DataFrame, *, value_label: str, log10: bool = False) -> None:
     """Predicted against measured values, with the identity line; see `plot_search`."""
     log10 = log10 and is_positive(evaluations)
-    table = predictions(evaluations, log10=log10)
+    table = predictions(_drawable(evaluations), log10=log10)
     axes.set_xlabel("predicted when chosen, ± 1 sd")
     axes.set_ylabel(f"measured {_label(value_label)}", parse_math=False)
     if not len(table):
@@ -251,6 +257,12 @@ def is_positive(evaluations: pd.DataFrame) -> bool:
     """Whether anything was measured and all of it is positive, as a logarithmic axis needs."""
     values = evaluations.loc[evaluations["measured"], "value"]
     return bool(len(values)) and bool((values > 0).all())
+
+
+def _drawable(evaluations: pd.DataFrame) -> pd.DataFrame:
+    """Numbers of which matplotlib can form differences: the largest float is a popular score for a hopeless string."""
+    columns = ["value", "predicted_mean", "predicted_std"]
+    return evaluations.assign(**{name: evaluations[name].clip(-LARGEST, LARGEST) for name in columns})
 
 
 def _label(value_label: str) -> str:

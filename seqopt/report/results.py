@@ -131,17 +131,20 @@ def tidy_evaluations(evaluations: pd.DataFrame) -> pd.DataFrame:
         raise InputError(f"no column 'string' among {', '.join(map(repr, evaluations.columns)) or 'no columns'}")
     table = pd.DataFrame(index=range(len(evaluations)))
     for name in TEXT_COLUMNS:
-        given = evaluations[name] if name in evaluations else [""] * len(table)
-        table[name] = pd.Series(["" if _is_gap(text) else str(text) for text in given], dtype=object)
+        texts = ["" if _is_gap(text) else str(text) for text in _column(evaluations, name)]
+        table[name] = pd.Series(texts, dtype=object)
     for name in NUMBER_COLUMNS:
-        given = evaluations[name] if name in evaluations else [None] * len(table)
-        numbers = (as_number(value) for value in given)
+        numbers = (as_number(value) for value in _column(evaluations, name))
         table[name] = np.array([math.nan if number is None else number for number in numbers], dtype=np.float64)
     table["key"] = table["key"].where(table["key"] != "", table["string"])
     table["batch"] = table["batch"].fillna(0.0)
     table["number"] = table["number"].fillna(pd.Series(np.arange(1.0, len(table) + 1)))
     table["measured"] = table["status"].isin(["ok", ""]) & table["value"].notna()
     return table.sort_values("number", kind="stable", ignore_index=True)
+
+
+def _column(table: pd.DataFrame, name: str) -> list[object]:
+    return list(table[name]) if name in table else [None] * len(table)
 
 
 def _is_gap(text: object) -> bool:
@@ -192,11 +195,12 @@ def predictions(evaluations: pd.DataFrame, *, log10: bool = False) -> pd.DataFra
     if log10:
         positive = (mean > 0) & (value > 0)
         table, mean, std, value = table[positive], mean[positive], std[positive], value[positive]
-        variance = np.log1p((std / mean) ** 2)
-        std = np.sqrt(variance) / math.log(10)
-        mean = np.log10(mean) - variance / (2 * math.log(10))
-        value = np.log10(value)
-    return table.assign(mean=mean, std=std, value=value)
+        variance = ((std / mean) ** 2).map(math.log1p)
+        std = variance**0.5 / math.log(10)
+        mean = mean.map(math.log10) - variance / (2 * math.log(10))
+        value = value.map(math.log10)
+    table = table.assign(mean=mean, std=std, value=value)
+    return table[np.isfinite(table["mean"]) & np.isfinite(table["std"])]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,63 @@
+"""Benchmarks resume, and keep what they find."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seqopt.bench.runner import replace_section, run_jobs
+from seqopt.bench.zinc import METHODS, best_so_far
+from seqopt.cli import main
+
+
+@dataclass(frozen=True)
+class Job:
+    number: int
+
+
+def square(job: Job) -> dict[str, Any]:
+    return {"square": job.number**2}
+
+
+def test_runs_that_are_there_are_kept_and_the_others_made(tmp_path: Path) -> None:
+    def path_of(job: Job) -> Path:
+        return tmp_path / f"{job.number}.json"
+
+    path_of(Job(2)).write_text('{"square": "kept"}')
+    run_jobs([Job(2), Job(3)], path_of, square, processes=1, record={"command": "a command"})
+    assert json.loads(path_of(Job(2)).read_text()) == {"square": "kept"}
+    assert json.loads(path_of(Job(3)).read_text()) == {"square": 9, "record": {"command": "a command"}}
+
+
+def test_a_section_is_replaced_and_the_rest_of_the_document_stays(tmp_path: Path) -> None:
+    document = tmp_path / "docs" / "results.md"
+    replace_section(document, "a", "first")
+    document.write_text("# Title\n\n" + document.read_text() + "\nafter\n")
+    replace_section(document, "b", "other")
+    replace_section(document, "a", "second\n")
+    assert document.read_text() == (
+        "# Title\n\n<!-- begin a -->\nsecond\n<!-- end a -->\n\nafter\n\n<!-- begin b -->\nother\n<!-- end b -->\n"
+    )
+
+
+def test_best_so_far() -> None:
+    assert best_so_far({"values": [1.0, 3.0, 2.0, 4.0]}).tolist() == [1.0, 3.0, 3.0, 4.0]
+
+
+def test_methods_of_the_published_protocol() -> None:
+    budget = {name: method.batch for name, method in METHODS.items()}
+    assert budget["gibbon-1"] == budget["ei-1"] == budget["mean-1"] == 1
+    assert {method.candidates for name, method in METHODS.items() if name.startswith("full")} == {None}
+    assert all(method.build().name for method in METHODS.values())
+    assert np.all([100 % size == 0 for size in budget.values()])
+
+
+@pytest.mark.parametrize("name", ["zinc", "samplers", "batch", "kernel"])
+def test_every_benchmark_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["bench", name, "--help"])
+    assert stop.value.code == 0
+    assert f"seqopt bench {name}" in capsys.readouterr().out
