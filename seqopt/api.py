@@ -11,21 +11,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy.typing as npt
 import pandas as pd
 
 from seqopt.acquisition import Acquisition
 from seqopt.datasets import read_pool
 from seqopt.errors import InputError
+from seqopt.evaluation import Direction, ObjectiveFunction
 from seqopt.models import Surrogate
-from seqopt.objectives import Direction, resolve_objective
+from seqopt.objectives import resolve_objective
 from seqopt.optimizer import Evaluation, Evaluator, Optimizer, RunFolder, Step, run_loop
 from seqopt.search import Search
 from seqopt.spaces import CandidateSet, PoolSpace, Space
 
 logger = logging.getLogger(__name__)
-
-ObjectiveFunction = Callable[[list[str]], npt.ArrayLike]
 
 
 @dataclass(frozen=True)

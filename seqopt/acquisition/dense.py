@@ -13,7 +13,7 @@ from seqopt.errors import InputError
 class DensePosterior:
     """Posterior at few points (a population, a random sample), with its covariance matrix in memory.
 
-    Implements `seqopt.acquisition.protocols.Posterior`. Conditioning on point b is the rank-one update
+    Implements `seqopt.models.Posterior`. Conditioning on point b is the rank-one update
 
         S <- S - S_b S_b^T / (S_bb + s2),
 

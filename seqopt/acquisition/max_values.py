@@ -18,8 +18,9 @@ from torch import Tensor
 
 from seqopt.acquisition.numerics import log_ndtr, positive_std
 from seqopt.acquisition.protocols import Posterior
-from seqopt.acquisition.sampling import SELECTION_BETA, draw_joint, largest_upper_confidence, stable_cholesky
+from seqopt.acquisition.sampling import SELECTION_BETA, draw_joint, largest_upper_confidence
 from seqopt.errors import InputError
+from seqopt.models.linalg import stable_cholesky
 
 BISECTIONS = 60
 """Halvings of a bracket a few standard deviations wide: the quantiles are exact to rounding."""

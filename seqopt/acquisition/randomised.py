@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from seqopt.acquisition.protocols import Posterior, PreparedAcquisition
-from seqopt.acquisition.sampling import SELECTION_BETA, draw_joint, largest_upper_confidence, stable_cholesky
+from seqopt.acquisition.sampling import SELECTION_BETA, draw_joint, largest_upper_confidence
 from seqopt.errors import InputError
+from seqopt.models.linalg import stable_cholesky
 
 
 class ThompsonSampling:

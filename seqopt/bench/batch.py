@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from seqopt.bench.runner import header
+from seqopt.bench.runner import header, replace_section
 from seqopt.bench.zinc import zinc
 
 DATA, BATCH = 120, 10
@@ -26,6 +26,7 @@ def main(argv: Sequence[str]) -> None:
     """Measure, print the medians, and write JSON if asked."""
     parser = argparse.ArgumentParser(prog="seqopt bench batch", description=str(__doc__).split("\n\n")[0])
     parser.add_argument("--repeats", type=int, default=5, help="seeds (default 5)")
+    parser.add_argument("--document", type=Path, default=Path("docs/results.md"), help="where the table goes")
     parser.add_argument("--out", type=Path, help="write the raw results here, as JSON")
     options = parser.parse_args(list(argv))
     record = header(argv, "batch")
@@ -69,6 +70,13 @@ def main(argv: Sequence[str]) -> None:
         print(", ".join(f"{name} {value:.2f}" for name, value in runs[-1].items()), flush=True)
     medians = {name: float(np.median([run[name] for run in runs])) for name in ("fit", "suggest", "kernel", "rest")}
     print("medians (s): " + ", ".join(f"{name} {value:.2f}" for name, value in medians.items()))
+    lines = [
+        "| fit of the model | choosing, in all | of it kernel evaluations | the rest |",
+        "|---|---|---|---|",
+        "| " + " | ".join(f"{medians[name]:.2f} s" for name in ("fit", "suggest", "kernel", "rest")) + " |",
+        f"\nMedians over {len(runs)} seeds.",
+    ]
+    replace_section(options.document, "batch", "\n".join(lines))
     if options.out is not None:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(json.dumps({"record": record, "runs": runs, "medians": medians}, indent=1) + "\n")

@@ -78,7 +78,7 @@ def work(job: Job) -> dict[str, Any]:
     rng = np.random.default_rng([job.seed])
     chosen = rng.choice(len(space), DATA, replace=False)
     keys = [space.keys[index] for index in chosen]
-    surrogate = StringGP()
+    surrogate = StringGP(restarts=3)
     surrogate.bind(space)
     surrogate.fit(keys, scores[chosen], rng=rng)
     standard = (scores - scores.mean()) / scores.std()

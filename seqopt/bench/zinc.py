@@ -51,7 +51,7 @@ class Method:
     candidates: int | None
     colour: str
     sampler: str = "exact"
-    repulsion: float | Literal["1/B^2"] = 1.0
+    repulsion: float | Literal["1/B^2", "1/m^2"] = 1.0
 
     def build(self) -> Any:
         """The acquisition function."""
@@ -67,6 +67,7 @@ METHODS = {
     "gibbon-5": Method("GIBBON, batches of 5", "gibbon", 5, FRESH, "#56B4E9"),
     "gibbon-10": Method("GIBBON, batches of 10", "gibbon", 10, FRESH, "#009E73"),
     "gibbon-10-b2": Method("GIBBON, batches of 10, repulsion 1/B^2", "gibbon", 10, FRESH, "#66C2A5", repulsion="1/B^2"),
+    "gibbon-10-b": Method("GIBBON, batches of 10, repulsion 1/B", "gibbon", 10, FRESH, "#8DA0CB", repulsion=0.1),
     "gibbon-10-gumbel": Method("GIBBON, batches of 10, Gumbel", "gibbon", 10, FRESH, "#A6D854", "gumbel"),
     "ei-1": Method("Expected improvement, one at a time", "logei", 1, FRESH, "#E69F00"),
     "mean-1": Method("Greedy mean, one at a time", "mean", 1, FRESH, "#CC79A7"),
@@ -201,7 +202,8 @@ def report(results: Path, document: Path) -> None:
             curves.mean(0),
             curves.std(0, ddof=1) / np.sqrt(len(curves)) if len(curves) > 1 else 0 * curves[0],
         )
-        ranks = np.searchsorted(-descending, -curves[:, -1], side="left") + 1
+        best = np.array([scores[run["indices"]].max() for run in found])
+        ranks = np.searchsorted(-descending, -best, side="left") + 1
         chosen = np.mean([np.mean(run["values"][INITIAL:]) for run in found])
         lines.append(
             f"| {METHODS[name].label} | {len(found)} | "

@@ -210,13 +210,14 @@ def search(
 def bench(
     context: typer.Context,
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="zinc, samplers, batch or kernel; NAME --help shows its options.")
+        str,
+        typer.Argument(metavar="NAME", help="zinc, samplers, batch, tokens or kernel; NAME --help shows its options."),
     ] = "",
 ) -> None:
     """Repeat a published experiment, or measure speed."""
     from importlib import import_module
 
-    known = {name: f"seqopt.bench.{name}" for name in ("zinc", "samplers", "batch", "kernel")}
+    known = {name: f"seqopt.bench.{name}" for name in ("zinc", "samplers", "batch", "tokens", "kernel")}
     if name not in known:
         from seqopt.errors import InputError
 

@@ -16,7 +16,8 @@ from rich.table import Table
 
 from seqopt.datasets import Pool, read_pool, write_rejected
 from seqopt.errors import InputError, RunFolderError
-from seqopt.objectives import Direction, Objective, resolve_objective
+from seqopt.evaluation import Direction
+from seqopt.objectives import Objective, resolve_objective
 
 console = Console(highlight=False, soft_wrap=True)
 

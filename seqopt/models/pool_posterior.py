@@ -110,7 +110,7 @@ class ColumnCache:
 
 
 class PoolPosterior:
-    """Posterior at N candidates; implements `seqopt.acquisition.protocols.Posterior`.
+    """Posterior at N candidates; implements `seqopt.models.Posterior`.
 
     Args:
         state: The fitted process.

@@ -9,10 +9,57 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from seqopt.acquisition.protocols import Posterior
 from seqopt.spaces import PoolSpace
 
 FloatArray = npt.NDArray[np.floating]
+
+
+@runtime_checkable
+class Posterior(Protocol):
+    """Posterior of the latent objective g at N points, given the data and the points conditioned on so far.
+
+    g is to be maximised and stands in standardised units; an observation is y = g + noise. All tensors are
+    float64; ``...`` stands for an optional leading dimension of kernel-parameter draws. Points are numbered
+    0..N-1.
+
+    Attributes:
+        mean: ``... x N``, posterior mean of g.
+        variance: ``... x N``, noiseless posterior variance of g given the data.
+        conditional_variance: ``... x N``, noiseless variance given the data and the points conditioned on so
+            far (pending ones and the batch members chosen so far), each observed once with noise.
+        conditioned_mean: ``... x c``, posterior mean of g given the data at the c points conditioned on so far.
+        noise_variance: ``...``, variance of the noise of one observation.
+        observed_mean: ``... x n``, posterior mean of g at the n evaluated strings.
+        best_observed: Largest observed value (noisy, standardised).
+    """
+
+    mean: torch.Tensor
+    variance: torch.Tensor
+    conditional_variance: torch.Tensor
+    conditioned_mean: torch.Tensor
+    noise_variance: torch.Tensor
+    observed_mean: torch.Tensor
+    best_observed: float
+
+    def joint(self, indices: torch.Tensor, include_observed: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+        """Joint distribution of g at some points given the data (not the points conditioned on).
+
+        Args:
+            indices: The points, int64 of shape k.
+            include_observed: Whether the n evaluated strings come first.
+
+        Returns:
+            Mean ``... x k`` and noiseless covariance ``... x k x k``, where k includes the evaluated strings
+            if asked.
+        """
+        ...
+
+    def condition(self, index: int) -> None:
+        """Condition on a noisy observation, of unknown value, of point ``index``.
+
+        Updates `conditional_variance` and `conditioned_mean`.
+        """
+        ...
 
 
 @runtime_checkable

@@ -33,6 +33,7 @@ from seqopt.encoding import EncodedStrings, Encoder, Tokenizer
 from seqopt.errors import InputError, ModelError
 from seqopt.kernels import SubsequenceKernel
 from seqopt.models.covariance import FloatArray, KernelEvaluator
+from seqopt.models.linalg import stable_cholesky
 from seqopt.models.pool_posterior import ColumnCache, GaussianState, PoolPosterior
 from seqopt.spaces import PoolSpace
 
@@ -72,7 +73,7 @@ class StringGP:
             characters where there is none.
         restarts: Starts of a full fit: the parameters of the last fit (or the kernel's own), then draws from the
             priors.
-        refit_growth: A full fit is made when n >= (1 + refit_growth) times the n of the last full fit.
+        refit_growth: A full fit is made when n has grown by this fraction since the last full fit.
 
     Raises:
         InputError: If ``restarts`` < 1 or ``refit_growth`` < 0.
@@ -109,13 +110,18 @@ class StringGP:
         self._width = 0
         self._state: GaussianState | None = None
         self._keys: list[str] = []
+        self._pool: PoolSpace | None = None
         self._pools: WeakKeyDictionary[Any, EncodedStrings] = WeakKeyDictionary()
         self._caches: WeakKeyDictionary[Any, ColumnCache] = WeakKeyDictionary()
 
     def bind(self, space: Any) -> None:
-        """Use the encoder of ``space``, unless a tokeniser was chosen; called by the optimiser."""
+        """Take the width of token rows from ``space``, and its encoder unless a tokeniser was chosen.
+
+        Called by the optimiser. `encode`, and so `model`, then take every string of the space.
+        """
         if not self._tokenizer_chosen and self._model is None:
             self.encoder = space.encoder
+        self._pool = space if isinstance(space, PoolSpace) else None
 
     @property
     def model(self) -> SingleTaskGP:
@@ -175,17 +181,18 @@ class StringGP:
             bad = int(np.flatnonzero(~np.isfinite(targets))[0])
             raise InputError(f"the value of {strings[bad]!r} is {targets[bad]}; only finite values can be fitted")
         encoded = self.encoder.encode(strings)
-        self._width = max(self._width, encoded.width)
+        pool_width = self._encoded_pool(self._pool).width if self._pool is not None else 0
+        self._width = max(self._width, encoded.width, pool_width)
         encoded = encoded.padded(self._width)
         if full is None:
-            full = len(strings) >= (1 + self.refit_growth) * self._full_fit_size
+            full = len(strings) - self._full_fit_size >= self.refit_growth * self._full_fit_size
         informative = bool(np.ptp(targets) > 0)
         if not informative:
             logger.warning("all %d values equal %g: the model cannot tell strings apart yet", len(targets), targets[0])
         model = self._build(encoded, targets)
         if informative:
-            self._optimize(model, rng, full=full or self._parameters is None)
-        if full or self._parameters is None:
+            self._optimize(model, rng, full=full)
+        if informative and full:
             self._full_fit_size = len(strings)
         previous = self._parameters
         self._parameters = _parameters_of(model)
@@ -272,7 +279,7 @@ class StringGP:
         own = evaluator.self_similarity(encoded)
         gram = scale * torch.from_numpy(evaluator.cross(encoded, None, own))
         gram = 0.5 * (gram + gram.T)
-        factor = torch.linalg.cholesky(gram + noise * torch.eye(len(encoded), dtype=torch.float64))
+        factor, _ = stable_cholesky(gram + noise * torch.eye(len(encoded), dtype=torch.float64))
         targets = model.train_targets.detach().reshape(-1)
         alpha = torch.cholesky_solve((targets - constant)[:, None], factor)[:, 0]
         return GaussianState(evaluator, self._keys, encoded, factor, alpha, targets, constant, scale, noise)

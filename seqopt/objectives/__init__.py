@@ -1,11 +1,10 @@
-"""Scores of strings, and evaluating them.
+"""Scores of strings.
 
 An objective is a function from a list of strings to as many numbers. `resolve_objective` finds one by its
-name, `Evaluator` calls it string by string, so that failures and time-outs are recorded and never a crash.
+name; `seqopt.evaluation` calls it.
 Nothing here imports the models or the loop.
 """
 
-from seqopt.objectives.evaluation import Evaluation, Evaluator, evaluate
 from seqopt.objectives.molecules import (
     Similarity,
     logp,
@@ -15,17 +14,13 @@ from seqopt.objectives.molecules import (
     qed,
     sa_score,
 )
-from seqopt.objectives.objective import OBJECTIVES, Direction, Objective, ObjectiveInfo, resolve_objective
+from seqopt.objectives.objective import OBJECTIVES, Objective, ObjectiveInfo, resolve_objective
 
 __all__ = [
     "OBJECTIVES",
-    "Direction",
-    "Evaluation",
-    "Evaluator",
     "Objective",
     "ObjectiveInfo",
     "Similarity",
-    "evaluate",
     "logp",
     "molecular_weight",
     "penalized_logp",

@@ -12,16 +12,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from seqopt.errors import InputError, ObjectiveError
+from seqopt.evaluation import Direction
 from seqopt.identity import identity_keys
 from seqopt.objectives import molecules
-
-Direction = Literal["maximize", "minimize"]
 
 MAXIMIZE: Direction = "maximize"
 MINIMIZE: Direction = "minimize"
@@ -73,7 +72,10 @@ class Objective:
 
     def __call__(self, strings: Sequence[str]) -> npt.NDArray[np.float64]:
         """The function's values as float64."""
-        return np.asarray(self.function(list(strings)), dtype=np.float64)
+        values = self.function(list(strings))
+        if values is None:
+            raise TypeError(f"{self.name} returned None; it must return one number per string")
+        return np.asarray(values, dtype=np.float64)
 
     def applies_to(self, kind: str) -> bool:
         """Whether strings of this kind can be scored."""

@@ -1,6 +1,6 @@
 """The optimiser (ask and tell), the loop around it, and the folder that a run leaves behind."""
 
-from seqopt.objectives.evaluation import Evaluation, Evaluator
+from seqopt.evaluation import Evaluation, Evaluator
 from seqopt.optimizer.loop import Step, run_loop
 from seqopt.optimizer.observations import Observation, Observations
 from seqopt.optimizer.optimizer import Optimizer

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from seqopt.errors import InputError, ObjectiveError
-from seqopt.objectives.evaluation import Evaluation, Evaluator
+from seqopt.evaluation import Evaluation, Evaluator
 from seqopt.optimizer.optimizer import Optimizer
 
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from seqopt.acquisition import Acquisition, RandomAcquisition, resolve_acquisition
 from seqopt.errors import InputError, ModelError
+from seqopt.evaluation import Direction
 from seqopt.models import StringGP, Surrogate
-from seqopt.objectives import Direction
 from seqopt.optimizer.observations import Observation, Observations
 from seqopt.optimizer.transforms import Transform, resolve_transform
 from seqopt.search import PoolSearch, Search, Suggestion

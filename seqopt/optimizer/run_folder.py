@@ -19,7 +19,7 @@ from typing import IO, Any
 
 import seqopt
 from seqopt.errors import RunFolderError
-from seqopt.objectives.evaluation import Evaluation
+from seqopt.evaluation import Evaluation
 from seqopt.optimizer.loop import Step
 from seqopt.optimizer.optimizer import Optimizer
 

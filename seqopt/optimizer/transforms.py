@@ -49,8 +49,8 @@ class Log10:
     Example:
         >>> Log10().forward(1000.0)
         3.0
-        >>> Log10().moments(3.0, 0.0)
-        (1000.0, 0.0)
+        >>> [round(moment, 3) for moment in Log10().moments(3.0, 0.1)]
+        [1026.866, 239.609]
     """
 
     name = "log10"

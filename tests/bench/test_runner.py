@@ -55,7 +55,7 @@ def test_methods_of_the_published_protocol() -> None:
     assert np.all([100 % size == 0 for size in budget.values()])
 
 
-@pytest.mark.parametrize("name", ["zinc", "samplers", "batch", "kernel"])
+@pytest.mark.parametrize("name", ["zinc", "samplers", "batch", "tokens", "kernel"])
 def test_every_benchmark_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["bench", name, "--help"])

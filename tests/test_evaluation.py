@@ -19,7 +19,8 @@ import numpy as np
 import pytest
 
 from seqopt.errors import InputError
-from seqopt.objectives import Evaluation, Evaluator, Objective, evaluate, resolve_objective
+from seqopt.evaluation import Evaluation, Evaluator, evaluate
+from seqopt.objectives import Objective, resolve_objective
 
 SCRIPT = """
 import os, time, pathlib
@@ -320,7 +321,7 @@ def test_wrong_settings_are_refused() -> None:
 def test_a_script_without_a_guard_is_not_run_twice(tmp_path: Path) -> None:
     path = tmp_path / "unguarded.py"
     path.write_text(
-        "from seqopt.objectives import evaluate\n"
+        "from seqopt.evaluation import evaluate\n"
         "def f(strings):\n"
         "    return [float(len(strings[0]))]\n"
         "print([result.value for result in evaluate(f, ['a', 'bb'], timeout=30)], flush=True)\n"

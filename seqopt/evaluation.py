@@ -17,13 +17,17 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 import numpy.typing as npt
 
 from seqopt.errors import InputError
 
 ObjectiveFunction = Callable[[list[str]], npt.ArrayLike]
+"""From a list of strings to as many numbers."""
+
+Direction = Literal["maximize", "minimize"]
+"""Whether large or small values are good."""
 
 OK, FAILED = "ok", "failed"
 
@@ -84,18 +88,14 @@ class Evaluator:
 
     How the calls are made:
 
-    - With an ``executor``, every string is submitted to it. A time-out cannot stop a call there: it is
-    recorded and
-      the call's later result is ignored, but until it ends it occupies its worker. Time is counted from when
-      the executor reports the call as running (executors that never do so are given ``timeout`` seconds from
-      the last sign of progress). Calls that cannot begin because all workers are held by such calls fail,
-      too.
+    - With an ``executor``, every string is submitted to it. A time-out cannot stop a call there: it is recorded and the
+      call's later result is ignored, but until it ends it occupies its worker. Time is counted from when the executor
+      reports the call as running (executors that never do so are given ``timeout`` seconds from the last sign of
+      progress). Calls that cannot begin because all workers are held by such calls fail, too.
     - Without one, a single worker and no time-out, calls are made in this thread.
-    - Otherwise in worker processes, which are killed at the time-out, if the objective can be pickled. As
-    always with
+    - Otherwise in worker processes, which are killed at the time-out, if the objective can be pickled. As always with
       `multiprocessing`, a script must then start its work under ``if __name__ == "__main__"``.
-    - Otherwise, for instance for a function typed into a notebook, in threads. A time-out abandons the
-    thread, which
+    - Otherwise, for instance for a function typed into a notebook, in threads. A time-out abandons the thread, which
       goes on until its call ends.
 
     Args:
