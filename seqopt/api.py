@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,11 +13,12 @@ from typing import Any
 import pandas as pd
 
 from seqopt.acquisition import Acquisition
-from seqopt.datasets import read_pool
+from seqopt.datasets import Pool, read_pool, write_rejected
+from seqopt.datasets.cache import digest
 from seqopt.errors import InputError
 from seqopt.evaluation import Direction, ObjectiveFunction
-from seqopt.models import Surrogate
-from seqopt.objectives import resolve_objective
+from seqopt.models import StringGP, Surrogate
+from seqopt.objectives import Objective, resolve_objective
 from seqopt.optimizer import Evaluation, Evaluator, Optimizer, RunFolder, Step, run_loop
 from seqopt.search import Search
 from seqopt.spaces import CandidateSet, PoolSpace, Space
@@ -49,7 +49,7 @@ class Result:
 
 def maximize(
     objective: ObjectiveFunction | str,
-    space: Space | Iterable[str] | str | os.PathLike[str],
+    space: Space | Pool | Iterable[str] | str | os.PathLike[str],
     *,
     budget: int = 100,
     initial: int = 20,
@@ -72,10 +72,11 @@ def maximize(
     """Find a string with a large value, with few evaluations of the objective.
 
     Args:
-        objective: A function from a list of strings to their values, or the name of a built-in objective. An
-            exception, a NaN or a time-out is a recorded failure of that string, never a crash.
-        space: The allowed strings: a `seqopt.spaces.Space`, a list of candidates, a file of candidates, or the name
-            of a candidate set (``"zinc250k"``).
+        objective: A function from a list of strings to their values, or what `resolve_objective` takes: the name of a
+            built-in objective, ``"module:function"``, or ``"column:NAME"`` of the file of candidates. An exception, a
+            NaN or a time-out is a recorded failure of that string, never a crash.
+        space: The allowed strings: a `seqopt.spaces.Space`, a list of candidates, a file of candidates or the name of
+            a candidate set (``"zinc250k"``), or what `seqopt.datasets.read_pool` returned for one.
         budget: Evaluations after the initial ones.
         initial: Random strings evaluated first.
         batch_size: Strings per batch.
@@ -109,16 +110,27 @@ def maximize(
         >>> result.best_value
         3.0
     """
-    if budget < 0:
-        raise InputError(f"budget is {budget}; expected 0 or more evaluations after the initial ones")
+    if not isinstance(budget, int) or budget < 0:
+        raise InputError(f"budget is {budget!r}; expected a whole number of evaluations after the initial ones")
     if resume and run_folder is None:
         raise InputError("resume needs the run_folder to continue")
-    score: ObjectiveFunction = resolve_objective(objective) if isinstance(objective, str) else objective
     if isinstance(space, str | os.PathLike):
-        pool = read_pool(space)
-        space = CandidateSet(pool.strings, kind=pool.kind, keys=pool.keys)
+        column = objective.strip() if isinstance(objective, str) else ""
+        space = read_pool(space, values_column=column[7:] if column.startswith("column:") else None)
+    pool = space if isinstance(space, Pool) else None
+    score: ObjectiveFunction = resolve_objective(objective, pool) if isinstance(objective, str) else objective
+    if pool is not None:
+        if isinstance(score, Objective):
+            _check_kind(score, pool)
+        if pool.rejected:
+            logger.info(pool.summary())
+    candidates = (
+        CandidateSet(space.strings, kind=space.kind, keys=space.keys, standardize=space.standardized)
+        if isinstance(space, Pool)
+        else space
+    )
     optimizer = Optimizer(
-        space,
+        candidates,
         surrogate=surrogate,
         acquisition=acquisition,
         search=search,
@@ -138,36 +150,38 @@ def maximize(
         "budget": budget,
         "acquisition": optimizer.acquisition.name,
         "surrogate": type(optimizer.surrogate).__name__,
-        "search": type(optimizer.search).__name__,
-        "candidates_per_step": getattr(optimizer.search, "candidates", None),
+        "details": {name: _describe(getattr(optimizer, name)) for name in ("acquisition", "surrogate", "search")},
         "kind": optimizer.space.kind,
-        "tokenizer": optimizer.space.encoder.tokenizer.name,
         "timeout": timeout,
         "workers": workers,
         **_space_facts(optimizer.space),
+        **(_pool_facts(pool) if pool is not None else {}),
         **(settings or {}),
     }
-    folder: RunFolder | None = None
-    if run_folder is not None:
-        folder = RunFolder.resume(run_folder, facts) if resume else RunFolder.create(run_folder, facts)
-    steps: list[Step] = list(folder.steps) if folder else []
+    steps: list[Step] = []
 
     def stepped(step: Step) -> None:
         steps.append(step)
         if on_step is not None:
             on_step(step)
 
-    status = "interrupted"
-    try:
-        if folder is not None:
-            folder.restore(optimizer)
-        with Evaluator(score, executor=executor, workers=workers, timeout=timeout) as evaluator:
-            run_loop(optimizer, evaluator, budget, log=folder, on_step=stepped, on_evaluation=on_evaluation)
-        status = "finished"
-    finally:
-        if folder is not None:
-            folder.close(optimizer, status)
-            _write_report(folder.path)
+    with Evaluator(score, executor=executor, workers=workers, timeout=timeout) as evaluator:
+        if run_folder is None:
+            run_loop(optimizer, evaluator, budget, on_step=stepped, on_evaluation=on_evaluation)
+        else:
+            folder = RunFolder.resume(run_folder, facts) if resume else RunFolder.create(run_folder, facts)
+            status = "interrupted"
+            try:
+                if pool is not None and pool.rejected:
+                    write_rejected(pool, folder.path / "rejected.csv")
+                folder.restore(optimizer)
+                run_loop(optimizer, evaluator, budget, log=folder, on_step=stepped, on_evaluation=on_evaluation)
+                status = "finished"
+            finally:
+                folder.close(optimizer, status)
+                if len(optimizer.observations):
+                    _write_report(folder.path)
+            steps = folder.steps(optimizer)
     best = optimizer.best
     return Result(
         best.string,
@@ -175,12 +189,12 @@ def maximize(
         optimizer.observations.to_frame(),
         steps,
         optimizer,
-        folder.path if folder else None,
+        None if run_folder is None else Path(run_folder),
     )
 
 
 def minimize(
-    objective: ObjectiveFunction | str, space: Space | Iterable[str] | str | os.PathLike[str], **options: Any
+    objective: ObjectiveFunction | str, space: Space | Pool | Iterable[str] | str | os.PathLike[str], **options: Any
 ) -> Result:
     """Find a string with a small value; takes the options of `maximize`."""
     return maximize(objective, space, direction="minimize", **options)
@@ -196,11 +210,40 @@ def _write_report(folder: Path) -> None:
         logger.warning("the report in %s could not be written (%s: %s)", folder, type(error).__name__, error)
 
 
+def _check_kind(score: Objective, pool: Pool) -> None:
+    if not score.applies_to(pool.kind):
+        raise InputError(
+            f"the objective {score.name} is for {' or '.join(score.kinds)}s, but the strings of {pool.source} were "
+            f"taken for {pool.kind}: choose another objective, or say what the strings are with --kind"
+        )
+
+
+def _describe(part: object) -> dict[str, Any]:
+    """Type and plain parameters of a part of the optimiser, so that a run is resumed with the same one."""
+    found: dict[str, Any] = {"type": type(part).__name__}
+    if isinstance(part, StringGP):
+        return found | {
+            "kernel": _describe(part.kernel),
+            "restarts": part.restarts,
+            "refit_growth": part.refit_growth,
+            "tokenizer": part.encoder.tokenizer.name,
+        }
+    for name, value in sorted(vars(part).items()):
+        if not name.startswith("_") and name != "training":
+            found[name] = value if isinstance(value, str | int | float | None) else type(value).__name__
+    return found
+
+
 def _space_facts(space: Space) -> dict[str, Any]:
-    if not isinstance(space, PoolSpace):
-        return {}
-    return {"pool_size": len(space), "pool_sha256": _digest(space.keys)}
+    return {"pool_size": len(space), "pool_sha256": digest(space.keys)} if isinstance(space, PoolSpace) else {}
 
 
-def _digest(keys: Sequence[str]) -> str:
-    return hashlib.sha256("\n".join(keys).encode("utf-8", "surrogatepass")).hexdigest()
+def _pool_facts(pool: Pool) -> dict[str, Any]:
+    return {
+        "pool": str(pool.source),
+        "column": pool.column,
+        "standardize": pool.standardized,
+        "rejected": len(pool.rejected),
+        "duplicates": pool.duplicates,
+        "values_sha256": None if pool.values is None else digest(map(repr, pool.values.tolist())),
+    }

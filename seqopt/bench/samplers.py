@@ -50,7 +50,7 @@ def variants() -> dict[str, Callable[[], Any]]:
         "Gumbel, whole pool": partial(GumbelMaxValueSampler, whole),
     }
     for sampler, make in samplers.items():
-        for repulsion in (1.0, "1/B^2"):
+        for repulsion in (1.0, "1/B", "1/B^2"):
             found[f"GIBBON, {sampler}, repulsion {repulsion}"] = partial(_gibbon, make, repulsion)
     return found | {
         "log expected improvement": LogExpectedImprovement,

@@ -51,7 +51,7 @@ class Method:
     candidates: int | None
     colour: str
     sampler: str = "exact"
-    repulsion: float | Literal["1/B^2", "1/m^2"] = 1.0
+    repulsion: float | Literal["1/B", "1/B^2", "1/m^2"] = 1.0
 
     def build(self) -> Any:
         """The acquisition function."""
@@ -64,23 +64,22 @@ class Method:
 
 METHODS = {
     "gibbon-1": Method("GIBBON, one at a time", "gibbon", 1, FRESH, "#0072B2"),
-    "gibbon-5": Method("GIBBON, batches of 5", "gibbon", 5, FRESH, "#56B4E9"),
-    "gibbon-10": Method("GIBBON, batches of 10", "gibbon", 10, FRESH, "#009E73"),
-    "gibbon-10-b2": Method("GIBBON, batches of 10, repulsion 1/B^2", "gibbon", 10, FRESH, "#66C2A5", repulsion="1/B^2"),
-    "gibbon-10-b": Method("GIBBON, batches of 10, repulsion 1/B", "gibbon", 10, FRESH, "#8DA0CB", repulsion=0.1),
-    "gibbon-10-gumbel": Method("GIBBON, batches of 10, Gumbel", "gibbon", 10, FRESH, "#A6D854", "gumbel"),
+    "gibbon-5-b": Method("GIBBON, batches of 5", "gibbon", 5, FRESH, "#56B4E9", repulsion="1/B"),
+    "gibbon-10-b": Method("GIBBON, batches of 10", "gibbon", 10, FRESH, "#009E73", repulsion="1/B"),
+    "gibbon-5": Method("GIBBON, batches of 5, repulsion 1", "gibbon", 5, FRESH, "#A6CEE3"),
+    "gibbon-10": Method("GIBBON, batches of 10, repulsion 1", "gibbon", 10, FRESH, "#66C2A5"),
+    "gibbon-10-b2": Method("GIBBON, batches of 10, repulsion 1/B^2", "gibbon", 10, FRESH, "#8DA0CB", repulsion="1/B^2"),
+    "gibbon-10-gumbel": Method(
+        "GIBBON, batches of 10, repulsion 1, Gumbel", "gibbon", 10, FRESH, "#A6D854", sampler="gumbel"
+    ),
     "ei-1": Method("Expected improvement, one at a time", "logei", 1, FRESH, "#E69F00"),
     "mean-1": Method("Greedy mean, one at a time", "mean", 1, FRESH, "#CC79A7"),
     "random": Method("Random search", "random", 10, FRESH, "#999999"),
-    "full-gibbon-10": Method("Whole pool: GIBBON, batches of 10", "gibbon", 10, None, "#000000"),
-    "full-gibbon-10-b2": Method(
-        "Whole pool: GIBBON, batches of 10, repulsion 1/B^2", "gibbon", 10, None, "#7570B3", repulsion="1/B^2"
-    ),
-    "full-gibbon-10-gumbel": Method(
-        "Whole pool: GIBBON, batches of 10, Gumbel", "gibbon", 10, None, "#A6761D", "gumbel"
-    ),
+    "full-gibbon-10-b": Method("Whole pool: GIBBON, batches of 10", "gibbon", 10, None, "#000000", repulsion="1/B"),
+    "full-gibbon-10": Method("Whole pool: GIBBON, batches of 10, repulsion 1", "gibbon", 10, None, "#7570B3"),
     "full-mean-10": Method("Whole pool: greedy mean, batches of 10", "mean", 10, None, "#D55E00"),
 }
+"""What is compared. Where nothing else is said, repulsion is the default 1/B and max-values are exact draws."""
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,8 @@ def search(
     tokenizer: Annotated[
         str,
         typer.Option(
-            help="Symbols the model compares: smiles (Cl, Br, [nH] are one symbol), characters, or auto.",
+            help="Symbols the model compares: smiles-split (Cl and Br are one symbol; the default for molecules), "
+            "smiles (so are bracket atoms such as [nH]), characters, or auto.",
             rich_help_panel=HOW,
         ),
     ] = "auto",

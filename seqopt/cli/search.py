@@ -14,8 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from seqopt.datasets import Pool, read_pool, write_rejected
-from seqopt.errors import InputError, RunFolderError
+from seqopt.datasets import Pool, read_pool
 from seqopt.evaluation import Direction
 from seqopt.objectives import Objective, resolve_objective
 
@@ -47,11 +46,17 @@ def run_search(
     """Read the pool, search it, and say what is going on; see ``seqopt search --help``."""
     started = time.perf_counter()
     logging.basicConfig(format="  note: %(message)s", level=logging.WARNING)
+    objective_spec = objective_spec.strip()
     values_column = objective_spec.removeprefix("column:") if objective_spec.startswith("column:") else None
-    # An objective that cannot be loaded is said before a large pool is read.
+    # An objective that cannot be loaded, or a folder that is taken, is said before a large pool is read.
     objective = None if values_column else resolve_objective(objective_spec)
     folder = out if out is not None else default_folder(source, objective_spec)
-    _check_folder(folder, resume)
+    with console.status("loading the model"):
+        from seqopt.api import maximize
+        from seqopt.models import StringGP
+        from seqopt.optimizer.run_folder import check_folder
+        from seqopt.search import PoolSearch
+    check_folder(folder, resume)
     with console.status(f"reading {escape(source)}") as status:
         pool = read_pool(
             source,
@@ -66,15 +71,7 @@ def run_search(
         objective = resolve_objective(objective_spec, pool)
     goal = direction or objective.direction
     _describe_pool(pool, time.perf_counter() - started)
-    _check_objective(objective, pool)
     _warn_of_budget(initial, budget, len(pool.strings))
-
-    with console.status("loading the model"):
-        from seqopt.api import maximize
-        from seqopt.search import PoolSearch
-        from seqopt.spaces import CandidateSet
-
-        space = CandidateSet(pool.strings, kind=pool.kind, keys=pool.keys, tokenizer=tokenizer, standardize=standardize)
     steps = -(-budget // batch)
     console.print(
         f"{goal[:-1]}ing [bold]{escape(objective.name)}[/bold]: {initial} random, then {budget} in {steps} "
@@ -97,10 +94,11 @@ def run_search(
         with console.status("searching") as status:
             result = maximize(
                 objective,
-                space,
+                pool,
                 budget=budget,
                 initial=initial,
                 batch_size=batch,
+                surrogate="auto" if tokenizer is None else StringGP(tokenizer=tokenizer),
                 acquisition=acquisition,
                 search=PoolSearch(candidates),
                 transform=transform,
@@ -110,14 +108,8 @@ def run_search(
                 run_folder=folder,
                 resume=resume,
                 settings={
-                    "pool": source,
-                    "column": pool.column,
-                    "objective": objective_spec,
                     "objective_description": objective.description,
                     "unit": objective.unit,
-                    "standardize": standardize,
-                    "rejected": len(pool.rejected),
-                    "duplicates": pool.duplicates,
                     "command": command_line(),
                 },
                 on_step=show,
@@ -130,9 +122,6 @@ def run_search(
             f"  {escape(command_line())} --resume"
         )
         raise
-    finally:
-        if pool.rejected and folder.is_dir():
-            write_rejected(pool, folder / "rejected.csv")
     _describe_result(result, objective, goal)
     console.print(
         f"\nOpen {escape(str(folder / 'report.html'))} to see them; every result is in evaluations.csv there."
@@ -157,25 +146,6 @@ class _Clock:
     def elapsed(self) -> str:
         seconds = int(time.perf_counter() - self.started)
         return f"{seconds // 60}:{seconds % 60:02d}"
-
-
-def _check_folder(folder: Path, resume: bool) -> None:
-    """Say that a folder is taken before minutes are spent on reading a pool."""
-    taken = (folder / "log.jsonl").exists()
-    if taken and not resume:
-        raise RunFolderError(
-            f"{folder} already holds a run: continue it with --resume, or choose another folder with --out"
-        )
-    if resume and not taken:
-        raise RunFolderError(f"{folder} holds no run to resume: leave --resume out to start one")
-
-
-def _check_objective(objective: Objective, pool: Pool) -> None:
-    if objective.kinds and pool.kind not in objective.kinds:
-        raise InputError(
-            f"the objective {objective.name} is for {' or '.join(objective.kinds)}s, but {pool.source} was taken for "
-            f"{pool.kind}: choose another objective, or say what the strings are with --kind"
-        )
 
 
 def _warn_of_budget(initial: int, budget: int, size: int) -> None:

@@ -51,13 +51,13 @@ class CharacterTokenizer:
 class SmilesTokenizer:
     """Chemistry-aware symbols of a SMILES string.
 
-    Two-letter atoms (``Cl``, ``Br``), two-digit ring bonds (``%12``) and chirality marks (``@@``) are one symbol.
-    The content of a bracket is split into its parts, isotope, element with its hydrogens, chirality, charge and
-    class, so that ``[nH]`` is ``[``, ``nH``, ``]``: see ``whole_brackets``. A character that no rule knows becomes a
-    symbol of its own, so every string can be tokenised and nothing is dropped.
+    Two-letter atoms (``Cl``, ``Br``), two-digit ring bonds (``%12``), chirality marks (``@@``) and bracket atoms
+    (``[nH]``) are one symbol. A character that no rule knows becomes a symbol of its own, so every string can be
+    tokenised and nothing is dropped.
 
     Args:
-        whole_brackets: Keep each bracket atom (``[nH]``, ``[C@@H]``) as one symbol. The default.
+        whole_brackets: Keep each bracket atom as one symbol (named ``"smiles"``). Otherwise (``"smiles-split"``)
+            brackets and what they hold are symbols of their own, so that ``[nH]`` resembles ``n``.
 
     Example:
         >>> SmilesTokenizer().tokenize("C[C@@H](Cl)c1c[nH]cc1")

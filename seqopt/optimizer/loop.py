@@ -45,7 +45,7 @@ class RunLog(Protocol):
         """One evaluation has finished and been told."""
         ...
 
-    def stepped(self, optimizer: Optimizer, step: Step) -> None:
+    def stepped(self, optimizer: Optimizer) -> None:
         """A step is complete."""
         ...
 
@@ -97,6 +97,11 @@ def run_loop(
                 log.asked(optimizer, len(asked), time.perf_counter() - started)
         suggested = time.perf_counter()
         evaluator.evaluate(optimizer.pending, on_result=finished)
+        if optimizer.pending:
+            raise InputError(
+                f"{optimizer.pending[0]!r} was evaluated and is still pending: key() of "
+                f"{type(optimizer.space).__name__} gives a suggested string another key when it is told"
+            )
         step = Step(
             step=optimizer.batches,
             evaluations=len(optimizer.observations),
@@ -106,10 +111,10 @@ def run_loop(
                 "suggest": round(suggested - started, 3),
                 "evaluate": round(time.perf_counter() - suggested, 3),
             },
-            kernel=optimizer.hyperparameters,
+            kernel=optimizer.hyperparameters if optimizer.batches else {},
         )
         if log is not None:
-            log.stepped(optimizer, step)
+            log.stepped(optimizer)
         if step.best is None:
             first = optimizer.observations.rows[0]
             raise ObjectiveError(

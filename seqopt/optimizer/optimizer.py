@@ -20,6 +20,9 @@ from seqopt.spaces import CandidateSet, PoolSpace, Space
 
 logger = logging.getLogger(__name__)
 
+LARGEST_VALUE = 1e150
+"""Larger values are not measurements, and their squares would overflow."""
+
 
 class Optimizer:
     """Proposes strings to evaluate, learns from their values, and proposes again.
@@ -118,18 +121,14 @@ class Optimizer:
         if n < 1:
             raise InputError(f"asked for {n} strings; expected at least 1")
         rng = np.random.default_rng([self.seed, self._asks])
-        if self._model_ready():
-            batch = self._batches + 1
-            suggestions = self._suggest(n, rng)
-        else:
-            batch = 0
-            suggestions = self._random(n, rng)
+        batch = self._batches + 1 if len(self.observations) >= self.initial else 0
+        suggestions = self._suggest(n, rng) if self._model_ready() else self._random(n, rng)
         if not suggestions:
             raise InputError(
                 f"all {len(self.observations.seen):,} strings have been suggested already: nothing is left"
             )
         self._asks += 1
-        self._batches = batch or self._batches
+        self._batches = batch
         for suggestion in suggestions:
             mean, std = self._in_user_units(suggestion)
             context = {
@@ -153,22 +152,28 @@ class Optimizer:
 
         Args:
             strings: Any strings of the space's kind, asked for or not. One that is pending is so no longer.
-            values: One value per string, in the user's units; NaN (or infinity) records a failed evaluation.
+            values: One value per string, in the user's units. NaN, infinity, or more than 1e150 in size (a sentinel,
+                not a measurement) records a failed evaluation.
             errors: Why each failed evaluation failed.
             seconds: How long each evaluation took.
 
         Raises:
-            InputError: If the numbers differ, a string is invalid, or a value has no image under the transform; then
-                nothing is recorded.
+            InputError: If the numbers differ, a string is invalid, a value is no number, or has no image under the
+                transform; then nothing is recorded.
         """
         if isinstance(strings, str):
             raise InputError(f"tell takes lists: tell([{strings!r}], [value])")
-        numbers = [float(value) for value in np.asarray(values, dtype=np.float64).reshape(-1)]
-        if len(numbers) != len(strings):
-            raise InputError(f"{len(strings)} strings but {len(numbers)} values; give one value per string")
+        try:
+            numbers = [float(value) for value in np.asarray(values, dtype=np.float64).reshape(-1)]
+        except (TypeError, ValueError):
+            raise InputError(f"values must be numbers, one per string; got {values!r}") from None
+        for name, given in (("values", numbers), ("errors", errors), ("seconds", seconds)):
+            if given is not None and len(given) != len(strings):
+                raise InputError(f"{len(strings)} strings but {len(given)} {name}; give one for each string")
         keys = [self.space.key(string) for string in strings]
-        for value in numbers:
-            if math.isfinite(value):
+        measured = [math.isfinite(value) and abs(value) <= LARGEST_VALUE for value in numbers]
+        for value, usable in zip(numbers, measured, strict=True):
+            if usable:
                 self.transform.forward(value)
         for i, (string, key, value) in enumerate(zip(strings, keys, numbers, strict=True)):
             row = self.observations.resolve(key)
@@ -176,9 +181,9 @@ class Optimizer:
                 row = Observation(string, key, "pending", context={"batch": self._batches})
                 self.observations.add(row)
                 self.observations.resolve(key)
-            row.status = "ok" if math.isfinite(value) else "failed"
+            row.status = "ok" if measured[i] else "failed"
             row.values = (value,) if row.status == "ok" else ()
-            row.context["error"] = (errors[i] if errors else None) or ("" if row.values else f"the value is {value}")
+            row.context["error"] = (errors[i] if errors else None) or ("" if row.values else f"the value is {value:g}")
             row.context["seconds"] = seconds[i] if seconds else None
 
     @property
@@ -188,10 +193,15 @@ class Optimizer:
         Raises:
             ModelError: Before any value has been told.
         """
-        measured = self.observations.with_status("ok")
-        if not measured:
+        best = self.best_of(self.observations.rows)
+        if best is None:
             raise ModelError("nothing has been measured yet: tell some values first")
-        return max(measured, key=lambda row: self._sign * row.value)
+        return best
+
+    def best_of(self, rows: Sequence[Observation]) -> Observation | None:
+        """The best measured one of some rows, the first of equals; `None` if none is measured."""
+        measured = [row for row in rows if row.status == "ok"]
+        return max(measured, key=lambda row: self._sign * row.value) if measured else None
 
     @property
     def pending(self) -> list[str]:
@@ -214,12 +224,14 @@ class Optimizer:
             "asks": self._asks,
             "batches": self._batches,
             "surrogate": self.surrogate.state_dict(),
+            "hyperparameters": self.hyperparameters,
             "observations": [
                 {
                     "string": row.string,
                     "key": row.key,
                     "status": row.status,
                     "values": list(row.values),
+                    "noise_variance": None if row.noise_variance is None else list(row.noise_variance),
                     "context": row.context,
                 }
                 for row in self.observations.rows
@@ -230,13 +242,15 @@ class Optimizer:
         """Restore `state_dict`, in an optimiser made with the same arguments: it goes on as the saved one would."""
         self.observations = Observations()
         for row in state["observations"]:
+            noise = row["noise_variance"]
             self.observations.add(
                 Observation(
                     row["string"],
                     row["key"],
                     row["status"],
                     tuple(row["values"]),
-                    context=dict(row["context"]),
+                    None if noise is None else tuple(noise),
+                    dict(row["context"]),
                 )
             )
         self.replay_ask([], state)
@@ -248,6 +262,7 @@ class Optimizer:
         self._asks = state["asks"]
         self._batches = state["batches"]
         self.surrogate.load_state_dict(state["surrogate"])
+        self._hyperparameters = dict(state["hyperparameters"])
 
     def _model_ready(self) -> bool:
         measured = len(self.observations.with_status("ok"))
@@ -295,4 +310,5 @@ class Optimizer:
     def _in_user_units(self, suggestion: Suggestion) -> tuple[float | None, float | None]:
         if suggestion.predicted_mean is None or suggestion.predicted_std is None:
             return None, None
-        return self.transform.moments(self._sign * suggestion.predicted_mean, suggestion.predicted_std)
+        moments = self.transform.moments(self._sign * suggestion.predicted_mean, suggestion.predicted_std)
+        return moments if all(map(math.isfinite, moments)) else (None, None)

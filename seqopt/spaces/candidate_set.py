@@ -73,7 +73,8 @@ class CandidateSet:
             raise InputError(f"{len(items)} strings but {len(keys)} keys; give one key for each string")
         self._strings: list[str] = []
         self._index: dict[str, int] = {}
-        for string, key in zip(items, keys, strict=True):
+        self._key_of: dict[str, str] = dict(zip(items, keys, strict=True))
+        for string, key in self._key_of.items():
             if key not in self._index and (accept is None or accept(string)):
                 self._index[key] = len(self._strings)
                 self._strings.append(string)
@@ -106,6 +107,9 @@ class CandidateSet:
         Raises:
             InputError: If ``string`` is not a valid string of this pool's kind.
         """
+        known = self._key_of.get(string)
+        if known is not None:
+            return known
         if string in self._index:
             return string
         (key,) = identity_keys([string], self.kind, standardize=self.standardize)

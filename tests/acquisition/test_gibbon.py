@@ -213,7 +213,7 @@ def test_float32_without_variance_is_no_nan() -> None:
 
 
 @pytest.mark.parametrize(
-    ("repulsion", "factor"), [(0.0, 0.0), (0.25, 0.25), ("1/B^2", 1 / 16), (lambda size: 1 / size, 0.25)]
+    ("repulsion", "factor"), [(0.0, 0.0), (0.25, 0.25), ("1/B", 0.25), ("1/B^2", 1 / 16), (lambda size: 1 / size, 0.25)]
 )
 def test_repulsion_scales_the_determinant_only(repulsion: float | str | Callable[[int], float], factor: float) -> None:
     sampler = FixedMaxValues(MAX_VALUES)
