@@ -196,7 +196,12 @@ def maximize(
 def minimize(
     objective: ObjectiveFunction | str, space: Space | Pool | Iterable[str] | str | os.PathLike[str], **options: Any
 ) -> Result:
-    """Find a string with a small value; takes the options of `maximize`."""
+    """Find a string with a small value; takes the options of `maximize`, and raises what it raises.
+
+    Example:
+        >>> minimize(lambda strings: [len(string) for string in strings], ["aaaa", "aa", "a"], initial=2).best_value
+        1.0
+    """
     return maximize(objective, space, direction="minimize", **options)
 
 

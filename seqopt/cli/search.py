@@ -157,20 +157,12 @@ def _warn_of_budget(initial: int, budget: int, size: int) -> None:
 
 
 def _describe_pool(pool: Pool, seconds: float) -> None:
-    names = {"molecule": "molecules", "protein": "proteins", "dna": "DNA sequences", "rna": "RNA sequences"}
-    where = f", column {pool.column}" if pool.column else ""
-    console.print(
-        f"[bold]{len(pool.strings):,} {names.get(pool.kind, 'strings')}[/bold] from {escape(str(pool.source) + where)} "
-        f"({seconds:.0f} s)"
-    )
-    if pool.duplicates:
-        console.print(f"  note: {pool.duplicates:,} duplicates were merged with the first of their kind")
+    first, *notes = pool.summary().splitlines()
+    console.print(f"[bold]{escape(first)}[/bold] ({seconds:.0f} s)")
+    for note in notes:
+        console.print(f"  note: {escape(note)}")
     if pool.rejected:
-        first = pool.rejected[0]
-        console.print(
-            f"  note: {len(pool.rejected):,} lines left out and listed in rejected.csv; the first is line "
-            f"{first.line}: {escape(repr(first.value))} ({escape(first.reason)})"
-        )
+        console.print("  note: all of these are listed in rejected.csv")
 
 
 def _describe_result(result: Any, objective: Objective, direction: str) -> None:

@@ -1,7 +1,7 @@
 """The penalised logP of all of ZINC 250k, computed once.
 
 References:
-    Moss, H. B. (2021). General-purpose Bayesian optimisation of strings and beyond. PhD thesis, Lancaster
+    Moss, H. B. (2021). General-purpose Information-Theoretical Bayesian Optimisation. PhD thesis, Lancaster
         University, section 4.6.4.
 """
 

@@ -285,24 +285,40 @@ class StringGP:
         return GaussianState(evaluator, self._keys, encoded, factor, alpha, targets, constant, scale, noise)
 
     def posterior(self, strings: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Joint mean (n) and noiseless covariance (n x n) at ``strings``, in the values' units."""
+        """Joint mean (n) and noiseless covariance (n x n) at ``strings``, in the values' units.
+
+        Raises:
+            ModelError: Before the first fit.
+        """
         mean, covariance = self._standardized_posterior(strings, strings)
         offset, unit = self._units
         return offset + unit * mean, unit**2 * 0.5 * (covariance + covariance.T)
 
     def covariance(self, a: Sequence[str], b: Sequence[str]) -> torch.Tensor:
-        """Posterior covariance (len(a) x len(b)) of the noiseless objective, in the values' units squared."""
+        """Posterior covariance (len(a) x len(b)) of the noiseless objective, in the values' units squared.
+
+        Raises:
+            ModelError: Before the first fit.
+        """
         return self._units[1] ** 2 * self._standardized_posterior(a, b)[1]
 
     def predict(self, strings: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-        """Posterior mean and noiseless standard deviation at each string, in the values' units."""
+        """Posterior mean and noiseless standard deviation at each string, in the values' units.
+
+        Raises:
+            ModelError: Before the first fit.
+        """
         posterior = PoolPosterior(
             self._fitted, ColumnCache(self._fitted.evaluator, self.encoder.encode(strings)), list(strings)
         )
         return self.to_units(posterior.mean.numpy(), posterior.variance.numpy())
 
     def sample(self, strings: Sequence[str], n: int, rng: np.random.Generator) -> torch.Tensor:
-        """``n`` joint draws of the noiseless objective at ``strings`` (n x len(strings)), in the values' units."""
+        """``n`` joint draws of the noiseless objective at ``strings`` (n x len(strings)), in the values' units.
+
+        Raises:
+            ModelError: Before the first fit.
+        """
         mean, covariance = self.posterior(strings)
         values, vectors = torch.linalg.eigh(covariance)
         normal = torch.from_numpy(rng.standard_normal((n, len(strings))))

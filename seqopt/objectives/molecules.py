@@ -4,7 +4,7 @@ Every function takes SMILES strings and returns an array of as many float64 numb
 molecule.
 
 References:
-    Moss, H. B. (2021). General-purpose Bayesian optimisation of strings and beyond. PhD thesis, Lancaster
+    Moss, H. B. (2021). General-purpose Information-Theoretical Bayesian Optimisation. PhD thesis, Lancaster
         University, section 4.6.4.
     Gomez-Bombarelli, R. et al. (2018). Automatic chemical design using a data-driven continuous
         representation of molecules. ACS Cent. Sci. 4, 268-276.
@@ -62,28 +62,20 @@ def penalized_logp(strings: Sequence[str], *, ring: str = "cycle_basis") -> npt.
         >>> penalized_logp(["c1ccccc1", "C1CC"]).round(2).tolist()
         [2.1, nan]
     """
-    penalty = _ring_penalty(ring)
-    constants = _penalized_logp_constants()
-
-    def score(mol: Any) -> float:
-        terms = {"logp": _logp(mol), "sa": -_sa_score(mol), "ring": -penalty(mol)}
-        return sum((terms[name] - mean) / deviation for name, (mean, deviation) in constants.items())
-
-    return _score(strings, score)
+    return penalized_logp_terms(strings, ring=ring).sum(axis=1)
 
 
 def penalized_logp_terms(strings: Sequence[str], *, ring: str = "cycle_basis") -> npt.NDArray[np.float64]:
-    """The three standardised terms of `penalized_logp`: columns logP, minus SA, minus ring penalty
-    (``n x 3``).
+    """The three standardised terms of `penalized_logp`: columns logP, minus SA, minus ring penalty (``n x 3``).
+
+    Raises:
+        InputError: For an unknown ``ring``.
     """
     penalty = _ring_penalty(ring)
     constants = _penalized_logp_constants()
-    terms = [_score(strings, term) for term in (_logp, lambda mol: -_sa_score(mol), lambda mol: -penalty(mol))]
-    columns = [
-        (values - mean) / deviation
-        for values, (mean, deviation) in zip(terms, (constants[name] for name in ("logp", "sa", "ring")), strict=True)
-    ]
-    return np.stack(columns, axis=1)
+    means, deviations = np.array([constants[name] for name in ("logp", "sa", "ring")]).T
+    raw = _score(strings, lambda mol: (_logp(mol), -_sa_score(mol), -penalty(mol)), columns=3)
+    return (raw - means) / deviations
 
 
 def logp(strings: Sequence[str]) -> npt.NDArray[np.float64]:
@@ -172,12 +164,15 @@ def _fingerprint_generator(radius: int, bits: int) -> Any:
     return rdFingerprintGenerator.GetMorganGenerator(radius=radius, fpSize=bits)
 
 
-def _score(strings: Sequence[str], score: Callable[[Any], float]) -> npt.NDArray[np.float64]:
+def _score(strings: Sequence[str], score: Callable[[Any], Any], columns: int = 1) -> npt.NDArray[np.float64]:
+    """``score`` of each molecule, NaN for an unreadable one: n values, or ``n x columns`` if there are several."""
     if isinstance(strings, str):
         raise InputError(f"expected a list of SMILES, got the single string {strings!r}: write [{strings!r}]")
     with quiet_rdkit():
         mols = map(parse_smiles, (string.strip() for string in strings))
-        return np.array([math.nan if mol is None else float(score(mol)) for mol in mols], dtype=np.float64)
+        missing = math.nan if columns == 1 else (math.nan,) * columns
+        values = np.array([missing if mol is None else score(mol) for mol in mols], dtype=np.float64)
+    return values if columns == 1 else values.reshape(-1, columns)
 
 
 def _logp(mol: Any) -> float:

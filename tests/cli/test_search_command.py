@@ -85,7 +85,10 @@ def test_unreadable_lines_are_listed_and_the_search_goes_on(capsys: pytest.Captu
     assert search(pool, "--objective", "logp") == 0
     rejected = pd.read_csv("out/rejected.csv")
     assert rejected["line"].tolist() == [31, 32]
-    assert "2 lines left out" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "2 rejected" in said
+    assert "line 31" in said
+    assert "rejected.csv" in said
     assert search(pool, "--objective", "logp", "--strict", out="strict") == 2
     assert "line 31" in capsys.readouterr().err.replace("\n", " ")
 
@@ -93,14 +96,14 @@ def test_unreadable_lines_are_listed_and_the_search_goes_on(capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["missing.csv", "--objective", "logp"], "missing.csv"),
-        (["empty.csv", "--objective", "logp"], "empty"),
+        (["missing.csv", "--objective", "logp"], "no file"),
+        (["void.csv", "--objective", "logp"], "is empty"),
         (["library.csv", "--objective", "logp", "--column", "smile"], "'SMILES', 'price'"),
         (["library.csv", "--objective", "logb"], "logp"),
         (["library.csv", "--objective", "column:IC50"], "'SMILES', 'price'"),
         (["library.csv", "--objective", "nowhere.py:f"], "nowhere.py"),
         (["library.csv", "--objective", "bad.py:f"], "ZeroDivisionError"),
-        (["library.csv", "--objective", "bad_name.py:g"], "g"),
+        (["library.csv", "--objective", "bad_name.py:g"], "no function 'g', only f"),
         (["library.csv", "--objective", "logp", "--acquisition", "magic"], "gibbon"),
         (["library.csv", "--objective", "logp", "--tokenizer", "words"], "characters"),
         (["library.csv", "--objective", "logp", "--transform", "cube"], "log10"),
@@ -113,7 +116,7 @@ def test_unreadable_lines_are_listed_and_the_search_goes_on(capsys: pytest.Captu
 )
 def test_bad_input_is_one_clear_message(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     write("library.csv", "SMILES,price\n" + "\n".join(f"{s},1" for s in SMILES))
-    write("empty.csv", "")
+    write("void.csv", "")
     write("bad.py", "1 / 0\n")
     write("bad_name.py", "def f(strings):\n    return [1.0]\n")
     write("failing.py", "def f(strings):\n    raise OSError('no licence')\n")
