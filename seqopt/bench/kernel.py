@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from seqopt.bench.runner import header
+from seqopt.bench.runner import header, replace_section
 from seqopt.datasets import load_zinc250k
 from seqopt.encoding import EncodedStrings, Encoder
 from seqopt.kernels.engines import order_sums
@@ -136,6 +136,19 @@ def _seconds(call: Callable[[], object]) -> tuple[float, float]:
     return time.perf_counter() - start, time.process_time() - processor_start
 
 
+def _table(rows: Sequence[dict[str, Any]]) -> str:
+    lines = [
+        "| engine | strings | precision | derivative in the gap decay | threads | million pairs/s |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        lines.append(
+            f"| {row['engine']} | {row['shape']} | {row['dtype']} | {'yes' if row['derivative'] else 'no'} "
+            f"| {row['threads']} | {row['pairs_per_second'] / 1e6:.3g} |"
+        )
+    return "\n".join(lines)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and print; see ``--help``."""
     parser = argparse.ArgumentParser(prog="seqopt bench kernel", description=__doc__.split("\n\n")[0])
@@ -144,6 +157,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="thread counts (default 1 2)")
     parser.add_argument("--rounds", type=int, default=7, help="interleaved rounds (default 7)")
     parser.add_argument("--seed", type=int, default=0, help="choice of strings (default 0)")
+    parser.add_argument("--document", type=Path, default=Path("docs/performance.md"), help="where the table goes")
     parser.add_argument("--out", type=Path, help="write the measurements to this JSON file")
     arguments = parser.parse_args(argv)
     if arguments.strings < 1120:
@@ -161,6 +175,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             f"{row['threads']:8d}{row['pairs_per_second'] / 1e6:17.4f}"
             f"{row['pairs_per_processor_second'] / 1e6:17.4f}"
         )
+    replace_section(arguments.document, "kernel", _table(rows))
     if arguments.out is not None:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(arguments.out, json.dumps({"record": record, "rows": rows}, indent=1) + "\n")

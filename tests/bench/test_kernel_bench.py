@@ -29,7 +29,10 @@ def test_every_case_is_measured():
 
 def test_the_record_is_written(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(kernel, "load_zinc250k", lambda: ["CCO", "c1ccccc1"] * 600)
-    kernel.main(["--out", str(tmp_path / "new" / "kernel.json"), "--rounds", "1", "--order", "3", "--threads", "1"])
+    document = tmp_path / "performance.md"
+    options = ["--rounds", "1", "--order", "3", "--threads", "1", "--document", str(document)]
+    kernel.main(["--out", str(tmp_path / "new" / "kernel.json"), *options])
+    assert "| cpu | square | float32 | yes | 1 |" in document.read_text(encoding="utf-8")
     written = json.loads((tmp_path / "new" / "kernel.json").read_text(encoding="utf-8"))
     assert written["record"]["command"].startswith("seqopt bench kernel --out")
     assert {row["engine"] for row in written["rows"]} == {"cpu", "reference"}

@@ -3,11 +3,14 @@
 import itertools
 import json
 
+import gpytorch
 import numpy as np
 import pytest
+import torch
 
 from seqopt import Optimizer
 from seqopt.errors import InputError, ModelError
+from seqopt.models import StringGP
 from seqopt.search import PoolSearch
 from seqopt.spaces import CandidateSet
 
@@ -187,6 +190,28 @@ def test_the_same_molecule_in_another_writing_is_the_same() -> None:
     asked.ask()
     asked.tell(["C(O)C"], [1.0])
     assert asked.pending == ["CCN"]
+
+
+def test_every_part_can_be_ones_own() -> None:
+    class Shortest:
+        """An acquisition function that needs no model."""
+
+        name = "shortest"
+
+        def prepare(self, posterior: object, rng: np.random.Generator, batch_size: int = 1) -> object:
+            return lambda posterior: -torch.arange(len(posterior.mean), dtype=torch.float64)
+
+    pool = CandidateSet([letter * n for n in range(1, 12) for letter in "AB"], kind="text")
+    surrogate = StringGP(gpytorch.kernels.RBFKernel(), restarts=1)
+    optimizer = Optimizer(pool, surrogate=surrogate, acquisition=Shortest(), initial=4, batch_size=3, seed=2)
+    random = optimizer.ask()
+    assert max(map(len, random)) < 11  # the kernel has seen no string as long as the pool's longest
+    optimizer.tell(random, [float(len(string)) for string in random])
+    assert optimizer.ask() == [string for string in pool.strings if string not in random][:3]
+    assert surrogate.encode(["A" * 11]).shape == (1, 11)
+    own = Optimizer(pool, surrogate=StringGP(gpytorch.kernels.RBFKernel()), initial=4, batch_size=3, seed=2)
+    run(own, 4)
+    assert max(row.value for row in own.observations.rows) >= 0
 
 
 def test_an_exhausted_space_says_so() -> None:
