@@ -69,7 +69,6 @@ METHODS = {
     "gibbon-10-b-10k": Method(
         "GIBBON, batches of 10 from 10,000", "gibbon", 10, 10 * FRESH, "#005F43", repulsion="1/B"
     ),
-    "gibbon-5": Method("GIBBON, batches of 5, repulsion 1", "gibbon", 5, FRESH, "#A6CEE3"),
     "gibbon-10": Method("GIBBON, batches of 10, repulsion 1", "gibbon", 10, FRESH, "#66C2A5"),
     "gibbon-10-b2": Method("GIBBON, batches of 10, repulsion 1/B^2", "gibbon", 10, FRESH, "#8DA0CB", repulsion="1/B^2"),
     "gibbon-10-gumbel": Method(

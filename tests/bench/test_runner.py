@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from seqopt.acquisition import GIBBON
 from seqopt.bench.runner import replace_section, run_jobs
 from seqopt.bench.zinc import METHODS, best_so_far
 from seqopt.cli import main
@@ -51,6 +52,9 @@ def test_methods_of_the_published_protocol() -> None:
     budget = {name: method.batch for name, method in METHODS.items()}
     assert budget["gibbon-1"] == budget["ei-1"] == budget["mean-1"] == 1
     assert {method.candidates for name, method in METHODS.items() if name.startswith("full")} == {None}
+    assert (
+        METHODS["gibbon-10-b"].build().repulsion == METHODS["full-gibbon-10-b"].build().repulsion == GIBBON().repulsion
+    )
     assert all(method.build().name for method in METHODS.values())
     assert np.all([100 % size == 0 for size in budget.values()])
 
