@@ -72,9 +72,10 @@ def maximize(
     """Find a string with a large value, with few evaluations of the objective.
 
     Args:
-        objective: A function from a list of strings to their values, or what `resolve_objective` takes: the name of a
-            built-in objective, ``"module:function"``, or ``"column:NAME"`` of the file of candidates. An exception, a
-            NaN or a time-out is a recorded failure of that string, never a crash.
+        objective: A function from a list of strings to a list of their values (it is called with one string at a time,
+            so that one failure harms no other), or what `resolve_objective` takes: the name of a built-in objective,
+            ``"module:function"``, or ``"column:NAME"`` of the file of candidates. An exception, a NaN or a time-out is
+            a recorded failure of that string, never a crash.
         space: The allowed strings: a `seqopt.spaces.Space`, a list of candidates, a file of candidates or the name of
             a candidate set (``"zinc250k"``), or what `seqopt.datasets.read_pool` returned for one.
         budget: Evaluations after the initial ones.
@@ -115,8 +116,9 @@ def maximize(
     if resume and run_folder is None:
         raise InputError("resume needs the run_folder to continue")
     if isinstance(space, str | os.PathLike):
-        column = objective.strip() if isinstance(objective, str) else ""
-        space = read_pool(space, values_column=column[7:] if column.startswith("column:") else None)
+        spec = objective.strip() if isinstance(objective, str) else ""
+        column = spec.removeprefix("column:") if spec.startswith("column:") else None
+        space = read_pool(space, values_column=column, log_values=transform == "log10")
     pool = space if isinstance(space, Pool) else None
     score: ObjectiveFunction = resolve_objective(objective, pool) if isinstance(objective, str) else objective
     if pool is not None:

@@ -222,10 +222,11 @@ def _single_value(returned: Any) -> tuple[float, str]:
     if isinstance(returned, str | bytes):
         return math.nan, f"the objective returned {returned!r}, expected a number"
     if getattr(returned, "ndim", None) == 0 or not hasattr(returned, "__iter__"):
-        values = [returned]
-    else:
-        # A matrix of one row, as some models return, is one value only if it holds one.
-        values = list(returned.reshape(-1)) if hasattr(returned, "reshape") else list(returned)
+        # A function of one string, such as len, applied to a list would score every string alike.
+        what = f"the objective returned {returned!r}"
+        return math.nan, f"{what}: it is given a list of strings and must return a list with one number for each"
+    # A matrix of one row, as some models return, is one value only if it holds one.
+    values = list(returned.reshape(-1)) if hasattr(returned, "reshape") else list(returned)
     if len(values) != 1:
         return math.nan, f"the objective returned {len(values)} values, expected 1 for 1 string"
     value = values[0]

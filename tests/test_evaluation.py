@@ -72,7 +72,7 @@ def _returning(value: Any) -> Callable[[list[str]], Any]:
 
 
 @pytest.mark.parametrize(
-    "value", [[2.5], (2.5,), np.array([2.5]), np.array([[2.5]]), 2.5, np.float32(2.5), np.array(2.5)]
+    "value", [[2.5], (2.5,), np.array([2.5]), np.array([[2.5]]), [np.float32(2.5)], [np.array(2.5)]]
 )
 def test_one_number_in_any_wrapping_is_a_value(value: Any) -> None:
     (result,) = evaluate(_returning(value), ["x"])
@@ -331,3 +331,10 @@ def test_a_script_without_a_guard_is_not_run_twice(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == ["[1.0, 2.0]"], done.stderr
     assert "RuntimeWarning" in done.stderr
     assert '__name__ == "__main__"' in done.stderr
+
+
+@pytest.mark.parametrize("returned", [3, 2.5, np.float64(1.0), np.array(4.0)])
+def test_a_number_for_a_whole_list_is_a_failure(returned: object) -> None:
+    (evaluation,) = evaluate(lambda strings: returned, ["CCO"])  # type: ignore[arg-type, return-value]
+    assert evaluation.status == "failed"
+    assert "must return a list" in evaluation.error

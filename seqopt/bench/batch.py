@@ -30,11 +30,15 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--out", type=Path, help="write the raw results here, as JSON")
     options = parser.parse_args(list(argv))
     record = header(argv, "batch")
+    import torch
+
     from seqopt.acquisition import GIBBON
     from seqopt.models import StringGP
     from seqopt.models.covariance import KernelEvaluator
     from seqopt.search import PoolSearch
 
+    record["threads"] = torch.get_num_threads()
+    print(f"threads: {record['threads']}")
     space, scores = zinc()
     spent = 0.0
 
@@ -74,7 +78,7 @@ def main(argv: Sequence[str]) -> None:
         "| fit of the model | choosing, in all | of it kernel evaluations | the rest |",
         "|---|---|---|---|",
         "| " + " | ".join(f"{medians[name]:.2f} s" for name in ("fit", "suggest", "kernel", "rest")) + " |",
-        f"\nMedians over {len(runs)} seeds.",
+        f"\nMedians over {len(runs)} seeds, {record['threads']} threads.",
     ]
     replace_section(options.document, "batch", "\n".join(lines))
     if options.out is not None:

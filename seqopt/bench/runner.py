@@ -72,9 +72,14 @@ def run_jobs(
     os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         futures = {pool.submit(work, job): job for job in missing}
+        failed: list[BaseException] = []
         try:
             for done, future in enumerate(as_completed(futures), start=1):
                 path = path_of(futures[future])
+                if (problem := future.exception()) is not None:
+                    failed.append(problem)
+                    print(f"{done}/{len(missing)} {path.stem} FAILED: {problem!r}", flush=True)
+                    continue
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(path, json.dumps(future.result() | {"record": record}, indent=1) + "\n")
                 print(
@@ -85,6 +90,8 @@ def run_jobs(
             pool.shutdown(wait=False, cancel_futures=True)
             print("Stopped; the same command goes on from here.", file=sys.stderr)
             raise
+    if failed:
+        raise failed[0]
 
 
 def replace_section(document: Path, name: str, text: str) -> None:

@@ -65,6 +65,7 @@ def run_search(
             strict=strict,
             standardize=standardize,
             values_column=values_column,
+            log_values=transform == "log10",
             progress=lambda done, total: status.update(f"reading molecules: {done:,} of {total:,}"),
         )
     if objective is None:
@@ -73,9 +74,10 @@ def run_search(
     _describe_pool(pool, time.perf_counter() - started)
     _warn_of_budget(initial, budget, len(pool.strings))
     steps = -(-budget // batch)
+    batches = "1 batch" if steps == 1 else f"{steps} batches"
     console.print(
-        f"{goal[:-1]}ing [bold]{escape(objective.name)}[/bold]: {initial} random, then {budget} in {steps} "
-        f"batches of {batch} by {acquisition}; seed {seed}; results in {escape(str(folder))}"
+        f"{goal[:-1]}ing [bold]{escape(objective.name)}[/bold]: {initial} random, then {budget} in {batches} "
+        f"of {batch} by {acquisition}; seed {seed}; results in {escape(str(folder))}"
     )
     console.print(
         f"\n{'step':>7} {'scored':>7} {'failed':>7} {'best so far':>14} {'choosing':>10} {'scoring':>9} {'time':>7}"
@@ -162,7 +164,7 @@ def _describe_pool(pool: Pool, seconds: float) -> None:
     for note in notes:
         console.print(f"  note: {escape(note)}")
     if pool.rejected:
-        console.print("  note: all of these are listed in rejected.csv")
+        console.print("  note: all rejected lines are listed in rejected.csv")
 
 
 def _describe_result(result: Any, objective: Objective, direction: str) -> None:

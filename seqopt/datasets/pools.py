@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import math
 import os
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -193,6 +194,7 @@ def read_pool(
     strict: bool = False,
     standardize: bool = False,
     values_column: str | None = None,
+    log_values: bool = False,
     progress: Progress | None = None,
 ) -> Pool:
     """Read candidate strings from a file or a named data set.
@@ -216,7 +218,9 @@ def read_pool(
         strict: Raise an error when any string cannot be used.
         standardize: Identify molecules by their charge parent, without salts and charges: see
             `seqopt.identity.canonical_smiles`. The strings themselves are never changed.
-        values_column: A column of numbers to read along.
+        values_column: A column of numbers to read along. A string that occurs several times has their mean.
+        log_values: The values are to be compared on a logarithmic scale: the mean of several is their geometric mean,
+            and a row whose value is not positive is rejected.
         progress: Called with the numbers of molecules canonicalised and in all, when there are many.
 
     Raises:
@@ -241,7 +245,7 @@ def read_pool(
         raise InputError(f"standardize is for molecules; {rows.source} holds strings of kind {kind!r}")
     _refuse_missing_header(rows, kind, chosen=column is not None)
     keys = _keys(rows.strings, kind, standardize, progress)
-    return _assemble(rows, kind, keys, strict=strict, standardized=standardize)
+    return _assemble(rows, kind, keys, strict=strict, standardized=standardize, log_values=log_values)
 
 
 def write_rejected(pool: Pool, path: str | os.PathLike[str]) -> None:
@@ -421,13 +425,14 @@ def _compute_keys(strings: list[str], standardize: bool, progress: Progress | No
     return map_strings("seqopt.identity:identity_keys", strings, arguments=arguments, progress=progress)
 
 
-def _assemble(rows: _Rows, kind: str, keys: Sequence[str | None], *, strict: bool, standardized: bool) -> Pool:
+def _assemble(
+    rows: _Rows, kind: str, keys: Sequence[str | None], *, strict: bool, standardized: bool, log_values: bool
+) -> Pool:
     rejected = [Rejected(line, "", "blank line") for line in rows.blank_lines]
     value_of = _value_reader(rows)
     kept: list[int] = []
     position: dict[str, int] = {}
-    sums: list[float] = []
-    counts: list[int] = []
+    replicates: list[list[float]] = []
     doubles: list[Duplicate] = []
     duplicates = 0
     for row, key in enumerate(keys):
@@ -436,17 +441,17 @@ def _assemble(rows: _Rows, kind: str, keys: Sequence[str | None], *, strict: boo
             rejected.append(Rejected(line, rows.strings[row], explain_rejection(rows.strings[row], kind)))
             continue
         value, problem = value_of(row)
+        if log_values and problem is None and not value > 0:
+            problem = f"its value {value:g} has no logarithm"
         if problem is not None:
             rejected.append(Rejected(line, rows.strings[row], problem))
             continue
         first = position.setdefault(key, len(kept))
         if first == len(kept):
             kept.append(row)
-            sums.append(value)
-            counts.append(1)
+            replicates.append([value])
             continue
-        sums[first] += value
-        counts[first] += 1
+        replicates[first].append(value)
         duplicates += 1
         if len(doubles) < EXAMPLES:
             original = kept[first]
@@ -461,7 +466,7 @@ def _assemble(rows: _Rows, kind: str, keys: Sequence[str | None], *, strict: boo
         keys=tuple(position),
         kind=kind,
         lines=rows.lines[kept],
-        values=None if rows.values is None else np.array(sums) / np.array(counts),
+        values=None if rows.values is None else np.array([_mean(values, log_values) for values in replicates]),
         names=None if rows.names is None else tuple(rows.names[row].strip() for row in kept),
         rejected=tuple(rejected),
         duplicates=duplicates,
@@ -472,6 +477,13 @@ def _assemble(rows: _Rows, kind: str, keys: Sequence[str | None], *, strict: boo
         sha256=rows.sha256,
         standardized=standardized,
     )
+
+
+def _mean(values: list[float], log_values: bool) -> float:
+    """Mean of replicates, the geometric one on a logarithmic scale; a single value is left exactly as it is."""
+    if len(values) == 1:
+        return values[0]
+    return statistics.geometric_mean(values) if log_values else math.fsum(values) / len(values)
 
 
 def _value_reader(rows: _Rows) -> Callable[[int], tuple[float, str | None]]:

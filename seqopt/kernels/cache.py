@@ -55,6 +55,12 @@ class SumsCache:
         if dropped is not None:
             self._bytes -= _size(dropped)
 
+    def clear(self) -> None:
+        """Drop everything that is stored."""
+        with self._lock:
+            self._entries.clear()
+            self._bytes = 0
+
     def __len__(self) -> int:
         return len(self._entries)
 

@@ -331,6 +331,10 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
             np.fill_diagonal(values, scale_a > 0)
         return values
 
+    def forget(self) -> None:
+        """Free the per-order sums that are kept for further evaluations of the same strings, as after a fit."""
+        self._cache.clear()
+
     def self_similarity(self, a: EncodedStrings) -> FloatArray:
         """Unnormalised k(s, s) of each string at the current decays, float64, ``len(a)``.
 

@@ -76,8 +76,25 @@ class ColumnCache:
         self._rows = torch.empty(0, len(candidates), dtype=torch.float64)
         self._positions: dict[str, int] = {}
 
+    def row(self, key: str, encoded: EncodedStrings) -> torch.Tensor:
+        """Covariances N of one string with all candidates: a copy, which later calls leave alone."""
+        self._compute([key], encoded)
+        return self._rows[self._positions[key]].clone()
+
     def rows(self, keys: Sequence[str], encoded: EncodedStrings) -> torch.Tensor:
-        """Covariances len(keys) x N of the strings ``encoded`` (named by ``keys``) with all candidates."""
+        """Covariances len(keys) x N of the strings ``encoded`` (named by ``keys``) with all candidates.
+
+        They are those of the cache itself, valid until the next call for other strings.
+        """
+        self._compute(keys, encoded)
+        wanted = list(dict.fromkeys(self._positions[key] for key in keys))
+        if wanted != list(range(len(wanted))):
+            self._reorder(wanted)
+        if len(wanted) == len(keys):
+            return self._rows[: len(wanted)]
+        return self._rows[[self._positions[key] for key in keys]]  # a string that was measured several times
+
+    def _compute(self, keys: Sequence[str], encoded: EncodedStrings) -> None:
         missing = [i for i, key in enumerate(dict.fromkeys(keys)) if key not in self._positions]
         if missing:
             unique = list(dict.fromkeys(keys))
@@ -90,16 +107,22 @@ class ColumnCache:
                 self.evaluator.cross(new, self.candidates, self_new, self._self)
             )
             self._positions.update({unique[i]: used + offset for offset, i in enumerate(missing)})
-        wanted = [self._positions[key] for key in keys]
-        if wanted == list(range(len(wanted))):
-            return self._rows[: len(wanted)]
-        return self._rows[wanted]
 
     def among(self, indices: npt.NDArray[np.int64]) -> torch.Tensor:
         """Prior covariances among the candidates at ``indices``."""
         chosen = self.candidates.take(indices)
         own = None if self._self is None else self._self[indices]
         return torch.from_numpy(self.evaluator.cross(chosen, None, own))
+
+    def _reorder(self, first: list[int]) -> None:
+        """Move the rows ``first`` to the front, so that they can be used without a copy from now on."""
+        chosen = set(first)
+        order = [*first, *(row for row in range(len(self._positions)) if row not in chosen)]
+        for start in range(0, self._rows.shape[1], BLOCK_CANDIDATES):
+            block = self._rows[: len(order), start : start + BLOCK_CANDIDATES]
+            block.copy_(block[order])
+        keys = sorted(self._positions, key=self._positions.__getitem__)
+        self._positions = {keys[old]: new for new, old in enumerate(order)}
 
     def _reserve(self, rows: int) -> None:
         if rows > self._rows.shape[0]:
@@ -190,8 +213,8 @@ class PoolPosterior:
 
     def _condition(self, key: str, encoded: EncodedStrings) -> None:
         state, evaluator = self._state, self._state.evaluator
+        own = self._cache.row(key, encoded)
         rows = self._cache.rows(self._conditioned_keys, self._encoded)
-        (own,) = self._cache.rows([key], encoded)
         self_new = evaluator.self_similarity(encoded)
         known = self._encoded.padded(max(self._encoded.width, encoded.width))
         new = encoded.padded(known.width)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -44,6 +45,8 @@ MIN_NOISE = 1e-4
 
 FIT_OPTIONS = {"maxiter": 60, "ftol": 1e-6}
 
+_THREADS_LOCK = threading.Lock()
+
 SINGLE_THREADED = 256
 """Number of training strings up to which a fit runs in one thread."""
 
@@ -73,7 +76,8 @@ class StringGP:
             characters where there is none.
         restarts: Starts of a full fit: the parameters of the last fit (or the kernel's own), then draws from the
             priors.
-        refit_growth: A full fit is made when n has grown by this fraction since the last full fit.
+        refit_growth: A full fit is made when n has grown by this fraction since the last full fit, or the strings
+            fitted last are not among the new ones.
 
     Raises:
         InputError: If ``restarts`` < 1 or ``refit_growth`` < 0.
@@ -182,10 +186,14 @@ class StringGP:
             raise InputError(f"the value of {strings[bad]!r} is {targets[bad]}; only finite values can be fitted")
         encoded = self.encoder.encode(strings)
         pool_width = self._encoded_pool(self._pool).width if self._pool is not None else 0
-        self._width = max(self._width, encoded.width, pool_width)
+        width = max(self._width, encoded.width, pool_width)
+        if width > self._width:
+            self._width = width
+            self._caches = WeakKeyDictionary()
         encoded = encoded.padded(self._width)
         if full is None:
-            full = len(strings) - self._full_fit_size >= self.refit_growth * self._full_fit_size
+            grown = len(strings) - self._full_fit_size >= self.refit_growth * self._full_fit_size
+            full = grown or not set(self._keys) <= set(strings)
         informative = bool(np.ptp(targets) > 0)
         if not informative:
             logger.warning("all %d values equal %g: the model cannot tell strings apart yet", len(targets), targets[0])
@@ -270,6 +278,8 @@ class StringGP:
         if best is None:
             logger.warning("no start of the fit succeeded; the model keeps its earlier parameters")
         _set_parameters(model, start if best is None else best[1])
+        if isinstance(own, SubsequenceKernel):
+            own.forget()
 
     def _gaussian_state(self, model: SingleTaskGP, encoded: EncodedStrings) -> GaussianState:
         evaluator = KernelEvaluator(model.covar_module.base_kernel, self._width)
@@ -366,6 +376,9 @@ class StringGP:
         """Restore `state_dict`; the next fit continues from there."""
         self._parameters = state["parameters"]
         self._full_fit_size = state["full_fit_size"]
+        self._keys = []
+        self._model = self._state = None
+        self._caches = WeakKeyDictionary()
 
     @property
     def _fitted(self) -> GaussianState:
@@ -403,13 +416,17 @@ class StringGP:
 @contextmanager
 def _threads_for(n: int) -> Iterator[None]:
     """One thread for small matrices: on busy machines, waiting for a second one costs several times the work."""
-    before = torch.get_num_threads()
-    if n <= SINGLE_THREADED:
-        torch.set_num_threads(1)
-    try:
+    if n > SINGLE_THREADED:
         yield
-    finally:
-        torch.set_num_threads(before)
+        return
+    # The number is the whole process's: fits that overlap in several threads take turns.
+    with _THREADS_LOCK:
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
 
 def _parameters_of(model: torch.nn.Module) -> dict[str, list[float]]:

@@ -110,14 +110,15 @@ class Optimizer:
         """The next strings to evaluate, as the space's owner wrote them; they are pending from now on.
 
         Args:
-            n: How many. Default: the initial design at first, then ``batch_size``. Fewer come back only when the
-                space holds no more.
+            n: How many. Default: what the initial design still lacks, then ``batch_size``. Fewer come back only when
+                the space holds no more.
 
         Raises:
             InputError: If ``n`` < 1, or nothing is left to suggest.
         """
         if n is None:
-            n = self.batch_size if len(self.observations) else self.initial
+            missing = self.initial - len(self.observations)
+            n = missing if missing > 0 else self.batch_size
         if n < 1:
             raise InputError(f"asked for {n} strings; expected at least 1")
         rng = np.random.default_rng([self.seed, self._asks])

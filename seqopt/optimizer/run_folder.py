@@ -316,29 +316,34 @@ def _read(stream: FileIO, path: Path) -> list[dict[str, Any]]:
 
 
 def _compare(first: dict[str, Any], settings: dict[str, Any], folder: Path) -> None:
-    old = first["settings"]
-    if old.get("pool_sha256") != settings.get("pool_sha256"):
-        raise RunFolderError(
-            f"the candidates have changed since the run in {folder} began ({old.get('pool_size')} then, "
-            f"{settings.get('pool_size')} now): resume it with the same file, or start a new run with --out"
-        )
-    if old.get("values_sha256") != settings.get("values_sha256"):
-        raise RunFolderError(
-            f"the values that the run in {folder} looks up have changed since it began: resume it with the same file, "
-            "or start a new run with --out"
-        )
-    names = [name for name in sorted(set(old) | set(settings)) if name not in ADJUSTABLE]
-    changed = [name for name in names if old.get(name) != settings.get(name)]
+    old, new = _leaves(first["settings"]), _leaves(settings)
+    digests = {"pool_sha256": "the candidates have", "values_sha256": "the values that are looked up have"}
+    names = [name for name in sorted(set(old) | set(new)) if name.split(".")[0] not in ADJUSTABLE | set(digests)]
+    changed = [name for name in names if old.get(name) != new.get(name)]
     if changed:
-        listed = "; ".join(f"{name} was {old.get(name)!r}, is now {settings.get(name)!r}" for name in changed)
+        listed = "; ".join(f"{name} was {old.get(name)!r}, is now {new.get(name)!r}" for name in changed)
         raise RunFolderError(
             f"the run in {folder} was made with other settings ({listed}): resume it with the same ones, or start a "
             "new run with --out"
         )
+    for name, what in digests.items():
+        if old.get(name) != new.get(name):
+            raise RunFolderError(
+                f"{what} changed since the run in {folder} began ({old.get('pool_size')} candidates then, "
+                f"{new.get('pool_size')} now): resume it with the same file, or start a new run with --out"
+            )
     then, now = first.get("versions", {}), versions()
     newer = [f"{name} {then.get(name)} then, {now.get(name)} now" for name in now if then.get(name) != now.get(name)]
     if newer:
         logger.warning("the run was begun with other versions (%s): what follows may differ slightly", "; ".join(newer))
+
+
+def _leaves(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings as one level, with dotted names, so that a message can name what differs."""
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        found |= _leaves(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return found
 
 
 def _lock(stream: FileIO, folder: Path) -> None:

@@ -25,7 +25,7 @@ from seqopt.report.drawing import (
 )
 from seqopt.report.formats import NumberFormat, compact, duration, number_format, printable, shortened, significant
 from seqopt.report.plot import BEST, CHOSEN, GRID, INK, MUTED, describe_quality, is_positive, panel_svg, plot_search
-from seqopt.report.results import Run, as_number, best_so_far, predictions, ranked, read_run
+from seqopt.report.results import Run, as_number, best_so_far, log10_moments, predictions, ranked, read_run
 
 THEME = {INK: "currentColor", MUTED: "var(--dot)", GRID: "var(--line)", CHOSEN: "var(--chosen)", BEST: "var(--best)"}
 """Colours of the plot that follow the page, light or dark."""
@@ -167,9 +167,11 @@ def _page(run: Run, top: int, label: str, log10: bool) -> dict[str, Any]:
         "quality": describe_quality(table, log10=log10).split("\n"),
         "reference": reference,
         "cards": [
-            _card(rank, row, kind, reference, show, str(names[0])) for rank, row in enumerate(_rows(best.head(top)), 1)
+            _card(rank, row, kind, reference, show, str(names[0]), log10)
+            for rank, row in enumerate(_rows(best.head(top)), 1)
         ],
         "distinct": len(best),
+        "log10": log10,
         "last": _last_batch(table, show, log10),
         "batches": _batches(run, show),
         "parameters": _parameters(run),
@@ -261,7 +263,13 @@ def _panels(run: Run, label: str, log10: bool) -> list[tuple[str, Markup]]:
 
 
 def _card(
-    rank: int, row: dict[str, Any], kind: str, reference: Reference | None, show: NumberFormat, name: str
+    rank: int,
+    row: dict[str, Any],
+    kind: str,
+    reference: Reference | None,
+    show: NumberFormat,
+    name: str,
+    log10: bool,
 ) -> dict[str, Any]:
     string = str(row["string"])
     card = {
@@ -270,7 +278,7 @@ def _card(
         "value": show(row["value"]),
         "number": int(row["number"]),
         "measurements": int(row["measurements"]),
-        "predicted": _prediction(row, show),
+        "predicted": _prediction(row, show, log10),
         "origin": "initial design" if row["batch"] == 0 else f"batch {int(row['batch'])}",
         "structure": None,
         "facts": "",
@@ -293,10 +301,15 @@ def _aligned(reference: Reference | None, row: dict[str, Any]) -> str | None:
     return reference.string.lower() if lower else reference.string
 
 
-def _prediction(row: dict[str, Any], show: NumberFormat) -> str:
+def _prediction(row: dict[str, Any], show: NumberFormat, log10: bool) -> str:
     mean, std = row["predicted_mean"], row["predicted_std"]
     if math.isnan(mean):
         return ""
+    if log10 and mean > 0 and not math.isnan(std):
+        # The moments of a wide log-normal distribution say little; its median and the interval around it do.
+        centre, spread = log10_moments(mean, std)
+        low, middle, high = (show(10**exponent) for exponent in (centre - spread, centre, centre + spread))
+        return f"{middle} ({low} to {high})"
     return show(mean) if math.isnan(std) else f"{show(mean)} ± {show(std)}"
 
 
@@ -314,7 +327,7 @@ def _last_batch(table: pd.DataFrame, show: NumberFormat, log10: bool) -> dict[st
             {
                 "number": int(row["number"]),
                 "string": row["string"],
-                "predicted": _prediction(row, show),
+                "predicted": _prediction(row, show, log10),
                 "measured": show(row["value"]) if row["measured"] else row["status"] or "failed",
                 "off": f"{deviations[row['number']] + 0.0:+.1f}" if row["number"] in deviations else "",
                 "error": shortened(row["error"], 160),

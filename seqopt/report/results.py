@@ -176,14 +176,25 @@ def ranked(evaluations: pd.DataFrame, direction: str) -> pd.DataFrame:
     return measured.drop_duplicates("key")
 
 
+def log10_moments(mean: float, std: float) -> tuple[float, float]:
+    """Mean m and standard deviation s of X where 10^X is log-normal with mean M > 0 and standard deviation S.
+
+    With v = ln(1 + S^2 / M^2): s = sqrt(v) / ln 10 and m = log10 M - v / (2 ln 10).
+
+    Example:
+        >>> [round(value, 6) for value in log10_moments(1026.863993, 239.613073)]
+        [3.0, 0.1]
+    """
+    variance = math.log1p((std / mean) ** 2)
+    return math.log10(mean) - variance / (2 * math.log(10)), math.sqrt(variance) / math.log(10)
+
+
 def predictions(evaluations: pd.DataFrame, *, log10: bool = False) -> pd.DataFrame:
     """What was predicted of each measured string when it was chosen, next to what came out.
 
     Args:
         evaluations: See `tidy_evaluations`.
-        log10: Compare log10 of the values. Their predictions are taken to be the moments M and S of a log-normal
-            variable 10^X with X ~ N(m, s^2), and are turned back: with v = ln(1 + S^2/M^2), s = sqrt(v) / ln 10 and
-            m = log10 M - v / (2 ln 10).
+        log10: Compare log10 of the values; predictions are turned back by `log10_moments`.
 
     Returns:
         Columns ``number``, ``batch``, ``mean``, ``std`` (0 where none was given), ``value``.
@@ -195,9 +206,9 @@ def predictions(evaluations: pd.DataFrame, *, log10: bool = False) -> pd.DataFra
     if log10:
         positive = (mean > 0) & (value > 0)
         table, mean, std, value = table[positive], mean[positive], std[positive], value[positive]
-        variance = ((std / mean) ** 2).map(math.log1p)
-        std = variance**0.5 / math.log(10)
-        mean = mean.map(math.log10) - variance / (2 * math.log(10))
+        exponents = [log10_moments(*moments) for moments in zip(mean, std, strict=True)]
+        mean = pd.Series([centre for centre, _ in exponents], index=mean.index, dtype=float)
+        std = pd.Series([spread for _, spread in exponents], index=std.index, dtype=float)
         value = value.map(math.log10)
     table = table.assign(mean=mean, std=std, value=value)
     return table[np.isfinite(table["mean"]) & np.isfinite(table["std"])]

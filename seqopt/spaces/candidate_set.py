@@ -66,7 +66,7 @@ class CandidateSet:
                 raise InputError(
                     f"candidate {bad[0]} ({items[bad[0]]!r}) is not a valid {self.kind}"
                     + (f", nor are {len(bad) - 1} others" if len(bad) > 1 else "")
-                    + ": leave it out, or set kind="
+                    + f": leave it out, or set kind= (these were taken for {self.kind} strings)"
                 )
             keys = [key for key in found if key is not None]
         elif len(keys) != len(items):

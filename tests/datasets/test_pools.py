@@ -313,3 +313,13 @@ def test_reading_leaves_rdkits_log_as_it_was(write: Write, capfd: pytest.Capture
     assert "SMILES Parse Error" not in capfd.readouterr().err
     Chem.MolFromSmiles("C1CC")
     assert "SMILES Parse Error" in capfd.readouterr().err
+
+
+def test_replicates_on_a_logarithmic_scale_have_their_geometric_mean(tmp_path):
+    path = tmp_path / "assay.csv"
+    path.write_text("smiles,IC50\nCCO,1\nOCC,10000\nCCN,7\nCCC,0\n")
+    pool = read_pool(path, values_column="IC50", log_values=True)
+    assert pool.strings == ("CCO", "CCN")
+    assert pool.values.tolist() == [pytest.approx(100.0), 7.0]
+    assert [(record.line, record.reason) for record in pool.rejected] == [(5, "its value 0 has no logarithm")]
+    assert read_pool(path, values_column="IC50").values.tolist() == [5000.5, 7.0, 0.0]

@@ -224,6 +224,63 @@ def test_equal_values_and_repeated_strings_are_survived(data: tuple) -> None:
     assert np.isfinite(gp.predict(["AB"])[0]).all()
 
 
+def test_rows_in_another_order_are_moved_once_and_stay_right(data: tuple) -> None:
+    train, values, new = data
+    pool = CandidateSet(new, kind="text")
+    gp = StringGP(restarts=1, refit_growth=10.0)
+    rng = np.random.default_rng(0)
+    gp.fit(train[:10], values[:10], rng=rng)
+    posterior = gp.pool_posterior(pool)
+    for index in (3, 8, 5):
+        posterior.condition(index)
+    strings = [*train[:10], new[5], train[12]]  # of the three, one was measured; another string was told
+    gp.fit(strings, np.append(values[:10], [11.0, 9.0]), rng=rng)
+    again = gp.pool_posterior(pool, pending=[new[3]])
+    again.condition(0)
+    fresh = StringGP(restarts=1, refit_growth=10.0)
+    fresh.load_state_dict(gp.state_dict())
+    fresh.fit(strings, np.append(values[:10], [11.0, 9.0]), rng=rng, full=False)
+    np.testing.assert_allclose(gp.to_units(again.mean.numpy(), again.variance.numpy()), gp.predict(new), rtol=1e-9)
+    expected = gp.pool_posterior(pool, np.arange(len(new)), pending=[new[3]])
+    expected.condition(0)
+    np.testing.assert_allclose(again.conditional_variance.numpy(), expected.conditional_variance.numpy(), rtol=1e-9)
+
+
+def test_other_data_are_fitted_anew(data: tuple) -> None:
+    train, values, new = data
+    reused, fresh = StringGP(restarts=1), StringGP(restarts=1)
+    reused.fit(train, values, rng=np.random.default_rng(0))
+    for gp in (reused, fresh):
+        gp.fit(new[:12], [float(s.count("CD")) for s in new[:12]], rng=np.random.default_rng(1))
+    assert reused.state_dict()["full_fit_size"] == fresh.state_dict()["full_fit_size"] == 12
+
+
+def test_a_restored_state_forgets_what_was_computed_before(data: tuple) -> None:
+    train, values, new = data
+    pool = CandidateSet(new, kind="text")
+    one, other = StringGP(restarts=1), StringGP(restarts=1)
+    one.fit(train, values, rng=np.random.default_rng(0))
+    other.fit(train, -values * np.arange(15), rng=np.random.default_rng(0))
+    one.pool_posterior(pool)
+    one.load_state_dict(other.state_dict())
+    one.fit(train, values, rng=np.random.default_rng(0))
+    posterior = one.pool_posterior(pool)
+    np.testing.assert_allclose(
+        one.to_units(posterior.mean.numpy(), posterior.variance.numpy()), one.predict(new), rtol=1e-9
+    )
+
+
+def test_a_foreign_kernel_takes_longer_strings_when_they_are_told() -> None:
+    pool = CandidateSet(["A" * n for n in range(1, 9)], kind="text")
+    gp = StringGP(gpytorch.kernels.RBFKernel(), restarts=1, refit_growth=10.0)
+    gp.bind(pool)
+    rng = np.random.default_rng(0)
+    gp.fit(["A", "AAA", "AAAA"], [1.0, 3.0, 4.0], rng=rng)
+    gp.pool_posterior(pool)
+    gp.fit(["A", "AAA", "AAAA", "A" * 20], [1.0, 3.0, 4.0, 20.0], rng=rng)
+    assert np.isfinite(gp.pool_posterior(pool).mean.numpy()).all()
+
+
 def test_protocols_are_met() -> None:
     gp = StringGP()
     assert isinstance(gp, Surrogate)
