@@ -178,6 +178,10 @@ def best_so_far(run: dict[str, Any]) -> npt.NDArray[np.float64]:
     return np.maximum.accumulate(np.asarray(run["values"], dtype=np.float64))
 
 
+def _with_error(mean: float, error: float, runs: int) -> str:
+    return f"{mean:.2f} ± {error:.2f}" if runs > 1 else f"{mean:.2f}"
+
+
 def report(results: Path, document: Path) -> None:
     """Table (Markdown) and plot (PNG) of all runs in ``results``."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -208,7 +212,7 @@ def report(results: Path, document: Path) -> None:
         chosen = np.mean([np.mean(run["values"][INITIAL:]) for run in found])
         lines.append(
             f"| {METHODS[name].label} | {len(found)} | "
-            + " | ".join(f"{mean[n - 1]:.2f} ± {error[n - 1]:.2f}" for n in CHECKPOINTS)
+            + " | ".join(_with_error(mean[n - 1], error[n - 1], len(found)) for n in CHECKPOINTS)
             + f" | {np.median(ranks):.0f} ({ranks.min()}-{ranks.max()}) | {chosen:.2f} "
             + f"| {np.median([run['suggest_seconds'] for run in found]):.0f} |"
         )

@@ -39,7 +39,7 @@ def suggest(surrogate: StringGP, n: int, **options: object) -> list:
     arguments = {
         "space": SPACE,
         "surrogate": surrogate,
-        "acquisition": GIBBON(sampler=GivenMaxValues([1.9, 2.4])),
+        "acquisition": GIBBON(sampler=GivenMaxValues([1.9, 2.4]), repulsion=1.0),
         "excluded": set(),
         "pending": [],
         "rng": np.random.default_rng(0),
