@@ -132,10 +132,10 @@ class GIBBON:
         sampler: ``"exact"`` (`ExactMaxValueSampler`), ``"gumbel"`` (`GumbelMaxValueSampler`), or any
             `MaxValueSampler`.
         repulsion: Factor of 1/2 log(s(x|B) / s(x)), the part that keeps a batch diverse. ``"1/B"``, the default, and
-            ``"1/B^2"`` take the batch size, pending points included, that `prepare` is told; any function of the batch
-            size will do. 1 is the published value; on ZINC, batches of 10 find good molecules later with it, and equally
-            good ones in the end (the numbers are in docs/results.md). ``"1/m^2"`` takes the number m of points chosen or
-            pending so far, as the Trieste library does: the factors along a batch are 1, 1/4, 1/9, ...
+            ``"1/B^2"`` take the batch size, pending points included, that `prepare` is told; any function of the
+            batch size will do. 1 is the published value; on ZINC, batches of 10 find good molecules later with it,
+            and equally good ones in the end (the numbers are in docs/results.md). ``"1/m^2"`` takes the number m of
+            points chosen or pending so far, as the Trieste library does: the factors are 1, 1/4, 1/9, ...
 
     Raises:
         InputError: For an unknown sampler or repulsion, or ``num_samples`` less than 1.
