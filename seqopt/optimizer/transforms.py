@@ -50,7 +50,7 @@ class Log10:
         >>> Log10().forward(1000.0)
         3.0
         >>> [round(moment, 3) for moment in Log10().moments(3.0, 0.1)]
-        [1026.866, 239.609]
+        [1026.864, 239.613]
     """
 
     name = "log10"

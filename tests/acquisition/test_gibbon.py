@@ -219,7 +219,7 @@ def test_repulsion_scales_the_determinant_only(repulsion: float | str | Callable
     sampler = FixedMaxValues(MAX_VALUES)
     posterior = published_posterior()
     scaled = GIBBON(sampler=sampler, repulsion=repulsion).prepare(posterior, np.random.default_rng(0), batch_size=4)
-    full = GIBBON(sampler=sampler).prepare(posterior, np.random.default_rng(0), batch_size=4)
+    full = GIBBON(sampler=sampler, repulsion=1.0).prepare(posterior, np.random.default_rng(0), batch_size=4)
     single = full(posterior)
     posterior.condition(0)
     torch.testing.assert_close(scaled(posterior) - single, factor * (full(posterior) - single))

@@ -272,7 +272,7 @@ def test_24_molecules_of_a_usual_size_stay_small(make_run: MakeRun) -> None:
         ({"objective": "molecular_weight"}, "molecular_weight (g/mol)"),
         ({"objective": "logp"}, "logp"),
         ({"objective": "column:logp"}, "logp"),
-        ({"objective": "/home/me/score.py:dock", "unit": "kcal/mol"}, "dock (kcal/mol)"),
+        ({"objective": "models/score.py:dock", "unit": "kcal/mol"}, "dock (kcal/mol)"),
         ({"objective": "similarity:CCO"}, "similarity:CCO"),
         ({}, "value"),
     ],
