@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
@@ -9,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
@@ -92,6 +94,54 @@ def run_jobs(
             raise
     if failed:
         raise failed[0]
+
+
+@dataclass(frozen=True)
+class SeedJob:
+    """One seed of a benchmark that does everything for one seed at a time."""
+
+    seed: int
+
+
+def run_seeds(
+    argv: Sequence[str],
+    name: str,
+    description: str,
+    seeds: int,
+    work: Callable[[SeedJob], dict[str, Any]],
+    prepare: Callable[[], Any],
+) -> tuple[list[dict[str, Any]], Path]:
+    """The command line of a benchmark over seeds: runs what is missing.
+
+    Args:
+        argv: Its arguments.
+        name: Its name, and that of the folder of raw results.
+        description: For ``--help``.
+        seeds: Default number of seeds.
+        work: Does one seed; a module-level function.
+        prepare: Called once before processes start, to fill caches.
+
+    Returns:
+        The results of all seeds, and the document that takes the table.
+    """
+    parser = argparse.ArgumentParser(prog=f"seqopt bench {name}", description=description)
+    parser.add_argument("--seeds", type=int, default=seeds, help=f"random data sets (default {seeds})")
+    parser.add_argument("--results", type=Path, default=Path("results") / name, help="folder of the raw results")
+    parser.add_argument("--document", type=Path, default=Path("docs/results.md"), help="where the table goes")
+    parser.add_argument("--jobs", type=int, default=2, help="seeds at a time (default 2)")
+    options = parser.parse_args(list(argv))
+    record = header(argv, name)
+    print(f"seeds: 0 to {options.seeds - 1}", flush=True)
+    prepare()
+    run_jobs(
+        [SeedJob(seed) for seed in range(options.seeds)],
+        lambda job: options.results / f"seed{job.seed:02d}.json",
+        work,
+        processes=options.jobs,
+        record=record,
+    )
+    paths = sorted(options.results.glob("seed*.json"))
+    return [json.loads(path.read_text(encoding="utf-8")) for path in paths], options.document
 
 
 def replace_section(document: Path, name: str, text: str) -> None:

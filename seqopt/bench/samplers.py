@@ -7,27 +7,16 @@ member, the mean of members 2 to 10, and the best of the batch, beside the large
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from seqopt.bench.runner import header, replace_section, run_jobs
+from seqopt.bench.runner import SeedJob, replace_section, run_seeds
 from seqopt.bench.zinc import zinc
 
 DATA, BATCH = 60, 10
-
-
-@dataclass(frozen=True)
-class Job:
-    """One seed: a random data set and every variant's batch."""
-
-    seed: int
 
 
 def variants() -> dict[str, Callable[[], Any]]:
@@ -66,7 +55,7 @@ def _gibbon(sampler: Callable[[], Any], repulsion: Any) -> Any:
     return GIBBON(sampler=sampler(), repulsion=repulsion)
 
 
-def work(job: Job) -> dict[str, Any]:
+def work(job: SeedJob) -> dict[str, Any]:
     """Batches of all variants for one data set."""
     import torch
 
@@ -104,23 +93,7 @@ def work(job: Job) -> dict[str, Any]:
 
 def main(argv: Sequence[str]) -> None:
     """Run what is missing, then write the table."""
-    parser = argparse.ArgumentParser(prog="seqopt bench samplers", description=str(__doc__).split("\n\n")[0])
-    parser.add_argument("--seeds", type=int, default=10, help="random data sets (default 10)")
-    parser.add_argument("--results", type=Path, default=Path("results/samplers"), help="folder of the raw results")
-    parser.add_argument("--document", type=Path, default=Path("docs/results.md"), help="where the table goes")
-    parser.add_argument("--jobs", type=int, default=2, help="seeds at a time (default 2)")
-    options = parser.parse_args(list(argv))
-    record = header(argv, "samplers")
-    print(f"seeds: 0 to {options.seeds - 1}", flush=True)
-    zinc()
-    run_jobs(
-        [Job(seed) for seed in range(options.seeds)],
-        lambda job: options.results / f"seed{job.seed:02d}.json",
-        work,
-        processes=options.jobs,
-        record=record,
-    )
-    runs = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(options.results.glob("seed*.json"))]
+    runs, document = run_seeds(argv, "samplers", str(__doc__).split("\n\n")[0], 10, work, zinc)
     lines = [
         "| acquisition | first | members 2-10 | best of batch | largest value (nats) |",
         "|---|---|---|---|---|",
@@ -135,4 +108,4 @@ def main(argv: Sequence[str]) -> None:
     best = np.mean([run["best_of_data"] for run in runs])
     lines.append(f"\n{len(runs)} seeds; the best of the 60 known molecules stands at {best:.2f}.")
     print("\n".join(lines))
-    replace_section(options.document, "samplers", "\n".join(lines))
+    replace_section(document, "samplers", "\n".join(lines))

@@ -5,16 +5,12 @@ A Gaussian process is fitted to 100 random molecules of ZINC with their penalise
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from seqopt.bench.runner import header, replace_section, run_jobs
+from seqopt.bench.runner import SeedJob, replace_section, run_seeds
 from seqopt.bench.zinc import zinc
 
 TRAIN, TEST = 100, 1000
@@ -25,14 +21,7 @@ TOKENIZERS = {
 }
 
 
-@dataclass(frozen=True)
-class Job:
-    """One random split."""
-
-    seed: int
-
-
-def work(job: Job) -> dict[str, Any]:
+def work(job: SeedJob) -> dict[str, Any]:
     """Errors of every tokeniser on one split."""
     import torch
 
@@ -61,23 +50,7 @@ def work(job: Job) -> dict[str, Any]:
 
 def main(argv: Sequence[str]) -> None:
     """Run what is missing, then write the table."""
-    parser = argparse.ArgumentParser(prog="seqopt bench tokens", description=str(__doc__).split("\n\n")[0])
-    parser.add_argument("--seeds", type=int, default=20, help="random splits (default 20)")
-    parser.add_argument("--results", type=Path, default=Path("results/tokens"), help="folder of the raw results")
-    parser.add_argument("--document", type=Path, default=Path("docs/results.md"), help="where the table goes")
-    parser.add_argument("--jobs", type=int, default=2, help="splits at a time (default 2)")
-    options = parser.parse_args(list(argv))
-    record = header(argv, "tokens")
-    print(f"seeds: 0 to {options.seeds - 1}", flush=True)
-    zinc()
-    run_jobs(
-        [Job(seed) for seed in range(options.seeds)],
-        lambda job: options.results / f"seed{job.seed:02d}.json",
-        work,
-        processes=options.jobs,
-        record=record,
-    )
-    runs = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(options.results.glob("seed*.json"))]
+    runs, document = run_seeds(argv, "tokens", str(__doc__).split("\n\n")[0], 20, work, zinc)
     lines = ["| symbols | RMSE | R2 | negative log predictive density |", "|---|---|---|---|"]
     for tokenizer, label in TOKENIZERS.items():
         cells = []
@@ -87,4 +60,4 @@ def main(argv: Sequence[str]) -> None:
         lines.append(f"| {label} | {' | '.join(cells)} |")
     lines.append(f"\n{len(runs)} random splits; mean and one standard error.")
     print("\n".join(lines))
-    replace_section(options.document, "tokens", "\n".join(lines))
+    replace_section(document, "tokens", "\n".join(lines))

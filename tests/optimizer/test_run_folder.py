@@ -109,6 +109,8 @@ def test_a_killed_run_loses_nothing_whatever_was_written_last(whole: Path, tmp_p
         folder.mkdir()
         (folder / "log.jsonl").write_bytes(log[:cut])  # kill -9 leaves a prefix, cut anywhere
         seqopt.maximize(score, space(), run_folder=folder, resume=True, **OPTIONS)
+        events = [json.loads(line) for line in (folder / "log.jsonl").read_bytes().splitlines()]
+        assert [event["event"] for event in events].count("evaluated") == 14  # nothing torn is left in the log
         assert_same_run(folder, whole)
 
 

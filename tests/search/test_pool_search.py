@@ -84,6 +84,12 @@ def test_excluded_strings_are_never_suggested_and_pending_ones_shape_the_batch(s
     assert informed.acquisition == pytest.approx(batch[1].acquisition, rel=1e-9)
 
 
+def test_no_candidate_is_chosen_twice_in_a_batch(surrogate: StringGP) -> None:
+    mean = surrogate.pool_posterior(SPACE).mean.numpy()
+    batch = suggest(surrogate, 5, acquisition=PosteriorMean())
+    assert [s.string for s in batch] == [SPACE[i] for i in np.argsort(-mean, kind="stable")[:5]]
+
+
 def test_a_random_part_of_the_pool(surrogate: StringGP) -> None:
     mean = PosteriorMean()
     excluded = set(SPACE.keys[:60])
