@@ -77,8 +77,10 @@ METHODS = {
     "ei-1": Method("Expected improvement, one at a time", "logei", 1, FRESH, "#E69F00"),
     "mean-1": Method("Greedy mean, one at a time", "mean", 1, FRESH, "#CC79A7"),
     "random": Method("Random search", "random", 10, FRESH, "#999999"),
+    "full-gibbon-1": Method("Whole pool: GIBBON, one at a time", "gibbon", 1, None, "#004C99"),
     "full-gibbon-10-b": Method("Whole pool: GIBBON, batches of 10", "gibbon", 10, None, "#000000", repulsion="1/B"),
     "full-gibbon-10": Method("Whole pool: GIBBON, batches of 10, repulsion 1", "gibbon", 10, None, "#7570B3"),
+    "full-mean-1": Method("Whole pool: greedy mean, one at a time", "mean", 1, None, "#A0522D"),
     "full-mean-10": Method("Whole pool: greedy mean, batches of 10", "mean", 10, None, "#D55E00"),
 }
 """What is compared. Where nothing else is said, repulsion is the default 1/B and max-values are exact draws."""
