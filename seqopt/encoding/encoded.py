@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +55,43 @@ class EncodedStrings:
         keep = min(width, self.width)
         tokens[:, :keep] = self.tokens[:, :keep]
         return EncodedStrings(tokens, self.lengths)
+
+    def split(self, parts: int) -> list[EncodedStrings]:
+        """Every string in ``parts`` contiguous pieces, cut at fractions of its own length.
+
+        Piece p of a string of length L holds the symbols from floor(p L / parts) up to floor((p + 1) L / parts).
+
+        Returns:
+            For each p the p-th pieces of all strings.
+
+        Raises:
+            InputError: If ``parts`` is below 1 or above the length of the shortest string.
+
+        Example:
+            >>> [piece.tokens.tolist() for piece in Encoder().encode(["abcde", "ab"]).split(2)]
+            [[[1, 2, 0], [1, 0, 0]], [[3, 4, 5], [2, 0, 0]]]
+        """
+        if isinstance(parts, bool) or not isinstance(parts, int | np.integer) or parts < 1:
+            raise InputError(f"partitions is {parts!r}; it must be a whole number of at least 1")
+        if parts == 1:
+            return [self]
+        shortest = int(self.lengths.min(initial=np.iinfo(np.int32).max))
+        if shortest < parts:
+            row = int(self.lengths.argmin())
+            raise InputError(
+                f"partitions is {parts}, but string {row} has {shortest} symbols: at most {max(shortest, 1)} "
+                f"partitions are possible here"
+            )
+        edges = np.arange(parts + 1, dtype=np.int64)[:, None] * self.lengths[None, :] // parts
+        pieces = []
+        for starts, ends in pairwise(edges):
+            lengths = (ends - starts).astype(np.int32)
+            offsets = np.arange(lengths.max(initial=0))[None, :]
+            inside = offsets < lengths[:, None]
+            positions = np.where(inside, starts[:, None] + offsets, 0)
+            tokens = np.where(inside, np.take_along_axis(self.tokens, positions, axis=1), 0)
+            pieces.append(EncodedStrings(tokens.astype(self.tokens.dtype), lengths))
+        return pieces
 
     def to_tensor(self, width: int | None = None, device: torch.device | str | None = None) -> torch.Tensor:
         """Rows as float64, ``n x W``, the form in which models hold inputs."""

@@ -1,23 +1,38 @@
-"""A small store of per-order sums, bounded in bytes."""
+"""A store of per-order sums, bounded in bytes."""
 
 from __future__ import annotations
 
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
+from torch import Tensor
 
 from seqopt.encoding import EncodedStrings
 
-FloatArray = npt.NDArray[np.floating]
-Sums = tuple[FloatArray, FloatArray | None]
+
+class Sums(Protocol):
+    """Per-order sums and, where they were asked for, their derivatives in the gap decay."""
+
+    @property
+    def values(self) -> Tensor:
+        """The sums."""
+        ...
+
+    @property
+    def slopes(self) -> Tensor | None:
+        """The derivatives."""
+        ...
+
+
+T = TypeVar("T", bound=Sums)
 
 
 class SumsCache:
-    """Least-recently-used store of per-order sums h and, where they were asked for, their derivatives.
+    """Least-recently-used store of blocks of per-order sums and, where they were asked for, their derivatives.
 
     A gap decay determines them; match decay, weights and normalisation do not enter. Copies and pickles of a
     cache start empty. Threads may share one.
@@ -28,17 +43,20 @@ class SumsCache:
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
-        self._entries: OrderedDict[Hashable, Sums] = OrderedDict()
+        self._entries: OrderedDict[Hashable, Sequence[Any]] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def get(self, key: Hashable, derivative: bool, compute: Callable[[], Sums]) -> Sums:
-        """What is stored under ``key``; computed if that is nothing, or lacks a needed derivative."""
+    def get(self, key: Hashable, slopes: bool, compute: Callable[[], Sequence[T]]) -> Sequence[T]:
+        """What is stored under ``key``; computed if that is nothing, or lacks needed derivatives."""
         with self._lock:
             found = self._entries.get(key)
-            if found is not None and not (derivative and found[1] is None):
+            if found is not None and not (slopes and any(sums.slopes is None for sums in found)):
                 self._entries.move_to_end(key)
                 return found
+        # What is about to be computed replaces it, and the two need not be held together.
+        with self._lock:
+            self._drop(key)
         computed = compute()
         with self._lock:
             self._drop(key)
@@ -80,5 +98,5 @@ def fingerprint(strings: EncodedStrings) -> bytes:
     return digest.digest()
 
 
-def _size(sums: Sums) -> int:
-    return sum(part.nbytes for part in sums if part is not None)
+def _size(blocks: Sequence[Sums]) -> int:
+    return sum(part.nbytes for sums in blocks for part in (sums.values, sums.slopes) if part is not None)

@@ -12,8 +12,9 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import gpytorch
 import numpy as np
@@ -21,20 +22,37 @@ import numpy.typing as npt
 import torch
 from botorch.utils.constraints import NonTransformedInterval
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from seqopt.encoding import EncodedStrings, Encoder, Tokenizer
 from seqopt.errors import InputError
-from seqopt.kernels.cache import Sums, SumsCache, fingerprint
-from seqopt.kernels.engines import check_engine, order_sums, paired_order_sums, self_order_sums
+from seqopt.kernels.cache import SumsCache
+from seqopt.kernels.covariances import (
+    Batches,
+    Covariances,
+    CovariancesOf,
+    Matrix,
+    Pairs,
+    Program,
+    check_finite,
+    inverse_root,
+    largest_sum,
+)
+from seqopt.kernels.engines import check_engine, check_order, order_sums, self_order_sums
+from seqopt.kernels.interpolation import InterpolatedGram
 
 FloatArray = npt.NDArray[np.floating]
 
 LOWEST_DECAY = 1e-4
 """Default lower bound of both decays; the upper bound is 1."""
 
-CACHE_BYTES = 256 * 2**20
-"""Default memory budget of the per-order sums that a kernel keeps."""
+ORDER_WEIGHTS = (1e-6, 1e6)
+"""Smallest and largest weight of an order."""
+
+CACHE_BYTES = 2**30
+"""Default memory budget of the sums that a kernel keeps: enough for 5,000 strings at order 5 with gradients."""
+
+FLOAT32_LIMIT = 34.0
+"""Base-10 logarithm of the sums up to which float32 is used for float32 inputs; it ends at 38."""
 
 SCALED_ROWS = 1024
 """Rows normalised at a time by `SubsequenceKernel.cross`, so that no second matrix is needed."""
@@ -58,34 +76,47 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
     `seqopt.encoding`. The width W makes no difference, nor does the numbering of the symbols. Raw strings:
     `gram`; encoded strings without a graph, for pools: `cross`.
 
-    The raw parameters ``raw_match_decay`` and ``raw_gap_decay`` *are* the decays. Their bounds reach L-BFGS-B
-    through `botorch.fit.fit_gpytorch_mll` (no sigmoid), so a decay may be exactly 1, with a finite gradient,
-    and ``kernel.raw_gap_decay.requires_grad_(False)`` freezes it there. Should another optimiser leave the
-    box, the nearest decay inside is used.
+    With ``order_weights`` u each order counts u_i times, k = sum_i u_i match^(2i) h_i. With ``partitions`` m every
+    string is cut into m contiguous parts at fractions of its own length, and the kernel is the sum over p of that of
+    part p of one string with part p of the other (Moss 2021, section 4.5.1), normalised as a whole. It costs m times
+    less, and overlooks sub-sequences that cross a cut.
 
-    Gradients with respect to both decays are analytic (once differentiable). The dynamic program depends on
-    the gap decay only; its results are kept, up to ``cache_bytes``, so that a step that changes the match
-    decay, an output scale or the noise costs no new one.
+    The raw parameters ``raw_match_decay``, ``raw_gap_decay`` and ``raw_order_weights`` *are* the decays and weights.
+    Their bounds reach L-BFGS-B through `botorch.fit.fit_gpytorch_mll` (no sigmoid), so a decay may be exactly 1, with
+    a finite gradient, and ``kernel.raw_gap_decay.requires_grad_(False)`` freezes it there. Should another optimiser
+    leave the box, the nearest value inside is used.
+
+    Gradients are analytic (once differentiable). The dynamic program depends on the gap decay only; the per-order
+    sums of the latest Gram matrices are kept, up to ``cache_bytes``, so that a step that changes the match decay, the
+    weights, an output scale or the noise costs no new one. Beyond that budget they are computed again for the
+    gradient, block by block, and memory is that of the result and 200 MB.
+
+    Sums are computed in the precision of the inputs; in float64 for float32 inputs whose sums might exceed float32.
 
     Args:
         order: Longest sub-sequence n >= 1.
         match_decay: :math:`\lambda_m`, in the bounds; a float, or a tensor that expands to ``batch_shape``.
         gap_decay: :math:`\lambda_g`, likewise.
         normalize: Divide by the self-similarities.
-        engine: What computes: ``"auto"``, ``"cpu"`` or ``"reference"``, see
+        order_weights: A positive weight for each order, ``n`` or ``batch_shape x n``, learned unless frozen. Default:
+            none, which is a weight of 1 each.
+        partitions: Number m >= 1 of contiguous parts, at most the length of the shortest string. 1 is exact.
+        engine: What computes: ``"auto"`` or a name in `seqopt.kernels.engines.ENGINES`, see
             `seqopt.kernels.engines.order_sums`.
         match_decay_prior: A gpytorch prior on the match decay.
         gap_decay_prior: A gpytorch prior on the gap decay.
         match_decay_bounds: Lowest and highest match decay, within (0, 1].
         gap_decay_bounds: Lowest and highest gap decay, within (0, 1].
         threads: Number of threads of the engine (default: that of `torch.get_num_threads`).
-        cache_bytes: Memory budget of the sums kept, in bytes: n x rows x columns x 8, twice that with
-            gradients. Larger Gram matrices are computed without storing per-order sums, and not kept.
+        cache_bytes: Memory budget of the sums kept: a Gram matrix of N strings takes n N (N + 1) / 2 numbers and a
+            twentieth more, twice that with a gradient in the gap decay.
         batch_shape: Batch shape of the decays.
         active_dims: Columns of the input that hold the tokens (default: all).
 
     Raises:
-        InputError: For an order below 1, decays or bounds outside (0, 1], or an unknown engine.
+        InputError: For an order or partitions below 1, decays, weights or bounds out of range, or an unknown engine.
+            When evaluated: for inputs that are no tokens, strings shorter than ``partitions``, or sums that exceed
+            double precision (a gap decay near 1 with orders beyond about 40).
 
     Example:
         >>> kernel = SubsequenceKernel(order=5, match_decay=0.8, gap_decay=0.5)
@@ -104,6 +135,8 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
         gap_decay: float | Tensor = 0.5,
         normalize: bool = True,
         *,
+        order_weights: Sequence[float] | Tensor | None = None,
+        partitions: int = 1,
         engine: str = "auto",
         match_decay_prior: gpytorch.priors.Prior | None = None,
         gap_decay_prior: gpytorch.priors.Prior | None = None,
@@ -115,70 +148,95 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
         active_dims: tuple[int, ...] | None = None,
     ) -> None:
         super().__init__(batch_shape=batch_shape, active_dims=active_dims)
-        if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
-            raise InputError(f"order is {order!r}; it must be a whole number of at least 1")
+        check_order(order)
         check_engine(engine)
+        if isinstance(partitions, bool) or not isinstance(partitions, int | np.integer) or partitions < 1:
+            raise InputError(f"partitions is {partitions!r}; it must be a whole number of at least 1")
         self.order = int(order)
         self.normalize = bool(normalize)
+        self.partitions = int(partitions)
         self.engine = engine
         self.threads = threads
         self._cache = SumsCache(cache_bytes)
-        self._register_decay("match_decay", match_decay, match_decay_bounds, match_decay_prior)
-        self._register_decay("gap_decay", gap_decay, gap_decay_bounds, gap_decay_prior)
+        self._interpolated: InterpolatedGram | None = None
+        self._bounds: dict[str, tuple[float, float]] = {}
+        # Parameters start in torch's default precision, as in every gpytorch kernel; what was asked for is kept.
+        self._given: dict[str, Tensor] = {}
+        self._register("match_decay", match_decay, match_decay_bounds, match_decay_prior)
+        self._register("gap_decay", gap_decay, gap_decay_bounds, gap_decay_prior)
+        if order_weights is not None:
+            self._register("order_weights", order_weights, ORDER_WEIGHTS, None)
 
-    def _register_decay(
+    def _register(
         self,
         name: str,
-        value: float | Tensor,
+        value: float | Sequence[float] | Tensor,
         bounds: tuple[float, float],
         prior: gpytorch.priors.Prior | None,
     ) -> None:
         lower, upper = bounds
-        if not 0.0 < lower < upper <= 1.0:
+        if name.endswith("decay") and not 0.0 < lower < upper <= 1.0:
             raise InputError(f"{name}_bounds are {bounds}; expected 0 < lowest < highest <= 1")
-        constraint = NonTransformedInterval(lower, upper).double()
-        # It keeps bounds in torch's default dtype, which rounds them in single precision.
-        constraint.lower_bound.fill_(lower)
-        constraint.upper_bound.fill_(upper)
-        checked = _decay_tensor(name, value, lower, upper).expand(self.batch_shape).clone()
-        self.register_parameter(f"raw_{name}", torch.nn.Parameter(checked))
-        self.register_constraint(f"raw_{name}", constraint)
+        shape = (*self.batch_shape, self.order) if name == "order_weights" else self.batch_shape
+        self._bounds[name] = bounds
+        self._given[name] = _checked(name, value, *bounds, shape)
+        self.register_parameter(f"raw_{name}", torch.nn.Parameter(self._given[name].to(torch.get_default_dtype())))
+        self.register_constraint(f"raw_{name}", NonTransformedInterval(lower, upper))
         if prior is not None:
-            self.register_prior(
-                f"{name}_prior",
-                prior,
-                _DecayGetter(name),
-                _DecaySetter(name),
-            )
+            self.register_prior(f"{name}_prior", prior, _Getter(name), _Setter(name))
 
     @property
     def match_decay(self) -> Tensor:
         """Decay per matched symbol, a tensor of the batch shape. Assign a float or tensor to change it."""
-        return self._decay("match_decay")
+        return self._actual("match_decay")
 
     @match_decay.setter
     def match_decay(self, value: float | Tensor) -> None:
-        self._set_decay("match_decay", value)
+        self._set("match_decay", value)
 
     @property
     def gap_decay(self) -> Tensor:
         """Decay per skipped symbol, a tensor of the batch shape. Assign a float or tensor to change it."""
-        return self._decay("gap_decay")
+        return self._actual("gap_decay")
 
     @gap_decay.setter
     def gap_decay(self, value: float | Tensor) -> None:
-        self._set_decay("gap_decay", value)
+        self._set("gap_decay", value)
 
-    def _decay(self, name: str) -> Tensor:
+    @property
+    def order_weights(self) -> Tensor | None:
+        """Weight of each order, ``batch_shape x order``, if the kernel was given any. Assign to change them."""
+        return self._actual("order_weights") if hasattr(self, "raw_order_weights") else None
+
+    @order_weights.setter
+    def order_weights(self, value: Sequence[float] | Tensor) -> None:
+        if not hasattr(self, "raw_order_weights"):
+            raise InputError("this kernel was built without order weights: pass order_weights to its constructor")
+        self._set("order_weights", value)
+
+    def _actual(self, name: str) -> Tensor:
         raw: Tensor = getattr(self, f"raw_{name}")
         constraint = getattr(self, f"raw_{name}_constraint")
-        return raw.clamp(constraint.lower_bound.to(raw), constraint.upper_bound.to(raw))
+        value = raw.clamp(constraint.lower_bound.to(raw), constraint.upper_bound.to(raw))
+        given = self._given[name].to(raw.device)
+        rounded = given.to(torch.float32).double(), given
+        if any(raw.shape == other.shape and torch.equal(raw.double(), other) for other in rounded):
+            return value.double() + (given - value.detach().double())
+        return value
 
-    def _set_decay(self, name: str, value: float | Tensor) -> None:
-        constraint = getattr(self, f"raw_{name}_constraint")
-        bounds = float(constraint.lower_bound), float(constraint.upper_bound)
+    def _set(self, name: str, value: float | Sequence[float] | Tensor) -> None:
         raw: Tensor = getattr(self, f"raw_{name}")
-        self.initialize(**{f"raw_{name}": _decay_tensor(name, value, *bounds).to(raw).expand_as(raw)})
+        given = _checked(name, value, *self._bounds[name], raw.shape)
+        self.initialize(**{f"raw_{name}": given.to(raw)})
+        self._given[name] = given.cpu()
+
+    @property
+    def _weights(self) -> Tensor:
+        """Weight of each per-order sum, ``batch_shape x order``, float64."""
+        orders = torch.arange(1, self.order + 1, device=self.raw_match_decay.device)
+        weights = self.match_decay.double().unsqueeze(-1) ** (2 * orders)
+        own = self.order_weights
+        return weights if own is None else weights * own.double()
 
     def forward(
         self, x1: Tensor, x2: Tensor, diag: bool = False, last_dim_is_batch: bool = False, **params: Any
@@ -193,90 +251,69 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
             params: Ignored.
 
         Returns:
-            ``... x n x m`` in the dtype and on the device of ``x1``, computed in that dtype.
+            ``... x n x m`` in the dtype and on the device of ``x1``.
 
         Raises:
-            InputError: If the inputs are no tokens.
+            InputError: As the class says.
         """
+        weights, gaps = self._weights.cpu(), self.gap_decay.double().cpu()
         if last_dim_is_batch:
             x1, x2 = x1.transpose(-1, -2).unsqueeze(-1), x2.transpose(-1, -2).unsqueeze(-1)
-        match, gap = self.match_decay, self.gap_decay
-        if last_dim_is_batch:
-            match, gap = match.unsqueeze(-1), gap.unsqueeze(-1)
-        batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2], match.shape)  # type: ignore[no-untyped-call]
-        same = x1 is x2 or (x1.shape == x2.shape and torch.equal(x1, x2))
-        rows = x1.expand(*batch, *x1.shape[-2:]).reshape(batch.numel(), *x1.shape[-2:])
-        columns = x2.expand(*batch, *x2.shape[-2:]).reshape(batch.numel(), *x2.shape[-2:])
-        matches, gaps = match.expand(batch).reshape(-1), gap.expand(batch).reshape(-1)
-        parts = []
-        for row, column, element_match, element_gap in zip(rows, columns, matches, gaps, strict=True):
-            a = EncodedStrings.from_tensor(row)
-            b = None if same else EncodedStrings.from_tensor(column)
-            at = _Evaluation.of(element_match, element_gap, _numpy_dtype(x1.dtype))
-            terms = self._diagonal(a, b, at) if diag else self._matrix(a, b, at)
-            values = (None if part is None else torch.from_numpy(part) for part in terms)
-            parts.append(
-                _WithDerivatives.apply(element_match.cpu(), element_gap.cpu(), *values)  # type: ignore[no-untyped-call]
-            )
-        shape = (*batch, x1.shape[-2]) if diag else (*batch, x1.shape[-2], x2.shape[-2])
-        if not parts:
-            return x1.new_zeros(shape)
-        return torch.stack(parts).reshape(shape).to(x1)
-
-    def _matrix(self, a: EncodedStrings, b: EncodedStrings | None, at: _Evaluation) -> _Terms:
-        columns = a if b is None else b
-        size = self.order * len(a) * len(columns) * at.dtype.itemsize * (1 + at.by_gap)
-        if size <= self._cache.budget:
-            key = ("pairs", fingerprint(a), None if b is None else fingerprint(b), at.gap, at.dtype)
-            sums = self._cache.get(key, at.by_gap, lambda: order_sums(a, b, at.gap, **self._options(at)))
-            values = self._weighted(sums, at)
+            weights, gaps = weights.unsqueeze(-2), gaps.unsqueeze(-1)
+        batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2], gaps.shape)  # type: ignore[no-untyped-call]
+        n, m = x1.shape[-2], x2.shape[-2]
+        if gaps.numel() == 1:
+            value = self._evaluate(x1, x2, weights.reshape(-1), gaps.reshape(()), batch, diag)
         else:
-            sums = order_sums(a, b, at.gap, weights=self._weights(at), **self._options(at))
-            values = _terms(*sums)
-        if not self.normalize:
-            return values
-        if b is None:
-            diagonal = values.map(lambda part: np.diagonal(part).copy())
-            return _normalized(values, diagonal.map(_as_column), diagonal.map(_as_row), ones=np.eye(len(a), dtype=bool))
-        return _normalized(values, self._selves(a, at).map(_as_column), self._selves(b, at).map(_as_row))
+            rows = x1.expand(*batch, *x1.shape[-2:]).reshape(batch.numel(), *x1.shape[-2:])
+            columns = x2.expand(*batch, *x2.shape[-2:]).reshape(batch.numel(), *x2.shape[-2:])
+            own_weights = weights.expand(*batch, self.order).reshape(-1, self.order)
+            one = torch.Size([])
+            parts = [
+                self._evaluate(*element, one, diag)
+                for element in zip(rows, columns, own_weights, gaps.expand(batch).reshape(-1), strict=True)
+            ]
+            value = torch.stack(parts) if parts else x1.new_zeros(0)
+        return value.reshape(*batch, n) if diag else value.reshape(*batch, n, m)
 
-    def _diagonal(self, a: EncodedStrings, b: EncodedStrings | None, at: _Evaluation) -> _Terms:
-        if b is not None:
-            sums = paired_order_sums(a, b, at.gap, weights=self._weights(at), **self._options(at))
-            values = _terms(*sums)
-            return _normalized(values, self._selves(a, at), self._selves(b, at)) if self.normalize else values
-        if self.normalize:
-            constant = (a.lengths > 0).astype(at.dtype)
-            return _Terms(constant, np.zeros_like(constant), np.zeros_like(constant))
-        return self._selves(a, at)
+    def _evaluate(self, x1: Tensor, x2: Tensor, weights: Tensor, gap: Tensor, batch: torch.Size, diag: bool) -> Tensor:
+        """Covariances at one gap decay, of matrices of a batch; the caller brings them into shape."""
+        same = x1 is x2 or (x1.shape == x2.shape and torch.equal(x1, x2))
+        if diag and same and self.normalize:
+            # 1 for all but the empty string, whatever the parameters are.
+            return (x1 != 0).any(-1).to(x1.dtype).expand(*batch, x1.shape[-2])
+        pairs = self._pairs(x1, x2, same, batch, diag)
+        graph = torch.is_grad_enabled()
+        slopes = graph and gap.requires_grad
+        program = self._program(gap.item(), pairs, x1.dtype)
+        # Gram matrices come back, in the next step of a fit or in a prediction; other matrices only for a gradient.
+        keep = pairs.symmetric or slopes or (graph and weights.requires_grad)
+        covariances = Covariances(pairs, program, normalize=self.normalize, cache=self._cache, slopes=slopes, keep=keep)
+        return CovariancesOf.apply(weights, gap, covariances).to(x1)  # type: ignore[no-untyped-call]
 
-    def _selves(self, a: EncodedStrings, at: _Evaluation) -> _Terms:
-        key = ("selves", fingerprint(a), at.gap, at.dtype)
-        return self._weighted(
-            self._cache.get(key, at.by_gap, lambda: self_order_sums(a, at.gap, **self._options(at))), at
+    def _pairs(self, x1: Tensor, x2: Tensor, same: bool, batch: torch.Size, diag: bool) -> Pairs:
+        count = batch.numel()
+        if diag:
+            rows = _encoded(x1, batch)
+            return Batches(rows, rows if same else _encoded(x2, batch), len(rows))
+        if count == 1 and same:
+            gram = Matrix(_encoded(x1), None)
+            known = self._interpolated
+            return known if known is not None and known.same_strings(gram) else gram
+        shared = x2 if count == 1 else _unexpanded(x2)
+        if shared is not None:
+            # All matrices have the same columns: their rows make up one matrix.
+            return Matrix(_encoded(x1, batch), _encoded(shared))
+        return Batches(_encoded(x1, batch), _encoded(x2, batch), count)
+
+    def _program(self, gap: float, pairs: Pairs, dtype: torch.dtype) -> Program:
+        longest = (int(strings.lengths.max(initial=0)) for strings in (pairs.rows, pairs.columns))
+        single = (
+            dtype in (torch.float32, torch.float16, torch.bfloat16)
+            and largest_sum(self.order, gap, *longest) < FLOAT32_LIMIT
         )
-
-    def _options(self, at: _Evaluation) -> dict[str, Any]:
-        return {
-            "order": self.order,
-            "derivative": at.by_gap,
-            "dtype": at.dtype,
-            "engine": self.engine,
-            "threads": self.threads,
-        }
-
-    def _weights(self, at: _Evaluation) -> npt.NDArray[np.float64]:
-        """Weights of the value and, where needed, of its derivative in the match decay."""
-        orders = np.arange(1.0, self.order + 1.0)
-        rows = [at.match ** (2.0 * orders)]
-        if at.by_match:
-            rows.append(2.0 * orders * at.match ** (2.0 * orders - 1.0))
-        return np.stack(rows)
-
-    def _weighted(self, sums: Sums, at: _Evaluation) -> _Terms:
-        weights = self._weights(at).astype(at.dtype)
-        by_gap = np.tensordot(weights[:1], sums[1], 1) if at.by_gap and sums[1] is not None else None
-        return _terms(np.tensordot(weights, sums[0], 1), by_gap)
+        precision = np.float32 if single else np.float64
+        return Program(self.order, gap, np.dtype(precision), self.engine, self.threads, self.partitions)
 
     def cross(
         self,
@@ -304,32 +341,68 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
         Raises:
             InputError: If the kernel has a batch shape, or an argument does not fit.
         """
-        weights = self._current_weights()
-        values, _ = order_sums(
-            a,
-            b,
-            float(self.gap_decay.detach()),
-            self.order,
-            weights=weights,
-            dtype=dtype,
-            engine=self.engine,
-            threads=self.threads,
-        )
+        pairs = Matrix(a, b)
+        wanted = torch.float32 if np.dtype(dtype) == np.float32 else torch.float64
+        program, weights = self._now(pairs, wanted)
+        values, _ = order_sums(a, b, weights=weights, dtype=program.dtype, **program.options)
         if not self.normalize:
-            return values
+            return values.astype(dtype, copy=False)
         if b is None:
-            scale_a = scale_b = _inverse_root(np.diagonal(values).copy() if self_a is None else self_a)
+            own = np.diagonal(values).copy() if self_a is None else self_a
+            check_finite(torch.from_numpy(own), a, self.order, program.gap)
+            scale_a = scale_b = _scale(own)
         else:
-            scale_a = _inverse_root(self.self_similarity(a) if self_a is None else self_a)
-            scale_b = _inverse_root(self.self_similarity(b) if self_b is None else self_b)
-        scale_a, scale_b = scale_a.astype(values.dtype), scale_b.astype(values.dtype)
+            scale_a = _scale(self.self_similarity(a) if self_a is None else self_a)
+            scale_b = _scale(self.self_similarity(b) if self_b is None else self_b)
         for start in range(0, len(values), SCALED_ROWS):
             rows = slice(start, start + SCALED_ROWS)
             # The product of the two scales first: it is symmetric to the last bit.
             values[rows] *= scale_a[rows, None] * scale_b[None, :]
         if b is None:
             np.fill_diagonal(values, scale_a > 0)
-        return values
+        return values.astype(dtype, copy=False)
+
+    @contextmanager
+    def interpolating(self, x: Tensor) -> Iterator[bool]:
+        """Within this context, Gram matrices of ``x`` come from interpolation in the gap decay.
+
+        Setting it up takes some 50 dynamic programs, about as long as 25 evaluations with a gradient; each evaluation
+        from then on takes a fraction of one. Meant for fits from several starts and for draws of decays from a
+        posterior. Normalised covariances hold to 1e-8 over all gap decays within the kernel's bounds: see
+        `seqopt.kernels.interpolation`. Everything else, and everything after, is computed as always.
+
+        Nothing is interpolated where that does not pay or is not possible: if the kernel is not normalised, has a
+        batch shape or a frozen gap decay, if the strings are too long, or if the interpolant (about 60 Gram matrices
+        times the order) exceeds ``cache_bytes``.
+
+        Args:
+            x: Tokens, ``n x W``.
+
+        Yields:
+            Whether Gram matrices of ``x`` are interpolated.
+
+        Example:
+            >>> kernel, x = SubsequenceKernel(), Encoder().encode(["ACGT", "AGT"]).to_tensor()
+            >>> exact = kernel(x).to_dense()
+            >>> with kernel.interpolating(x) as interpolated:
+            ...     print(interpolated, bool((kernel(x).to_dense() - exact).abs().max() < 1e-8))
+            True True
+        """
+        self._interpolated = self._interpolant(x)
+        try:
+            yield self._interpolated is not None
+        finally:
+            self._interpolated = None
+            self.forget()
+
+    def _interpolant(self, x: Tensor) -> InterpolatedGram | None:
+        if not self.normalize or self.batch_shape or not self.raw_gap_decay.requires_grad:
+            return None
+        strings = _encoded(x)
+        bounds = self.raw_gap_decay_constraint
+        lower, upper = float(bounds.lower_bound), float(bounds.upper_bound)
+        program = self._program(upper, Matrix(strings, None), torch.float64)
+        return InterpolatedGram.build(strings, program, lower, upper, self._cache.budget)
 
     def forget(self) -> None:
         """Free the per-order sums that are kept for further evaluations of the same strings, as after a fit."""
@@ -341,22 +414,18 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
         Raises:
             InputError: If the kernel has a batch shape.
         """
-        values, _ = self_order_sums(
-            a,
-            float(self.gap_decay.detach()),
-            self.order,
-            weights=self._current_weights(),
-            engine=self.engine,
-            threads=self.threads,
-        )
+        program, weights = self._now(Matrix(a, None), torch.float64)
+        values, _ = self_order_sums(a, weights=weights, **program.options)
+        check_finite(torch.from_numpy(values), a, self.order, program.gap)
         return values
 
-    def _current_weights(self) -> FloatArray:
+    def _now(self, pairs: Pairs, dtype: torch.dtype) -> tuple[Program, FloatArray]:
+        """Program and weights at the current parameters."""
         if self.batch_shape:
             raise InputError(
                 f"this kernel has decays of batch shape {tuple(self.batch_shape)}; index it first: kernel[i]"
             )
-        return self.match_decay.item() ** (2.0 * np.arange(1.0, self.order + 1.0))
+        return self._program(self.gap_decay.item(), pairs, dtype), self._weights.detach().cpu().numpy()
 
     def gram(
         self,
@@ -384,136 +453,60 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
         return torch.from_numpy(self.cross(a, b))
 
 
-class _Evaluation(NamedTuple):
-    """Where the kernel is evaluated, which derivatives are needed, and in what precision."""
-
-    match: float
-    gap: float
-    by_match: bool
-    by_gap: bool
-    dtype: np.dtype
-
-    @classmethod
-    def of(cls, match: Tensor, gap: Tensor, dtype: np.dtype) -> _Evaluation:
-        graph = torch.is_grad_enabled()
-        return cls(match.item(), gap.item(), graph and match.requires_grad, graph and gap.requires_grad, dtype)
-
-
-class _Terms(NamedTuple):
-    """Values of the kernel and their derivatives in the match decay and the gap decay."""
-
-    value: FloatArray
-    by_match: FloatArray | None
-    by_gap: FloatArray | None
-
-    def map(self, function: Callable[[FloatArray], FloatArray]) -> _Terms:
-        by_match, by_gap = (None if part is None else function(part) for part in self[1:])
-        return _Terms(function(self.value), by_match, by_gap)
-
-
-class _WithDerivatives(torch.autograd.Function):
-    """Attaches known derivatives in the two decays to known values."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, match: Tensor, gap: Tensor, value: Tensor, by_match: Tensor | None, by_gap: Tensor | None
-    ) -> Tensor:
-        ctx.save_for_backward(by_match, by_gap)
-        return value
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        # Summed in double precision: an entry is small against the sum over a large Gram matrix.
-        totals = (
-            None if derivative is None else (gradient.double() * derivative).sum() for derivative in ctx.saved_tensors
-        )
-        return (*totals, None, None, None)
-
-
-class _DecayGetter:
-    """Reads a decay off a kernel; a class rather than a lambda so that kernels with priors pickle."""
+class _Getter:
+    """Reads a parameter off a kernel; a class rather than a lambda so that kernels with priors pickle."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def __call__(self, kernel: SubsequenceKernel) -> Tensor:
-        return kernel._decay(self.name)
+        return kernel._actual(self.name)
 
 
-class _DecaySetter:
-    """Sets a decay of a kernel."""
+class _Setter:
+    """Sets a parameter of a kernel."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def __call__(self, kernel: SubsequenceKernel, value: Tensor) -> None:
         try:
-            kernel._set_decay(self.name, value)
+            kernel._set(self.name, value)
         except InputError as error:
             # botorch.optim.utils.sample_all_priors draws again when it reads these words in a RuntimeError.
             raise RuntimeError(f"{error} (out of bounds of its current constraints)") from error
 
 
-def _terms(rows: FloatArray, gap_rows: FloatArray | None) -> _Terms:
-    """Terms of sums weighted by `SubsequenceKernel._weights`."""
-    return _Terms(rows[0], rows[1] if len(rows) > 1 else None, None if gap_rows is None else gap_rows[0])
+def _scale(values: FloatArray) -> FloatArray:
+    return inverse_root(torch.from_numpy(values.astype(np.float64))).numpy()
 
 
-def _normalized(values: _Terms, of_a: _Terms, of_b: _Terms, ones: npt.NDArray[np.bool_] | None = None) -> _Terms:
-    """Values and derivatives of k(a, b) / sqrt(k(a, a) k(b, b)), and 0 where a self-similarity is 0.
-
-    Args:
-        values: k(a, b).
-        of_a: k(a, a), broadcastable against ``values``.
-        of_b: k(b, b), likewise.
-        ones: Where a string meets itself, so that rounding leaves an exact 1 there.
-    """
-    scale = _inverse_root(of_a.value) * _inverse_root(of_b.value)
-    value = values.value * scale
-    if ones is not None:
-        value[ones] = value[ones] > 0
-
-    def derivative(of_value: FloatArray | None, a: FloatArray | None, b: FloatArray | None) -> FloatArray | None:
-        if of_value is None or a is None or b is None:
-            return None
-        relative = a * _inverse_root(of_a.value) ** 2 + b * _inverse_root(of_b.value) ** 2
-        result = of_value * scale - 0.5 * value * relative
-        if ones is not None:
-            result[ones] = 0.0
-        return result
-
-    return _Terms(
-        value,
-        derivative(values.by_match, of_a.by_match, of_b.by_match),
-        derivative(values.by_gap, of_a.by_gap, of_b.by_gap),
-    )
+def _encoded(x: Tensor, batch: torch.Size | None = None) -> EncodedStrings:
+    """The strings of all matrices of a batch, one after the other."""
+    expanded = x if batch is None else x.expand(*batch, *x.shape[-2:])
+    return EncodedStrings.from_tensor(expanded.reshape(expanded.shape[:-1].numel(), x.shape[-1]))
 
 
-def _as_column(values: FloatArray) -> FloatArray:
-    return values[:, None]
+def _unexpanded(x: Tensor) -> Tensor | None:
+    """The one matrix of which ``x`` is a batch of views, if it is."""
+    if any(stride and size > 1 for size, stride in zip(x.shape[:-2], x.stride()[:-2], strict=True)):
+        return None
+    return x[(0,) * (x.dim() - 2)] if x.shape[:-2].numel() else None
 
 
-def _as_row(values: FloatArray) -> FloatArray:
-    return values[None, :]
-
-
-def _inverse_root(values: FloatArray) -> FloatArray:
-    """1 / sqrt(values), 0 where a value is 0."""
-    result = np.zeros_like(values)
-    np.divide(1.0, np.sqrt(values), out=result, where=values > 0)
-    return result
-
-
-def _decay_tensor(name: str, value: float | Tensor, lower: float, upper: float) -> Tensor:
+def _checked(
+    name: str, value: float | Sequence[float] | Tensor, lower: float, upper: float, shape: torch.Size | tuple[int, ...]
+) -> Tensor:
+    kind = "a number" if name.endswith("decay") else "numbers"
     try:
         tensor = torch.as_tensor(value, dtype=torch.float64).detach()
     except (TypeError, ValueError, RuntimeError):
-        raise InputError(f"{name} is {value!r}; expected a number in [{lower:g}, {upper:g}]") from None
+        raise InputError(f"{name} is {value!r}; expected {kind} in [{lower:g}, {upper:g}]") from None
     if not bool(((tensor >= lower) & (tensor <= upper)).all()):
         raise InputError(f"{name} is {value!r}; it must lie in [{lower:g}, {upper:g}]")
-    return tensor
-
-
-def _numpy_dtype(dtype: torch.dtype) -> np.dtype:
-    return np.dtype(np.float32) if dtype in (torch.float32, torch.float16, torch.bfloat16) else np.dtype(np.float64)
+    try:
+        return tensor.expand(shape).clone()
+    except RuntimeError:
+        raise InputError(
+            f"{name} has shape {tuple(tensor.shape)}; expected one that expands to {tuple(shape)}"
+        ) from None

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import copy
 import logging
-import threading
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -33,8 +32,10 @@ from gpytorch.priors import LogNormalPrior, NormalPrior
 from seqopt.encoding import EncodedStrings, Encoder, Tokenizer
 from seqopt.errors import InputError, ModelError
 from seqopt.kernels import SubsequenceKernel
+from seqopt.kernels.threads import one_thread
 from seqopt.models.covariance import FloatArray, KernelEvaluator
 from seqopt.models.linalg import stable_cholesky
+from seqopt.models.marginal_likelihood import DenseMarginalLogLikelihood
 from seqopt.models.pool_posterior import ColumnCache, GaussianState, PoolPosterior
 from seqopt.spaces import PoolSpace
 
@@ -45,10 +46,11 @@ MIN_NOISE = 1e-4
 
 FIT_OPTIONS = {"maxiter": 60, "ftol": 1e-6}
 
-_THREADS_LOCK = threading.Lock()
+INTERPOLATED = 100
+"""Number of training strings from which a fit interpolates the kernel in the gap decay: fewer cost less than that."""
 
-SINGLE_THREADED = 256
-"""Number of training strings up to which a fit runs in one thread."""
+SINGLE_THREADED = 512
+"""Number of training strings up to which a fit runs in one thread, see `seqopt.kernels.threads.one_thread`."""
 
 
 def default_kernel() -> SubsequenceKernel:
@@ -78,6 +80,9 @@ class StringGP:
             priors.
         refit_growth: A full fit is made when n has grown by this fraction since the last full fit, or the strings
             fitted last are not among the new ones.
+        interpolate: Whether full fits to 100 strings or more take Gram matrices at other gap decays from interpolation
+            where the kernel can (see `seqopt.kernels.SubsequenceKernel.interpolating`). The fitted model itself is
+            exact either way.
 
     Raises:
         InputError: If ``restarts`` < 1 or ``refit_growth`` < 0.
@@ -98,6 +103,7 @@ class StringGP:
         tokenizer: str | Tokenizer | None = None,
         restarts: int = 2,
         refit_growth: float = 0.1,
+        interpolate: bool = True,
     ) -> None:
         if restarts < 1:
             raise InputError(f"restarts is {restarts}; at least 1 fit is needed")
@@ -106,6 +112,7 @@ class StringGP:
         self.kernel = default_kernel() if kernel is None else kernel
         self.restarts = restarts
         self.refit_growth = refit_growth
+        self.interpolate = interpolate
         self.encoder = Encoder("characters" if tokenizer is None else tokenizer)
         self._tokenizer_chosen = tokenizer is not None
         self._model: SingleTaskGP | None = None
@@ -242,22 +249,49 @@ class StringGP:
         return model
 
     def _optimize(self, model: SingleTaskGP, rng: np.random.Generator, *, full: bool) -> None:
-        likelihood = gpytorch.mlls.ExactMarginalLogLikelihood(model.likelihood, model)
+        likelihood = DenseMarginalLogLikelihood(model.likelihood, model)
         own = model.covar_module.base_kernel
         learned = [parameter for parameter in own.parameters() if parameter.requires_grad]
         for parameter in learned:
             parameter.requires_grad_(full)
-        best: tuple[float, dict[str, list[float]]] | None = None
         start = _parameters_of(model)
-        for attempt in range(self.restarts if full else 1):
+        with self._interpolating(model) if full else nullcontext():
+            best = self._best_of_restarts(likelihood, start, rng, self.restarts if full else 1)
+        for parameter in learned:
+            parameter.requires_grad_(True)
+        if best is None:
+            logger.warning("no start of the fit succeeded; the model keeps its earlier parameters")
+        _set_parameters(model, start if best is None else best[1])
+        if isinstance(own, SubsequenceKernel):
+            own.forget()
+
+    def _interpolating(self, model: SingleTaskGP) -> AbstractContextManager[Any]:
+        kernel = model.covar_module.base_kernel
+        (inputs,) = model.train_inputs
+        if not self.interpolate or len(inputs) < INTERPOLATED or not isinstance(kernel, SubsequenceKernel):
+            return nullcontext()
+        return kernel.interpolating(inputs)
+
+    def _best_of_restarts(
+        self,
+        likelihood: DenseMarginalLogLikelihood,
+        start: dict[str, list[float]],
+        rng: np.random.Generator,
+        restarts: int,
+    ) -> tuple[float, dict[str, list[float]]] | None:
+        """Highest objective reached, and the parameters there."""
+        model = likelihood.model
+        best: tuple[float, dict[str, list[float]]] | None = None
+        for attempt in range(restarts):
             _set_parameters(model, start)
             if attempt:
                 with torch.random.fork_rng(devices=[]):
                     torch.manual_seed(int(rng.integers(2**31)))
                     sample_all_priors(model)
             model.train()
+            threads = one_thread() if len(model.train_targets) <= SINGLE_THREADED else nullcontext()
             try:
-                with _threads_for(len(model.train_targets)), warnings.catch_warnings():
+                with threads, warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # a failed start is reported below
                     fit_gpytorch_mll(
                         likelihood,
@@ -273,13 +307,7 @@ class StringGP:
                 continue
             if np.isfinite(reached) and (best is None or reached > best[0]):
                 best = reached, _parameters_of(model)
-        for parameter in learned:
-            parameter.requires_grad_(True)
-        if best is None:
-            logger.warning("no start of the fit succeeded; the model keeps its earlier parameters")
-        _set_parameters(model, start if best is None else best[1])
-        if isinstance(own, SubsequenceKernel):
-            own.forget()
+        return best
 
     def _gaussian_state(self, model: SingleTaskGP, encoded: EncodedStrings) -> GaussianState:
         evaluator = KernelEvaluator(model.covar_module.base_kernel, self._width)
@@ -411,22 +439,6 @@ class StringGP:
         ]
         mean = state.constant + state.scale * (state.alpha @ to_first)
         return mean, state.scale * prior - solved[0].T @ solved[1]
-
-
-@contextmanager
-def _threads_for(n: int) -> Iterator[None]:
-    """One thread for small matrices: on busy machines, waiting for a second one costs several times the work."""
-    if n > SINGLE_THREADED:
-        yield
-        return
-    # The number is the whole process's: fits that overlap in several threads take turns.
-    with _THREADS_LOCK:
-        before = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(before)
 
 
 def _parameters_of(model: torch.nn.Module) -> dict[str, list[float]]:

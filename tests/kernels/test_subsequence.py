@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
+from itertools import pairwise
 
 import gpytorch
 import numpy as np
@@ -19,8 +21,8 @@ from hypothesis import strategies as st
 
 from seqopt.encoding import Encoder
 from seqopt.errors import InputError
-from seqopt.kernels import SubsequenceKernel
-from seqopt.kernels import subsequence as module
+from seqopt.kernels import SubsequenceKernel, covariances
+from seqopt.kernels.engines import order_sums
 
 WORDS = ["genetics", "genomic", "genomes"]
 ENGINES = ["reference", "cpu"]
@@ -52,7 +54,7 @@ class TestPublishedValues:
         assert other[0, 2] == pytest.approx(0.569084516, abs=1e-9)
 
     def test_derivatives_of_the_thesis_example(self, engine):
-        kernel = SubsequenceKernel(5, 0.8, 0.5, engine=engine)
+        kernel = SubsequenceKernel(5, 0.8, 0.5, engine=engine).double()
         x = tokens(WORDS)
         for value in (kernel(x[:1], x[2:]).to_dense(), kernel(x).to_dense()[0, 2]):
             gradients = torch.autograd.grad(value, [kernel.raw_match_decay, kernel.raw_gap_decay])
@@ -73,7 +75,7 @@ class TestPublishedValues:
         assert brute_force.contribution("genetics", "genic", match, gap) == pytest.approx(match**5 * gap**2)
         # The only sub-sequences of order 5 that "genic" shares with "genetics" are its own.
         encoder = Encoder()
-        sums, _ = module.order_sums(encoder.encode(["genetics"]), encoder.encode(["genic"]), gap, 5, engine=engine)
+        sums, _ = order_sums(encoder.encode(["genetics"]), encoder.encode(["genic"]), gap, 5, engine=engine)
         assert match**5 * sums[4].item() == pytest.approx(match**5 * gap**2)
 
 
@@ -135,25 +137,31 @@ def test_reversing_both_strings_makes_no_difference(a, b):
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("normalize", [True, False])
-@pytest.mark.parametrize("cache_bytes", [0, 2**20])
-def test_gradients_are_those_of_finite_differences(engine, normalize, cache_bytes):
+@pytest.mark.parametrize(("cache_bytes", "partitions"), [(0, 1), (2**20, 1), (2**20, 2)])
+def test_gradients_are_those_of_finite_differences(engine, normalize, cache_bytes, partitions):
     rng = np.random.default_rng(1)
-    x = tokens(["", *random_strings(4, rng)])
-    kernel = SubsequenceKernel(3, normalize=normalize, engine=engine, cache_bytes=cache_bytes)
+    x = tokens(["" if partitions == 1 else "ab", *random_strings(4, rng)])
+    kernel = SubsequenceKernel(
+        3, normalize=normalize, engine=engine, cache_bytes=cache_bytes, partitions=partitions, order_weights=[1, 1, 1]
+    )
 
-    def gram(match, gap, rows, columns, **options):
+    def gram(match, gap, weights, rows, columns, **options):
         kernel._parameters["raw_match_decay"], kernel._parameters["raw_gap_decay"] = match, gap
+        kernel._parameters["raw_order_weights"] = weights
         return kernel.forward(rows, columns, **options)
 
-    at = [torch.tensor(value, dtype=torch.float64, requires_grad=True) for value in (0.6, 0.7)]
+    at = [torch.tensor(value, dtype=torch.float64, requires_grad=True) for value in (0.6, 0.7, (1.0, 0.5, 2.0))]
+    stacked = torch.stack([x[:3], x[2:]])
     for rows, columns, options in (
         (x, x, {}),
+        (stacked, stacked.flip(0), {}),
+        (stacked, x[:2].expand(2, 2, -1), {}),
         (x[:3], x[2:], {}),
         (x, x, {"diag": True}),
         (x, x.flip(0), {"diag": True}),
     ):
         assert torch.autograd.gradcheck(
-            lambda m, g, r=rows, c=columns, o=options: gram(m, g, r, c, **o), at, eps=1e-6, atol=1e-6
+            lambda m, g, w, r=rows, c=columns, o=options: gram(m, g, w, r, c, **o), at, eps=1e-6, atol=1e-6
         )
 
 
@@ -175,12 +183,26 @@ def test_only_wanted_gradients_are_computed():
         assert not kernel(tokens(WORDS)).to_dense().requires_grad
 
 
+def test_decays_are_exact_whatever_the_precision_of_the_parameters():
+    kernel = SubsequenceKernel(5, match_decay=0.8, gap_decay=0.1, gap_decay_bounds=(0.1, 0.9))
+    assert kernel.dtype == torch.get_default_dtype()
+    for other in (kernel, copy.deepcopy(kernel).double(), pickle.loads(pickle.dumps(kernel))):
+        assert (other.match_decay.item(), other.gap_decay.item()) == (0.8, 0.1)
+        other.gap_decay = 0.7
+        assert other.gap_decay.item() == 0.7
+        with torch.no_grad():
+            other.raw_gap_decay.fill_(0.75)
+        assert other.gap_decay.item() == 0.75
+    batch = SubsequenceKernel(3, gap_decay=torch.tensor([0.3, 0.6]), batch_shape=torch.Size([2]))
+    assert batch[1].gap_decay.item() == pytest.approx(0.6, rel=1e-7)
+
+
 class TestDynamicProgramsAreNotRepeated:
     @pytest.fixture
     def runs(self, monkeypatch):
         count = []
-        original = module.order_sums
-        monkeypatch.setattr(module, "order_sums", lambda *a, **k: (count.append(1), original(*a, **k))[1])
+        original = covariances.order_sums
+        monkeypatch.setattr(covariances, "order_sums", lambda *a, **k: (count.append(1), original(*a, **k))[1])
         return count
 
     def test_by_other_parameters_but_by_the_gap_decay(self, runs):
@@ -205,15 +227,132 @@ class TestDynamicProgramsAreNotRepeated:
         kernel(x).to_dense()
         assert len(runs) == 2
 
+    def test_nor_by_order_weights(self, runs):
+        kernel, x = SubsequenceKernel(3, order_weights=[1.0, 1.0, 1.0]), tokens(WORDS)
+        kernel(x).to_dense().sum().backward()
+        kernel.order_weights = [0.5, 2.0, 1.0]
+        kernel(x).to_dense().sum().backward()
+        assert len(runs) == 1
+
+    def test_by_a_prediction_after_a_loss(self, runs):
+        kernel, x = SubsequenceKernel(3), tokens(WORDS)
+        kernel(x).to_dense().sum().backward()
+        with torch.no_grad():
+            kernel(x).to_dense()
+        assert len(runs) == 1
+
     def test_within_the_memory_budget(self, runs):
-        kernel, x = SubsequenceKernel(3, cache_bytes=2 * 3 * 9 * 8 + 100), tokens(WORDS)
+        # Sums and derivatives of 9 pairs, and of 3 strings with themselves.
+        kernel, x = SubsequenceKernel(3, cache_bytes=2 * 3 * (9 + 3) * 8), tokens(WORDS)
         for _ in range(2):
             kernel(x).to_dense()
         assert len(runs) == 1
+        larger = tokens([*WORDS, "gen"])
         for _ in range(2):
-            kernel(x, tokens([*WORDS, "gen"])).to_dense()
+            kernel(larger).to_dense()
         assert len(runs) == 3
         assert kernel._cache._bytes <= kernel._cache.budget
+
+    def test_but_matrices_of_predictions_are_not_kept(self, runs):
+        kernel, x = SubsequenceKernel(3), tokens([*WORDS, "gen"])
+        with torch.no_grad():
+            for _ in range(2):
+                kernel(x[:2], x[2:]).to_dense()
+        assert len(runs) == 2
+
+
+@pytest.mark.parametrize("cache_bytes", [0, 2**30])
+@pytest.mark.parametrize("normalize", [True, False])
+def test_blocks_of_large_gram_matrices_fit_together(normalize, cache_bytes, monkeypatch):
+    rng = np.random.default_rng(8)
+    x = tokens(["", *random_strings(140, rng)])
+    upstream = torch.from_numpy(rng.standard_normal((141, 141)))
+    results = []
+    for whole, rows, block_bytes in ((1024, 256, 2**26), (0, 50, 4000)):
+        monkeypatch.setattr(covariances, "WHOLE_GRAM", whole)
+        monkeypatch.setattr(covariances, "GRAM_ROWS", rows)
+        monkeypatch.setattr(covariances, "BLOCK_BYTES", block_bytes)
+        kernel = SubsequenceKernel(
+            3, normalize=normalize, order_weights=[1.0, 0.5, 2.0], cache_bytes=cache_bytes if whole else 0
+        )
+        gram = kernel(x).to_dense()
+        cross = kernel(x[:90], x[40:]).to_dense()
+        ((gram * upstream).sum() + (cross * upstream[:90, 40:]).sum()).backward()
+        assert torch.equal(gram, gram.T)
+        results.append((gram.detach(), cross.detach(), *(parameter.grad for parameter in kernel.parameters())))
+    for actual, expected in zip(*results, strict=True):
+        torch.testing.assert_close(actual, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_order_weights_are_those_of_the_definition(normalize, brute_force):
+    rng = np.random.default_rng(9)
+    strings, weights = random_strings(4, rng, 0, 8, "ab"), np.array([0.3, 2.0, 1.5])
+    expected = np.array(
+        [
+            [weights * 0.7 ** (2 * np.arange(1, 4)) @ brute_force.order_sums(a, b, 3, 0.4)[0] for a in strings]
+            for b in strings
+        ]
+    )
+    if normalize:
+        expected /= np.sqrt(np.outer(np.diagonal(expected), np.diagonal(expected)))
+    kernel = SubsequenceKernel(3, 0.7, 0.4, normalize, order_weights=weights)
+    np.testing.assert_allclose(kernel.gram(strings), expected, rtol=1e-12)
+    np.testing.assert_allclose(kernel(tokens(strings)).to_dense().detach(), expected, rtol=1e-12)
+    plain = SubsequenceKernel(3, 0.7, 0.4, normalize)
+    ones = SubsequenceKernel(3, 0.7, 0.4, normalize, order_weights=[1.0, 1.0, 1.0])
+    torch.testing.assert_close(ones.gram(strings), plain.gram(strings))
+    assert plain.order_weights is None
+    assert "raw_order_weights" not in dict(plain.named_parameters())
+    with pytest.raises(InputError, match="without order weights"):
+        plain.order_weights = [1.0, 1.0, 1.0]
+
+
+def parts_of(string, partitions):
+    edges = [part * len(string) // partitions for part in range(partitions + 1)]
+    return [string[start:stop] for start, stop in pairwise(edges)]
+
+
+@pytest.mark.parametrize("partitions", [2, 3])
+@pytest.mark.parametrize("normalize", [True, False])
+def test_partitioned_kernel_adds_that_of_part_with_part(partitions, normalize, brute_force):
+    rng = np.random.default_rng(10)
+    strings = random_strings(5, rng, 3, 11, "ab")
+    expected = np.array(
+        [
+            [
+                sum(
+                    brute_force.kernel(part, other, 3, 0.7, 0.4)
+                    for part, other in zip(parts_of(a, partitions), parts_of(b, partitions), strict=True)
+                )
+                for a in strings
+            ]
+            for b in strings
+        ]
+    )
+    if normalize:
+        expected /= np.sqrt(np.outer(np.diagonal(expected), np.diagonal(expected)))
+    kernel = SubsequenceKernel(3, 0.7, 0.4, normalize, partitions=partitions)
+    np.testing.assert_allclose(kernel.gram(strings), expected, rtol=1e-12)
+    np.testing.assert_allclose(kernel.gram(strings[:2], strings), expected[:2], rtol=1e-12)
+    x = tokens(strings)
+    np.testing.assert_allclose(kernel(x).to_dense().detach(), expected, rtol=1e-12)
+    np.testing.assert_allclose(kernel(x, x.flip(0), diag=True).detach(), np.diagonal(expected[:, ::-1]), rtol=1e-12)
+
+
+def test_one_partition_is_the_exact_kernel():
+    strings = random_strings(6, np.random.default_rng(11))
+    torch.testing.assert_close(
+        SubsequenceKernel(3, partitions=1).gram(strings), SubsequenceKernel(3).gram(strings), rtol=0, atol=0
+    )
+
+
+def test_partitions_need_strings_that_are_long_enough():
+    kernel = SubsequenceKernel(3, partitions=4)
+    with pytest.raises(InputError, match="partitions is 4, but string 1 has 3 symbols: at most 3 partitions"):
+        kernel.gram(["abcde", "abc"])
+    with pytest.raises(InputError, match="string 1 has 3 symbols"):
+        kernel(tokens(["abcde", "abc"])).to_dense()
 
 
 @pytest.mark.parametrize("normalize", [True, False])
@@ -262,9 +401,29 @@ def test_batches_of_inputs_and_of_decays(shape):
     batch(x).to_dense().sum().backward()
     assert batch.raw_gap_decay.grad.shape == shape
     index = (0,) * len(shape)
-    assert batch[index].match_decay.item() == matches[index].item()
+    assert batch[index].match_decay.item() == pytest.approx(matches[index].item(), rel=1e-6)
     with pytest.raises(InputError, match="batch shape"):
         batch.gram(["a"])
+
+
+def test_batches_of_inputs_share_one_call(monkeypatch):
+    rng = np.random.default_rng(12)
+    x = tokens(random_strings(12, rng, 14, 14)).reshape(2, 2, 3, -1)
+    train = tokens(random_strings(5, rng, 14, 14))
+    kernel = SubsequenceKernel(3)
+    expected = kernel(x.reshape(12, -1), train).to_dense().reshape(2, 2, 3, 5)
+    inner = kernel(x.reshape(12, -1), x.reshape(12, -1)).to_dense()
+    expected, inner = expected.detach(), inner.detach()
+    kernel.requires_grad_(False)  # nothing is kept for a gradient
+    calls = []
+    for name in ("order_sums", "paired_order_sums"):
+        original = getattr(covariances, name)
+        monkeypatch.setattr(covariances, name, lambda *a, f=original, **k: (calls.append(1), f(*a, **k))[1])
+    torch.testing.assert_close(kernel(x, train.expand(2, 2, 5, -1)).to_dense(), expected)
+    torch.testing.assert_close(kernel(x, train.repeat(2, 2, 1, 1)).to_dense(), expected)
+    torch.testing.assert_close(kernel(train, x).to_dense(), expected.mT)
+    torch.testing.assert_close(kernel(x).to_dense()[1, 0], inner[6:9, 6:9])
+    assert len(calls) == 4
 
 
 @pytest.mark.filterwarnings("ignore:The last_dim_is_batch argument")
@@ -311,6 +470,69 @@ def test_copies_pickles_and_state_dicts():
     torch.testing.assert_close(fresh(x).to_dense(), expected)
 
 
+class TestExtremes:
+    """Strings of one symbol have closed forms: at a gap decay of 1, h_i(a^L, a^M) = C(L, i) C(M, i)."""
+
+    @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+    @pytest.mark.parametrize("order", [5, 12])
+    def test_large_sums_do_not_overflow(self, dtype, order):
+        lengths = [2000, 1500, 3]
+        x = tokens(["a" * length for length in lengths]).to(dtype)
+        kernel = SubsequenceKernel(order, match_decay=1.0, gap_decay=1.0)
+        counts = np.array([[math.comb(length, i) for i in range(1, order + 1)] for length in lengths], dtype=np.float64)
+        raw = counts @ counts.T
+        expected = raw / np.sqrt(np.outer(np.diagonal(raw), np.diagonal(raw)))
+        gram = kernel(x).to_dense()
+        tolerance = 1e-10 if dtype == torch.float64 else 1e-4
+        np.testing.assert_allclose(gram.detach(), expected, rtol=tolerance)
+        np.testing.assert_allclose(kernel(x[:1], x).to_dense().detach(), expected[:1], rtol=tolerance)
+        gram.sum().backward()
+        assert all(torch.isfinite(parameter.grad) for parameter in kernel.parameters())
+        encoded = Encoder().encode(["a" * length for length in lengths])
+        single = kernel.cross(encoded, dtype=np.float32)
+        assert single.dtype == np.float32
+        np.testing.assert_allclose(single, expected, rtol=1e-4)
+
+    def test_sums_beyond_double_precision_are_explained(self):
+        kernel = SubsequenceKernel(300, match_decay=1.0, gap_decay=1.0)
+        with pytest.raises(InputError, match="300 symbols at gap decay 1 in strings of 2000 symbols"):
+            kernel.gram(["a" * 2000])
+
+    def test_strings_of_ten_thousand_symbols(self):
+        rng = np.random.default_rng(13)
+        strings = ["ab" * 5000, "".join(rng.choice(list("ab"), 9000)), "b"]
+        kernel = SubsequenceKernel(2, match_decay=1.0, gap_decay=1.0, normalize=False, engine="cpu")
+        gram = kernel.gram(strings).numpy()
+        counts = np.array(
+            [
+                [string.count("a"), string.count("b"), *(pairs(string, u) for u in ("aa", "ab", "ba", "bb"))]
+                for string in strings
+            ],
+            dtype=np.float64,
+        )
+        np.testing.assert_allclose(gram, counts @ counts.T, rtol=1e-12)
+
+    def test_alphabets_of_thirty_thousand_symbols(self):
+        symbols = "".join(chr(0x4E00 + i) for i in range(20_000)) + "".join(chr(0xAC00 + i) for i in range(10_000))
+        # Far apart, the two halves share one sub-sequence of two symbols, "ab", and those of one symbol.
+        strings = [symbols[:15_000], symbols[15_000:], symbols[14_999:15_001]]
+        kernel = SubsequenceKernel(2, match_decay=1.0, gap_decay=0.5, normalize=False)
+        encoded = Encoder().encode([strings[0][-20:], strings[1][:20], strings[2]])
+        full = Encoder()
+        full.encode([symbols])
+        renumbered = full.encode([strings[0][-20:], strings[1][:20], strings[2]])
+        assert renumbered.tokens.max() > 15_000
+        np.testing.assert_allclose(kernel.cross(renumbered), kernel.cross(encoded), rtol=1e-12)
+        assert kernel.cross(renumbered)[0, 2] == 1.0
+        assert kernel.cross(renumbered)[2, 2] == 2.0 + 1.0
+
+
+def pairs(string, u):
+    """Number of pairs of positions i < j that spell ``u``."""
+    first = np.cumsum(np.array(list(string)) == u[0])
+    return int(sum(first[j - 1] for j in range(1, len(string)) if string[j] == u[1]))
+
+
 class TestFitting:
     def make(self, **options):
         rng = np.random.default_rng(4)
@@ -355,8 +577,10 @@ class TestFitting:
         kernel = SubsequenceKernel(3, gap_decay_bounds=(0.1, 0.9))
         with torch.no_grad():
             kernel.raw_gap_decay.fill_(1.7)
-        assert kernel.gap_decay.item() == 0.9
-        torch.testing.assert_close(kernel.gram(WORDS), SubsequenceKernel(3, gap_decay=0.9).gram(WORDS))
+        assert kernel.gap_decay.item() == pytest.approx(0.9, rel=1e-6)
+        torch.testing.assert_close(
+            kernel.gram(WORDS), SubsequenceKernel(3, gap_decay=0.9).gram(WORDS), rtol=1e-6, atol=0
+        )
 
 
 @pytest.mark.parametrize(
@@ -371,6 +595,11 @@ class TestFitting:
         ({"gap_decay_bounds": (0.0, 1.0)}, r"gap_decay_bounds are \(0.0, 1.0\)"),
         ({"match_decay_bounds": (0.5, 1.5)}, "match_decay_bounds"),
         ({"engine": "abacus"}, "abacus"),
+        ({"partitions": 0}, "partitions is 0; it must be a whole number of at least 1"),
+        ({"partitions": 1.5}, "partitions is 1.5"),
+        ({"order_weights": [1.0, 2.0]}, r"order_weights has shape \(2,\); expected one that expands to \(5,\)"),
+        ({"order_weights": [1.0, 1.0, 1.0, 1.0, -1.0]}, r"order_weights is .*-1.0.*must lie in \[1e-06, 1e\+06\]"),
+        ({"match_decay": [0.5, 0.6]}, r"match_decay has shape \(2,\)"),
     ],
 )
 def test_bad_settings_are_explained(arguments, message):

@@ -136,7 +136,6 @@ def sweep_row(
             decay = builder.insert_element(decay, args[7], ir.IntType(32)(lane))
         symbol = builder.load(address(0, args[1], tokens), align=2)
         sum_addresses = [address(6, index(i * lanes), vector) for i in range(order * len(parts))]
-        initial_sums = [builder.load(pointer, align=itemsize) for pointer in sum_addresses]
 
         entry = builder.block
         loop, end = builder.append_basic_block("column"), builder.append_basic_block("end_of_row")
@@ -149,8 +148,9 @@ def sweep_row(
             return phi
 
         k = loop_value(index(0))
-        h = [loop_value(initial) for initial in initial_sums[:: len(parts)]]
-        dh = [loop_value(initial) for initial in initial_sums[1::2]] if with_derivative else []
+        # Summed row by row and then over rows: one sum over all cells would lose digits in single precision.
+        h = [loop_value(zero) for _ in range(order)]
+        dh = [loop_value(zero) for _ in range(order)] if with_derivative else []
         r = [loop_value(zero) for _ in range(order - 1)]
         dr = [loop_value(zero) for _ in range(order - 1)] if with_derivative else []
 
@@ -186,10 +186,10 @@ def sweep_row(
             phi.add_incoming(value, loop)
         builder.cbranch(builder.icmp_signed("<", next_k, args[4]), loop, end)
         builder.position_at_end(end)
-        for i, value in enumerate(next_h):
-            builder.store(value, sum_addresses[i * len(parts)], align=itemsize)
-        for i, value in enumerate(next_dh):
-            builder.store(value, sum_addresses[i * 2 + 1], align=itemsize)
+        of_row = [value for both in zip(next_h, next_dh, strict=True) for value in both] if with_derivative else next_h
+        for pointer, value in zip(sum_addresses, of_row, strict=True):
+            before = builder.load(pointer, align=itemsize)
+            builder.store(builder.fadd(before, value), pointer, align=itemsize)
         return context.get_dummy_value()
 
     return types.void(*arguments), codegen

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import weakref
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from seqopt.encoding import EncodedStrings
+from seqopt.encoding.derived import once_per_strings
 from seqopt.errors import InputError
 
 GROUP = 16
@@ -41,27 +41,13 @@ class PackedStrings:
         return len(self.order)
 
 
+@once_per_strings
 def pack(strings: EncodedStrings) -> PackedStrings:
-    """The packed form of ``strings``, computed once per object and kept as long as the object lives.
+    """The packed form of ``strings``.
 
     Raises:
         InputError: If a symbol has the number 65,535, which marks padding here.
     """
-    key = id(strings)
-    found = _packed.get(key)
-    if found is not None:
-        return found
-    packed = _packed[key] = _pack(strings)
-    weakref.finalize(strings, _packed.pop, key, None)
-    return packed
-
-
-# Keyed by identity: EncodedStrings compare by value, which arrays do not support as keys. The finalizer
-# removes an entry before its id can be given to another object.
-_packed: dict[int, PackedStrings] = {}
-
-
-def _pack(strings: EncodedStrings) -> PackedStrings:
     count = len(strings)
     if strings.tokens.dtype.itemsize > 1 and int(strings.tokens.max(initial=0)) == PADDING:
         raise InputError(

@@ -1,0 +1,80 @@
+"""The exact marginal likelihood of a Gaussian process, with its derivatives in closed form.
+
+References:
+    Rasmussen, C. E., Williams, C. K. I. (2006). Gaussian Processes for Machine Learning. MIT Press, section 5.4.1.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from gpytorch.distributions import MultivariateNormal
+from gpytorch.mlls import ExactMarginalLogLikelihood
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from seqopt.models.linalg import stable_cholesky
+
+
+class DenseMarginalLogLikelihood(ExactMarginalLogLikelihood):
+    r"""`gpytorch.mlls.ExactMarginalLogLikelihood` of one process of up to some thousand points, several times faster.
+
+    For residuals r and covariance K with noise, and :math:`\alpha = K^{-1} r` (Rasmussen and Williams 2006, equations
+    5.8 and 5.9),
+
+    .. math::
+
+        \log p = -\tfrac12 r^T \alpha - \tfrac12 \log |K| - \tfrac n2 \log 2 \pi, \qquad
+        \frac{\partial \log p}{\partial K} = \tfrac12 (\alpha \alpha^T - K^{-1}).
+
+    Automatic differentiation goes through the Cholesky factorisation instead, which costs several times the
+    factorisation itself. Priors enter, and the sum is divided by n, as in the class that this one extends.
+
+    Args:
+        likelihood: A Gaussian likelihood.
+        model: An exact Gaussian process without batch shape.
+
+    Example:
+        >>> x = torch.linspace(0, 1, 5, dtype=torch.float64)[:, None]
+        >>> model = SingleTaskGP(x, x**2)
+        >>> dense = DenseMarginalLogLikelihood(model.likelihood, model)
+        >>> usual = ExactMarginalLogLikelihood(model.likelihood, model)
+        >>> output = model(*model.train_inputs)
+        >>> torch.allclose(dense(output, model.train_targets), usual(output, model.train_targets))
+        True
+    """
+
+    def forward(self, function_dist: MultivariateNormal, target: Tensor, *params: Any, **kwargs: Any) -> Tensor:
+        """Logarithm of the marginal density of ``target`` and of the priors, per point.
+
+        Args:
+            function_dist: What the model in training mode returns.
+            target: The n targets.
+            params: Passed to the likelihood.
+            kwargs: Passed to the likelihood.
+        """
+        output = self.likelihood(function_dist, *params, **kwargs)
+        covariance = output.lazy_covariance_matrix.to_dense()
+        density = _LogDensity.apply(covariance, target - output.mean)  # type: ignore[no-untyped-call]
+        return self._add_other_terms(density, params).div(target.numel())
+
+
+class _LogDensity(torch.autograd.Function):
+    """Logarithm of the normal density of residuals, given their covariance."""
+
+    @staticmethod
+    def forward(ctx: Any, covariance: Tensor, residuals: Tensor) -> Tensor:
+        factor, _ = stable_cholesky(covariance)
+        alpha = torch.cholesky_solve(residuals[:, None], factor)[:, 0]
+        ctx.save_for_backward(factor, alpha)
+        log_determinant = 2.0 * factor.diagonal().log().sum()
+        return -0.5 * (residuals @ alpha + log_determinant + len(residuals) * math.log(2.0 * math.pi))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        factor, alpha = ctx.saved_tensors
+        by_covariance = torch.cholesky_inverse(factor).neg_().addr_(alpha, alpha).mul_(0.5 * gradient)
+        return by_covariance, -gradient * alpha
