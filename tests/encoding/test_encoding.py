@@ -1,5 +1,7 @@
 """Tokenisers, alphabets and encoded strings."""
 
+import weakref
+
 import numpy as np
 import pytest
 import torch
@@ -14,6 +16,7 @@ from seqopt.encoding import (
     SmilesTokenizer,
     resolve_tokenizer,
 )
+from seqopt.encoding.derived import once_per_strings
 from seqopt.errors import InputError
 
 
@@ -122,3 +125,48 @@ def test_bad_input_is_named() -> None:
         Alphabet([""])
     with pytest.raises(InputError, match="does not fit into 1 columns"):
         Encoder().encode(["AB"]).padded(1)
+
+
+class TestSplit:
+    @pytest.mark.parametrize("parts", [1, 2, 3, 7])
+    def test_pieces_join_to_the_strings_and_differ_by_one_symbol_at_most(self, parts):
+        strings = ["abcdefg", "gattaca", "abcdefghijklmnopqrstuvwxyz", "abcdefgh"]
+        encoder = Encoder()
+        encoded = encoder.encode(strings, width=30)
+        pieces = encoded.split(parts)
+        assert len(pieces) == parts
+        names = {number: symbol for symbol, number in encoder.alphabet.numbers.items()}
+        for row, string in enumerate(strings):
+            spelt = ["".join(names[n] for n in piece.tokens[row, : piece.lengths[row]]) for piece in pieces]
+            assert "".join(spelt) == string
+            assert max(map(len, spelt)) - min(map(len, spelt)) <= 1
+        for piece in pieces:
+            assert np.array_equal((piece.tokens > 0).sum(1), piece.lengths)
+
+    def test_too_many_pieces_are_refused(self):
+        encoded = Encoder().encode(["abcd", "ab"])
+        with pytest.raises(InputError, match="partitions is 3, but string 1 has 2 symbols: at most 2"):
+            encoded.split(3)
+        for wrong in (0, 1.5, True):
+            with pytest.raises(InputError, match=f"partitions is {wrong}"):
+                encoded.split(wrong)
+
+    def test_no_strings_have_no_pieces(self):
+        assert [len(piece) for piece in Encoder().encode([]).split(2)] == [0, 0]
+
+
+def test_what_is_derived_from_strings_is_computed_once_and_forgotten_with_them():
+    calls = []
+
+    @once_per_strings
+    def longest(strings, extra=0):
+        calls.append(extra)
+        return [int(strings.lengths.max()) + extra]
+
+    strings, equal = Encoder().encode(["abc"]), Encoder().encode(["abc"])
+    assert longest(strings) == longest(strings) == longest(equal) == [3]
+    assert longest(strings, 2) == [5]
+    assert calls == [0, 0, 2]
+    alive = weakref.ref(strings)
+    del strings
+    assert alive() is None
