@@ -12,6 +12,7 @@ import numpy as np
 from torch import Tensor
 
 from seqopt.encoding import EncodedStrings
+from seqopt.encoding.derived import once_per_strings
 
 
 class Sums(Protocol):
@@ -89,6 +90,7 @@ class SumsCache:
         self.__init__(state["budget"])  # type: ignore[misc]
 
 
+@once_per_strings
 def fingerprint(strings: EncodedStrings) -> bytes:
     """A digest that is equal for equal strings, however widely they are padded."""
     longest = int(strings.lengths.max(initial=0))

@@ -185,13 +185,25 @@ class _CompressedBlock:
         for order, (basis, weights) in enumerate(zip(self.bases, self.weights, strict=True)):
             own, slopes = roots[order], root_slopes[order]
             here = own[self.rows], slopes[self.rows], own[:columns], slopes[:columns]
-            _combine(at @ basis, weights, *here, result[:, order])
+            # Contiguous arrays throughout: the compiled loops are vectorised for those only.
+            derivatives = result[1, order] if len(at) == 2 else _NOTHING
+            _combine(at @ basis, weights, *here, result[0, order], derivatives)
         return result
+
+
+_NOTHING = np.empty((0, 0))
 
 
 @numba.njit(nogil=True, cache=True)
 def _combine(
-    coefficients: Any, weights: Any, root: Any, root_slope: Any, other: Any, other_slope: Any, result: Any
+    coefficients: Any,
+    weights: Any,
+    root: Any,
+    root_slope: Any,
+    other: Any,
+    other_slope: Any,
+    result: Any,
+    derivatives: Any,
 ) -> None:
     """The sums (coefficients @ weights) r_a r_b and their derivatives, row by row, so that a row stays in the cache.
 
@@ -199,17 +211,19 @@ def _combine(
     """
     rows, rank, columns = weights.shape
     for row in range(rows):
-        values = result[0, row]
-        if len(result) == 1:
+        values = result[row]
+        if len(derivatives) == 0:
             for k in range(rank):
+                terms, factor = weights[row, k], coefficients[0, k]
                 for column in range(columns):
-                    values[column] += coefficients[0, k] * weights[row, k, column]
+                    values[column] += factor * terms[column]
         else:
-            slopes = result[1, row]
+            slopes = derivatives[row]
             for k in range(rank):
+                terms, factor, slope_factor = weights[row, k], coefficients[0, k], coefficients[1, k]
                 for column in range(columns):
-                    values[column] += coefficients[0, k] * weights[row, k, column]
-                    slopes[column] += coefficients[1, k] * weights[row, k, column]
+                    values[column] += factor * terms[column]
+                    slopes[column] += slope_factor * terms[column]
             for column in range(columns):
                 slopes[column] = slopes[column] * root[row] * other[column] + values[column] * (
                     root_slope[row] * other[column] + root[row] * other_slope[column]

@@ -180,8 +180,13 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
         shape = (*self.batch_shape, self.order) if name == "order_weights" else self.batch_shape
         self._bounds[name] = bounds
         self._given[name] = _checked(name, value, *bounds, shape)
-        self.register_parameter(f"raw_{name}", torch.nn.Parameter(self._given[name].to(torch.get_default_dtype())))
-        self.register_constraint(f"raw_{name}", NonTransformedInterval(lower, upper))
+        raw = _rounded(self._given[name], torch.get_default_dtype(), bounds)
+        self.register_parameter(f"raw_{name}", torch.nn.Parameter(raw))
+        constraint = NonTransformedInterval(lower, upper).double()
+        # It keeps bounds in torch's default precision, which rounds them.
+        constraint.lower_bound.fill_(lower)
+        constraint.upper_bound.fill_(upper)
+        self.register_constraint(f"raw_{name}", constraint)
         if prior is not None:
             self.register_prior(f"{name}_prior", prior, _Getter(name), _Setter(name))
 
@@ -216,18 +221,17 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
 
     def _actual(self, name: str) -> Tensor:
         raw: Tensor = getattr(self, f"raw_{name}")
-        constraint = getattr(self, f"raw_{name}_constraint")
-        value = raw.clamp(constraint.lower_bound.to(raw), constraint.upper_bound.to(raw))
         given = self._given[name].to(raw.device)
-        rounded = given.to(torch.float32).double(), given
-        if any(raw.shape == other.shape and torch.equal(raw.double(), other) for other in rounded):
-            return value.double() + (given - value.detach().double())
-        return value
+        if raw.shape == given.shape:
+            single = _rounded(given, torch.float32, self._bounds[name])
+            if torch.equal(raw.detach().double(), given) or torch.equal(raw.detach().double(), single.double()):
+                return raw.double() + (given - raw.detach().double())
+        return raw.clamp(*self._bounds[name])
 
     def _set(self, name: str, value: float | Sequence[float] | Tensor) -> None:
         raw: Tensor = getattr(self, f"raw_{name}")
         given = _checked(name, value, *self._bounds[name], raw.shape)
-        self.initialize(**{f"raw_{name}": given.to(raw)})
+        self.initialize(**{f"raw_{name}": _rounded(given, raw.dtype, self._bounds[name]).to(raw.device)})
         self._given[name] = given.cpu()
 
     @property
@@ -475,6 +479,14 @@ class _Setter:
         except InputError as error:
             # botorch.optim.utils.sample_all_priors draws again when it reads these words in a RuntimeError.
             raise RuntimeError(f"{error} (out of bounds of its current constraints)") from error
+
+
+def _rounded(values: Tensor, dtype: torch.dtype, bounds: tuple[float, float]) -> Tensor:
+    """``values`` in another precision, without leaving the bounds by rounding."""
+    rounded = values.to(dtype)
+    for beyond, inwards in ((rounded.double() < bounds[0], torch.inf), (rounded.double() > bounds[1], -torch.inf)):
+        rounded = torch.where(beyond, torch.nextafter(rounded, torch.full_like(rounded, inwards)), rounded)
+    return rounded
 
 
 def _scale(values: FloatArray) -> FloatArray:

@@ -193,6 +193,10 @@ def test_decays_are_exact_whatever_the_precision_of_the_parameters():
         with torch.no_grad():
             other.raw_gap_decay.fill_(0.75)
         assert other.gap_decay.item() == 0.75
+    lowest = SubsequenceKernel(3, gap_decay=1e-4)
+    assert lowest.gap_decay.item() == 1e-4
+    lowest.gap_decay = 1e-4
+    assert lowest.double().gap_decay.item() == 1e-4
     batch = SubsequenceKernel(3, gap_decay=torch.tensor([0.3, 0.6]), batch_shape=torch.Size([2]))
     assert batch[1].gap_decay.item() == pytest.approx(0.6, rel=1e-7)
 
