@@ -376,21 +376,6 @@ def check_finite(own: Tensor, strings: EncodedStrings, order: int, gap: float) -
         )
 
 
-def largest_sum(order: int, gap: float, first: int, second: int) -> float:
-    r"""Base-10 logarithm of a bound on every per-order sum of a string of ``first`` with one of ``second`` symbols.
-
-    A string of L symbols has at most C(L, i) sub-sequences of i symbols, and their decayed number is at most
-    L (1 - gap)^(1 - i), since each of the i - 1 gaps contributes at most 1 + gap + gap^2 + ...
-    """
-    orders = np.arange(1.0, order + 1.0)
-    bound = np.zeros(order)
-    for length in (first, second):
-        counted = np.cumsum(np.log10(np.maximum(length + 1.0 - orders, 1.0) / orders))
-        decayed = np.inf if gap == 1.0 else np.log10(max(length, 1)) - (orders - 1.0) * np.log10(1.0 - gap)
-        bound += np.minimum(counted, decayed)
-    return float(bound.max())
-
-
 def gram_layout(count: int) -> list[tuple[slice, slice]]:
     """Rows and columns of the blocks that cover the lower triangle of a Gram matrix of ``count`` strings."""
     # Four blocks leave out three eighths of a small matrix.

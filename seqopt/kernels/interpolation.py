@@ -19,7 +19,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -28,6 +27,7 @@ from torch import Tensor
 from seqopt.encoding import EncodedStrings
 from seqopt.kernels.covariances import Block, Matrix, Program
 from seqopt.kernels.engines import self_order_sums
+from seqopt.kernels.engines.compiled import compiled
 from seqopt.kernels.threads import one_thread
 
 Float64Array = npt.NDArray[np.float64]
@@ -194,7 +194,7 @@ class _CompressedBlock:
 _NOTHING = np.empty((0, 0))
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def _combine(
     coefficients: Any,
     weights: Any,

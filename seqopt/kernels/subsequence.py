@@ -35,9 +35,9 @@ from seqopt.kernels.covariances import (
     Program,
     check_finite,
     inverse_root,
-    largest_sum,
 )
 from seqopt.kernels.engines import check_engine, check_order, order_sums, self_order_sums
+from seqopt.kernels.engines.bounds import largest_sum
 from seqopt.kernels.interpolation import InterpolatedGram
 
 FloatArray = npt.NDArray[np.floating]

@@ -9,8 +9,8 @@ depends on the gap decay only. An *engine* computes h_1..h_n and dh_1/dgap..dh_n
 encoded strings at once. Everything else (match decay, weights, normalisation, gradients) is arithmetic on its
 results.
 
-Engines are modules with the two functions of `Engine`; `ENGINES` names them and they are imported when first
-used.
+Engines are modules with the two functions of `Engine`, and a function ``check`` that raises an ImportError where they
+cannot be used; `ENGINES` names them and they are imported when first used.
 
 References:
     Lodhi, H., Saunders, C., Shawe-Taylor, J., Cristianini, N., Watkins, C. (2002). Text classification using
@@ -23,10 +23,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from seqopt.encoding import EncodedStrings
 from seqopt.encoding.derived import once_per_strings
@@ -37,10 +39,28 @@ Sums = tuple[FloatArray, FloatArray | None]
 """Sums and, where asked for, their derivatives in the gap decay."""
 
 ENGINES = {
+    "cuda": "seqopt.kernels.engines.cuda",
+    "features": "seqopt.kernels.engines.features",
     "cpu": "seqopt.kernels.engines.cpu",
     "reference": "seqopt.kernels.engines.reference",
 }
-"""Module of each engine, the preferred first."""
+"""Module of each engine.
+
+==============  =================================================  ====================================================
+engine          operations                                         memory beside the result
+==============  =================================================  ====================================================
+``cpu``         order x length^2 per pair, in vector registers      order x longest string x 16 numbers per thread
+``features``    symbols^order per symbol and per pair               at most 512 MiB
+``cuda``        order x length^2 per pair, one GPU lane a pair      at most 3 GiB of the GPU
+``reference``   order x length^3 per pair                           16 MiB per matrix of a block
+==============  =================================================  ====================================================
+"""
+
+GPU_CELLS = 1e10
+"""Cells of the dynamic program, times the order, from which ``"auto"`` uses a GPU: about a second of one."""
+
+MULTIPLICATIONS_PER_CELL = 1.7
+"""Multiplications of features that take as long as a cell of the dynamic program, at one order."""
 
 
 class Engine(Protocol):
@@ -100,7 +120,8 @@ def order_sums(
             sums. With weights no per-order array is stored.
         dtype: float64 or float32, of the computation and of the results. In float32, sums beyond 3e38 are
             infinite; they need long sub-sequences, hundreds of symbols and a gap decay near 1.
-        engine: ``"auto"`` (the fastest that can be imported), ``"cpu"`` or ``"reference"``.
+        engine: A name in `ENGINES`, or ``"auto"``: ``cuda`` for large problems where there is a GPU, ``features``
+            where that costs less than the dynamic program (few symbols and many pairs), else ``cpu``.
         threads: Number of threads (default: that of `torch.get_num_threads`).
         partitions: Cut every string into this many contiguous parts, at fractions of its own length, and add the
             sums of part p with part p (Moss 2021, section 4.5.1): sub-sequences across a cut are left out, and
@@ -125,7 +146,9 @@ def order_sums(
     decay, matrix, number, count = _checked(gap_decay, order, weights, dtype, threads)
 
     def of_part(part: EncodedStrings, other: EncodedStrings | None) -> Sums:
-        return _load(engine).order_sums(part, other, decay, matrix, derivative=derivative, dtype=number, threads=count)
+        return _chosen(engine, part, other, order, derivative).order_sums(
+            part, other, decay, matrix, derivative=derivative, dtype=number, threads=count
+        )
 
     return _added(of_part, a, b, partitions, weights)
 
@@ -201,7 +224,7 @@ def paired_order_sums(
 
     def of_part(part: EncodedStrings, other: EncodedStrings | None) -> Sums:
         partner = part if other is None else other
-        return _load(engine).paired_order_sums(
+        return _chosen(engine, part, partner, order, derivative, paired=True).paired_order_sums(
             part, partner, decay, matrix, derivative=derivative, dtype=number, threads=count
         )
 
@@ -224,24 +247,58 @@ def check_engine(name: str) -> None:
     Raises:
         InputError: Naming the engine and what to do.
     """
-    _load(name)
-
-
-def _load(name: str) -> Engine:
     if name == "auto":
-        for candidate in ENGINES:
-            try:
-                return cast(Engine, importlib.import_module(ENGINES[candidate]))
-            except ImportError:
-                continue
+        return
     if name not in ENGINES:
         raise InputError(f"unknown engine {name!r}: choose auto, {', '.join(ENGINES)}")
-    try:
-        return cast(Engine, importlib.import_module(ENGINES[name]))
-    except ImportError as error:
+    reason = _why_not(ENGINES[name])
+    if reason is not None:
         raise InputError(
-            f"engine {name!r} cannot be used here ({error}): install what is missing, or choose engine='auto'"
-        ) from error
+            f"engine {name!r} cannot be used here: {reason}. Install what is missing, or choose engine='auto'"
+        )
+
+
+@lru_cache
+def _why_not(module: str) -> str | None:
+    """Why an engine cannot be used, if it cannot."""
+    try:
+        check = getattr(importlib.import_module(module), "check", None)
+        if check is not None:
+            check()
+    except ImportError as error:
+        return str(error)
+    return None
+
+
+def _chosen(
+    name: str, a: EncodedStrings, b: EncodedStrings | None, order: int, derivative: bool, paired: bool = False
+) -> Engine:
+    if name == "auto":
+        name = _cheapest(a, b, order, derivative, paired)
+    else:
+        check_engine(name)
+    return cast(Engine, importlib.import_module(ENGINES[name]))
+
+
+def _cheapest(a: EncodedStrings, b: EncodedStrings | None, order: int, derivative: bool, paired: bool) -> str:
+    columns = a if b is None else b
+    cells = (
+        order * float((a.lengths.astype(np.float64) * columns.lengths).sum())
+        if paired
+        else (order * float(a.lengths.sum()) * float(columns.lengths.sum()) * (0.5 if b is None else 1.0))
+    )
+    # Where there is no GPU, Triton need not even be looked for.
+    if cells > GPU_CELLS and torch.cuda.is_available() and _why_not(ENGINES["cuda"]) is None:
+        return "cuda"
+    if _why_not(ENGINES["features"]) is None:
+        from seqopt.kernels.engines import features
+
+        if (
+            features.cost(a, b, order, derivative, paired=paired)
+            < MULTIPLICATIONS_PER_CELL * (1.0 + derivative) * cells
+        ):
+            return "features"
+    return "cpu" if _why_not(ENGINES["cpu"]) is None else "reference"
 
 
 def _checked(

@@ -237,7 +237,7 @@ def _access_control(builder: Any, instruction: str, slot: Any) -> None:
     builder.call(function, [builder.bitcast(slot, pointer)])
 
 
-def _compiled(function: Any) -> Any:
+def compiled(function: Any) -> Any:
     """Compile without the interpreter lock; keep the code on disk if there is a folder to write to."""
     try:
         return numba.njit(nogil=True, cache=True)(function)
@@ -245,7 +245,7 @@ def _compiled(function: Any) -> Any:
         return numba.njit(nogil=True)(function)
 
 
-@_compiled
+@compiled
 def _dynamic_program(
     workspace: Workspace, n_rows: int, columns: Any, first_column: int, width: int, program: Program
 ) -> None:
@@ -270,7 +270,7 @@ def _dynamic_program(
         )
 
 
-@_compiled
+@compiled
 def _weigh(workspace: Workspace, program: Program, r: int, part: int) -> None:
     """Put the r-th weighted sum of the lanes into ``workspace.weighted``."""
     lanes = len(workspace.weighted)
@@ -284,7 +284,7 @@ def _weigh(workspace: Workspace, program: Program, r: int, part: int) -> None:
                 workspace.weighted[lane] += weight * workspace.sums[start + lane]
 
 
-@_compiled
+@compiled
 def sums_of_all_pairs(
     groups: Groups,
     first_group: int,
@@ -343,7 +343,7 @@ def sums_of_all_pairs(
     restore_control(control)
 
 
-@_compiled
+@compiled
 def sums_of_aligned_pairs(
     groups: Groups,
     first_group: int,

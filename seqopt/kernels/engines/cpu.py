@@ -36,8 +36,8 @@ FloatArray = npt.NDArray[np.floating]
 CACHE_LINE = 64
 """Bytes of a cache line, a multiple of every vector register."""
 
-THREADING_COST = 5e6
-"""Cells times orders below which a call is not worth a second thread (about half a millisecond)."""
+THREADING_COST = 2e7
+"""Cells times orders, twice that with derivatives, below which a call is not worth a second thread (a millisecond)."""
 
 PIECES_PER_THREAD = 8
 """Pieces that work is cut into, so that threads finish together."""
@@ -85,7 +85,8 @@ def order_sums(
                 _workspace(single[0].shape[1], int(packed.widths[-1]), program),
             )
 
-        _run_in_threads(run, packed.widths * partners[last] * GROUP * weights.shape[1], threads)
+        costs = packed.widths * partners[last] * (GROUP * weights.shape[1] * (1 + derivative))
+        _run_in_threads(run, costs, threads)
     return results[0], results[1] if derivative else None
 
 
@@ -119,7 +120,8 @@ def paired_order_sums(
                 _workspace(longest, int(packed.widths[-1]), program),
             )
 
-        _run_in_threads(run, packed.widths * float(longest * GROUP * weights.shape[1]), threads)
+        costs = packed.widths * float(longest * GROUP * weights.shape[1] * (1 + derivative))
+        _run_in_threads(run, costs, threads)
     return results[0], results[1] if derivative else None
 
 

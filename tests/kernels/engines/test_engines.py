@@ -238,7 +238,7 @@ def _child_sum(strings):
         ({"order": 2.5}, "order is 2.5"),
         ({"weights": [1.0]}, r"shape \(1,\); expected \(3,\)"),
         ({"dtype": np.int64}, "int64.*float64 or float32"),
-        ({"engine": "abacus"}, "'abacus': choose auto, cpu, reference"),
+        ({"engine": "abacus"}, "'abacus': choose auto, cuda, features, cpu, reference"),
         ({"threads": 0}, "threads is 0"),
     ],
 )

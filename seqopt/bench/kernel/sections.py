@@ -1,0 +1,271 @@
+"""The parts of `seqopt bench kernel`: each measures one thing and returns what is stored as JSON."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from seqopt.bench.kernel import gauche, memory, yardstick
+from seqopt.bench.kernel.settings import Settings
+from seqopt.bench.kernel.timing import (
+    Row,
+    affordable,
+    encoded_zinc,
+    engines,
+    gram_case,
+    interleaved,
+    random_strings,
+    zinc,
+)
+from seqopt.encoding import EncodedStrings
+from seqopt.kernels.engines import order_sums
+
+Result = dict[str, Any]
+"""``rows``, and ``unavailable``, the reason, where what was to be measured is not there: it is then not finished."""
+
+PRECISIONS = ("float32", "float64")
+CHECKED = 12
+"""Strings on which results are compared with those of the reference engine."""
+
+TOLERANCE = {"float32": 1e-4, "float64": 1e-10}
+LARGEST_CACHE = 2**40
+"""A memory budget that is never reached."""
+
+DNA, PROTEIN = 4, 20
+
+
+def compare_with_yardstick(settings: Settings) -> Result:
+    """The `cpu` engine beside the hand-vectorised loop, after both were checked against `reference`."""
+    try:
+        loop = yardstick.load()
+    except yardstick.NoCompilerError as error:
+        return {"rows": [], "unavailable": str(error)}
+    strings = encoded_zinc(settings.gram, settings.seed)
+    differences = {precision: _check(loop, strings, settings.order, precision) for precision in PRECISIONS}
+    cases = [
+        gram_case(engine, strings, settings.order, derivative=derivative, dtype=precision, threads=threads)
+        for precision in PRECISIONS
+        for derivative in (False, True)
+        for threads in settings.threads
+        for engine in ("cpu", "yardstick")
+    ]
+    return {
+        "rows": interleaved(cases, settings.rounds),
+        "differences_from_reference": differences,
+        "compiler": loop.compiler,
+        "flags": list(yardstick.FLAGS),
+        "instructions": loop.instructions,
+    }
+
+
+def _check(loop: yardstick.Yardstick, strings: EncodedStrings, order: int, precision: str) -> float:
+    """The largest difference from the reference, relative to the largest value; too large a one stops the benchmark."""
+    few = strings.take(slice(0, CHECKED))
+    weights = 0.8 ** (2.0 * np.arange(1, order + 1))
+    expected = order_sums(few, None, 0.5, order, derivative=True, weights=weights, engine="reference")
+    found = 0.0
+    for actual in (
+        loop.sums(loop.pack(few), None, 0.5, weights, derivative=True, dtype=precision),
+        order_sums(few, None, 0.5, order, derivative=True, weights=weights, dtype=precision, engine="cpu"),
+    ):
+        for values, oracle in zip(actual, expected, strict=True):
+            if values is not None and oracle is not None:
+                found = max(found, float(np.abs(values - oracle).max() / np.abs(oracle).max()))
+    if not found <= TOLERANCE[precision]:
+        raise RuntimeError(f"results in {precision} differ from those of the reference engine by {found:.2g}")
+    return found
+
+
+def compare_with_gauche(settings: Settings) -> Result:
+    """`SubsequenceKernel`, nothing cached, beside GAUCHE's kernel, after their values were compared."""
+    version = gauche.installed()
+    if version is None:
+        return {"rows": [], "unavailable": gauche.HOW_TO_INSTALL}
+    import torch
+
+    rows: list[Row] = []
+    differences = {}
+    for precision in PRECISIONS:
+        many = encoded_zinc(settings.gauche_many, settings.seed)
+        for gradients, count in zip((False, True), settings.gauche, strict=True):
+            few = many.take(slice(0, count))
+            tokens = few.to_tensor(int(few.lengths.max())).to(getattr(torch, precision))
+            if gradients:
+                differences[precision] = gauche.largest_differences(tokens, settings.order)
+            cases = [
+                gauche.their_case(tokens, settings.order, gradients),
+                gauche.our_case(tokens, settings.order, gradients),
+                gauche.our_case(many.to_tensor().to(tokens), settings.order, gradients),
+            ]
+            rows += interleaved(cases, settings.rounds)
+    job = {"kernel": "gauche", "strings": settings.gauche_memory, "order": settings.order, "seed": settings.seed}
+    return {"rows": rows, "differences": differences, "version": version, "memory": job | memory.measure(job)}
+
+
+def peak_memory(settings: Settings) -> Result:
+    """Peak memory of a Gram matrix with gradients, for three memory budgets of the kernel's cache."""
+    jobs = [
+        {
+            "kernel": "seqopt",
+            "cache": cache,
+            "cache_bytes": size,
+            "strings": settings.memory,
+            "order": settings.order,
+            "seed": settings.seed,
+        }
+        for cache, size in (("everything", LARGEST_CACHE), ("default", None), ("nothing", 0))
+    ]
+    return {"rows": [job | memory.measure(job) for job in jobs]}
+
+
+def sweep_counts(settings: Settings) -> Result:
+    """Gram matrices of more and more ZINC SMILES."""
+    return _sweep(
+        settings,
+        [(encoded_zinc(count, settings.seed), settings.order, {"count": count}) for count in settings.counts],
+    )
+
+
+def sweep_lengths(settings: Settings) -> Result:
+    """Gram matrices of longer and longer random strings over the letters of DNA and of proteins."""
+    return _sweep(
+        settings,
+        [
+            (
+                random_strings(settings.length_strings, length, symbols, settings.seed),
+                settings.order,
+                {"kind": kind, "length": length},
+            )
+            for kind, symbols in (("DNA", DNA), ("protein", PROTEIN))
+            for length in settings.lengths
+        ],
+    )
+
+
+def sweep_orders(settings: Settings) -> Result:
+    """Gram matrices of ZINC SMILES for longer and longer sub-sequences."""
+    strings = encoded_zinc(settings.order_strings, settings.seed)
+    return _sweep(settings, [(strings, order, {}) for order in settings.orders])
+
+
+def sweep_alphabets(settings: Settings) -> Result:
+    """Gram matrices of random strings over more and more symbols."""
+    size = settings.alphabet_strings, settings.alphabet_length
+    return _sweep(
+        settings,
+        [
+            (random_strings(*size, symbols, settings.seed), settings.order, {"alphabet": symbols})
+            for symbols in settings.alphabets
+        ],
+    )
+
+
+def sweep_partitions(settings: Settings) -> Result:
+    """Gram matrices of DNA strings cut into more and more parts, `cpu` engine."""
+    cases = [
+        gram_case(
+            "cpu",
+            random_strings(settings.partition_strings, length, DNA, settings.seed),
+            settings.order,
+            derivative=derivative,
+            dtype="float64",
+            threads=max(settings.threads),
+            partitions=partitions,
+            length=length,
+        )
+        for length in settings.partition_lengths
+        for derivative in (False, True)
+        for partitions in settings.partitions
+    ]
+    return {"rows": interleaved(cases, settings.sweep_rounds)}
+
+
+def _sweep(settings: Settings, points: list[tuple[EncodedStrings, int, Row]]) -> Result:
+    cases = [
+        gram_case(engine, some, order, derivative=derivative, dtype="float64", threads=max(settings.threads), **facts)
+        for strings, order, facts in points
+        for derivative in (False, True)
+        for engine in engines()
+        if (some := affordable(engine, strings, order)) is not None
+    ]
+    return {"rows": interleaved(cases, settings.sweep_rounds)}
+
+
+def compare_features(settings: Settings) -> Result:
+    """The `features` engine beside the `cpu` engine on many DNA strings."""
+    strings = random_strings(settings.features, settings.features_length, DNA, settings.seed)
+    cases = [
+        gram_case(
+            engine,
+            strings,
+            settings.order,
+            derivative=derivative,
+            dtype="float64",
+            threads=max(settings.threads),
+        )
+        for derivative in (False, True)
+        for engine in ("features", "cpu")
+    ]
+    rows = interleaved(cases, settings.sweep_rounds)
+    reasons = [row["skipped"] for row in rows if "skipped" in row]
+    return {"rows": rows, "unavailable": reasons[0]} if reasons else {"rows": rows}
+
+
+def fit_models(settings: Settings) -> Result:
+    """Marginal-likelihood fits to penalised logP: a full one, and one with and without interpolation."""
+    from seqopt.objectives.molecules import penalized_logp
+
+    largest = max(settings.fit[0], settings.fit_interpolated[0])
+    strings = zinc(largest, settings.seed)
+    values = penalized_logp(strings)
+    jobs = [(*settings.fit, True), (*settings.fit_interpolated, True), (*settings.fit_interpolated, False)]
+    for _, _, interpolate in jobs:
+        _fit(strings[:12], values[:12], 1, interpolate, 0)  # loads and compiles everything
+    rows: list[Row] = [
+        {"strings": count, "restarts": restarts, "interpolate": interpolate, "seconds": [], "log_posterior": []}
+        for count, restarts, interpolate in jobs
+    ]
+    for seed in range(settings.sweep_rounds):
+        for row in rows:
+            count = row["strings"]
+            seconds, reached = _fit(strings[:count], values[:count], row["restarts"], row["interpolate"], seed)
+            row["seconds"].append(seconds)
+            row["log_posterior"].append(reached)
+    return {"rows": rows}
+
+
+def _fit(strings: list[str], values: Any, restarts: int, interpolate: bool, seed: int) -> tuple[float, float]:
+    """Seconds of a fit, and the log marginal likelihood plus log priors that it reached."""
+    import gpytorch
+    import torch
+
+    from seqopt.models import StringGP
+
+    surrogate = StringGP(restarts=restarts, interpolate=interpolate)
+    started = time.perf_counter()
+    surrogate.fit(strings, values, rng=np.random.default_rng(seed))
+    seconds = time.perf_counter() - started
+    model = surrogate.model
+    model.train()
+    objective = gpytorch.mlls.ExactMarginalLogLikelihood(model.likelihood, model)
+    with torch.no_grad():
+        reached = objective(model(*model.train_inputs), model.train_targets)
+    return seconds, float(reached) * len(strings)
+
+
+SECTIONS: dict[str, Callable[[Settings], Result]] = {
+    "yardstick": compare_with_yardstick,
+    "gauche": compare_with_gauche,
+    "memory": peak_memory,
+    "count": sweep_counts,
+    "length": sweep_lengths,
+    "order": sweep_orders,
+    "alphabet": sweep_alphabets,
+    "partitions": sweep_partitions,
+    "features": compare_features,
+    "fit": fit_models,
+}
+"""All sections, in the order in which they are measured."""

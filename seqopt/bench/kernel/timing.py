@@ -1,0 +1,199 @@
+"""Interleaved timing of calls that compute the same thing in different ways."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from seqopt.bench.kernel import yardstick
+from seqopt.encoding import EncodedStrings, Encoder
+from seqopt.errors import InputError
+from seqopt.kernels.engines import order_sums
+
+Row = dict[str, Any]
+
+MATCH_DECAY = 0.8
+AFFORDABLE = 1e10
+"""Floating-point operations of one call beyond which the slow engines are left out (under a second)."""
+
+PAUSE = 0.01
+"""Seconds before each call, for the threads of the call before to go to sleep: OpenMP's wait for work on a core."""
+
+
+class Case(NamedTuple):
+    """One way to compute something.
+
+    Attributes:
+        facts: What identifies it in the record.
+        pairs: Distinct pairs of strings.
+        call: Computes them at a gap decay.
+    """
+
+    facts: Row
+    pairs: int
+    call: Callable[[float], object]
+
+
+def interleaved(cases: Sequence[Case], rounds: int) -> list[Row]:
+    """Time all cases, every case once a round, so that a machine that is busy for a while slows all of them.
+
+    Each round has its own gap decay, the same for all cases: nothing computed for one serves the next.
+
+    Returns:
+        One row per case: its facts, ``pairs``, ``first_seconds`` (of the first call, which packs the strings and
+        compiles or loads the code) and the ``seconds`` of each round; or its facts and ``skipped``, the reason why it
+        cannot be computed.
+    """
+    rows: list[Row] = []
+    timed: list[tuple[Row, Case]] = []
+    for case in cases:
+        row = dict(case.facts)
+        rows.append(row)
+        try:
+            row["first_seconds"] = _seconds(case.call, 0.35)
+        except (InputError, yardstick.NoCompilerError) as error:
+            row["skipped"] = str(error)
+            continue
+        row |= {"pairs": case.pairs, "seconds": []}
+        timed.append((row, case))
+    for gap_decay in np.linspace(0.4, 0.6, rounds):
+        for row, case in timed:
+            row["seconds"].append(_seconds(case.call, float(gap_decay)))
+    return rows
+
+
+def _seconds(call: Callable[[float], object], gap_decay: float) -> float:
+    time.sleep(PAUSE)
+    started = time.perf_counter()
+    call(gap_decay)
+    return time.perf_counter() - started
+
+
+def median(row: Row) -> float:
+    """Median seconds of a row."""
+    return float(np.median(row["seconds"]))
+
+
+def rate(row: Row) -> float:
+    """Pairs per second of a row at the median."""
+    return float(row["pairs"] / median(row))
+
+
+def ratio(slow: Row, fast: Row) -> float:
+    """How many times faster the second row is: the median over rounds, which were interleaved."""
+    return float(np.median(np.divide(slow["seconds"], fast["seconds"])))
+
+
+def rate_ratio(slow: Row, fast: Row) -> float:
+    """How many times as many pairs per second the second row has, likewise."""
+    return ratio(slow, fast) * float(fast["pairs"]) / float(slow["pairs"])
+
+
+def gram_case(
+    engine: str,
+    strings: EncodedStrings,
+    order: int,
+    *,
+    derivative: bool,
+    dtype: str,
+    threads: int,
+    partitions: int = 1,
+    **facts: Any,
+) -> Case:
+    """The Gram matrix of ``strings`` (weighted sums over orders, unnormalised) by an engine or by the yardstick."""
+    count = len(strings)
+    weights = MATCH_DECAY ** (2.0 * np.arange(1, order + 1))
+    facts = {
+        "engine": engine,
+        "strings": count,
+        "mean_length": round(float(strings.lengths.mean()), 2),
+        "symbols": int(np.count_nonzero(np.unique(strings.tokens))),
+        "order": order,
+        "partitions": partitions,
+        "derivative": derivative,
+        "dtype": dtype,
+        "threads": threads,
+        **facts,
+    }
+
+    def by_engine(gap_decay: float) -> object:
+        return order_sums(
+            strings,
+            None,
+            gap_decay,
+            order,
+            derivative=derivative,
+            weights=weights,
+            dtype=dtype,
+            engine=engine,
+            threads=threads,
+            partitions=partitions,
+        )
+
+    packed: list[yardstick.Packed] = []
+
+    def by_yardstick(gap_decay: float) -> object:
+        loop = yardstick.load()
+        if not packed:
+            packed.append(loop.pack(strings))
+        return loop.sums(packed[0], None, gap_decay, weights, derivative=derivative, dtype=dtype, threads=threads)
+
+    return Case(facts, count * (count + 1) // 2, by_yardstick if engine == "yardstick" else by_engine)
+
+
+def affordable(engine: str, strings: EncodedStrings, order: int) -> EncodedStrings | None:
+    """As many of ``strings`` as the slow engines can treat in about a second, or `None` if that is less than two.
+
+    The reference multiplies matrices as large as the strings are long for every pair, the `features` engine rows as
+    long as there are sub-sequences; the latter is given all strings or none. The others always get all.
+    """
+    count, length = len(strings), float(strings.lengths.max())
+    if engine == "reference":
+        most = int((AFFORDABLE / (4.0 * order * length**3)) ** 0.5)
+        return None if most < 2 else strings.take(slice(0, min(count, most)))
+    if engine == "features":
+        symbols = float(np.count_nonzero(np.unique(strings.tokens)))
+        features = sum(symbols**i for i in range(1, order + 1))
+        return None if count * features * (count + 2.0 * length / symbols) > AFFORDABLE else strings
+    return strings
+
+
+def engines() -> list[str]:
+    """What is compared, the `cuda` engine only where there is a GPU."""
+    import torch
+
+    return ["cpu", "yardstick", "features", "reference", *(["cuda"] if torch.cuda.is_available() else [])]
+
+
+def zinc(count: int, seed: int) -> list[str]:
+    """The first ``count`` of the shuffled ZINC SMILES."""
+    return _shuffled_zinc(seed)[:count]
+
+
+@lru_cache(maxsize=1)
+def _shuffled_zinc(seed: int) -> list[str]:
+    from seqopt.datasets import load_zinc250k
+
+    strings = load_zinc250k()
+    return [strings[i] for i in np.random.default_rng(seed).permutation(len(strings))]
+
+
+def encoded_zinc(count: int, seed: int) -> EncodedStrings:
+    """`zinc`, encoded by characters."""
+    return Encoder().encode(zinc(count, seed))
+
+
+def random_strings(count: int, length: int, symbols: int, seed: int) -> EncodedStrings:
+    """Strings of one length with independent, equally likely symbols."""
+    rng = np.random.default_rng([seed, count, length, symbols])
+    return EncodedStrings.from_tokens(rng.integers(1, symbols + 1, size=(count, length), dtype=np.uint16))
+
+
+def load_average() -> float | None:
+    """Processes that wanted to run during the last minute, where the system tells: how busy the machine was."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None

@@ -1,0 +1,378 @@
+r"""The features engine: all sub-sequence features of each string, then matrix products.
+
+Over few symbols the sum that defines the kernel can be written out. With A symbols,
+
+    h_i(a, b) = sum over the A^i sub-sequences u of length i of f_u(a) f_u(b),
+    f_u(s)    = sum over the occurrences of u in s of gap^(symbols skipped),
+
+so that a pair costs A + A^2 + ... + A^n multiplications (62 for two symbols at order n = 5, 1,364 for DNA, 3,905 for
+five symbols), whatever the length of the strings. Only symbols that occur on both sides have features; others widen
+gaps.
+
+The features of a string follow from one pass over it. With S_v the sum of gap^(symbols skipped up to here) over the
+occurrences of v so far, a symbol x does, from the longest v to the shortest,
+
+    f_(vx) <- f_(vx) + S_v,    S_v <- gap S_v + [v = wx] S_w,    S_() = 1,
+
+with the S of before on the right, and the same differentiated in the gap decay. Features are numbered so that those
+ending with x are neighbours, hence all of it is sums of vectors.
+
+Memory is that of the result and at most `FEATURE_BYTES` of features. Products are numpy's, and take the threads of its
+linear algebra.
+
+References:
+    Lodhi, H., Saunders, C., Shawe-Taylor, J., Cristianini, N., Watkins, C. (2002). Text classification using string
+    kernels. JMLR 2, 419-444, section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from seqopt.encoding import EncodedStrings
+from seqopt.encoding.derived import once_per_strings
+from seqopt.errors import InputError
+from seqopt.kernels.engines import _checked
+from seqopt.kernels.engines.bounds import largest_sum
+from seqopt.kernels.engines.compiled import compiled, flush_denormals, restore_control
+
+FloatArray = npt.NDArray[np.floating]
+IntArray = npt.NDArray[np.int64]
+
+FEATURE_BYTES = 512 * 2**20
+"""Most memory of the features held at once, those of both sides together."""
+
+THREADING_COST = 2e7
+"""Cost below which features are computed in the thread that asks for them (about a millisecond)."""
+
+CALL_COST = 4e6
+SYMBOL_COST = 3000.0
+STATE_COST = 2.0
+PAIR_COST = 60.0
+"""Costs of a call, a symbol, a symbol per feature, and a pair beside its products, in multiplications."""
+
+GRAM_PIECES = 4
+"""Blocks of rows of a Gram matrix, of which only the part up to the diagonal is multiplied."""
+
+TOKENS = 65_536
+"""Numbers that a symbol can have."""
+
+
+def feature_count(symbols: int, order: int) -> int:
+    """Number of sub-sequences of 1 to ``order`` symbols over an alphabet.
+
+    Example:
+        >>> feature_count(2, 5), feature_count(4, 5), feature_count(5, 5)
+        (62, 1364, 3905)
+    """
+    return sum(symbols**length for length in range(1, order + 1))
+
+
+def subsequence_features(
+    strings: EncodedStrings,
+    gap_decay: float,
+    order: int,
+    *,
+    symbols: Sequence[int] | IntArray | None = None,
+    derivative: bool = False,
+    dtype: npt.DTypeLike = np.float64,
+    threads: int | None = None,
+) -> tuple[FloatArray, FloatArray | None]:
+    r"""All sub-sequence features f_u(s), without match decay: h_i(a, b) is a product of those of length i.
+
+    Args:
+        strings: n strings.
+        gap_decay: Decay per skipped symbol, in (0, 1].
+        order: Longest sub-sequence.
+        symbols: Numbers of the A symbols that sub-sequences consist of. Default: all that occur, ascending.
+        derivative: Also return the derivatives in the gap decay.
+        dtype: float64 or float32.
+        threads: Number of threads (default: that of `torch.get_num_threads`).
+
+    Returns:
+        The features, n x `feature_count` (A, order), and their derivatives or `None`. The columns hold the
+        sub-sequences of length 1, then those of length 2, and so on; within a length they are in the order of the
+        words read backwards, the last symbol weighing most: aa, ba, ab, bb.
+
+    Raises:
+        InputError: For a decay, order or symbols out of range, or features of one string that exceed half of
+            `FEATURE_BYTES`, or that might exceed the precision.
+
+    Example:
+        >>> from seqopt.encoding import Encoder
+        >>> subsequence_features(Encoder().encode(["aab"]), gap_decay=0.5, order=2)[0]
+        array([[2. , 1. , 1. , 0. , 1.5, 0. ]])
+    """
+    decay, _, precision, count = _checked(gap_decay, order, None, dtype, threads)
+    chosen = _occurring(strings) if symbols is None else _checked_symbols(symbols)
+    _check([strings], len(chosen), order, precision, derivative)
+    parts = _features(strings, chosen, decay, order, derivative, precision, count)
+    return parts[0], parts[1] if derivative else None
+
+
+def order_sums(
+    a: EncodedStrings,
+    b: EncodedStrings | None,
+    gap_decay: float,
+    weights: npt.NDArray[np.float64],
+    *,
+    derivative: bool,
+    dtype: np.dtype,
+    threads: int | None,
+) -> tuple[FloatArray, FloatArray | None]:
+    """Weighted sums of all pairs, see `seqopt.kernels.engines.order_sums`; products take the threads of BLAS."""
+    columns = a if b is None else b
+    symbols = _common(a, columns)
+    order = weights.shape[1]
+    results = np.zeros((1 + derivative, len(weights), len(a), len(columns)), dtype=dtype)
+    row_bytes = _check([a, columns], len(symbols), order, dtype, derivative)
+    ranges = _ranges(len(symbols), order)
+    step = max(1, FEATURE_BYTES // (2 * max(1, row_bytes)))
+    for start in range(0, len(columns), step):
+        here = slice(start, start + step)
+        right = _features(columns.take(here), symbols, gap_decay, order, derivative, dtype, threads)
+        for first in range(0, len(a), step):
+            rows = slice(first, first + step)
+            left = right
+            if b is not None or rows != here:
+                left = _features(a.take(rows), symbols, gap_decay, order, derivative, dtype, threads)
+            _multiply(left, right, weights.astype(dtype), ranges, results[:, :, rows, here])
+    return results[0], results[1] if derivative else None
+
+
+def paired_order_sums(
+    a: EncodedStrings,
+    b: EncodedStrings,
+    gap_decay: float,
+    weights: npt.NDArray[np.float64],
+    *,
+    derivative: bool,
+    dtype: np.dtype,
+    threads: int | None,
+) -> tuple[FloatArray, FloatArray | None]:
+    """Weighted sums of string i with string i, see `seqopt.kernels.engines.paired_order_sums`."""
+    symbols = _common(a, b)
+    order = weights.shape[1]
+    results = np.zeros((1 + derivative, len(weights), len(a)), dtype=dtype)
+    row_bytes = _check([a, b], len(symbols), order, dtype, derivative)
+    step = max(1, FEATURE_BYTES // (2 * max(1, row_bytes)))
+    for start in range(0, len(a), step):
+        here = slice(start, start + step)
+        left = _features(a.take(here), symbols, gap_decay, order, derivative, dtype, threads)
+        right = left if b is a else _features(b.take(here), symbols, gap_decay, order, derivative, dtype, threads)
+        for number, columns in enumerate(_ranges(len(symbols), order)):
+            parts = [np.einsum("ij,ij->i", left[0][:, columns], right[0][:, columns])]
+            if derivative:
+                parts.append(
+                    np.einsum("ij,ij->i", left[1][:, columns], right[0][:, columns])
+                    + np.einsum("ij,ij->i", left[0][:, columns], right[1][:, columns])
+                )
+            results[:, :, here] += np.stack(parts)[:, None] * weights[:, number, None].astype(dtype)
+    return results[0], results[1] if derivative else None
+
+
+def cost(a: EncodedStrings, b: EncodedStrings | None, order: int, derivative: bool, paired: bool = False) -> float:
+    """Estimated cost of a call, in multiplications of matrix products; infinite where it would be refused."""
+    columns = a if b is None else b
+    symbols = len(_common(a, columns))
+    try:
+        _check([a, columns], symbols, order, np.dtype(np.float32), derivative)
+    except InputError:
+        return np.inf
+    size = float(feature_count(symbols, order))
+    letters = float(a.lengths.sum()) + (0.0 if columns is a else float(columns.lengths.sum()))
+    pairs = len(a) if paired else len(a) * len(columns) * (0.6 if b is None else 1.0)
+    return CALL_COST + (1.0 + derivative) * (letters * (SYMBOL_COST + STATE_COST * size) + pairs * (PAIR_COST + size))
+
+
+def _multiply(
+    left: FloatArray, right: FloatArray, weights: FloatArray, ranges: list[slice], results: npt.NDArray[Any]
+) -> None:
+    """Weighted sums over orders of products of features; ``results`` is parts x r x rows x columns."""
+    if left is right:
+        edges = np.linspace(0, left.shape[1], GRAM_PIECES + 1).astype(int).tolist()
+        for start, stop in pairwise(edges):
+            block = results[:, :, start:stop, :stop]
+            _multiply(left[:, start:stop], right[:, :stop], weights, ranges, block)
+            corner = block[..., start:]
+            corner[...] = (corner + corner.swapaxes(-1, -2)) / 2
+            results[:, :, :start, start:stop] = block[..., :start].swapaxes(-1, -2)
+        return
+    if len(weights) == 1:
+        scale = np.concatenate([np.full(part.stop - part.start, w) for part, w in zip(ranges, weights[0], strict=True)])
+        left, ranges, weights = left * scale, [slice(0, left.shape[2])], np.ones((1, 1), dtype=left.dtype)
+    for number, columns in enumerate(ranges):
+        transposed = right[0][:, columns].T
+        products = [left[0][:, columns] @ transposed]
+        if len(results) == 2:
+            products.append(left[1][:, columns] @ transposed + left[0][:, columns] @ right[1][:, columns].T)
+        for r, weight in enumerate(weights[:, number]):
+            if weight:
+                for part, product in enumerate(products):
+                    results[part, r] += weight * product
+
+
+def _features(
+    strings: EncodedStrings,
+    symbols: IntArray,
+    gap_decay: float,
+    order: int,
+    derivative: bool,
+    dtype: np.dtype,
+    threads: int | None,
+) -> FloatArray:
+    """Features and derivatives, parts x strings x features."""
+    parts = np.zeros((1 + derivative, len(strings), feature_count(len(symbols), order)), dtype=dtype)
+    _fill(strings, symbols, gap_decay, order, parts, threads)
+    return parts
+
+
+def _fill(
+    strings: EncodedStrings, symbols: IntArray, gap: float, order: int, parts: FloatArray, threads: int | None
+) -> None:
+    numbers = np.full(TOKENS, -1, dtype=np.int64)
+    numbers[symbols] = np.arange(len(symbols))
+    starts = np.array([0, *(part.stop for part in _ranges(len(symbols), order))], dtype=np.int64)
+
+    def run(first: int, last: int) -> None:
+        # Contiguous arrays throughout: the compiled loops are vectorised for those only.
+        nothing = np.zeros((0, 0), dtype=parts.dtype)
+        _fill_features(
+            strings.tokens[first:last],
+            strings.lengths[first:last],
+            numbers,
+            starts,
+            parts.dtype.type(gap),
+            np.zeros(starts[-2], dtype=parts.dtype),
+            np.zeros(starts[-2], dtype=parts.dtype),
+            parts[0, first:last],
+            parts[1, first:last] if len(parts) == 2 else nothing,
+        )
+
+    workers = torch.get_num_threads() if threads is None else threads
+    count = len(strings)
+    if workers == 1 or float(strings.lengths.sum()) * (SYMBOL_COST + starts[-1]) < THREADING_COST:
+        run(0, count)
+        return
+    edges = np.linspace(0, count, 4 * workers + 1).astype(int).tolist()
+    with ThreadPoolExecutor(workers) as pool:
+        for done in [pool.submit(run, *piece) for piece in pairwise(edges)]:
+            done.result()
+
+
+@compiled
+def _fill_features(
+    tokens: Any,
+    lengths: Any,
+    numbers: Any,
+    starts: Any,
+    gap: Any,
+    sums: Any,
+    sum_slopes: Any,
+    features: Any,
+    slopes: Any,
+) -> None:
+    """Features of each string, those of length i from ``starts[i - 1]`` on; ``slopes`` may be empty."""
+    control = flush_denormals()
+    orders, derivative = len(starts) - 1, len(slopes) > 0
+    for string in range(len(lengths)):
+        sums[:] = 0
+        sum_slopes[:] = 0
+        for position in range(lengths[string]):
+            symbol = numbers[tokens[string, position]]
+            for i in range(orders - 1, 0, -1):
+                # Longest first, so that S of the shorter ones is still that of before.
+                shorter = sums[starts[i - 1] : starts[i]]
+                size = len(shorter)
+                if symbol >= 0:
+                    first = starts[i] + symbol * size
+                    _add(features[string, first : first + size], shorter)
+                    if derivative:
+                        _add(slopes[string, first : first + size], sum_slopes[starts[i - 1] : starts[i]])
+                if i < orders - 1:
+                    _decay(sums, sum_slopes, starts[i], starts[i + 1], gap, derivative)
+                    if symbol >= 0:
+                        _add(sums[first : first + size], shorter)
+                        if derivative:
+                            _add(sum_slopes[first : first + size], sum_slopes[starts[i - 1] : starts[i]])
+            if symbol >= 0:
+                features[string, symbol] += 1
+            if orders > 1:
+                _decay(sums, sum_slopes, 0, starts[1], gap, derivative)
+                if symbol >= 0:
+                    sums[symbol] += 1
+    restore_control(control)
+
+
+@compiled
+def _add(into: Any, values: Any) -> None:
+    for v in range(len(into)):
+        into[v] += values[v]
+
+
+@compiled
+def _decay(sums: Any, sum_slopes: Any, first: int, last: int, gap: Any, derivative: bool) -> None:
+    """S <- gap S and dS <- gap dS + S."""
+    own, slopes = sums[first:last], sum_slopes[first:last]
+    if derivative:
+        for v in range(len(own)):
+            slopes[v] = gap * slopes[v] + own[v]
+    for v in range(len(own)):
+        own[v] *= gap
+
+
+def _ranges(symbols: int, order: int) -> list[slice]:
+    """Columns of the features of each length."""
+    ends = [feature_count(symbols, length) for length in range(order + 1)]
+    return [slice(start, stop) for start, stop in pairwise(ends)]
+
+
+@once_per_strings
+def _occurring(strings: EncodedStrings) -> IntArray:
+    """Symbols that occur, ascending."""
+    counts = np.bincount(strings.tokens.ravel(), minlength=1)
+    return np.flatnonzero(counts[1:]).astype(np.int64) + 1
+
+
+def _common(a: EncodedStrings, b: EncodedStrings) -> IntArray:
+    return _occurring(a) if a is b else np.intersect1d(_occurring(a), _occurring(b))
+
+
+def _checked_symbols(symbols: Sequence[int] | IntArray) -> IntArray:
+    chosen = np.asarray(symbols)
+    if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
+        raise InputError(f"symbols are {symbols!r}; expected a list of token numbers")
+    chosen = chosen.astype(np.int64)
+    if chosen.size and not 1 <= chosen.min() <= chosen.max() < TOKENS:
+        raise InputError(
+            f"symbols lie between {chosen.min()} and {chosen.max()}; token numbers are 1 to {TOKENS - 1:,}"
+        )
+    if len(np.unique(chosen)) < len(chosen):
+        raise InputError(f"symbols are {symbols!r}; each must be given once")
+    return chosen
+
+
+def _check(sides: Sequence[EncodedStrings], symbols: int, order: int, dtype: np.dtype, derivative: bool) -> int:
+    """Bytes of the features of one string, or a complaint about too many or too large ones."""
+    size = feature_count(symbols, order)
+    row_bytes = size * dtype.itemsize * (1 + derivative)
+    if row_bytes > FEATURE_BYTES // 2:
+        raise InputError(
+            f"{symbols} common symbols have {size:,} sub-sequences of up to {order}: {row_bytes:,} bytes for one "
+            f"string, and at most {FEATURE_BYTES // 2:,} are allowed; choose engine='cpu' or a lower order"
+        )
+    longest = max(int(strings.lengths.max(initial=0)) for strings in sides)
+    # A feature is at most the root of a string's sum with itself; its derivative is at most that many gaps as large.
+    if largest_sum(order, 1.0, longest, longest) / 2 + np.log10(max(longest, 1)) > np.log10(np.finfo(dtype).max):
+        raise InputError(
+            f"strings of {longest} symbols may have more sub-sequences of {order} symbols than {dtype} can express; "
+            f"choose engine='cpu' or a lower order"
+        )
+    return row_bytes

@@ -1,0 +1,166 @@
+"""Every section measures what it lists, on sizes that take no time."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from seqopt.bench.kernel import gauche, memory, sections, timing, yardstick
+from seqopt.bench.kernel.settings import Settings
+
+TINY = replace(Settings(threads=(1, 2)).quick(), memory=20, gram=20, order_strings=6, counts=(4, 18))
+
+
+@pytest.fixture(autouse=True)
+def small_molecules(monkeypatch):
+    """In place of reading a quarter of a million, and with a reference that does not wait for a second thread."""
+    rng = np.random.default_rng(0)
+    strings = ["".join(rng.choice(list("CNO"), size=rng.integers(5, 12))) for _ in range(40)]
+    monkeypatch.setattr(timing, "_shuffled_zinc", lambda seed: strings)
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def loop():
+    try:
+        return yardstick.load()
+    except yardstick.NoCompilerError as error:
+        pytest.skip(str(error))
+
+
+def measured(name):
+    result = sections.SECTIONS[name](TINY)
+    json.dumps(result)
+    for row in result["rows"]:
+        assert ("seconds" in row) != ("skipped" in row)
+    return result
+
+
+def test_yardstick_and_cpu_are_timed_in_every_precision_and_number_of_threads(loop):
+    result = measured("yardstick")
+    assert len(result["rows"]) == 2 * 2 * 2 * 2
+    assert {row["pairs"] for row in result["rows"]} == {20 * 21 // 2}
+    assert result["differences_from_reference"]["float64"] < 1e-12
+    assert result["instructions"] == loop.instructions
+
+
+def test_a_yardstick_that_computes_something_else_stops_the_benchmark(loop, monkeypatch):
+    class Wrong:
+        def pack(self, strings):
+            return loop.pack(strings)
+
+        def sums(self, *arguments, **options):
+            values, derivatives = loop.sums(*arguments, **options)
+            return values, 1.001 * derivatives
+
+    monkeypatch.setattr(yardstick, "load", Wrong)
+    with pytest.raises(RuntimeError, match="differ from those of the reference engine"):
+        measured("yardstick")
+
+
+def test_without_a_compiler_the_rest_goes_on(monkeypatch):
+    def refuse():
+        raise yardstick.NoCompilerError("no compiler")
+
+    monkeypatch.setattr(yardstick, "load", refuse)
+    assert measured("yardstick") == {"rows": [], "unavailable": "no compiler"}
+    rows = measured("count")["rows"]
+    assert {row["engine"] for row in rows if row.get("skipped") == "no compiler"} == {"yardstick"}
+    assert sum("seconds" in row for row in rows if row["engine"] == "cpu") == 2 * len(TINY.counts)
+
+
+def test_sweeps_hold_every_point_for_cpu_with_and_without_the_derivative():
+    points = {
+        "count": [(count,) for count in TINY.counts],
+        "length": [(kind, length) for kind in ("DNA", "protein") for length in TINY.lengths],
+        "order": [(order,) for order in TINY.orders],
+        "alphabet": [(symbols,) for symbols in TINY.alphabets],
+    }
+    keys = {"count": ["count"], "length": ["kind", "length"], "order": ["order"], "alphabet": ["alphabet"]}
+    for name, expected in points.items():
+        rows = measured(name)["rows"]
+        for derivative in (False, True):
+            found = [
+                tuple(row[key] for key in keys[name])
+                for row in rows
+                if row["engine"] == "cpu" and row["derivative"] == derivative
+            ]
+            assert found == expected
+        assert "cuda" not in {row["engine"] for row in rows} or torch.cuda.is_available()
+
+
+def test_partitions_are_those_asked_for():
+    rows = measured("partitions")["rows"]
+    assert [(row["length"], row["derivative"], row["partitions"]) for row in rows] == [
+        (length, derivative, partitions)
+        for length in TINY.partition_lengths
+        for derivative in (False, True)
+        for partitions in TINY.partitions
+    ]
+
+
+def test_features_are_timed_beside_cpu():
+    rows = measured("features")["rows"]
+    assert [(row["derivative"], row["engine"]) for row in rows] == [
+        (False, "features"),
+        (False, "cpu"),
+        (True, "features"),
+        (True, "cpu"),
+    ]
+
+
+def test_fits_with_and_without_interpolation_reach_the_same(monkeypatch):
+    monkeypatch.setattr(
+        "seqopt.objectives.molecules.penalized_logp", lambda strings: np.array([s.count("N") for s in strings])
+    )
+    rows = measured("fit")["rows"]
+    assert [(row["strings"], row["restarts"], row["interpolate"]) for row in rows] == [
+        (*TINY.fit, True),
+        (*TINY.fit_interpolated, True),
+        (*TINY.fit_interpolated, False),
+    ]
+    np.testing.assert_allclose(rows[1]["log_posterior"], rows[2]["log_posterior"], rtol=1e-4)
+
+
+def test_memory_is_measured_for_each_way_of_caching(monkeypatch):
+    jobs = []
+    monkeypatch.setattr(memory, "measure", lambda job: jobs.append(job) or {"bytes": 1, "triangles": 0.1})
+    rows = sections.SECTIONS["memory"](TINY)["rows"]
+    assert [row["cache"] for row in rows] == ["everything", "default", "nothing"]
+    assert [job["cache_bytes"] for job in jobs] == [sections.LARGEST_CACHE, None, 0]
+    assert {job["strings"] for job in jobs} == {20}
+
+
+def test_peak_memory_counts_the_gram_matrix():
+    found = memory.measure({"kernel": "seqopt", "strings": 400, "order": 2, "seed": 0, "cache_bytes": 0})
+    assert found["shape"] == [400, 400]
+    assert 8 * 400 * 400 <= found["bytes"] == found["peak_bytes"] - found["before_bytes"]
+    assert found["triangles"] == pytest.approx(found["bytes"] / (8 * 400 * 401 / 2))
+
+
+def test_without_gauche_it_is_said_how_to_install_it(monkeypatch):
+    monkeypatch.setattr(gauche, "installed", lambda: None)
+    result = measured("gauche")
+    assert result["rows"] == []
+    assert "pip install --no-deps gauche" in result["unavailable"]
+
+
+def test_gauche_computes_the_same_kernel_and_the_same_derivatives(monkeypatch):
+    pytest.importorskip("gauche")
+    monkeypatch.setattr(memory, "measure", lambda job: {"bytes": 1, "triangles": 0.1})
+    result = measured("gauche")
+    assert max(result["differences"]["float64"].values()) < 1e-12
+    assert max(result["differences"]["float32"].values()) < 1e-4
+    assert [(row["kernel"], row["dtype"], row["gradients"], row["strings"]) for row in result["rows"]] == [
+        (kernel, dtype, gradients, count)
+        for dtype in ("float32", "float64")
+        for gradients, few in zip((False, True), TINY.gauche, strict=True)
+        for kernel, count in (("gauche", few), ("seqopt", few), ("seqopt", TINY.gauche_many))
+    ]
