@@ -22,7 +22,10 @@ AFFORDABLE = 1e10
 """Floating-point operations of one call beyond which the slow engines are left out (under a second)."""
 
 PAUSE = 0.01
-"""Seconds before each call, for the threads of the call before to go to sleep: OpenMP's wait for work on a core."""
+"""Seconds before each case, for the threads of the call before to go to sleep: OpenMP's wait for work on a core."""
+
+REPEATED = 0.1
+"""Seconds for which a case is repeated in a round, so that a call of a millisecond is not that of cold caches."""
 
 
 class Case(NamedTuple):
@@ -46,8 +49,8 @@ def interleaved(cases: Sequence[Case], rounds: int) -> list[Row]:
 
     Returns:
         One row per case: its facts, ``pairs``, ``first_seconds`` (of the first call, which packs the strings and
-        compiles or loads the code) and the ``seconds`` of each round; or its facts and ``skipped``, the reason why it
-        cannot be computed.
+        compiles or loads the code) and the mean ``seconds`` of a call in each round; or its facts and ``skipped``,
+        the reason why it cannot be computed.
     """
     rows: list[Row] = []
     timed: list[tuple[Row, Case]] = []
@@ -55,7 +58,7 @@ def interleaved(cases: Sequence[Case], rounds: int) -> list[Row]:
         row = dict(case.facts)
         rows.append(row)
         try:
-            row["first_seconds"] = _seconds(case.call, 0.35)
+            row["first_seconds"] = _seconds(case.call, 0.35, repeated=0.0)
         except (InputError, yardstick.NoCompilerError) as error:
             row["skipped"] = str(error)
             continue
@@ -63,15 +66,20 @@ def interleaved(cases: Sequence[Case], rounds: int) -> list[Row]:
         timed.append((row, case))
     for gap_decay in np.linspace(0.4, 0.6, rounds):
         for row, case in timed:
-            row["seconds"].append(_seconds(case.call, float(gap_decay)))
+            row["seconds"].append(_seconds(case.call, float(gap_decay), REPEATED))
     return rows
 
 
-def _seconds(call: Callable[[float], object], gap_decay: float) -> float:
+def _seconds(call: Callable[[float], object], gap_decay: float, repeated: float) -> float:
+    """Mean seconds of a call, repeated at neighbouring gap decays for ``repeated`` seconds, called once at least."""
     time.sleep(PAUSE)
-    started = time.perf_counter()
-    call(gap_decay)
-    return time.perf_counter() - started
+    started, calls = time.perf_counter(), 0
+    while True:
+        call(gap_decay + 1e-7 * calls)
+        calls += 1
+        elapsed = time.perf_counter() - started
+        if elapsed > repeated:
+            return elapsed / calls
 
 
 def median(row: Row) -> float:

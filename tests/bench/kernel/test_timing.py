@@ -20,7 +20,8 @@ from seqopt.bench.kernel.timing import (
 from seqopt.errors import InputError
 
 
-def test_cases_take_turns_at_gap_decays_that_are_the_same_for_all():
+def test_cases_take_turns_at_gap_decays_that_are_the_same_for_all(monkeypatch):
+    monkeypatch.setattr(timing, "REPEATED", 0.0)
     calls = []
     rows = interleaved(
         [
@@ -34,6 +35,14 @@ def test_cases_take_turns_at_gap_decays_that_are_the_same_for_all():
     assert decays[::2] == decays[1::2]
     assert len(set(decays)) == 8 // 2
     assert [(row["name"], row["pairs"], len(row["seconds"])) for row in rows] == [("a", 3, 3), ("b", 4, 3)]
+
+
+def test_quick_calls_are_repeated_at_gap_decays_of_their_own(monkeypatch):
+    monkeypatch.setattr(timing, "REPEATED", 0.05)
+    decays = []
+    interleaved([Case({}, 1, decays.append)], rounds=2)
+    assert len(decays) > 1 + 2
+    assert len(set(decays)) == len(decays)
 
 
 @pytest.mark.parametrize("error", [InputError("too wide"), yardstick.NoCompilerError("too wide")])
