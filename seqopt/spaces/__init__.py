@@ -1,6 +1,6 @@
 """Which strings are allowed, and how to sample and check them."""
 
 from seqopt.spaces.candidate_set import CandidateSet
-from seqopt.spaces.protocols import PoolSpace, Space
+from seqopt.spaces.protocols import EvolvableSpace, PoolSpace, Space
 
-__all__ = ["CandidateSet", "PoolSpace", "Space"]
+__all__ = ["CandidateSet", "EvolvableSpace", "PoolSpace", "Space"]

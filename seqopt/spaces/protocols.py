@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from seqopt.encoding import EncodedStrings, Encoder
+
+Individual = TypeVar("Individual")
 
 
 @runtime_checkable
@@ -61,4 +63,40 @@ class PoolSpace(Space, Protocol):
 
     def index_of(self, string: str) -> int | None:
         """Position of the candidate with the same key, or `None`."""
+        ...
+
+
+@runtime_checkable
+class EvolvableSpace(Space, Protocol[Individual]):
+    """A space whose strings can be mutated and crossed.
+
+    Moves work on *individuals*: a str, a parse tree. A search keeps individuals from one generation to the next, so that
+    a tree is parsed once; strings are made from them to be scored. Every move takes a whole population and returns
+    individuals of the space.
+    """
+
+    def sample_individuals(self, n: int, rng: np.random.Generator) -> list[Individual]:
+        """``n`` random individuals, not necessarily distinct."""
+        ...
+
+    def mutate(self, individuals: Sequence[Individual], rng: np.random.Generator) -> list[Individual]:
+        """Each individual changed once at random. Where no change is possible it is returned as it was."""
+        ...
+
+    def cross(
+        self, first: Sequence[Individual], second: Sequence[Individual], rng: np.random.Generator
+    ) -> tuple[list[Individual], list[Individual]]:
+        """Two children of each pair of parents, in two lists as long as ``first``."""
+        ...
+
+    def to_string(self, individual: Individual) -> str:
+        """The string that an individual stands for."""
+        ...
+
+    def from_string(self, string: str) -> Individual:
+        """The individual of ``string``.
+
+        Raises:
+            InputError: If ``string`` is not in the space; the message says why.
+        """
         ...

@@ -22,7 +22,8 @@ References:
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Protocol, cast
 
@@ -143,14 +144,14 @@ def order_sums(
         array([[2.25  , 1.625 ],
                [1.625 , 3.5625]])
     """
-    decay, matrix, number, count = _checked(gap_decay, order, weights, dtype, threads)
+    decay, matrix, number, workers = _checked(gap_decay, order, weights, dtype, threads)
 
-    def of_part(part: EncodedStrings, other: EncodedStrings | None) -> Sums:
+    def of_part(part: EncodedStrings, other: EncodedStrings | None, count: int) -> Sums:
         return _chosen(engine, part, other, order, derivative).order_sums(
             part, other, decay, matrix, derivative=derivative, dtype=number, threads=count
         )
 
-    return _added(of_part, a, b, partitions, weights)
+    return _added(of_part, a, b, partitions, weights, workers)
 
 
 def self_order_sums(
@@ -220,15 +221,15 @@ def paired_order_sums(
     """
     if len(a) != len(b):
         raise InputError(f"pairs need two lists of one length; got {len(a)} and {len(b)} strings")
-    decay, matrix, number, count = _checked(gap_decay, order, weights, dtype, threads)
+    decay, matrix, number, workers = _checked(gap_decay, order, weights, dtype, threads)
 
-    def of_part(part: EncodedStrings, other: EncodedStrings | None) -> Sums:
+    def of_part(part: EncodedStrings, other: EncodedStrings | None, count: int) -> Sums:
         partner = part if other is None else other
         return _chosen(engine, part, partner, order, derivative, paired=True).paired_order_sums(
             part, partner, decay, matrix, derivative=derivative, dtype=number, threads=count
         )
 
-    return _added(of_part, a, None if b is a else b, partitions, weights)
+    return _added(of_part, a, None if b is a else b, partitions, weights, workers)
 
 
 def check_order(order: int) -> None:
@@ -307,7 +308,7 @@ def _checked(
     weights: Sequence[float] | npt.NDArray[np.floating] | None,
     dtype: npt.DTypeLike,
     threads: int | None,
-) -> tuple[float, npt.NDArray[np.float64], np.dtype, int | None]:
+) -> tuple[float, npt.NDArray[np.float64], np.dtype, int]:
     """Gap decay, weight matrix, precision and threads as engines take them."""
     decay = float(gap_decay)
     if not 0.0 < decay <= 1.0:
@@ -317,7 +318,12 @@ def _checked(
         raise InputError(f"dtype is {precision}; kernels are computed in float64 or float32")
     if threads is not None and threads < 1:
         raise InputError(f"threads is {threads}; it must be at least 1")
-    return decay, _weight_matrix(order, weights), precision, threads
+    return (
+        decay,
+        _weight_matrix(order, weights),
+        precision,
+        torch.get_num_threads() if threads is None else int(threads),
+    )
 
 
 def _weight_matrix(order: int, weights: Sequence[float] | npt.NDArray[np.floating] | None) -> npt.NDArray[np.float64]:
@@ -331,22 +337,43 @@ def _weight_matrix(order: int, weights: Sequence[float] | npt.NDArray[np.floatin
 
 
 def _added(
-    of_part: Callable[[EncodedStrings, EncodedStrings | None], Sums],
+    of_part: Callable[[EncodedStrings, EncodedStrings | None, int], Sums],
     a: EncodedStrings,
     b: EncodedStrings | None,
     partitions: int,
     weights: object,
+    workers: int,
 ) -> Sums:
     """The sums of part p with part p, added over p in place."""
     parts_a = _parts(a, partitions)
     parts_b = [None] * partitions if b is None else _parts(b, partitions)
-    total = of_part(parts_a[0], parts_b[0])
-    for part_a, part_b in zip(parts_a[1:], parts_b[1:], strict=True):
-        for sums, more in zip(total, of_part(part_a, part_b), strict=True):
-            if sums is not None and more is not None:
-                sums += more
+    parts = list(zip(parts_a, parts_b, strict=True))
+
+    def single_threaded(part: tuple[EncodedStrings, EncodedStrings | None]) -> Sums:
+        return of_part(*part, 1)
+
+    if workers == 1 or partitions < 2 * workers:
+        total = _total(of_part(*part, workers) for part in parts)
+    else:
+        # Many short parts keep threads busier one by one than cut into pieces each. No more are held than threads.
+        with ThreadPoolExecutor(workers) as pool:
+            chunks = (parts[start : start + workers] for start in range(0, partitions, workers))
+            total = _total(sums for chunk in chunks for sums in pool.map(single_threaded, chunk))
     sums, derivatives = total
     return _squeezed(sums, weights), None if derivatives is None else _squeezed(derivatives, weights)
+
+
+def _total(parts: Iterable[Sums]) -> Sums:
+    total: Sums | None = None
+    for part in parts:
+        if total is None:
+            total = part
+            continue
+        for sums, more in zip(total, part, strict=True):
+            if sums is not None and more is not None:
+                sums += more
+    assert total is not None
+    return total
 
 
 def _parts(strings: EncodedStrings, partitions: int) -> list[EncodedStrings]:

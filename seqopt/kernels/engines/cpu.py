@@ -36,8 +36,9 @@ FloatArray = npt.NDArray[np.floating]
 CACHE_LINE = 64
 """Bytes of a cache line, a multiple of every vector register."""
 
-THREADING_COST = 2e7
-"""Cells times orders, twice that with derivatives, below which a call is not worth a second thread (a millisecond)."""
+THREADING_COST = 5e7
+"""Cells times orders, twice that with derivatives, below which a call is not worth a second thread: some milliseconds,
+since a thread may wait that long for a core of a busy machine."""
 
 PIECES_PER_THREAD = 8
 """Pieces that work is cut into, so that threads finish together."""

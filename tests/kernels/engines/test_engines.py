@@ -228,9 +228,29 @@ def _child_sum(strings):
     return order_sums(strings, None, 0.5, 3, engine="cpu", threads=2)[0].sum()
 
 
+@pytest.mark.parametrize("partitions", [2, 5])
+def test_parts_add_up_in_any_number_of_threads(partitions):
+    rng = np.random.default_rng(9)
+    a, b = encode_both(
+        ["".join(rng.choice(list("abcd"), 5 + i % 9)) for i in range(30)],
+        ["".join(rng.choice(list("abcd"), 6 + i % 5)) for i in range(7)],
+    )
+    options = {"gap_decay": 0.6, "order": 3, "derivative": True}
+    pieces = list(zip(a.split(partitions), b.split(partitions), strict=True))
+    for other, parts in ((b, pieces), (None, [(piece, None) for piece, _ in pieces])):
+        separate = [order_sums(*part, engine="reference", **options) for part in parts]
+        for threads in (1, 2):
+            whole = order_sums(a, other, engine="cpu", threads=threads, partitions=partitions, **options)
+            for values, added in zip(whole, zip(*separate, strict=True), strict=True):
+                np.testing.assert_allclose(values, sum(added), rtol=1e-10)
+    selves, _ = self_order_sums(a, 0.6, 3, partitions=partitions, threads=2)
+    np.testing.assert_allclose(selves, np.diagonal(whole[0], axis1=1, axis2=2), rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"partitions": 3}, "partitions is 3, but string 0 has 2 symbols"),
         ({"gap_decay": 0.0}, r"gap decay is 0.0; it must lie in \(0, 1\]"),
         ({"gap_decay": 1.5}, r"1.5.*\(0, 1\]"),
         ({"gap_decay": float("nan")}, "nan"),
