@@ -19,6 +19,8 @@ from seqopt.errors import InputError
 class EncodedStrings:
     """Strings as rows of symbol numbers.
 
+    What is derived from strings is remembered by object: their arrays must not be changed.
+
     Attributes:
         tokens: ``n x W`` array of uint8 or uint16. Row i holds the symbol numbers of string i, then zeros. 0 never
             stands inside a string.
@@ -71,17 +73,9 @@ class EncodedStrings:
             >>> [piece.tokens.tolist() for piece in Encoder().encode(["abcde", "ab"]).split(2)]
             [[[1, 2, 0], [1, 0, 0]], [[3, 4, 5], [2, 0, 0]]]
         """
-        if isinstance(parts, bool) or not isinstance(parts, int | np.integer) or parts < 1:
-            raise InputError(f"partitions is {parts!r}; it must be a whole number of at least 1")
+        self.check_parts(parts)
         if parts == 1:
             return [self]
-        shortest = int(self.lengths.min(initial=np.iinfo(np.int32).max))
-        if shortest < parts:
-            row = int(self.lengths.argmin())
-            raise InputError(
-                f"partitions is {parts}, but string {row} has {shortest} symbols: at most {max(shortest, 1)} "
-                f"partitions are possible here"
-            )
         edges = np.arange(parts + 1, dtype=np.int64)[:, None] * self.lengths[None, :] // parts
         pieces = []
         for starts, ends in pairwise(edges):
@@ -92,6 +86,22 @@ class EncodedStrings:
             tokens = np.where(inside, np.take_along_axis(self.tokens, positions, axis=1), 0)
             pieces.append(EncodedStrings(tokens.astype(self.tokens.dtype), lengths))
         return pieces
+
+    def check_parts(self, parts: int) -> None:
+        """Complain if the strings cannot be split into ``parts`` pieces.
+
+        Raises:
+            InputError: If ``parts`` is below 1 or above the length of the shortest string.
+        """
+        if isinstance(parts, bool) or not isinstance(parts, int | np.integer) or parts < 1:
+            raise InputError(f"partitions is {parts!r}; it must be a whole number of at least 1")
+        shortest = int(self.lengths.min(initial=np.iinfo(np.int32).max))
+        if parts > 1 and shortest < parts:
+            row = int(self.lengths.argmin())
+            raise InputError(
+                f"partitions is {parts}, but string {row} has {shortest} symbols: at most {max(shortest, 1)} "
+                f"partitions are possible here"
+            )
 
     def to_tensor(self, width: int | None = None, device: torch.device | str | None = None) -> torch.Tensor:
         """Rows as float64, ``n x W``, the form in which models hold inputs."""
@@ -105,16 +115,24 @@ class EncodedStrings:
         Raises:
             InputError: If an entry is no whole number from 0 to 65,535, or a zero stands inside a string.
         """
-        values = tensor.detach().cpu().numpy()
+        # NumPy has no bfloat16.
+        values = (tensor.double() if tensor.dtype == torch.bfloat16 else tensor).detach().cpu().numpy()
         if values.ndim != 2:
             raise InputError(f"encoded strings are rows of a matrix; got a tensor of shape {tuple(values.shape)}")
         highest = values.max(initial=0)
         if not 0 <= values.min(initial=0) <= highest <= 65_535:
-            raise InputError("symbol numbers lie between 0 (padding) and 65,535; the tensor holds others")
+            row, column = np.argwhere(~((values >= 0) & (values <= 65_535)))[0]
+            raise InputError(
+                f"symbol numbers lie between 0 (padding) and 65,535; row {row}, column {column} holds "
+                f"{values[row, column]}"
+            )
         dtype: type[np.unsignedinteger] = np.uint8 if highest <= 255 else np.uint16
         tokens: npt.NDArray[np.unsignedinteger] = values.astype(dtype)
         if values.dtype.kind == "f" and not np.array_equal(tokens, values):
-            raise InputError("symbol numbers are whole numbers; the tensor holds fractions")
+            row, column = np.argwhere(tokens != values)[0]
+            raise InputError(
+                f"symbol numbers are whole numbers; row {row}, column {column} holds {values[row, column]}"
+            )
         return cls.from_tokens(tokens)
 
     @classmethod

@@ -147,14 +147,15 @@ class Matrix(Pairs):
         """See `Pairs.size`."""
         if not self.symmetric:
             return super().size(program, slopes)
-        pairs = sum((rows.stop - rows.start) * columns.stop for rows, columns in gram_layout(len(self.rows)))
+        layout = gram_layout(len(self.rows), program.order)
+        pairs = sum((rows.stop - rows.start) * columns.stop for rows, columns in layout)
         return pairs * program.order * program.dtype.itemsize * (1 + slopes)
 
     def blocks(self, program: Program, slopes: bool, weights: Tensor | None = None) -> Iterator[Block]:
         """See `Pairs.blocks`."""
         _, rows, columns = self.shape
         if self.symmetric:
-            layout = gram_layout(rows)
+            layout = gram_layout(rows, program.order)
         else:
             bytes_of_row = columns * program.order * program.dtype.itemsize * (1 + slopes)
             layout = [(part, slice(0, columns)) for part in _steps(rows, BLOCK_BYTES // max(1, bytes_of_row))]
@@ -213,7 +214,7 @@ class Batches(Pairs):
                 )
             )
             values, derivatives = (
-                None if part is None else part.reshape(-1, len(chosen), rows, columns) for part in sums
+                None if part is None else part.reshape(len(part), len(chosen), rows, columns) for part in sums
             )
             assert values is not None
             yield Block(part, slice(0, rows), slice(0, columns), values, derivatives)
@@ -264,6 +265,8 @@ class Covariances:
                     corner.diagonal(dim1=-2, dim2=-1).copy_(scales[0][:, block.rows] > 0)
                 result[block.batches, block.columns, block.rows] = values.mT
             result[block.place] = values
+        if not self.normalize:
+            check_finite(result, self.pairs.columns, self.program.order, self.program.gap)
         return result
 
     def gradients(self, weights: Tensor, gradient: Tensor, by_gap: bool) -> tuple[Tensor, Tensor]:
@@ -363,7 +366,7 @@ def inverse_root(values: Tensor) -> Tensor:
 
 
 def check_finite(own: Tensor, strings: EncodedStrings, order: int, gap: float) -> None:
-    """Complain about self-similarities that exceed double precision.
+    """Complain about covariances that exceed double precision.
 
     Raises:
         InputError: Naming order, gap decay and length.
@@ -376,10 +379,14 @@ def check_finite(own: Tensor, strings: EncodedStrings, order: int, gap: float) -
         )
 
 
-def gram_layout(count: int) -> list[tuple[slice, slice]]:
+def gram_layout(count: int, order: int) -> list[tuple[slice, slice]]:
     """Rows and columns of the blocks that cover the lower triangle of a Gram matrix of ``count`` strings."""
-    # Four blocks leave out three eighths of a small matrix.
-    step = max(64, -(-count // 4)) if count <= WHOLE_GRAM else GRAM_ROWS
+    if count <= WHOLE_GRAM:
+        # Four blocks leave out three eighths of a small matrix.
+        step = max(64, -(-count // 4))
+    else:
+        # Of the largest block, in double precision and with derivatives.
+        step = max(16, min(GRAM_ROWS, BLOCK_BYTES // (16 * order * count)))
     return [(rows, slice(0, rows.stop)) for rows in _steps(count, step)]
 
 

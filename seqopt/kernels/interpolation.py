@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from importlib.util import find_spec
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +25,8 @@ import torch
 from torch import Tensor
 
 from seqopt.encoding import EncodedStrings
-from seqopt.kernels.covariances import Block, Matrix, Program
-from seqopt.kernels.engines import self_order_sums
-from seqopt.kernels.engines.compiled import compiled
+from seqopt.kernels.covariances import Block, Matrix, Program, gram_layout
+from seqopt.kernels.engines import order_sums, self_order_sums
 from seqopt.kernels.threads import one_thread
 
 Float64Array = npt.NDArray[np.float64]
@@ -41,8 +40,8 @@ SAMPLE_NODES = 96
 FEWEST_NODES = 8
 """Smallest number of nodes."""
 
-SAMPLE_STRINGS = 12
-"""How many of the longest and of the shortest strings make up the sample."""
+SAMPLE_STRINGS = 8
+"""How many of the longest, of the shortest and of the other strings make up the sample."""
 
 LEFT_OUT = 0.25 * TOLERANCE
 """Sum of the coefficients that the nodes may leave out: the error of interpolation is at most twice that."""
@@ -76,6 +75,11 @@ class ChebyshevNodes:
     def points(self) -> Float64Array:
         """The nodes, from right to left."""
         return 0.5 * (self.lower + self.upper) + 0.5 * (self.upper - self.lower) * np.cos(self._angles)
+
+    def between(self) -> list[float]:
+        """Three points midway between nodes: near either end and in the middle."""
+        angles = np.pi / self.count * np.array([1, self.count // 2, self.count - 1])
+        return (0.5 * (self.lower + self.upper) + 0.5 * (self.upper - self.lower) * np.cos(angles)).tolist()
 
     def transform(self) -> Float64Array:
         """Matrix (count x count) from values at the nodes to coefficients of the Chebyshev polynomials."""
@@ -128,16 +132,35 @@ class InterpolatedGram(Matrix):
             budget: Largest number of bytes that it may take.
 
         Returns:
-            `None` if that would need more than `SAMPLE_NODES` nodes, or more memory than the budget.
+            `None` if that would need more than `SAMPLE_NODES` nodes, or more memory than the budget, or if Numba is
+            missing.
         """
+        if find_spec("numba") is None:
+            return None
         exact = replace(program, dtype=np.dtype(np.float64))
         needed = Matrix(rows, None).size(exact, slopes=False)
         if needed * FEWEST_NODES > budget:
             return None
         nodes = _choose_nodes(rows, exact, lower, upper)
-        if nodes is None or needed * nodes.count > budget:
-            return None
-        return cls(rows, nodes, _build(rows, exact, nodes))
+        # The sample may have been too kind: what was built is measured, and built again with more nodes if need be.
+        while nodes is not None and needed * nodes.count <= budget:
+            gram = cls(rows, nodes, _build(rows, exact, nodes))
+            if gram._error(exact) < TOLERANCE:
+                return gram
+            more = nodes.count + nodes.count // 2
+            nodes = replace(nodes, count=more) if more <= SAMPLE_NODES else None
+        return None
+
+    def _error(self, program: Program) -> float:
+        """Largest error of H_i at gap decays midway between nodes, where interpolation errs most."""
+        ones = np.ones((program.order, len(self.rows)))
+        worst = 0.0
+        for gap in self.nodes.between():
+            exact = _normalized(self.rows, replace(program, gap=gap))
+            for block in self._blocks:
+                values = block.evaluate(self.nodes.basis(gap)[:1], ones, 0 * ones)[0]
+                worst = max(worst, float(np.abs(values - exact[:, block.rows, block.columns]).max(initial=0.0)))
+        return worst
 
     def same_strings(self, gram: Matrix) -> bool:
         """Whether ``gram`` is the Gram matrix of the same strings."""
@@ -181,67 +204,31 @@ class _CompressedBlock:
             root_slopes: Their derivatives in the gap decay.
         """
         columns = self.columns.stop
+        # Numba is not needed before something is interpolated.
+        from seqopt.kernels.engines.compiled import combine_nodes
+
         result = np.zeros((len(at), len(self.bases), self.rows.stop - self.rows.start, columns))
         for order, (basis, weights) in enumerate(zip(self.bases, self.weights, strict=True)):
             own, slopes = roots[order], root_slopes[order]
             here = own[self.rows], slopes[self.rows], own[:columns], slopes[:columns]
             # Contiguous arrays throughout: the compiled loops are vectorised for those only.
             derivatives = result[1, order] if len(at) == 2 else _NOTHING
-            _combine(at @ basis, weights, *here, result[0, order], derivatives)
+            combine_nodes(at @ basis, weights, *here, result[0, order], derivatives)
         return result
 
 
 _NOTHING = np.empty((0, 0))
 
 
-@compiled
-def _combine(
-    coefficients: Any,
-    weights: Any,
-    root: Any,
-    root_slope: Any,
-    other: Any,
-    other_slope: Any,
-    result: Any,
-    derivatives: Any,
-) -> None:
-    """The sums (coefficients @ weights) r_a r_b and their derivatives, row by row, so that a row stays in the cache.
-
-    Products with so few rows are bound by reading the weights, and those of BLAS would compete with torch's threads.
-    """
-    rows, rank, columns = weights.shape
-    for row in range(rows):
-        values = result[row]
-        if len(derivatives) == 0:
-            for k in range(rank):
-                terms, factor = weights[row, k], coefficients[0, k]
-                for column in range(columns):
-                    values[column] += factor * terms[column]
-        else:
-            slopes = derivatives[row]
-            for k in range(rank):
-                terms, factor, slope_factor = weights[row, k], coefficients[0, k], coefficients[1, k]
-                for column in range(columns):
-                    values[column] += factor * terms[column]
-                    slopes[column] += slope_factor * terms[column]
-            for column in range(columns):
-                slopes[column] = slopes[column] * root[row] * other[column] + values[column] * (
-                    root_slope[row] * other[column] + root[row] * other_slope[column]
-                )
-        for column in range(columns):
-            values[column] *= root[row] * other[column]
-
-
 def _choose_nodes(rows: EncodedStrings, program: Program, lower: float, upper: float) -> ChebyshevNodes | None:
-    """As many nodes as a sample of the shortest and longest strings needs."""
-    by_length = np.argsort(rows.lengths, kind="stable")
-    chosen = np.unique(np.concatenate([by_length[:SAMPLE_STRINGS], by_length[-SAMPLE_STRINGS:]]))
+    """As many nodes as a sample needs: distinct strings, the shortest, the longest and some between."""
+    _, distinct = np.unique(rows.tokens, axis=0, return_index=True)
+    by_length = distinct[np.argsort(rows.lengths[distinct], kind="stable")]
+    between = by_length[:: max(1, len(by_length) // SAMPLE_STRINGS)]
+    chosen = np.unique(np.concatenate([by_length[:SAMPLE_STRINGS], by_length[-SAMPLE_STRINGS:], between]))
     sample = rows.take(chosen)
     nodes = ChebyshevNodes(SAMPLE_NODES, lower, upper)
-    values = [
-        np.concatenate([block.ravel() for _, block in _normalized(sample, replace(program, gap=point))])
-        for point in nodes.points
-    ]
+    values = [_normalized(sample, replace(program, gap=point)).ravel() for point in nodes.points]
     coefficients = np.abs(nodes.transform() @ np.stack(values)).max(axis=1)
     left_out = np.cumsum(coefficients[::-1])[::-1]
     enough = np.flatnonzero(left_out < LEFT_OUT)
@@ -249,14 +236,13 @@ def _choose_nodes(rows: EncodedStrings, program: Program, lower: float, upper: f
 
 
 def _build(rows: EncodedStrings, program: Program, nodes: ChebyshevNodes) -> list[_CompressedBlock]:
-    families: list[Float64Array] = []
-    places: list[tuple[slice, slice]] = []
+    places = gram_layout(len(rows), program.order)
+    sizes = [(here.stop - here.start) * columns.stop for here, columns in places]
+    families = [np.empty((program.order, nodes.count, size)) for size in sizes]
     for number, point in enumerate(nodes.points):
-        for position, (place, block) in enumerate(_normalized(rows, replace(program, gap=point))):
-            if number == 0:
-                families.append(np.empty((len(block), nodes.count, block[0].size)))
-                places.append(place)
-            families[position][:, number] = block.reshape(len(block), -1)
+        values = _normalized(rows, replace(program, gap=point))
+        for place, family in zip(places, families, strict=True):
+            family[:, number] = values[:, *place].reshape(program.order, -1)
     with one_thread():
         bases = [_basis([family[order] for family in families]) for order in range(program.order)]
     blocks = []
@@ -289,13 +275,10 @@ def _basis(values: list[Float64Array]) -> Float64Array:
         family = torch.cat([block[:, columns] for block, columns in zip(missed, wrong, strict=True)], dim=1)
 
 
-def _normalized(strings: EncodedStrings, program: Program) -> Iterator[tuple[tuple[slice, slice], Float64Array]]:
-    """Blocks of H_i at one gap decay, and where they lie; 0 where a string has no sub-sequence of that order."""
-    own, _ = self_order_sums(strings, **program.options)
-    inverse = np.zeros_like(own)
+def _normalized(strings: EncodedStrings, program: Program) -> Float64Array:
+    """H_i at one gap decay, order x strings x strings; 0 where a string has no sub-sequence of that order."""
+    values, _ = order_sums(strings, None, **program.options)
+    own = np.diagonal(values, axis1=1, axis2=2)
+    inverse = np.zeros_like(own, order="C")
     np.divide(1.0, np.sqrt(own), out=inverse, where=own > 0)
-    for block in Matrix(strings, None).blocks(program, slopes=False):
-        values = block.values[:, 0].numpy()
-        values *= inverse[:, block.rows, None]
-        values *= inverse[:, None, block.columns]
-        yield (block.rows, block.columns), values
+    return np.einsum("ijk,ij,ik->ijk", values, inverse, inverse, optimize=False)

@@ -54,8 +54,11 @@ CACHE_BYTES = 2**30
 FLOAT32_LIMIT = 34.0
 """Base-10 logarithm of the sums up to which float32 is used for float32 inputs; it ends at 38."""
 
-SCALED_ROWS = 1024
-"""Rows normalised at a time by `SubsequenceKernel.cross`, so that no second matrix is needed."""
+SCALED_ELEMENTS = 1 << 20
+"""Covariances normalised at a time by `SubsequenceKernel.cross`, so that no second matrix is needed."""
+
+SMALL_MATRIX = 1 << 12
+"""Pairs up to which the matrices of a batch are computed together, pair by pair."""
 
 
 class SubsequenceKernel(gpytorch.kernels.Kernel):
@@ -108,15 +111,16 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
         match_decay_bounds: Lowest and highest match decay, within (0, 1].
         gap_decay_bounds: Lowest and highest gap decay, within (0, 1].
         threads: Number of threads of the engine (default: that of `torch.get_num_threads`).
-        cache_bytes: Memory budget of the sums kept: a Gram matrix of N strings takes n N (N + 1) / 2 numbers and a
-            twentieth more, twice that with a gradient in the gap decay.
+        cache_bytes: Memory budget of the sums kept: a Gram matrix of N strings takes n N (N + 1) / 2 numbers (a
+            quarter more below a thousand strings), twice that with a gradient in the gap decay. While a fit is
+            interpolated, half of this goes to the interpolant.
         batch_shape: Batch shape of the decays.
         active_dims: Columns of the input that hold the tokens (default: all).
 
     Raises:
         InputError: For an order or partitions below 1, decays, weights or bounds out of range, or an unknown engine.
-            When evaluated: for inputs that are no tokens, strings shorter than ``partitions``, or sums that exceed
-            double precision (a gap decay near 1 with orders beyond about 40).
+            When evaluated: for inputs that are no tokens, strings shorter than ``partitions``, or covariances that
+            exceed double precision before they are normalised (a gap decay near 1 with orders beyond about 40).
 
     Example:
         >>> kernel = SubsequenceKernel(order=5, match_decay=0.8, gap_decay=0.5)
@@ -152,6 +156,10 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
         check_engine(engine)
         if isinstance(partitions, bool) or not isinstance(partitions, int | np.integer) or partitions < 1:
             raise InputError(f"partitions is {partitions!r}; it must be a whole number of at least 1")
+        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+            raise InputError(f"threads is {threads!r}; it must be a whole number of at least 1")
+        if cache_bytes < 0:
+            raise InputError(f"cache_bytes is {cache_bytes}; it must be at least 0")
         self.order = int(order)
         self.normalize = bool(normalize)
         self.partitions = int(partitions)
@@ -255,7 +263,7 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
             params: Ignored.
 
         Returns:
-            ``... x n x m`` in the dtype and on the device of ``x1``.
+            ``... x n x m`` on the device and in the dtype of ``x1``, float64 for whole numbers.
 
         Raises:
             InputError: As the class says.
@@ -266,7 +274,8 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
             weights, gaps = weights.unsqueeze(-2), gaps.unsqueeze(-1)
         batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2], gaps.shape)  # type: ignore[no-untyped-call]
         n, m = x1.shape[-2], x2.shape[-2]
-        if gaps.numel() == 1:
+        together = batch.numel() == 1 or diag or n * m <= SMALL_MATRIX or _unexpanded(x2) is not None
+        if gaps.numel() == 1 and together:
             value = self._evaluate(x1, x2, weights.reshape(-1), gaps.reshape(()), batch, diag)
         else:
             rows = x1.expand(*batch, *x1.shape[-2:]).reshape(batch.numel(), *x1.shape[-2:])
@@ -283,17 +292,19 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
     def _evaluate(self, x1: Tensor, x2: Tensor, weights: Tensor, gap: Tensor, batch: torch.Size, diag: bool) -> Tensor:
         """Covariances at one gap decay, of matrices of a batch; the caller brings them into shape."""
         same = x1 is x2 or (x1.shape == x2.shape and torch.equal(x1, x2))
+        dtype = x1.dtype if x1.is_floating_point() else torch.float64
         if diag and same and self.normalize:
             # 1 for all but the empty string, whatever the parameters are.
-            return (x1 != 0).any(-1).to(x1.dtype).expand(*batch, x1.shape[-2])
+            _encoded(x1).check_parts(self.partitions)
+            return (x1 != 0).any(-1).to(dtype).expand(*batch, x1.shape[-2])
         pairs = self._pairs(x1, x2, same, batch, diag)
         graph = torch.is_grad_enabled()
         slopes = graph and gap.requires_grad
-        program = self._program(gap.item(), pairs, x1.dtype)
+        program = self._program(gap.item(), pairs, dtype)
         # Gram matrices come back, in the next step of a fit or in a prediction; other matrices only for a gradient.
         keep = pairs.symmetric or slopes or (graph and weights.requires_grad)
         covariances = Covariances(pairs, program, normalize=self.normalize, cache=self._cache, slopes=slopes, keep=keep)
-        return CovariancesOf.apply(weights, gap, covariances).to(x1)  # type: ignore[no-untyped-call]
+        return CovariancesOf.apply(weights, gap, covariances).to(x1.device, dtype)  # type: ignore[no-untyped-call]
 
     def _pairs(self, x1: Tensor, x2: Tensor, same: bool, batch: torch.Size, diag: bool) -> Pairs:
         count = batch.numel()
@@ -312,9 +323,10 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
 
     def _program(self, gap: float, pairs: Pairs, dtype: torch.dtype) -> Program:
         longest = (int(strings.lengths.max(initial=0)) for strings in (pairs.rows, pairs.columns))
+        heaviest = float(self._weights.detach().sum(-1).max().log10())
         single = (
             dtype in (torch.float32, torch.float16, torch.bfloat16)
-            and largest_sum(self.order, gap, *longest) < FLOAT32_LIMIT
+            and largest_sum(self.order, gap, *longest) + heaviest < FLOAT32_LIMIT
         )
         precision = np.float32 if single else np.float64
         return Program(self.order, gap, np.dtype(precision), self.engine, self.threads, self.partitions)
@@ -346,10 +358,12 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
             InputError: If the kernel has a batch shape, or an argument does not fit.
         """
         pairs = Matrix(a, b)
-        wanted = torch.float32 if np.dtype(dtype) == np.float32 else torch.float64
-        program, weights = self._now(pairs, wanted)
+        if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
+            raise InputError(f"dtype is {np.dtype(dtype)}; covariances are float64 or float32")
+        program, weights = self._now(pairs, torch.float32 if np.dtype(dtype) == np.float32 else torch.float64)
         values, _ = order_sums(a, b, weights=weights, dtype=program.dtype, **program.options)
         if not self.normalize:
+            check_finite(torch.from_numpy(values), b if b is not None else a, self.order, program.gap)
             return values.astype(dtype, copy=False)
         if b is None:
             own = np.diagonal(values).copy() if self_a is None else self_a
@@ -358,8 +372,9 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
         else:
             scale_a = _scale(self.self_similarity(a) if self_a is None else self_a)
             scale_b = _scale(self.self_similarity(b) if self_b is None else self_b)
-        for start in range(0, len(values), SCALED_ROWS):
-            rows = slice(start, start + SCALED_ROWS)
+        step = max(1, SCALED_ELEMENTS // max(1, len(pairs.columns)))
+        for start in range(0, len(values), step):
+            rows = slice(start, start + step)
             # The product of the two scales first: it is symmetric to the last bit.
             values[rows] *= scale_a[rows, None] * scale_b[None, :]
         if b is None:
@@ -392,12 +407,15 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
             ...     print(interpolated, bool((kernel(x).to_dense() - exact).abs().max() < 1e-8))
             True True
         """
-        self._interpolated = self._interpolant(x)
+        before, self._interpolated = self._interpolated, self._interpolant(x)
         try:
             yield self._interpolated is not None
         finally:
-            self._interpolated = None
+            self._interpolated = before
             self.forget()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_interpolated": None}
 
     def _interpolant(self, x: Tensor) -> InterpolatedGram | None:
         if not self.normalize or self.batch_shape or not self.raw_gap_decay.requires_grad:
@@ -406,7 +424,7 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
         bounds = self.raw_gap_decay_constraint
         lower, upper = float(bounds.lower_bound), float(bounds.upper_bound)
         program = self._program(upper, Matrix(strings, None), torch.float64)
-        return InterpolatedGram.build(strings, program, lower, upper, self._cache.budget)
+        return InterpolatedGram.build(strings, program, lower, upper, self._cache.budget // 2)
 
     def forget(self) -> None:
         """Free the per-order sums that are kept for further evaluations of the same strings, as after a fit."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import torch
 
-_LOCK = threading.Lock()
+_LOCK = threading.RLock()
 
 
 @contextmanager
@@ -16,7 +16,7 @@ def one_thread() -> Iterator[None]:
     """Let torch compute in one thread: where other work goes on, waiting for a second one costs small matrices
     many times their own work.
 
-    The number of threads is the whole process's, so contexts that overlap in several threads take turns.
+    The number of threads is the whole process's, so contexts in several threads take turns. They may be nested.
 
     Example:
         >>> with one_thread():

@@ -10,8 +10,8 @@ from __future__ import annotations
 import copy
 import logging
 import warnings
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -255,7 +255,7 @@ class StringGP:
         for parameter in learned:
             parameter.requires_grad_(full)
         start = _parameters_of(model)
-        with self._interpolating(model) if full else nullcontext():
+        with self._interpolating(model) if full else nullcontext(), _engine_threads(own):
             best = self._best_of_restarts(likelihood, start, rng, self.restarts if full else 1)
         for parameter in learned:
             parameter.requires_grad_(True)
@@ -288,6 +288,7 @@ class StringGP:
                 with torch.random.fork_rng(devices=[]):
                     torch.manual_seed(int(rng.integers(2**31)))
                     sample_all_priors(model)
+                _set_parameters(model, {name: start[name] for name in _frozen(model)})
             model.train()
             threads = one_thread() if len(model.train_targets) <= SINGLE_THREADED else nullcontext()
             try:
@@ -441,6 +442,24 @@ class StringGP:
         return mean, state.scale * prior - solved[0].T @ solved[1]
 
 
+@contextmanager
+def _engine_threads(kernel: gpytorch.kernels.Kernel) -> Iterator[None]:
+    """Let the kernel use as many threads as torch has now, whatever torch's number is within."""
+    if not isinstance(kernel, SubsequenceKernel):
+        yield
+        return
+    before = kernel.threads
+    kernel.threads = torch.get_num_threads() if before is None else before
+    try:
+        yield
+    finally:
+        kernel.threads = before
+
+
+def _frozen(model: torch.nn.Module) -> list[str]:
+    return [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
+
+
 def _parameters_of(model: torch.nn.Module) -> dict[str, list[float]]:
     return {name: parameter.detach().reshape(-1).tolist() for name, parameter in model.named_parameters()}
 
@@ -448,4 +467,6 @@ def _parameters_of(model: torch.nn.Module) -> dict[str, list[float]]:
 def _set_parameters(model: torch.nn.Module, values: dict[str, list[float]]) -> None:
     with torch.no_grad():
         for name, parameter in model.named_parameters():
+            if name not in values:
+                continue
             parameter.copy_(torch.tensor(values[name], dtype=parameter.dtype).reshape(parameter.shape))

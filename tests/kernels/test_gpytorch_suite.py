@@ -33,4 +33,4 @@ class TestSubsequenceKernel(BaseKernelTestCase, unittest.TestCase):
 
 class TestPartitionedKernel(TestSubsequenceKernel):
     def create_kernel_no_ard(self, **kwargs):
-        return SubsequenceKernel(2, order_weights=[1.0, 0.5], normalize=False, **kwargs)
+        return SubsequenceKernel(2, order_weights=[1.0, 0.5], normalize=False, partitions=2, **kwargs)

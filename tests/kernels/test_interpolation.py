@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -80,6 +82,49 @@ def test_strings_that_need_too_many_nodes_are_computed(monkeypatch):
     for strings, expected in ((["abab", "baab", "bb"], True), (molecules(20), False)):
         with kernel.interpolating(Encoder().encode(strings).to_tensor()) as interpolated:
             assert interpolated == expected
+
+
+def spread(x, gaps=(0.003, 0.2, 0.77, 0.9993)):
+    """Largest error of interpolation over some gap decays, or nothing if it is refused."""
+    kernel = SubsequenceKernel(5).double()
+    exact = [SubsequenceKernel(5, gap_decay=gap)(x).to_dense() for gap in gaps]
+    with kernel.interpolating(x) as interpolated, torch.no_grad():
+        if not interpolated:
+            return None
+        worst = 0.0
+        for gap, expected in zip(gaps, exact, strict=True):
+            kernel.gap_decay = gap
+            worst = max(worst, (kernel(x).to_dense() - expected).abs().max().item())
+    return worst
+
+
+def test_strings_unlike_their_shortest_and_longest_are_held_to_the_same_error():
+    # The twenty shortest and longest have no symbol twice: for them alone, hardly any node would do.
+    letters = "".join(chr(0x4E00 + i) for i in range(2000))
+    shortest = [letters[30 * i : 30 * i + 6] for i in range(20)]
+    longest = [letters[600 + 60 * i : 660 + 60 * i] for i in range(20)]
+    between = ["ab" * 5 + "c" * i + "ba" * 5 for i in range(20)]
+    worst = spread(Encoder().encode([*shortest, *between, *longest]).to_tensor())
+    assert worst is None or worst < TOLERANCE
+
+
+def test_repeated_measurements_do_not_crowd_out_other_strings():
+    strings = molecules(40)
+    strings = [*strings, *[min(strings, key=len)] * 12, *[max(strings, key=len)] * 12]
+    worst = spread(Encoder().encode(strings).to_tensor())
+    assert worst is not None
+    assert worst < TOLERANCE
+
+
+def test_copies_made_meanwhile_are_exact():
+    kernel, x = SubsequenceKernel(3), Encoder().encode(molecules(20)).to_tensor()
+    expected = kernel(x).to_dense()
+    with kernel.interpolating(x):
+        clone = copy.deepcopy(kernel)
+        with kernel.interpolating(x[:5]):
+            pass
+        assert not torch.equal(kernel(x).to_dense(), expected)
+    assert torch.equal(clone(x).to_dense(), expected)
 
 
 def test_a_frozen_gap_decay_needs_no_interpolation():

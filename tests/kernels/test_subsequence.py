@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import gpytorch
@@ -21,11 +22,11 @@ from hypothesis import strategies as st
 
 from seqopt.encoding import Encoder
 from seqopt.errors import InputError
-from seqopt.kernels import SubsequenceKernel, covariances
+from seqopt.kernels import SubsequenceKernel, covariances, subsequence
 from seqopt.kernels.engines import order_sums
 
 WORDS = ["genetics", "genomic", "genomes"]
-ENGINES = ["reference", "cpu"]
+ENGINES = ["reference", "cpu", "features"]
 
 text = st.text(alphabet="abc", max_size=10)
 decays = st.floats(0.01, 1.0)
@@ -430,6 +431,76 @@ def test_batches_of_inputs_share_one_call(monkeypatch):
     assert len(calls) == 4
 
 
+def test_large_matrices_of_a_batch_are_those_of_each_alone(monkeypatch):
+    rng = np.random.default_rng(14)
+    x = tokens(random_strings(24, rng, 14, 14)).reshape(2, 12, -1)
+    expected = [SubsequenceKernel(3)(part).to_dense() for part in x]
+    monkeypatch.setattr(subsequence, "SMALL_MATRIX", 10)
+    kernel = SubsequenceKernel(3)
+    gram = kernel(x).to_dense()
+    torch.testing.assert_close(gram, torch.stack(expected))
+    gram.sum().backward()
+    assert kernel.raw_gap_decay.grad is not None
+
+
+@pytest.mark.parametrize("batch_shape", [(), (3,), (2, 1)])
+@pytest.mark.parametrize("order_weights", [None, [1.0, 0.5, 2.0]])
+def test_batches_that_broadcast(batch_shape, order_weights):
+    rng = np.random.default_rng(15)
+    x1 = tokens(random_strings(8, rng, 9, 9)).reshape(2, 1, 4, -1)
+    x2 = tokens(random_strings(9, rng, 9, 9)).reshape(3, 3, -1)
+    gaps = torch.from_numpy(rng.uniform(0.2, 0.9, batch_shape)) if batch_shape else 0.4
+    kernel = SubsequenceKernel(3, 0.7, gaps, order_weights=order_weights, batch_shape=torch.Size(batch_shape)).double()
+    result = kernel(x1, x2).to_dense()
+    assert result.shape == (2, 3, 4, 3)
+    all_gaps = kernel.gap_decay.expand(2, 3)
+    for i, j in np.ndindex(2, 3):
+        alone = SubsequenceKernel(3, 0.7, all_gaps[i, j].item(), order_weights=order_weights)
+        torch.testing.assert_close(result[i, j], alone(x1[i, 0], x2[j]).to_dense(), rtol=1e-9, atol=0)
+    if batch_shape and order_weights:
+        index = (0,) * len(batch_shape)
+        assert kernel[index].order_weights.tolist() == order_weights
+
+
+def test_inputs_of_other_types():
+    x = tokens(["abc", "acb", "b"])
+    kernel = SubsequenceKernel(3)
+    expected = kernel(x).to_dense()
+    for dtype in (torch.int64, torch.uint8):
+        assert torch.equal(kernel(x.to(dtype)).to_dense(), expected)
+    assert kernel(x.long(), diag=True).dtype == torch.float64
+    for dtype, tolerance in ((torch.bfloat16, 1e-2), (torch.float16, 1e-3)):
+        result = kernel(x.to(dtype)).to_dense()
+        assert result.dtype == dtype
+        torch.testing.assert_close(result.double(), expected, rtol=tolerance, atol=tolerance)
+    assert kernel(torch.zeros(2, 0, 5), torch.ones(2, 3, 5)).to_dense().shape == (2, 0, 3)
+    with pytest.raises(InputError, match="int64; covariances are float64 or float32"):
+        kernel.cross(Encoder().encode(["a"]), dtype=np.int64)
+
+
+def test_the_diagonal_is_checked_as_the_matrix_is():
+    with pytest.raises(InputError, match="padding"):
+        SubsequenceKernel(3)(torch.tensor([[1.0, 0.0, 2.0]]), diag=True)
+    with pytest.raises(InputError, match=r"row 0, column 1 holds 1\.5"):
+        SubsequenceKernel(3)(torch.tensor([[1.0, 1.5, 2.0]]), diag=True)
+    with pytest.raises(InputError, match="partitions is 3"):
+        SubsequenceKernel(3, partitions=3)(tokens(["abc", "ab"]), diag=True)
+
+
+def test_threads_may_share_a_kernel():
+    rng = np.random.default_rng(16)
+    inputs = [tokens(random_strings(30, rng)) for _ in range(3)]
+    kernel = SubsequenceKernel(3, cache_bytes=100_000)
+
+    def total(x):
+        with torch.no_grad():
+            return float(kernel(x).to_dense().sum())
+
+    expected = [total(x) for x in inputs]
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(total, inputs * 6)) == expected * 6
+
+
 @pytest.mark.filterwarnings("ignore:The last_dim_is_batch argument")
 def test_every_column_as_a_batch_of_symbols():
     x = tokens(["ab", "aa", "b"])
@@ -497,10 +568,24 @@ class TestExtremes:
         assert single.dtype == np.float32
         np.testing.assert_allclose(single, expected, rtol=1e-4)
 
-    def test_sums_beyond_double_precision_are_explained(self):
-        kernel = SubsequenceKernel(300, match_decay=1.0, gap_decay=1.0)
-        with pytest.raises(InputError, match="300 symbols at gap decay 1 in strings of 2000 symbols"):
-            kernel.gram(["a" * 2000])
+    @pytest.mark.parametrize("normalize", [True, False])
+    @pytest.mark.filterwarnings("ignore:overflow")
+    def test_sums_beyond_double_precision_are_explained(self, normalize):
+        kernel = SubsequenceKernel(300, match_decay=1.0, gap_decay=1.0, normalize=normalize, engine="cpu")
+        message = r"300 symbols at gap decay 1 in strings of (2000|1999) symbols"
+        for evaluate in (
+            lambda: kernel.gram(["a" * 2000]),
+            lambda: kernel.gram(["a" * 2000], ["a" * 1999]),
+            lambda: kernel(tokens(["a" * 2000])).to_dense(),
+        ):
+            with pytest.raises(InputError, match=message):
+                evaluate()
+
+    def test_order_weights_do_not_overflow_single_precision(self):
+        x = tokens(["a" * 140, "a" * 130])
+        heavy = SubsequenceKernel(12, 1.0, 1.0, order_weights=[1e6] * 12)
+        expected = SubsequenceKernel(12, 1.0, 1.0)(x).to_dense()
+        torch.testing.assert_close(heavy(x.float()).to_dense().double(), expected, rtol=1e-5, atol=0)
 
     def test_strings_of_ten_thousand_symbols(self):
         rng = np.random.default_rng(13)
@@ -599,6 +684,9 @@ class TestFitting:
         ({"gap_decay_bounds": (0.0, 1.0)}, r"gap_decay_bounds are \(0.0, 1.0\)"),
         ({"match_decay_bounds": (0.5, 1.5)}, "match_decay_bounds"),
         ({"engine": "abacus"}, "abacus"),
+        ({"threads": 0}, "threads is 0"),
+        ({"threads": 1.5}, "threads is 1.5"),
+        ({"cache_bytes": -1}, "cache_bytes is -1"),
         ({"partitions": 0}, "partitions is 0; it must be a whole number of at least 1"),
         ({"partitions": 1.5}, "partitions is 1.5"),
         ({"order_weights": [1.0, 2.0]}, r"order_weights has shape \(2,\); expected one that expands to \(5,\)"),

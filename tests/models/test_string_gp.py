@@ -11,6 +11,7 @@ from botorch.models import SingleTaskGP
 from seqopt.errors import InputError, ModelError
 from seqopt.kernels import SubsequenceKernel
 from seqopt.models import JointSurrogate, PoolSurrogate, StringGP, Surrogate
+from seqopt.models.string_gp import default_kernel
 from seqopt.spaces import CandidateSet
 
 
@@ -185,6 +186,34 @@ def test_fit_raises_the_posterior_density_and_recovers_the_noise() -> None:
         model.covar_module.base_kernel.gap_decay = 0.9
         elsewhere = float(likelihood(model(*model.train_inputs), model.train_targets))
     assert reached > elsewhere
+
+
+def test_frozen_decays_stay_where_they_are_from_every_start() -> None:
+    rng = np.random.default_rng(11)
+    strings = ["".join(rng.choice(list("abc"), 8)) for _ in range(14)]
+    values = [string.count("ab") + 0.1 * rng.standard_normal() for string in strings]
+    kernel = default_kernel()
+    kernel.gap_decay = 1.0
+    kernel.raw_gap_decay.requires_grad_(False)
+    gp = StringGP(kernel, restarts=4)
+    for seed in range(3):
+        gp.fit(strings, values, rng=np.random.default_rng(seed), full=True)
+        assert gp.hyperparameters["gap_decay"] == 1.0
+        assert gp.hyperparameters["match_decay"] != 0.8
+
+
+def test_interpolated_fits_reach_the_same_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seqopt.models.string_gp.INTERPOLATED", 10)
+    rng = np.random.default_rng(12)
+    strings = ["".join(rng.choice(list("abcd"), rng.integers(5, 20))) for _ in range(40)]
+    values = [string.count("ab") + 0.3 * rng.standard_normal() for string in strings]
+    fitted = []
+    for interpolate in (True, False):
+        gp = StringGP(restarts=2, interpolate=interpolate)
+        gp.fit(strings, values, rng=np.random.default_rng(0))
+        fitted.append(gp.hyperparameters)
+    for name, value in fitted[0].items():
+        assert value == pytest.approx(fitted[1][name], rel=1e-2, abs=1e-3)
 
 
 def test_the_same_seed_gives_the_same_fit(data: tuple) -> None:

@@ -51,14 +51,17 @@ ENGINES = {
 engine          operations                                         memory beside the result
 ==============  =================================================  ====================================================
 ``cpu``         order x length^2 per pair, in vector registers      order x longest string x 16 numbers per thread
-``features``    symbols^order per symbol and per pair               at most 512 MiB
+``features``    symbols^order per symbol and per pair               at most 512 MiB of features, 32 MiB of products
 ``cuda``        order x length^2 per pair, one GPU lane a pair      at most 3 GiB of the GPU
-``reference``   order x length^3 per pair                           16 MiB per matrix of a block
+``reference``   order x length^3 per pair                           some matrices length x length, or 16 MiB
 ==============  =================================================  ====================================================
 """
 
 GPU_CELLS = 1e10
 """Cells of the dynamic program, times the order, from which ``"auto"`` uses a GPU: about a second of one."""
+
+GPU_SPEED = 50.0
+"""How many times faster than the `cpu` engine the dynamic program is assumed to be on a GPU."""
 
 MULTIPLICATIONS_PER_CELL = 1.7
 """Multiplications of features that take as long as a cell of the dynamic program, at one order."""
@@ -288,18 +291,15 @@ def _cheapest(a: EncodedStrings, b: EncodedStrings | None, order: int, derivativ
         if paired
         else (order * float(a.lengths.sum()) * float(columns.lengths.sum()) * (0.5 if b is None else 1.0))
     )
-    # Where there is no GPU, Triton need not even be looked for.
-    if cells > GPU_CELLS and torch.cuda.is_available() and _why_not(ENGINES["cuda"]) is None:
-        return "cuda"
+    costs = {"cpu": MULTIPLICATIONS_PER_CELL * (1.0 + derivative) * cells, "reference": np.inf}
+    # Where there is no GPU, Triton need not even be looked for; nor in a forked child, where CUDA cannot start.
+    if cells > GPU_CELLS and torch.cuda.is_available() and not torch.cuda._is_in_bad_fork():
+        costs["cuda"] = costs["cpu"] / GPU_SPEED
     if _why_not(ENGINES["features"]) is None:
         from seqopt.kernels.engines import features
 
-        if (
-            features.cost(a, b, order, derivative, paired=paired)
-            < MULTIPLICATIONS_PER_CELL * (1.0 + derivative) * cells
-        ):
-            return "features"
-    return "cpu" if _why_not(ENGINES["cpu"]) is None else "reference"
+        costs["features"] = features.cost(a, b, order, derivative, paired=paired)
+    return min((name for name in costs if _why_not(ENGINES[name]) is None), key=costs.__getitem__)
 
 
 def _checked(
@@ -310,7 +310,10 @@ def _checked(
     threads: int | None,
 ) -> tuple[float, npt.NDArray[np.float64], np.dtype, int]:
     """Gap decay, weight matrix, precision and threads as engines take them."""
-    decay = float(gap_decay)
+    try:
+        decay = float(gap_decay)
+    except (TypeError, ValueError):
+        raise InputError(f"gap decay is {gap_decay!r}; expected a number in (0, 1]") from None
     if not 0.0 < decay <= 1.0:
         raise InputError(f"gap decay is {decay}; it must lie in (0, 1]")
     precision = np.dtype(dtype)

@@ -292,6 +292,8 @@ def sums_of_all_pairs(
     tokens: Any,
     lengths: Any,
     numbers: Any,
+    first_single: int,
+    last_single: int,
     symmetric: bool,
     results: Any,
     group_stride: int,
@@ -308,6 +310,8 @@ def sums_of_all_pairs(
         tokens: The single strings, one per row.
         lengths: Their lengths.
         numbers: Which of them, in which order; if ``symmetric``, ``groups.order``.
+        first_single: First position in ``numbers`` treated.
+        last_single: One after the last.
         symmetric: Whether both sides are the same strings: pairs are then computed once and stored twice.
         results: ``parts x r x pairs``; a pair is at group string * group_stride + single string *
             single_stride.
@@ -322,7 +326,7 @@ def sums_of_all_pairs(
         for first in range(group * GROUP, min((group + 1) * GROUP, len(groups.order)), lanes):
             used = min(lanes, len(groups.order) - first)
             first_column = groups.starts[group] + first - group * GROUP
-            for position in range(first + used if symmetric else len(numbers)):
+            for position in range(first_single, min(last_single, first + used) if symmetric else last_single):
                 single = numbers[position]
                 for row in range(lengths[single]):
                     for lane in range(lanes):
@@ -377,3 +381,102 @@ def sums_of_aligned_pairs(
                     for lane in range(used):
                         results[part, r, groups.order[first + lane]] = workspace.weighted[lane]
     restore_control(control)
+
+
+@compiled
+def fill_features(
+    tokens: Any,
+    lengths: Any,
+    numbers: Any,
+    starts: Any,
+    gap: Any,
+    sums: Any,
+    sum_slopes: Any,
+    features: Any,
+    slopes: Any,
+) -> None:
+    """Features of each string, those of length i from ``starts[i - 1]`` on; ``slopes`` may be empty."""
+    control = flush_denormals()
+    orders, derivative = len(starts) - 1, len(slopes) > 0
+    for string in range(len(lengths)):
+        sums[:] = 0
+        sum_slopes[:] = 0
+        for position in range(lengths[string]):
+            symbol = numbers[tokens[string, position]]
+            for i in range(orders - 1, 0, -1):
+                # Longest first, so that S of the shorter ones is still that of before.
+                shorter = sums[starts[i - 1] : starts[i]]
+                size = len(shorter)
+                if symbol >= 0:
+                    first = starts[i] + symbol * size
+                    _add(features[string, first : first + size], shorter)
+                    if derivative:
+                        _add(slopes[string, first : first + size], sum_slopes[starts[i - 1] : starts[i]])
+                if i < orders - 1:
+                    _decay(sums, sum_slopes, starts[i], starts[i + 1], gap, derivative)
+                    if symbol >= 0:
+                        _add(sums[first : first + size], shorter)
+                        if derivative:
+                            _add(sum_slopes[first : first + size], sum_slopes[starts[i - 1] : starts[i]])
+            if symbol >= 0:
+                features[string, symbol] += 1
+            if orders > 1:
+                _decay(sums, sum_slopes, 0, starts[1], gap, derivative)
+                if symbol >= 0:
+                    sums[symbol] += 1
+    restore_control(control)
+
+
+@compiled
+def _add(into: Any, values: Any) -> None:
+    for v in range(len(into)):
+        into[v] += values[v]
+
+
+@compiled
+def _decay(sums: Any, sum_slopes: Any, first: int, last: int, gap: Any, derivative: bool) -> None:
+    """S <- gap S and dS <- gap dS + S."""
+    own, slopes = sums[first:last], sum_slopes[first:last]
+    if derivative:
+        for v in range(len(own)):
+            slopes[v] = gap * slopes[v] + own[v]
+    for v in range(len(own)):
+        own[v] *= gap
+
+
+@compiled
+def combine_nodes(
+    coefficients: Any,
+    weights: Any,
+    root: Any,
+    root_slope: Any,
+    other: Any,
+    other_slope: Any,
+    result: Any,
+    derivatives: Any,
+) -> None:
+    """The sums (coefficients @ weights) r_a r_b and their derivatives, row by row, so that a row stays in the cache.
+
+    Products with so few rows are bound by reading the weights, and those of BLAS would compete with torch's threads.
+    """
+    rows, rank, columns = weights.shape
+    for row in range(rows):
+        values = result[row]
+        if len(derivatives) == 0:
+            for k in range(rank):
+                terms, factor = weights[row, k], coefficients[0, k]
+                for column in range(columns):
+                    values[column] += factor * terms[column]
+        else:
+            slopes = derivatives[row]
+            for k in range(rank):
+                terms, factor, slope_factor = weights[row, k], coefficients[0, k], coefficients[1, k]
+                for column in range(columns):
+                    values[column] += factor * terms[column]
+                    slopes[column] += slope_factor * terms[column]
+            for column in range(columns):
+                slopes[column] = slopes[column] * root[row] * other[column] + values[column] * (
+                    root_slope[row] * other[column] + root[row] * other_slope[column]
+                )
+        for column in range(columns):
+            values[column] *= root[row] * other[column]

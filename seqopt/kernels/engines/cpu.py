@@ -58,8 +58,9 @@ def order_sums(
     columns = a if b is None else b
     results = np.empty((1 + derivative, len(weights), len(a), len(columns)), dtype=dtype)
     if results.size:
-        # Either side can be the grouped one; the cheaper leaves fewer lanes empty.
-        if _vectors(len(columns)) * len(a) <= _vectors(len(a)) * len(columns):
+        # Either side can be the grouped one. The cheaper leaves fewer lanes empty; the longer is easier to share out.
+        of_columns, of_rows = _vectors(len(columns)) * len(a), _vectors(len(a)) * len(columns)
+        if of_columns < of_rows or (of_columns == of_rows and len(columns) >= len(a)):
             grouped, singles, group_stride, single_stride = columns, a, 1, len(columns)
         else:
             grouped, singles, group_stride, single_stride = a, columns, len(columns), 1
@@ -71,13 +72,15 @@ def order_sums(
         last = (np.arange(1, len(packed.widths) + 1) * GROUP - 1).clip(max=len(singles) - 1) if b is None else [-1]
         program = _program(gap_decay, weights, derivative, dtype)
 
-        def run(first_group: int, last_group: int) -> None:
+        def run(first_group: int, last_group: int, first_single: int = 0, last_single: int = len(numbers)) -> None:
             sums_of_all_pairs(
                 groups,
                 first_group,
                 last_group,
                 *single,
                 numbers,
+                first_single,
+                last_single,
                 b is None,
                 results.reshape(1 + derivative, len(weights), -1),
                 group_stride,
@@ -87,7 +90,7 @@ def order_sums(
             )
 
         costs = packed.widths * partners[last] * (GROUP * weights.shape[1] * (1 + derivative))
-        _run_in_threads(run, costs, threads)
+        _run_in_threads(run, costs, threads, np.maximum(singles.lengths[numbers], 1).astype(np.float64))
     return results[0], results[1] if derivative else None
 
 
@@ -160,17 +163,35 @@ def _aligned(size: int, dtype: np.dtype) -> npt.NDArray:
     return array[start : start + size]
 
 
-def _run_in_threads(run: Callable[[int, int], None], costs: FloatArray, threads: int | None) -> None:
-    """Run all groups, here if that takes little time, else in pieces of similar cost, the dearest first."""
+def _run_in_threads(
+    run: Callable[..., None], costs: FloatArray, threads: int | None, singles: FloatArray | None = None
+) -> None:
+    """Run all groups, here if that takes little time, else in pieces of similar cost, the dearest first.
+
+    Args:
+        run: Treats groups from the first argument up to the second; if there are ``singles``, with the single strings
+            from the third argument up to the fourth.
+        costs: Of each group.
+        threads: Number of threads.
+        singles: Cost of each single string; few groups are then cut along them as well.
+    """
     workers = torch.get_num_threads() if threads is None else threads
-    total = np.cumsum(costs)
-    if workers == 1 or total[-1] < THREADING_COST:
+    total = float(costs.sum())
+    if workers == 1 or total < THREADING_COST:
         run(0, len(costs))
         return
     pieces = workers * PIECES_PER_THREAD
-    cuts = np.searchsorted(total, np.arange(1, pieces) * total[-1] / pieces)
-    edges = np.unique([0, *cuts, len(costs)]).tolist()
-    ranges = sorted(pairwise(edges), key=lambda piece: -costs[slice(*piece)].sum())
+    tasks = [(-costs[first:last].sum(), first, last) for first, last in _pieces(costs, pieces)]
+    if singles is not None and len(tasks) < pieces:
+        parts = _pieces(singles, -(-pieces // len(tasks)))
+        tasks = [(cost, *task, *part) for cost, *task in tasks for part in parts]
     with ThreadPoolExecutor(workers) as pool:
-        for done in [pool.submit(run, *piece) for piece in ranges]:
+        for done in [pool.submit(run, *task[1:]) for task in sorted(tasks)]:
             done.result()
+
+
+def _pieces(costs: FloatArray, count: int) -> list[tuple[int, int]]:
+    """Ranges of similar cost, at most ``count``."""
+    total = np.cumsum(costs)
+    cuts = np.searchsorted(total, np.arange(1, count) * total[-1] / count)
+    return list(pairwise(np.unique([0, *cuts, len(costs)]).tolist()))

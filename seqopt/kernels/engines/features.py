@@ -17,8 +17,8 @@ occurrences of v so far, a symbol x does, from the longest v to the shortest,
 with the S of before on the right, and the same differentiated in the gap decay. Features are numbered so that those
 ending with x are neighbours, hence all of it is sums of vectors.
 
-Memory is that of the result and at most `FEATURE_BYTES` of features. Products are numpy's, and take the threads of its
-linear algebra.
+Memory is that of the result, at most `FEATURE_BYTES` of features and a few products of `BLOCK_BYTES`. Products are
+numpy's, and take the threads of its linear algebra.
 
 References:
     Lodhi, H., Saunders, C., Shawe-Taylor, J., Cristianini, N., Watkins, C. (2002). Text classification using string
@@ -41,7 +41,7 @@ from seqopt.encoding.derived import once_per_strings
 from seqopt.errors import InputError
 from seqopt.kernels.engines import _checked
 from seqopt.kernels.engines.bounds import largest_sum
-from seqopt.kernels.engines.compiled import compiled, flush_denormals, restore_control
+from seqopt.kernels.engines.compiled import fill_features
 
 FloatArray = npt.NDArray[np.floating]
 IntArray = npt.NDArray[np.int64]
@@ -58,8 +58,9 @@ STATE_COST = 2.0
 PAIR_COST = 60.0
 """Costs of a call, a symbol, a symbol per feature, and a pair beside its products, in multiplications."""
 
-GRAM_PIECES = 4
-"""Blocks of rows of a Gram matrix, of which only the part up to the diagonal is multiplied."""
+BLOCK_BYTES = 1 << 23
+"""Bytes of a product before it is added to the result (8 MiB). Of a Gram matrix only blocks up to the diagonal are
+multiplied."""
 
 TOKENS = 65_536
 """Numbers that a symbol can have."""
@@ -196,27 +197,36 @@ def _multiply(
     left: FloatArray, right: FloatArray, weights: FloatArray, ranges: list[slice], results: npt.NDArray[Any]
 ) -> None:
     """Weighted sums over orders of products of features; ``results`` is parts x r x rows x columns."""
-    if left is right:
-        edges = np.linspace(0, left.shape[1], GRAM_PIECES + 1).astype(int).tolist()
-        for start, stop in pairwise(edges):
-            block = results[:, :, start:stop, :stop]
-            _multiply(left[:, start:stop], right[:, :stop], weights, ranges, block)
-            corner = block[..., start:]
-            corner[...] = (corner + corner.swapaxes(-1, -2)) / 2
-            results[:, :, :start, start:stop] = block[..., :start].swapaxes(-1, -2)
-        return
+    step = max(1, BLOCK_BYTES // max(1, right.shape[1] * left.itemsize))
+    symmetric = left is right
+    scale = np.empty(0)
     if len(weights) == 1:
         scale = np.concatenate([np.full(part.stop - part.start, w) for part, w in zip(ranges, weights[0], strict=True)])
-        left, ranges, weights = left * scale, [slice(0, left.shape[2])], np.ones((1, 1), dtype=left.dtype)
+        ranges, weights = [slice(0, len(scale))], np.ones((1, 1), dtype=left.dtype)
+    for start in range(0, left.shape[1], step):
+        rows = left[:, start : start + step]
+        stop = start + rows.shape[1] if symmetric else right.shape[1]
+        block = results[:, :, start : start + step, :stop]
+        _multiply_rows(rows * scale if scale.size else rows, right[:, :stop], weights, ranges, block)
+        if symmetric:
+            corner = block[..., start:]
+            corner[...] = (corner + corner.swapaxes(-1, -2)) / 2
+            results[:, :, :start, start : start + step] = block[..., :start].swapaxes(-1, -2)
+
+
+def _multiply_rows(
+    left: FloatArray, right: FloatArray, weights: FloatArray, ranges: list[slice], results: npt.NDArray[Any]
+) -> None:
     for number, columns in enumerate(ranges):
         transposed = right[0][:, columns].T
         products = [left[0][:, columns] @ transposed]
         if len(results) == 2:
-            products.append(left[1][:, columns] @ transposed + left[0][:, columns] @ right[1][:, columns].T)
+            products.append(left[1][:, columns] @ transposed)
+            products[1] += left[0][:, columns] @ right[1][:, columns].T
         for r, weight in enumerate(weights[:, number]):
             if weight:
                 for part, product in enumerate(products):
-                    results[part, r] += weight * product
+                    results[part, r] += product if weight == 1 else weight * product
 
 
 def _features(
@@ -244,7 +254,7 @@ def _fill(
     def run(first: int, last: int) -> None:
         # Contiguous arrays throughout: the compiled loops are vectorised for those only.
         nothing = np.zeros((0, 0), dtype=parts.dtype)
-        _fill_features(
+        fill_features(
             strings.tokens[first:last],
             strings.lengths[first:last],
             numbers,
@@ -265,67 +275,6 @@ def _fill(
     with ThreadPoolExecutor(workers) as pool:
         for done in [pool.submit(run, *piece) for piece in pairwise(edges)]:
             done.result()
-
-
-@compiled
-def _fill_features(
-    tokens: Any,
-    lengths: Any,
-    numbers: Any,
-    starts: Any,
-    gap: Any,
-    sums: Any,
-    sum_slopes: Any,
-    features: Any,
-    slopes: Any,
-) -> None:
-    """Features of each string, those of length i from ``starts[i - 1]`` on; ``slopes`` may be empty."""
-    control = flush_denormals()
-    orders, derivative = len(starts) - 1, len(slopes) > 0
-    for string in range(len(lengths)):
-        sums[:] = 0
-        sum_slopes[:] = 0
-        for position in range(lengths[string]):
-            symbol = numbers[tokens[string, position]]
-            for i in range(orders - 1, 0, -1):
-                # Longest first, so that S of the shorter ones is still that of before.
-                shorter = sums[starts[i - 1] : starts[i]]
-                size = len(shorter)
-                if symbol >= 0:
-                    first = starts[i] + symbol * size
-                    _add(features[string, first : first + size], shorter)
-                    if derivative:
-                        _add(slopes[string, first : first + size], sum_slopes[starts[i - 1] : starts[i]])
-                if i < orders - 1:
-                    _decay(sums, sum_slopes, starts[i], starts[i + 1], gap, derivative)
-                    if symbol >= 0:
-                        _add(sums[first : first + size], shorter)
-                        if derivative:
-                            _add(sum_slopes[first : first + size], sum_slopes[starts[i - 1] : starts[i]])
-            if symbol >= 0:
-                features[string, symbol] += 1
-            if orders > 1:
-                _decay(sums, sum_slopes, 0, starts[1], gap, derivative)
-                if symbol >= 0:
-                    sums[symbol] += 1
-    restore_control(control)
-
-
-@compiled
-def _add(into: Any, values: Any) -> None:
-    for v in range(len(into)):
-        into[v] += values[v]
-
-
-@compiled
-def _decay(sums: Any, sum_slopes: Any, first: int, last: int, gap: Any, derivative: bool) -> None:
-    """S <- gap S and dS <- gap dS + S."""
-    own, slopes = sums[first:last], sum_slopes[first:last]
-    if derivative:
-        for v in range(len(own)):
-            slopes[v] = gap * slopes[v] + own[v]
-    for v in range(len(own)):
-        own[v] *= gap
 
 
 def _ranges(symbols: int, order: int) -> list[slice]:

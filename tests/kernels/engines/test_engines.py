@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import multiprocessing
+import subprocess
 import sys
 import weakref
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -279,9 +281,41 @@ def test_reserved_symbol_is_refused():
         order_sums(tokens, None, 0.5, 2, engine="cpu")
 
 
-def test_without_numba_auto_computes_and_cpu_explains(monkeypatch):
-    monkeypatch.setitem(engines.ENGINES, "cpu", "seqopt.kernels.engines.no_such_module")
-    strings = Encoder().encode(["ab", "b"])
-    assert order_sums(strings, None, 0.5, 2)[0].shape == (2, 2, 2)
-    with pytest.raises(InputError, match=r"engine 'cpu' cannot be used here.*no_such_module.*engine='auto'"):
-        order_sums(strings, None, 0.5, 3, engine="cpu")
+def test_without_numba_auto_computes_and_cpu_explains():
+    script = """
+import sys
+sys.modules["numba"] = None
+from seqopt.errors import InputError
+from seqopt.kernels import SubsequenceKernel
+kernel = SubsequenceKernel(5, 0.8, 0.5)
+print(kernel.gram(["genetics", "genomic"])[0, 1].item())
+try:
+    SubsequenceKernel(engine="cpu")
+except InputError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=200, check=True)
+    value, message = done.stdout.splitlines()
+    assert float(value) == pytest.approx(0.423125604, abs=1e-9)
+    assert "engine 'cpu' cannot be used here" in message
+    assert "numba" in message
+
+
+def test_a_missing_extra_is_named():
+    if importlib.util.find_spec("triton") is None:
+        with pytest.raises(InputError, match=r"engine 'cuda' cannot be used here.*seqopt\[cuda\]"):
+            engines.check_engine("cuda")
+    elif not torch.cuda.is_available():
+        with pytest.raises(InputError, match=r"engine 'cuda' cannot be used here.*GPU"):
+            engines.check_engine("cuda")
+
+
+@pytest.mark.parametrize("shape", [(3, 40), (40, 3), (16, 2000), (30, None), (5, None)], ids=str)
+def test_few_groups_are_shared_out_too(shape, monkeypatch):
+    monkeypatch.setattr("seqopt.kernels.engines.cpu.THREADING_COST", 0)
+    rng = np.random.default_rng(shape[0])
+    a = Encoder().encode(random_strings(shape[0], 15, rng))
+    b = None if shape[1] is None else Encoder().encode(random_strings(shape[1], 12, rng))
+    alone = order_sums(a, b, 0.7, 3, engine="cpu", threads=1)[0]
+    for threads in (2, 3):
+        np.testing.assert_array_equal(order_sums(a, b, 0.7, 3, engine="cpu", threads=threads)[0], alone)
