@@ -37,8 +37,11 @@ CACHE_LINE = 64
 """Bytes of a cache line, a multiple of every vector register."""
 
 THREADING_COST = 5e7
-"""Cells times orders, twice that with derivatives, below which a call is not worth a second thread: some milliseconds,
-since a thread may wait that long for a core of a busy machine."""
+"""Cells times orders, twice that with derivatives and half in float32, below which a call is not worth a second thread:
+some milliseconds, since a thread may wait that long for a core of a busy machine."""
+
+PIECE_COST = 1e7
+"""The same for a piece of the work of a thread."""
 
 PIECES_PER_THREAD = 8
 """Pieces that work is cut into, so that threads finish together."""
@@ -89,7 +92,7 @@ def order_sums(
                 _workspace(single[0].shape[1], int(packed.widths[-1]), program),
             )
 
-        costs = packed.widths * partners[last] * (GROUP * weights.shape[1] * (1 + derivative))
+        costs = packed.widths * partners[last] * (GROUP * weights.shape[1] * (1 + derivative) * dtype.itemsize / 8)
         _run_in_threads(run, costs, threads, np.maximum(singles.lengths[numbers], 1).astype(np.float64))
     return results[0], results[1] if derivative else None
 
@@ -124,7 +127,7 @@ def paired_order_sums(
                 _workspace(longest, int(packed.widths[-1]), program),
             )
 
-        costs = packed.widths * float(longest * GROUP * weights.shape[1] * (1 + derivative))
+        costs = packed.widths * (longest * GROUP * weights.shape[1] * (1 + derivative) * dtype.itemsize / 8)
         _run_in_threads(run, costs, threads)
     return results[0], results[1] if derivative else None
 
@@ -180,7 +183,7 @@ def _run_in_threads(
     if workers == 1 or total < THREADING_COST:
         run(0, len(costs))
         return
-    pieces = workers * PIECES_PER_THREAD
+    pieces = int(np.clip(total / PIECE_COST, workers, workers * PIECES_PER_THREAD))
     tasks = [(-costs[first:last].sum(), first, last) for first, last in _pieces(costs, pieces)]
     if singles is not None and len(tasks) < pieces:
         parts = _pieces(singles, -(-pieces // len(tasks)))
