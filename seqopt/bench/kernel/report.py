@@ -403,7 +403,9 @@ def _curves(axes: Any, rows: Sequence[Row], x: str, y: Callable[[Row], float]) -
 
 
 def _save(figure: Any, axes: Any, picture: Path) -> None:
-    axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+    # An engine may be missing from one of the panels.
+    lines = {line.get_label(): line for panel in figure.axes for line in panel.get_lines()}
+    axes.legend(lines.values(), lines, fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     figure.savefig(picture, dpi=150)
 
 
