@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from seqopt.errors import InputError
+from seqopt.grammar.analysis import check_grammar
+from seqopt.grammar.rules import Rules
 from seqopt.resources import grammar_path
 
 if TYPE_CHECKING:
@@ -18,23 +20,40 @@ def load_grammar(source: str | os.PathLike[str]) -> CFG:
     """A context-free grammar, in the notation of `nltk.CFG`.
 
     One rule stands on a line, ``S -> S '+' T | T``: a non-terminal, an arrow, and alternatives separated by
-    ``|``, in which terminals are quoted. ``#`` begins a comment, a backslash at the end of a line continues
-    it, and ``%start S`` names the start symbol, which otherwise is the left side of the first rule.
+    ``|``, in which terminals are quoted. An empty alternative, or the terminal ``''``, produces nothing. ``#``
+    begins a comment, a backslash at the end of a line continues it, and ``%start S`` names the start symbol,
+    which otherwise is the left side of the first rule.
+
+    What is odd about the grammar is issued as `seqopt.grammar.GrammarWarning`: see `seqopt.grammar.check_grammar`.
 
     Args:
-        source: The path of a ``.cfg`` file, or the name of one that comes with seqopt, such as
-            ``"arithmetic"``.
+        source: The path of a ``.cfg`` file, or the name of one that comes with seqopt: ``"arithmetic"``,
+            ``"smiles"`` or ``"regex"``.
 
     Raises:
-        InputError: For a file that is missing or no text, a line that is no rule, or a non-terminal that no
-            rule defines; the message names the file, the line and the reason.
+        InputError: For a file that is missing or no text, a line that is no rule, a non-terminal that no
+            rule defines, or one whose derivations never end; the message names the file, the line and the reason.
 
     Example:
         >>> grammar = load_grammar("arithmetic")
         >>> grammar.start(), len(grammar.productions())
         (S, 11)
     """
-    from nltk import CFG
+    grammar, places = read_grammar(source)
+    check_grammar(Rules.of(grammar, places), warn=True)
+    return grammar
+
+
+def read_grammar(source: str | os.PathLike[str]) -> tuple[CFG, list[str]]:
+    """A grammar with the place of each production, ``"smiles.cfg, line 12"``, not yet checked.
+
+    Args:
+        source: As for `load_grammar`.
+
+    Raises:
+        InputError: As `load_grammar` does, but for derivations that never end.
+    """
+    from nltk import CFG, Nonterminal
 
     path = _find(source)
     try:
@@ -43,19 +62,32 @@ def load_grammar(source: str | os.PathLike[str]) -> CFG:
         raise InputError(f"{path} is not UTF-8 text: save it as UTF-8") from error
     except OSError as error:
         raise InputError(f"cannot read the grammar {path}: {error.strerror}") from error
-    defined: set[str] = set()
+    productions: list[Any] = []
+    places: list[str] = []
     used: dict[str, int] = {}
+    start = None
     for line, rule in _rules(text):
-        _check_rule(path, line, rule, defined, used)
-    if not defined:
+        if rule.startswith("%"):
+            start = _start(path, line, rule)
+            used.setdefault(start, line)
+            continue
+        fresh = _productions(path, line, rule)
+        productions += fresh
+        places += [f"{path}, line {line}"] * len(fresh)
+        for production in fresh:
+            for symbol in production.rhs():
+                if isinstance(symbol, Nonterminal):
+                    used.setdefault(str(symbol), line)
+    if not productions:
         raise InputError(f"the grammar {path} has no rules: write one a line, such as S -> 'a' S | 'b'")
+    defined = {str(production.lhs()) for production in productions}
     for symbol, line in used.items():
         if symbol not in defined:
             raise InputError(
                 f"{path}, line {line}: no rule defines {symbol}: add one, or put {symbol!r} in quotes "
                 "to make it a terminal"
             )
-    return CFG.fromstring(text)
+    return CFG(Nonterminal(start) if start else productions[0].lhs(), productions), places
 
 
 def _find(source: str | os.PathLike[str]) -> Path:
@@ -85,25 +117,21 @@ def _rules(text: str) -> Iterator[tuple[int, str]]:
         yield start, begun.strip()
 
 
-def _check_rule(path: Path, line: int, rule: str, defined: set[str], used: dict[str, int]) -> None:
-    from nltk import CFG, Nonterminal
+def _start(path: Path, line: int, rule: str) -> str:
+    directive = rule.split()
+    if directive[0] != "%start" or len(directive) != 2:
+        raise InputError(f"{path}, line {line}: {rule!r} is no directive: the only one is %start SYMBOL")
+    return directive[1]
 
-    if rule.startswith("%"):
-        directive = rule.split()
-        if directive[0] != "%start" or len(directive) != 2:
-            raise InputError(f"{path}, line {line}: {rule!r} is no directive: the only one is %start SYMBOL")
-        used.setdefault(directive[1], line)
-        return
+
+def _productions(path: Path, line: int, rule: str) -> list[Any]:
+    from nltk import CFG
+
     try:
-        productions = CFG.fromstring(rule).productions()
+        return list(CFG.fromstring(rule).productions())
     except ValueError as error:
         reason = str(error).splitlines()[-1].strip()
         raise InputError(
             f"{path}, line {line}: {rule!r} is no rule ({reason}): write SYMBOL -> alternatives separated "
             "by |, with terminals in quotes"
         ) from error
-    for production in productions:
-        defined.add(str(production.lhs()))
-        for symbol in production.rhs():
-            if isinstance(symbol, Nonterminal):
-                used.setdefault(str(symbol), line)

@@ -5,6 +5,8 @@ name; `seqopt.evaluation` calls it.
 Nothing here imports the models or the loop.
 """
 
+from seqopt.objectives.expressions import Expression, ExpressionError, parse_expression, published_regression
+from seqopt.objectives.genes import CodonAdaptationIndex, GCContent, MinimumFreeEnergy
 from seqopt.objectives.molecules import (
     Similarity,
     logp,
@@ -15,16 +17,27 @@ from seqopt.objectives.molecules import (
     sa_score,
 )
 from seqopt.objectives.objective import OBJECTIVES, Objective, ObjectiveInfo, resolve_objective
+from seqopt.objectives.patterns import PATTERN_TASKS, PatternCount, PatternTask
 
 __all__ = [
     "OBJECTIVES",
+    "PATTERN_TASKS",
+    "CodonAdaptationIndex",
+    "Expression",
+    "ExpressionError",
+    "GCContent",
+    "MinimumFreeEnergy",
     "Objective",
     "ObjectiveInfo",
+    "PatternCount",
+    "PatternTask",
     "Similarity",
     "logp",
     "molecular_weight",
+    "parse_expression",
     "penalized_logp",
     "penalized_logp_terms",
+    "published_regression",
     "qed",
     "resolve_objective",
     "sa_score",

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from seqopt.errors import InputError, ObjectiveError
 from seqopt.evaluation import Direction
 from seqopt.identity import identity_keys
-from seqopt.objectives import molecules
+from seqopt.objectives import expressions, genes, molecules, patterns
 
 MAXIMIZE: Direction = "maximize"
 MINIMIZE: Direction = "minimize"
@@ -135,6 +135,60 @@ OBJECTIVES: Mapping[str, ObjectiveInfo] = {
             "SMILES",
             ("molecule",),
             molecules.Similarity,
+        ),
+        ObjectiveInfo(
+            "mfe",
+            "minimum free energy of the folded RNA, at 37 degrees Celsius (ViennaRNA)",
+            MINIMIZE,
+            "kcal/mol",
+            "",
+            ("dna", "rna"),
+            lambda argument: genes.MinimumFreeEnergy(),
+        ),
+        ObjectiveInfo(
+            "cai",
+            "codon adaptation index, 0 to 1, to e_coli, yeast, human or another organism",
+            MAXIMIZE,
+            "",
+            "ORGANISM",
+            ("dna", "rna"),
+            genes.CodonAdaptationIndex,
+        ),
+        ObjectiveInfo(
+            "gc",
+            "fraction of bases that are G or C, 0 to 1",
+            MAXIMIZE,
+            "",
+            "",
+            ("dna", "rna"),
+            lambda argument: genes.GCContent(),
+        ),
+        ObjectiveInfo(
+            "gc_distance",
+            "distance of the fraction of G and C from a wanted one",
+            MINIMIZE,
+            "",
+            "TARGET",
+            ("dna", "rna"),
+            genes.gc_distance,
+        ),
+        ObjectiveInfo(
+            "pattern_count",
+            "occurrences of a pattern, overlapping ones too; ? matches any one character",
+            MAXIMIZE,
+            "",
+            "PATTERN",
+            (),
+            patterns.PatternCount,
+        ),
+        ObjectiveInfo(
+            "expression_error",
+            "log(1 + mean squared error) of a formula on the points of a file with a column y",
+            MINIMIZE,
+            "",
+            "FILE.csv",
+            (),
+            expressions.ExpressionError.from_csv,
         ),
     )
 }

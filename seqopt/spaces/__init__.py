@@ -1,6 +1,19 @@
 """Which strings are allowed, and how to sample and check them."""
 
 from seqopt.spaces.candidate_set import CandidateSet
+from seqopt.spaces.codons import CodonSpace
+from seqopt.spaces.grammar_space import GrammarSpace
+from seqopt.spaces.local import LocalSpace
 from seqopt.spaces.protocols import EvolvableSpace, PoolSpace, Space
+from seqopt.spaces.unconstrained import StringSpace
 
-__all__ = ["CandidateSet", "EvolvableSpace", "PoolSpace", "Space"]
+__all__ = [
+    "CandidateSet",
+    "CodonSpace",
+    "EvolvableSpace",
+    "GrammarSpace",
+    "LocalSpace",
+    "PoolSpace",
+    "Space",
+    "StringSpace",
+]

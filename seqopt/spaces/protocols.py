@@ -70,9 +70,9 @@ class PoolSpace(Space, Protocol):
 class EvolvableSpace(Space, Protocol[Individual]):
     """A space whose strings can be mutated and crossed.
 
-    Moves work on *individuals*: a str, a parse tree. A search keeps individuals from one generation to the next, so that
-    a tree is parsed once; strings are made from them to be scored. Every move takes a whole population and returns
-    individuals of the space.
+    Moves work on *individuals*: a str, a parse tree. A search keeps individuals from one generation to the next, so
+    that a tree is parsed once; strings are made from them to be scored. Every move takes a whole population and
+    returns individuals of the space.
     """
 
     def sample_individuals(self, n: int, rng: np.random.Generator) -> list[Individual]:

@@ -101,7 +101,7 @@ def test_similarity_is_tanimoto_of_morgan_bits() -> None:
 
 def test_scores_do_not_depend_on_the_spelling_and_bad_strings_are_nan() -> None:
     spellings = ["CC(=O)Oc1ccccc1C(=O)O", " OC(=O)c1ccccc1OC(C)=O\n", "C1CC", "", "MKV", "[H][H]"]
-    for name in OBJECTIVES:
+    for name in (name for name, info in OBJECTIVES.items() if info.kinds == ("molecule",)):
         values = resolve_objective(f"{name}:CCO" if name == "similarity" else name)(spellings)
         assert values.dtype == np.float64
         assert values[0] == pytest.approx(values[1])

@@ -41,6 +41,12 @@ def test_the_registry_knows_directions_and_units() -> None:
         "sa_score": "minimize",
         "molecular_weight": "minimize",
         "similarity": "maximize",
+        "mfe": "minimize",
+        "cai": "maximize",
+        "gc": "maximize",
+        "gc_distance": "minimize",
+        "pattern_count": "maximize",
+        "expression_error": "minimize",
     }
     objective = resolve_objective("molecular_weight")
     assert (objective.name, objective.unit, objective.direction) == ("molecular_weight", "g/mol", "minimize")

@@ -1,0 +1,32 @@
+"""Codons as symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from seqopt.errors import InputError
+
+
+class CodonTokenizer:
+    """One symbol per three letters, from the first letter on.
+
+    Raises:
+        InputError: When it meets a string that is no whole number of codons.
+
+    Example:
+        >>> CodonTokenizer().tokenize("ATGTGG")
+        ['ATG', 'TGG']
+    """
+
+    name = "codons"
+
+    def tokenize(self, string: str) -> list[str]:
+        """Codons of one gene."""
+        if len(string) % 3:
+            shown = string if len(string) <= 40 else string[:40] + "..."
+            raise InputError(f"{shown!r} has {len(string)} letters: no whole number of codons")
+        return [string[start : start + 3] for start in range(0, len(string), 3)]
+
+    def tokenize_all(self, strings: Sequence[str]) -> list[list[str]]:
+        """Codons of each gene."""
+        return [self.tokenize(string) for string in strings]
