@@ -71,7 +71,7 @@ class EncodedStrings:
 
         Example:
             >>> [piece.tokens.tolist() for piece in Encoder().encode(["abcde", "ab"]).split(2)]
-            [[[1, 2, 0], [1, 0, 0]], [[3, 4, 5], [2, 0, 0]]]
+            [[[1, 2], [1, 0]], [[3, 4, 5], [2, 0, 0]]]
         """
         self.check_parts(parts)
         if parts == 1:

@@ -37,6 +37,7 @@ class DenseMarginalLogLikelihood(ExactMarginalLogLikelihood):
         model: An exact Gaussian process without batch shape.
 
     Example:
+        >>> from botorch.models import SingleTaskGP
         >>> x = torch.linspace(0, 1, 5, dtype=torch.float64)[:, None]
         >>> model = SingleTaskGP(x, x**2)
         >>> dense = DenseMarginalLogLikelihood(model.likelihood, model)
