@@ -62,6 +62,9 @@ BLOCK_BYTES = 1 << 23
 """Bytes of a product before it is added to the result (8 MiB). Of a Gram matrix only blocks up to the diagonal are
 multiplied."""
 
+LISTED_STRINGS = 4096
+"""Strings whose symbols are listed at a time."""
+
 TOKENS = 65_536
 """Numbers that a symbol can have."""
 
@@ -286,8 +289,11 @@ def _ranges(symbols: int, order: int) -> list[slice]:
 @once_per_strings
 def _occurring(strings: EncodedStrings) -> IntArray:
     """Symbols that occur, ascending."""
-    counts = np.bincount(strings.tokens.ravel(), minlength=1)
-    return np.flatnonzero(counts[1:]).astype(np.int64) + 1
+    seen = np.zeros(TOKENS, dtype=bool)
+    # In blocks, since NumPy widens an array that it indexes with to eight bytes a token.
+    for start in range(0, len(strings), LISTED_STRINGS):
+        seen[strings.tokens[start : start + LISTED_STRINGS].ravel()] = True
+    return np.flatnonzero(seen[1:]).astype(np.int64) + 1
 
 
 def _common(a: EncodedStrings, b: EncodedStrings) -> IntArray:
