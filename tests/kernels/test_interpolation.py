@@ -116,6 +116,13 @@ def test_repeated_measurements_do_not_crowd_out_other_strings():
     assert worst < TOLERANCE
 
 
+def test_too_few_nodes_are_noticed_and_added_to(monkeypatch):
+    monkeypatch.setattr(interpolation, "_choose_nodes", lambda rows, program, *ends: ChebyshevNodes(12, *ends))
+    worst = spread(Encoder().encode(molecules(40)).to_tensor())
+    assert worst is not None
+    assert worst < TOLERANCE
+
+
 def test_copies_made_meanwhile_are_exact():
     kernel, x = SubsequenceKernel(3), Encoder().encode(molecules(20)).to_tensor()
     expected = kernel(x).to_dense()
