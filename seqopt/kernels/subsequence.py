@@ -322,12 +322,11 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
         return Batches(_encoded(x1, batch), _encoded(x2, batch), count)
 
     def _program(self, gap: float, pairs: Pairs, dtype: torch.dtype) -> Program:
-        longest = (int(strings.lengths.max(initial=0)) for strings in (pairs.rows, pairs.columns))
-        heaviest = float(self._weights.detach().sum(-1).max().log10())
-        single = (
-            dtype in (torch.float32, torch.float16, torch.bfloat16)
-            and largest_sum(self.order, gap, *longest) + heaviest < FLOAT32_LIMIT
-        )
+        single = False
+        if dtype in (torch.float32, torch.float16, torch.bfloat16):
+            longest = (int(strings.lengths.max(initial=0)) for strings in (pairs.rows, pairs.columns))
+            heaviest = float(self._weights.detach().sum(-1).max().log10())
+            single = largest_sum(self.order, gap, *longest) + heaviest < FLOAT32_LIMIT
         precision = np.float32 if single else np.float64
         return Program(self.order, gap, np.dtype(precision), self.engine, self.threads, self.partitions)
 
@@ -352,16 +351,20 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
             dtype: float64 or float32.
 
         Returns:
-            ``len(a) x len(b)``, normalised if the kernel is.
+            ``batch_shape x len(a) x len(b)``, normalised if the kernel is. Decays of a batch that share their gap
+            decay share its dynamic program.
 
         Raises:
-            InputError: If the kernel has a batch shape, or an argument does not fit.
+            InputError: If an argument does not fit.
         """
         pairs = Matrix(a, b)
         if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
             raise InputError(f"dtype is {np.dtype(dtype)}; covariances are float64 or float32")
-        program, weights = self._now(pairs, torch.float32 if np.dtype(dtype) == np.float32 else torch.float64)
-        values, _ = order_sums(a, b, weights=weights, dtype=program.dtype, **program.options)
+        precision = torch.float32 if np.dtype(dtype) == np.float32 else torch.float64
+        if self.batch_shape:
+            return self._cross_of_batch(pairs, precision, self_a, self_b)
+        ((program, _, weights),) = self._programs(pairs, precision)
+        values = order_sums(a, b, weights=weights, dtype=program.dtype, **program.options)[0][0]
         if not self.normalize:
             check_finite(torch.from_numpy(values), b if b is not None else a, self.order, program.gap)
             return values.astype(dtype, copy=False)
@@ -380,6 +383,27 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
         if b is None:
             np.fill_diagonal(values, scale_a > 0)
         return values.astype(dtype, copy=False)
+
+    def _cross_of_batch(
+        self, pairs: Pairs, precision: torch.dtype, self_a: FloatArray | None, self_b: FloatArray | None
+    ) -> FloatArray:
+        a, b = pairs.rows, None if pairs.symmetric else pairs.columns
+        values = np.empty((self.batch_shape.numel(), len(pairs.rows), len(pairs.columns)), dtype=_numpy(precision))
+        for program, places, weights in self._programs(pairs, precision):
+            sums, _ = order_sums(a, b, weights=weights, dtype=program.dtype, **program.options)
+            if not self.normalize:
+                check_finite(torch.from_numpy(sums), pairs.columns, self.order, program.gap)
+            values[places] = sums
+        if self.normalize:
+            scale_a = _scale(self.self_similarity(a) if self_a is None else self_a).reshape(-1, len(a))
+            scale_b = scale_a
+            if b is not None:
+                scale_b = _scale(self.self_similarity(b) if self_b is None else self_b).reshape(-1, len(b))
+            for matrix, left, right in zip(values, scale_a, scale_b, strict=True):
+                matrix *= left[:, None] * right[None, :]
+                if b is None:
+                    np.fill_diagonal(matrix, left > 0)
+        return values.reshape(*self.batch_shape, *values.shape[1:])
 
     @contextmanager
     def interpolating(self, x: Tensor) -> Iterator[bool]:
@@ -431,23 +455,22 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
         self._cache.clear()
 
     def self_similarity(self, a: EncodedStrings) -> FloatArray:
-        """Unnormalised k(s, s) of each string at the current decays, float64, ``len(a)``.
+        """Unnormalised k(s, s) of each string at the current decays, float64, ``batch_shape x len(a)``."""
+        values = np.empty((self.batch_shape.numel(), len(a)))
+        for program, places, weights in self._programs(Matrix(a, None), torch.float64):
+            values[places] = self_order_sums(a, weights=weights, **program.options)[0]
+            check_finite(torch.from_numpy(values[places]), a, self.order, program.gap)
+        return values.reshape(*self.batch_shape, len(a))
 
-        Raises:
-            InputError: If the kernel has a batch shape.
-        """
-        program, weights = self._now(Matrix(a, None), torch.float64)
-        values, _ = self_order_sums(a, weights=weights, **program.options)
-        check_finite(torch.from_numpy(values), a, self.order, program.gap)
-        return values
-
-    def _now(self, pairs: Pairs, dtype: torch.dtype) -> tuple[Program, FloatArray]:
-        """Program and weights at the current parameters."""
-        if self.batch_shape:
-            raise InputError(
-                f"this kernel has decays of batch shape {tuple(self.batch_shape)}; index it first: kernel[i]"
-            )
-        return self._program(self.gap_decay.item(), pairs, dtype), self._weights.detach().cpu().numpy()
+    def _programs(self, pairs: Pairs, dtype: torch.dtype) -> list[tuple[Program, npt.NDArray[np.intp], FloatArray]]:
+        """Each distinct gap decay of the batch: its program, and the places and weights (r x order) that share it."""
+        gaps = self.gap_decay.detach().double().cpu().reshape(-1).numpy()
+        weights = self._weights.detach().cpu().reshape(-1, self.order).numpy()
+        found = []
+        for gap in np.unique(gaps):
+            places = np.flatnonzero(gaps == gap)
+            found.append((self._program(float(gap), pairs, dtype), places, weights[places]))
+        return found
 
     def gram(
         self,
@@ -463,7 +486,7 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
             tokenizer: How strings are split into symbols, see `seqopt.encoding.resolve_tokenizer`.
 
         Raises:
-            InputError: For an item that is no ``str``, or a kernel with a batch shape.
+            InputError: For an item that is no ``str``.
 
         Example:
             >>> SubsequenceKernel(order=2, normalize=False, match_decay=1.0).gram(["AB"], ["AB", "AXB", ""])
@@ -505,6 +528,10 @@ def _rounded(values: Tensor, dtype: torch.dtype, bounds: tuple[float, float]) ->
     for beyond, inwards in ((rounded.double() < bounds[0], torch.inf), (rounded.double() > bounds[1], -torch.inf)):
         rounded = torch.where(beyond, torch.nextafter(rounded, torch.full_like(rounded, inwards)), rounded)
     return rounded
+
+
+def _numpy(dtype: torch.dtype) -> npt.DTypeLike:
+    return np.float32 if dtype == torch.float32 else np.float64
 
 
 def _scale(values: FloatArray) -> FloatArray:

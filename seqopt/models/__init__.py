@@ -1,6 +1,25 @@
 """Surrogates: models of the objective on strings, all behind one protocol."""
 
-from seqopt.models.protocols import JointSurrogate, PoolSurrogate, Posterior, Surrogate
+from seqopt.models.defaults import default_surrogate
+from seqopt.models.fully_bayesian import FullyBayesianStringGP
+from seqopt.models.protocols import (
+    ConditionedProcess,
+    JointSurrogate,
+    PoolSurrogate,
+    Posterior,
+    StringSurrogate,
+    Surrogate,
+)
 from seqopt.models.string_gp import StringGP
 
-__all__ = ["JointSurrogate", "PoolSurrogate", "Posterior", "StringGP", "Surrogate"]
+__all__ = [
+    "ConditionedProcess",
+    "FullyBayesianStringGP",
+    "JointSurrogate",
+    "PoolSurrogate",
+    "Posterior",
+    "StringGP",
+    "StringSurrogate",
+    "Surrogate",
+    "default_surrogate",
+]

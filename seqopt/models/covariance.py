@@ -47,6 +47,8 @@ class StringKernel(Protocol):
 class KernelEvaluator:
     """Evaluates one kernel, at the parameters it has now, between encoded strings.
 
+    Where the kernel has a batch shape, results have it in front (``...``).
+
     Args:
         kernel: A `StringKernel` or any `gpytorch.kernels.Kernel` on token rows.
         width: Number of token columns the kernel expects (ignored by string kernels).
@@ -72,7 +74,7 @@ class KernelEvaluator:
             blocks = [
                 self.kernel(a.take(rows).to_tensor(self.width), diag=True).numpy() for rows in self._blocks(len(a), 1)
             ]
-        return np.concatenate(blocks).astype(np.float64)
+        return np.concatenate(blocks, axis=-1).astype(np.float64)
 
     def cross(
         self,
@@ -81,7 +83,7 @@ class KernelEvaluator:
         self_a: FloatArray | None = None,
         self_b: FloatArray | None = None,
     ) -> FloatArray:
-        """Covariances len(a) x len(b), float64; `None` stands for ``a`` again."""
+        """Covariances ... x len(a) x len(b), float64; `None` stands for ``a`` again."""
         if isinstance(self.kernel, StringKernel):
             return self.kernel.cross(a, b, self_a, self_b)
         b = a if b is None else b
@@ -91,7 +93,7 @@ class KernelEvaluator:
                 self.kernel(a.take(rows).to_tensor(self.width), columns).to_dense().numpy()
                 for rows in self._blocks(len(a), len(b))
             ]
-        return np.concatenate(blocks).astype(np.float64)
+        return np.concatenate(blocks, axis=-2).astype(np.float64)
 
     def _blocks(self, rows: int, columns: int) -> list[slice]:
         size = max(1, BLOCK_ELEMENTS // max(columns, self.width, 1))

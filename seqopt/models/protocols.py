@@ -101,6 +101,36 @@ class JointSurrogate(Surrogate, Protocol):
 
 
 @runtime_checkable
+class ConditionedProcess(Protocol):
+    """A posterior at any strings, given the data and some strings without values yet (pending or chosen ones)."""
+
+    def at(self, keys: Sequence[str]) -> Posterior:
+        """Posterior at the N strings ``keys``, conditioned as this process is."""
+        ...
+
+    def condition(self, key: str) -> None:
+        """Condition on a noisy observation, of unknown value, of one string."""
+        ...
+
+    def best_observed_keys(self, n: int) -> list[str]:
+        """The ``n`` distinct evaluated strings of largest posterior mean, best first."""
+        ...
+
+
+@runtime_checkable
+class StringSurrogate(Surrogate, Protocol):
+    """A surrogate whose posterior can be asked for at any strings of a space, as a search meets them."""
+
+    def conditioned(self, pending: Sequence[str] = ()) -> ConditionedProcess:
+        """The posterior given the data and the keys ``pending``, whose results are awaited."""
+        ...
+
+    def to_units(self, mean: npt.ArrayLike, variance: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation in the values' units, from a posterior's mean and variance."""
+        ...
+
+
+@runtime_checkable
 class PoolSurrogate(Surrogate, Protocol):
     """A surrogate whose posterior over a whole pool can be conditioned on points as they are chosen."""
 

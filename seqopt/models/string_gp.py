@@ -33,6 +33,8 @@ from seqopt.encoding import EncodedStrings, Encoder, Tokenizer
 from seqopt.errors import InputError, ModelError
 from seqopt.kernels import SubsequenceKernel
 from seqopt.kernels.threads import one_thread
+from seqopt.models.checks import checked_values
+from seqopt.models.conditioned import ConditionedGaussianProcess, DrawnState
 from seqopt.models.covariance import FloatArray, KernelEvaluator
 from seqopt.models.linalg import stable_cholesky
 from seqopt.models.marginal_likelihood import DenseMarginalLogLikelihood
@@ -53,10 +55,11 @@ SINGLE_THREADED = 512
 """Number of training strings up to which a fit runs in one thread, see `seqopt.kernels.threads.one_thread`."""
 
 
-def default_kernel() -> SubsequenceKernel:
+def default_kernel(partitions: int = 1) -> SubsequenceKernel:
     """The normalised sub-sequence kernel of order 5 with weak priors, N(0.5, 0.5), on both decays."""
     return SubsequenceKernel(
         order=5,
+        partitions=partitions,
         match_decay=0.8,
         gap_decay=0.5,
         match_decay_prior=NormalPrior(0.5, 0.5),
@@ -183,14 +186,7 @@ class StringGP:
         Raises:
             InputError: If there are fewer than two strings, the numbers differ, or a value is not finite.
         """
-        targets = np.asarray(values, dtype=np.float64)
-        if targets.shape != (len(strings),):
-            raise InputError(f"{len(strings)} strings but values of shape {targets.shape}; give one value per string")
-        if len(strings) < 2:
-            raise InputError(f"a model needs at least two evaluated strings, got {len(strings)}")
-        if not np.isfinite(targets).all():
-            bad = int(np.flatnonzero(~np.isfinite(targets))[0])
-            raise InputError(f"the value of {strings[bad]!r} is {targets[bad]}; only finite values can be fitted")
+        targets = checked_values(strings, values)
         encoded = self.encoder.encode(strings)
         pool_width = self._encoded_pool(self._pool).width if self._pool is not None else 0
         width = max(self._width, encoded.width, pool_width)
@@ -391,6 +387,23 @@ class StringGP:
             keys = [keys[int(index)] for index in indices]
         awaited = self.encoder.encode(pending) if pending else None
         return PoolPosterior(state, cache, keys, pending, awaited)
+
+    def conditioned(self, pending: Sequence[str] = ()) -> ConditionedGaussianProcess:
+        """Posterior (in standardised units, with one draw: the point estimate) at any strings; see
+        `seqopt.models.StringSurrogate`.
+
+        Args:
+            pending: Keys of suggestions whose results are awaited.
+
+        Raises:
+            ModelError: Before the first fit.
+        """
+        state = self._fitted
+        constant, scale, noise = torch.tensor(
+            [[state.constant], [state.scale], [state.noise_variance]], dtype=torch.float64
+        )
+        drawn = DrawnState.build(state.evaluator, state.keys, state.encoded, state.targets, constant, scale, noise)
+        return ConditionedGaussianProcess(drawn, self.encoder, pending)
 
     def to_units(self, mean: npt.ArrayLike, variance: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation in the values' units, from standardised mean and variance."""
