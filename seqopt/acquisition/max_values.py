@@ -42,6 +42,9 @@ class ExactMaxValueSampler:
     evaluated
     string: such a draw, which sampling few points can produce, would make certain points look informative.
 
+    With D draws of the kernel parameters 1 / sqrt(D) as many candidates take part, the same ones in each draw, and five
+    maxima of 16 draws each, say, stand for the distribution as well as five of one do.
+
     Args:
         num_candidates: How many candidates take part.
         max_points: Largest number of points drawn jointly, evaluated strings included; the cost is
@@ -79,7 +82,9 @@ class ExactMaxValueSampler:
         observed = posterior.observed_mean.shape[-1]
         include_observed = 0 < observed <= self.max_points - min(self.num_candidates, (self.max_points + 1) // 2)
         room = self.max_points - observed if include_observed else self.max_points
-        indices = largest_upper_confidence(posterior, min(self.num_candidates, room), self.beta)
+        draws = posterior.mean.shape[:-1].numel()
+        candidates = math.ceil(self.num_candidates / math.sqrt(draws))
+        indices = largest_upper_confidence(posterior, min(candidates, room), self.beta)
         mean, covariance = posterior.joint(indices, include_observed=include_observed)
         factor, _ = stable_cholesky(covariance)
         return _bounded(draw_joint(mean, factor, num_samples, rng).amax(-2), posterior)

@@ -5,23 +5,42 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from seqopt.acquisition import Acquisition, RandomAcquisition, resolve_acquisition
 from seqopt.errors import InputError, ModelError
 from seqopt.evaluation import Direction
-from seqopt.models import StringGP, Surrogate
+from seqopt.models import Surrogate, default_surrogate
 from seqopt.optimizer.observations import Observation, Observations
 from seqopt.optimizer.transforms import Transform, resolve_transform
-from seqopt.search import PoolSearch, Search, Suggestion
-from seqopt.spaces import CandidateSet, PoolSpace, Space
+from seqopt.search import GeneticSearch, PoolSearch, RandomSearch, Search, Suggestion
+from seqopt.spaces import CandidateSet, EvolvableSpace, PoolSpace, Space
 
 logger = logging.getLogger(__name__)
 
+RECOMMENDATION = 1
+"""Keeps the random numbers of `Optimizer.recommend` apart from those of `Optimizer.ask`."""
+
 LARGEST_VALUE = 1e150
 """Larger values are not measurements, and their squares would overflow."""
+
+
+@runtime_checkable
+class SpaceBound(Protocol):
+    """A surrogate that takes its tokeniser from the space."""
+
+    def bind(self, space: Space) -> None:
+        """Called once, before the first fit."""
+        ...
+
+
+def default_search(space: Space) -> Search:
+    """The inner search of a space where none is chosen; see `Optimizer`."""
+    if isinstance(space, PoolSpace):
+        return PoolSearch()
+    return GeneticSearch() if isinstance(space, EvolvableSpace) else RandomSearch()
 
 
 class Optimizer:
@@ -33,14 +52,19 @@ class Optimizer:
 
     Args:
         space: Where to search: a `seqopt.spaces.Space`, or a list of candidate strings.
-        surrogate: A `seqopt.models.Surrogate`, or ``"auto"`` for a Gaussian process with the sub-sequence kernel.
+        surrogate: A `seqopt.models.Surrogate`, or ``"auto"`` for a Gaussian process with the sub-sequence kernel: see
+            `seqopt.models.default_surrogate`.
         acquisition: A name (``gibbon``, ``logei``, ``ucb``, ``thompson``, ``mean``, ``random``) or an object.
-        search: The inner search; ``"auto"`` scores the whole pool of a candidate set.
+        search: The inner search. ``"auto"`` scores the whole pool of a candidate set (`PoolSearch`), evolves strings
+            where they can be mutated and crossed (`GeneticSearch`), and else takes the best of random ones
+            (`RandomSearch`).
         batch_size: Strings per `ask`.
         initial: Random strings asked for before the model is used.
         direction: ``"maximize"`` or ``"minimize"``.
         transform: ``"log10"`` lets the model see log10 of the values; the user's units stay outside.
         seed: Fixes every random draw: the same seed and the same results told give the same suggestions.
+        allow_repeats: For noisy objectives: whether measured strings may be suggested again. Pending and failed ones
+            never are.
 
     Raises:
         InputError: For an argument out of its range.
@@ -67,6 +91,7 @@ class Optimizer:
         direction: Direction = "maximize",
         transform: Transform | str | None = None,
         seed: int = 0,
+        allow_repeats: bool = False,
     ) -> None:
         if batch_size < 1:
             raise InputError(f"batch_size is {batch_size}; expected at least 1")
@@ -80,19 +105,17 @@ class Optimizer:
         if isinstance(surrogate, str):
             if surrogate not in ("auto", "string-gp"):
                 raise InputError(f"unknown surrogate {surrogate!r}: choose auto or string-gp, or give an object")
-            self.surrogate: Surrogate = StringGP()
+            self.surrogate: Surrogate = default_surrogate(self.space)
         else:
             self.surrogate = surrogate
-        if isinstance(self.surrogate, StringGP):
+        if isinstance(self.surrogate, SpaceBound):
             self.surrogate.bind(self.space)
         self.acquisition = resolve_acquisition(acquisition)
         self.search: Search
         if isinstance(search, str):
             if search != "auto":
                 raise InputError(f"unknown search {search!r}: choose auto, or give an object")
-            if not isinstance(self.space, PoolSpace):
-                raise InputError(f"no search is known for {type(self.space).__name__}: give search=")
-            self.search = PoolSearch()
+            self.search = default_search(self.space)
         else:
             self.search = search
         self.batch_size = batch_size
@@ -100,6 +123,7 @@ class Optimizer:
         self.direction: Direction = direction
         self.transform = resolve_transform(transform)
         self.seed = seed
+        self.allow_repeats = allow_repeats
         self.observations = Observations()
         self._asks = 0
         self._batches = 0
@@ -266,31 +290,32 @@ class Optimizer:
         self._hyperparameters = dict(state["hyperparameters"])
 
     def _model_ready(self) -> bool:
-        measured = len(self.observations.with_status("ok"))
+        values = [row.value for row in self.observations.with_status("ok")]
         if len(self.observations) < self.initial:
             return False
-        if measured < 2:
+        if len(values) < 2:
             logger.warning(
                 "%d of %d evaluations succeeded; a model needs two, so the next strings are random",
-                measured,
+                len(values),
                 len(self.observations),
             )
+            return False
+        if min(values) == max(values):
+            # A model of equal values only knows which strings differ most from those seen, and they are odd ones.
+            logger.warning("all %d values equal %g, so the next strings are random", len(values), values[0])
             return False
         return True
 
     def _suggest(self, n: int, rng: np.random.Generator) -> list[Suggestion]:
         if isinstance(self.acquisition, RandomAcquisition):
             return self._random(n, rng)
-        measured = self.observations.with_status("ok")
-        targets = [self._sign * self.transform.forward(row.value) for row in measured]
-        self.surrogate.fit([row.key for row in measured], targets, rng=rng)
-        self._hyperparameters = dict(getattr(self.surrogate, "hyperparameters", {}))
+        self._fit(self.observations.with_status("ok"), rng)
         suggestions = self.search.suggest(
             n,
             space=self.space,
             surrogate=self.surrogate,
             acquisition=self.acquisition,
-            excluded=self.observations.seen,
+            excluded=self._unavailable,
             pending=[row.key for row in self.observations.pending],
             rng=rng,
         )
@@ -299,10 +324,45 @@ class Optimizer:
             suggestions += self._random(n - len(suggestions), rng, chosen)
         return suggestions
 
+    def recommend(self) -> Observation:
+        """The measured string with the best posterior mean: the answer of a search whose measurements are noisy.
+
+        `best` is the one with the best measurement, which noise flatters.
+
+        Returns:
+            Its last measured row.
+
+        Raises:
+            ModelError: Before two values have been told.
+        """
+        measured = self.observations.with_status("ok")
+        if len(measured) < 2:
+            raise ModelError(f"{len(measured)} values have been told; a model needs two to recommend a string")
+        # What is fitted here must leave no trace in later suggestions.
+        state, known = self.surrogate.state_dict(), self._hyperparameters
+        self._fit(measured, np.random.default_rng([self.seed, self._asks, RECOMMENDATION]))
+        mean, _ = self.surrogate.predict([row.key for row in measured])
+        self.surrogate.load_state_dict(state)
+        self._hyperparameters = known
+        key = measured[int(np.argmax(mean))].key
+        return next(row for row in reversed(measured) if row.key == key)
+
+    def _fit(self, measured: Sequence[Observation], rng: np.random.Generator) -> None:
+        targets = [self._sign * self.transform.forward(row.value) for row in measured]
+        self.surrogate.fit([row.key for row in measured], targets, rng=rng)
+        self._hyperparameters = dict(getattr(self.surrogate, "hyperparameters", {}))
+
+    @property
+    def _unavailable(self) -> set[str]:
+        """Keys that must not be suggested."""
+        if not self.allow_repeats:
+            return self.observations.seen
+        return {row.key for row in self.observations.rows if row.status != "ok"}
+
     def _random(
         self, n: int, rng: np.random.Generator, excluded: set[str] | frozenset[str] = frozenset()
     ) -> list[Suggestion]:
-        unavailable = self.observations.seen | excluded
+        unavailable = self._unavailable | excluded
         # Enough are drawn that n are left even when every unavailable one is among them.
         drawn = self.space.sample(n + len(unavailable), rng)
         fresh = [(string, self.space.key(string)) for string in drawn]

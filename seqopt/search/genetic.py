@@ -1,0 +1,255 @@
+"""Genetic search: evolves populations of a space towards large values of an acquisition function.
+
+References:
+    Moss, H. B. (2021). General-purpose information-theoretical Bayesian optimisation. PhD thesis, Lancaster University,
+        sections 4.5.2 and B.3 (with the two children mutated independently of each other).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence, Set
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seqopt.acquisition import Acquisition
+from seqopt.errors import InputError
+from seqopt.models import StringSurrogate
+from seqopt.search.protocols import Suggestion
+from seqopt.search.scoring import Scores, suggestion
+from seqopt.spaces import EvolvableSpace
+
+logger = logging.getLogger(__name__)
+
+PARENTS_KEPT = 10
+"""Evaluated strings of largest predicted mean that a seeded search starts from."""
+
+MUTANTS = 5
+"""Mutants of each of them in the first population."""
+
+RENEWALS = 4
+"""Times that a child which is known already is mutated further."""
+
+
+class GeneticSearch:
+    """Maximises an acquisition function over a space whose strings can be mutated and crossed.
+
+    Every evolution replaces the population. A parent is the best of a random sub-sample of the population
+    (tournament); with probability ``crossover`` a second parent is drawn and their two children are taken, otherwise
+    the parent itself; each of them is mutated with probability ``mutation``. A child that has been scored before is
+    mutated further, so that a population which has converged goes on to search its neighbourhood. The best string found
+    so far stays. The whole population is scored in one call, and no string is scored twice.
+
+    When ``patience`` evolutions in a row have brought nothing better, a random population takes over, and the best
+    string found so far joins it. The search ends when ``restarts`` such populations in a row have brought nothing
+    better, and in any case after ``evolutions``.
+
+    The published algorithm is ``GeneticSearch(patience=1, sample=100, seeded=False, restarts=0)``, but for the best
+    string that stays and for children that are new.
+
+    The first population is the best of ``sample`` random strings and, if ``seeded``, of the evaluated strings of
+    largest predicted mean and their mutants. The acquisition function is prepared on all of these.
+
+    A batch is filled greedily: the search for each next element starts from the best strings of the one before, scored
+    again given the elements chosen and the strings that are pending.
+
+    Args:
+        population: Number N of individuals.
+        tournament: Share of the population in a tournament, in (0, 1].
+        crossover: Probability of a second parent.
+        mutation: Probability that a child is mutated.
+        evolutions: Most evolutions for one element of a batch.
+        patience: Evolutions in a row without improvement after which a population is given up.
+        sample: Random strings looked at first, at least ``population``; the published algorithm takes ``population``.
+        seeded: Whether to start from evaluated strings as well as from random ones. The published algorithm starts
+            from random ones only.
+        restarts: Random populations in a row without improvement after which the search ends.
+
+    Raises:
+        InputError: For a number out of its range.
+
+    Example:
+        >>> from seqopt import Optimizer, StringSpace
+        >>> space = StringSpace("01", 10)
+        >>> optimizer = Optimizer(space, search=GeneticSearch(evolutions=20), initial=5)
+        >>> for _ in range(4):
+        ...     strings = optimizer.ask()
+        ...     optimizer.tell(strings, [string.count("11") for string in strings])
+        >>> len(optimizer.observations)
+        8
+    """
+
+    def __init__(
+        self,
+        population: int = 100,
+        tournament: float = 0.5,
+        crossover: float = 0.75,
+        mutation: float = 0.1,
+        evolutions: int = 100,
+        patience: int = 8,
+        sample: int = 500,
+        seeded: bool = True,
+        restarts: int = 2,
+    ) -> None:
+        for name, number, least in (
+            ("population", population, 2),
+            ("evolutions", evolutions, 0),
+            ("patience", patience, 1),
+            ("sample", sample, population),
+            ("restarts", restarts, 0),
+        ):
+            if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
+                raise InputError(f"{name} is {number!r}; it must be a whole number of at least {least}")
+        for name, share in (("tournament", tournament), ("crossover", crossover), ("mutation", mutation)):
+            if not 0.0 <= share <= 1.0 or (name == "tournament" and share == 0.0):
+                raise InputError(f"{name} is {share!r}; it must lie in {'(0' if name == 'tournament' else '[0'}, 1]")
+        self.population = int(population)
+        self.tournament = tournament
+        self.crossover = crossover
+        self.mutation = mutation
+        self.evolutions = int(evolutions)
+        self.patience = int(patience)
+        self.sample = int(sample)
+        self.seeded = seeded
+        self.restarts = int(restarts)
+
+    def suggest(
+        self,
+        n: int,
+        *,
+        space: EvolvableSpace[Any],
+        surrogate: StringSurrogate,
+        acquisition: Acquisition,
+        excluded: Set[str],
+        pending: list[str],
+        rng: np.random.Generator,
+    ) -> list[Suggestion]:
+        """Up to ``n`` distinct strings with keys outside ``excluded``; see `seqopt.search.Search`."""
+        process = surrogate.conditioned(pending)
+        individuals = self._first(space, process.best_observed_keys(PARENTS_KEPT) if self.seeded else [], rng)
+        keys = dict.fromkeys(space.key(space.to_string(individual)) for individual in individuals)
+        prepared = acquisition.prepare(process.at(list(keys)), rng, n + len(pending))
+        taken = set(excluded)
+        chosen: list[Suggestion] = []
+        for _ in range(n):
+            scores = Scores(space, process, prepared, taken)
+            archive = self._evolve(space, individuals, scores, rng)
+            if scores.best is None:
+                break
+            key = scores.keys[scores.best]
+            at = process.at([key])
+            chosen.append(suggestion(scores.best, key, scores.best_value, at, 0, surrogate))
+            taken.add(key)
+            if len(chosen) < n:
+                process.condition(key)
+                individuals = self._next(space, archive, scores, rng)
+        return chosen
+
+    def _first(self, space: EvolvableSpace[Any], evaluated: list[str], rng: np.random.Generator) -> list[Any]:
+        parents = []
+        for string in evaluated:
+            try:
+                parents.append(space.from_string(string))
+            except InputError:
+                logger.debug("%r was evaluated but lies outside the space: it is no parent", string)
+        mutants = space.mutate([parent for parent in parents for _ in range(MUTANTS)], rng)
+        return [*parents, *mutants, *space.sample_individuals(self.sample, rng)]
+
+    def _next(
+        self, space: EvolvableSpace[Any], archive: dict[str, Any], scores: Scores, rng: np.random.Generator
+    ) -> list[Any]:
+        """Where the search for the next element of a batch starts: half good strings, half new ones."""
+        good = [archive[string] for string in scores.ranked()[: self.sample // 2]]
+        return [*good, *space.sample_individuals(max(self.sample - len(good), self.population), rng)]
+
+    def _evolve(
+        self, space: EvolvableSpace[Any], individuals: list[Any], scores: Scores, rng: np.random.Generator
+    ) -> dict[str, Any]:
+        """Evolve until nothing improves; returns every individual scored, by its string."""
+        archive: dict[str, Any] = {}
+        values = self._scored(space, individuals, scores, archive)
+        # The best of the distinct ones.
+        places = {space.to_string(individual): place for place, individual in enumerate(individuals)}
+        order = sorted(places.values(), key=lambda place: -values[place])[: self.population]
+        individuals, values = [individuals[place] for place in order], values[order]
+        waited = fruitless = 0
+        for _ in range(self.evolutions):
+            before = scores.best_value
+            individuals = self._renewed(space, self._children(space, individuals, values, rng), archive, rng)
+            if scores.best is not None:
+                individuals[0] = archive[scores.best]
+            values = self._scored(space, individuals, scores, archive)
+            if scores.best_value > before:
+                waited = fruitless = 0
+                continue
+            waited += 1
+            if waited == self.patience:
+                if fruitless == self.restarts:
+                    break
+                waited, fruitless = 0, fruitless + 1
+                individuals = space.sample_individuals(self.population, rng)
+                values = self._scored(space, individuals, scores, archive)
+        return archive
+
+    @staticmethod
+    def _scored(
+        space: EvolvableSpace[Any], individuals: list[Any], scores: Scores, archive: dict[str, Any]
+    ) -> npt.NDArray[np.float64]:
+        strings = [space.to_string(individual) for individual in individuals]
+        archive.update(zip(strings, individuals, strict=True))
+        return scores(strings)
+
+    @staticmethod
+    def _renewed(
+        space: EvolvableSpace[Any], children: list[Any], archive: dict[str, Any], rng: np.random.Generator
+    ) -> list[Any]:
+        """The children, those that have been scored before or that are there twice mutated further."""
+        for _ in range(RENEWALS):
+            met: set[str] = set()
+            known = []
+            for place, child in enumerate(children):
+                string = space.to_string(child)
+                if string in archive or string in met:
+                    known.append(place)
+                met.add(string)
+            if not known:
+                break
+            for place, mutant in zip(known, space.mutate([children[place] for place in known], rng), strict=True):
+                children[place] = mutant
+        return children
+
+    def _children(
+        self,
+        space: EvolvableSpace[Any],
+        individuals: Sequence[Any],
+        values: npt.NDArray[np.float64],
+        rng: np.random.Generator,
+    ) -> list[Any]:
+        """The next population, of exactly ``population`` individuals."""
+        size = self.population
+        winners = self._winners(values, 2 * size, rng)
+        crossed = rng.random(size) < self.crossover
+        # As many rounds as fill the population: one with a crossover brings two children, another one.
+        rounds = int(np.searchsorted(np.cumsum(1 + crossed), size)) + 1
+        pairs = np.flatnonzero(crossed[:rounds])
+        first = [individuals[winners[place]] for place in pairs]
+        second = [individuals[winners[size + place]] for place in pairs]
+        alone = [individuals[winners[place]] for place in np.flatnonzero(~crossed[:rounds])]
+        left, right = space.cross(first, second, rng)
+        children = [*left, *right, *alone][:size]
+        mutated = np.flatnonzero(rng.random(len(children)) < self.mutation)
+        for place, mutant in zip(mutated, space.mutate([children[place] for place in mutated], rng), strict=True):
+            children[place] = mutant
+        return children
+
+    def _winners(
+        self, values: npt.NDArray[np.float64], tournaments: int, rng: np.random.Generator
+    ) -> npt.NDArray[np.intp]:
+        """Place of the best of a random sub-sample of the population, for each of several tournaments."""
+        count = len(values)
+        drawn = max(1, round(self.tournament * count))
+        samples = rng.permuted(np.tile(np.arange(count), (tournaments, 1)), axis=1)[:, :drawn]
+        best: npt.NDArray[np.intp] = values[samples].argmax(axis=1)
+        return np.take_along_axis(samples, best[:, None], axis=1)[:, 0]

@@ -1,0 +1,75 @@
+"""What the searches of spaces that are no lists share: scored strings, remembered, and the choice among them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seqopt.acquisition import PreparedAcquisition
+from seqopt.models import ConditionedProcess, Posterior, StringSurrogate
+from seqopt.search.protocols import Suggestion
+from seqopt.spaces import Space
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass
+class Scores:
+    """Acquisition values of strings at one state of a batch: every string is scored once.
+
+    Args:
+        space: Gives keys.
+        process: The surrogate's posterior, conditioned on what is pending or chosen.
+        acquisition: Prepared for this step.
+        excluded: Keys that must not be proposed. They are scored, as parents, all the same.
+    """
+
+    space: Space
+    process: ConditionedProcess
+    acquisition: PreparedAcquisition
+    excluded: Set[str]
+    keys: dict[str, str] = field(default_factory=dict)
+    _values: dict[str, float] = field(default_factory=dict)
+    best: str | None = None
+    best_value: float = -np.inf
+
+    def __call__(self, strings: Sequence[str]) -> FloatArray:
+        """Acquisition values of ``strings``; those not scored before are scored in one call."""
+        fresh = [string for string in dict.fromkeys(strings) if string not in self._values]
+        if fresh:
+            keys = [self.keys.get(string) or self.space.key(string) for string in fresh]
+            values = self.acquisition(self.process.at(keys)).numpy()
+            self.keys.update(zip(fresh, keys, strict=True))
+            self._values.update(zip(fresh, values.tolist(), strict=True))
+            allowed = np.array([key not in self.excluded for key in keys])
+            ranked = np.where(allowed & ~np.isnan(values), values, -np.inf)
+            top = int(np.argmax(ranked))
+            if ranked[top] > self.best_value:
+                self.best, self.best_value = fresh[top], float(ranked[top])
+        return np.array([self._values[string] for string in strings])
+
+    def ranked(self) -> list[str]:
+        """All strings scored so far, best first."""
+        return sorted(self._values, key=lambda string: -self._values[string])
+
+
+def suggestion(
+    string: str, key: str, value: float, posterior: Posterior, index: int, surrogate: StringSurrogate
+) -> Suggestion:
+    """A suggestion with what the model predicts for point ``index`` of ``posterior``."""
+    mean, std = surrogate.to_units(*mixture(posterior, index))
+    return Suggestion(string, key, value, float(mean), float(std))
+
+
+def mixture(posterior: Posterior, index: int) -> tuple[float, float]:
+    """Mean and variance of the mixture over kernel-parameter draws at one point, in standardised units.
+
+    The variance is the mean of the variances and the variance of the means.
+    """
+    means: Any = np.asarray(posterior.mean[..., index])
+    variances: Any = np.asarray(posterior.variance[..., index])
+    return float(means.mean()), float(variances.mean() + means.var())
