@@ -20,7 +20,7 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqopt.encoding import Encoder
+from seqopt.encoding import Alphabet, Encoder
 from seqopt.errors import InputError
 from seqopt.kernels import SubsequenceKernel, covariances, subsequence
 from seqopt.kernels.engines import order_sums
@@ -407,6 +407,35 @@ def test_batches_of_inputs_and_of_decays(shape):
     assert batch.raw_gap_decay.grad.shape == shape
     index = (0,) * len(shape)
     assert batch[index].match_decay.item() == pytest.approx(matches[index].item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("options", [{}, {"normalize": False}, {"partitions": 2}, {"order_weights": [1.0, 0.5, 2.0]}])
+def test_covariances_of_encoded_strings_at_a_batch_of_decays(options):
+    rng = np.random.default_rng(5)
+    a, b = (Encoder("characters", Alphabet("abcd")).encode(random_strings(count, rng, 14)) for count in (5, 7))
+    matches = torch.tensor([[0.5, 0.9, 0.5], [0.8, 1.0, 0.3]], dtype=torch.float64)
+    gaps = torch.tensor([[0.3, 0.3, 0.7], [1.0, 0.3, 0.7]], dtype=torch.float64)
+    batch = SubsequenceKernel(3, matches, gaps, batch_shape=torch.Size([2, 3]), **options)
+    own = batch.self_similarity(a)
+    cross, given, gram = batch.cross(a, b), batch.cross(a, b, own), batch.cross(a)
+    assert own.shape == (2, 3, 5)
+    assert cross.shape == (2, 3, 5, 7)
+    for index in np.ndindex(2, 3):
+        alone = SubsequenceKernel(3, matches[index].item(), gaps[index].item(), **options)
+        np.testing.assert_allclose(cross[index], alone.cross(a, b), rtol=1e-12)
+        np.testing.assert_allclose(given[index], alone.cross(a, b), rtol=1e-12)
+        np.testing.assert_allclose(gram[index], alone.cross(a), rtol=1e-12)
+        np.testing.assert_allclose(own[index], alone.self_similarity(a), rtol=1e-12)
+    assert batch.cross(a, b, dtype=np.float32).dtype == np.float32
+
+
+def test_decays_of_a_batch_that_share_a_gap_decay_share_its_dynamic_program(monkeypatch):
+    calls = []
+    original = subsequence.order_sums
+    monkeypatch.setattr(subsequence, "order_sums", lambda *a, **k: (calls.append(1), original(*a, **k))[1])
+    gaps = torch.tensor([0.3, 0.7, 0.3, 0.3], dtype=torch.float64)
+    SubsequenceKernel(3, 0.5, gaps, batch_shape=torch.Size([4])).gram(["AB", "BA"], ["ABA"])
+    assert len(calls) == 2
 
 
 def test_batches_of_inputs_share_one_call(monkeypatch):
