@@ -15,13 +15,15 @@ import pandas as pd
 from seqopt.acquisition import Acquisition
 from seqopt.datasets import Pool, read_pool, write_rejected
 from seqopt.datasets.cache import digest
+from seqopt.encoding import Encoder
 from seqopt.errors import InputError
 from seqopt.evaluation import Direction, ObjectiveFunction
+from seqopt.kernels import SubsequenceKernel
 from seqopt.models import StringGP, Surrogate
 from seqopt.objectives import Objective, resolve_objective
 from seqopt.optimizer import Evaluation, Evaluator, Optimizer, RunFolder, Step, run_loop
 from seqopt.search import Search
-from seqopt.spaces import CandidateSet, PoolSpace, Space
+from seqopt.spaces import CandidateSet, DescribedSpace, PoolSpace, Space
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +61,7 @@ def maximize(
     search: Search | str = "auto",
     transform: str | None = None,
     seed: int = 0,
+    allow_repeats: bool = False,
     executor: Executor | None = None,
     workers: int = 1,
     timeout: float | None = None,
@@ -76,8 +79,9 @@ def maximize(
             so that one failure harms no other), or what `resolve_objective` takes: the name of a built-in objective,
             ``"module:function"``, or ``"column:NAME"`` of the file of candidates. An exception, a NaN or a time-out is
             a recorded failure of that string, never a crash.
-        space: The allowed strings: a `seqopt.spaces.Space`, a list of candidates, a file of candidates or the name of
-            a candidate set (``"zinc250k"``), or what `seqopt.datasets.read_pool` returned for one.
+        space: The allowed strings: a space of `seqopt.spaces` (strings over an alphabet, genes of a protein, strings of
+            a grammar, ...) or of one's own, a list of candidates, a file of candidates or the name of a candidate set
+            (``"zinc250k"``), or what `seqopt.datasets.read_pool` returned for one.
         budget: Evaluations after the initial ones.
         initial: Random strings evaluated first.
         batch_size: Strings per batch.
@@ -86,11 +90,14 @@ def maximize(
         search: See `Optimizer`.
         transform: ``"log10"`` for values that span decades.
         seed: Fixes every random draw.
+        allow_repeats: Whether strings that were evaluated may be evaluated again, for objectives with noise; see
+            `Optimizer`.
         executor: Runs evaluations in parallel: any `concurrent.futures.Executor`.
         workers: Without an executor, evaluations at a time.
         timeout: Seconds after which one evaluation is given up as failed.
         run_folder: Keep the run here: log, ``evaluations.csv``, ``summary.json``, plot, ``report.html``.
-        resume: Continue the run in ``run_folder``.
+        resume: Continue the run in ``run_folder``. The space must be the same: for a pool the candidates, for another
+            space what its ``facts`` method returns (its alphabet, its protein, its grammar, ...).
         settings: Further facts to keep in ``summary.json``; they must be the same when the run is resumed.
         on_step: Called after each step.
         on_evaluation: Called after each evaluation.
@@ -121,11 +128,10 @@ def maximize(
         space = read_pool(space, values_column=column, log_values=transform == "log10")
     pool = space if isinstance(space, Pool) else None
     score: ObjectiveFunction = resolve_objective(objective, pool) if isinstance(objective, str) else objective
-    if pool is not None:
-        if isinstance(score, Objective):
-            _check_kind(score, pool)
-        if pool.rejected:
-            logger.info(pool.summary())
+    if pool is not None and pool.rejected:
+        logger.info(pool.summary())
+    if isinstance(score, Objective) and isinstance(space, Pool | Space):
+        _check_kind(score, space)
     candidates = (
         CandidateSet(space.strings, kind=space.kind, keys=space.keys, standardize=space.standardized)
         if isinstance(space, Pool)
@@ -141,6 +147,7 @@ def maximize(
         direction=direction,
         transform=transform,
         seed=seed,
+        allow_repeats=allow_repeats,
     )
     facts = {
         "objective": getattr(score, "name", None) or getattr(score, "__qualname__", type(score).__name__),
@@ -156,6 +163,8 @@ def maximize(
         "kind": optimizer.space.kind,
         "timeout": timeout,
         "workers": workers,
+        # Left out where it is the default, so that runs from before there was this setting can be resumed.
+        **({"allow_repeats": True} if allow_repeats else {}),
         **_space_facts(optimizer.space),
         **(_pool_facts(pool) if pool is not None else {}),
         **(settings or {}),
@@ -217,12 +226,19 @@ def _write_report(folder: Path) -> None:
         logger.warning("the report in %s could not be written (%s: %s)", folder, type(error).__name__, error)
 
 
-def _check_kind(score: Objective, pool: Pool) -> None:
-    if not score.applies_to(pool.kind):
+def _check_kind(score: Objective, space: Pool | Space) -> None:
+    if score.applies_to(space.kind):
+        return
+    wanted = f"the objective {score.name} is for {' or '.join(score.kinds)}s"
+    if isinstance(space, Pool):
         raise InputError(
-            f"the objective {score.name} is for {' or '.join(score.kinds)}s, but the strings of {pool.source} were "
-            f"taken for {pool.kind}: choose another objective, or say what the strings are with --kind"
+            f"{wanted}, but the strings of {space.source} were taken for {space.kind}: choose another objective, or "
+            "say what the strings are with --kind"
         )
+    raise InputError(
+        f"{wanted}, but those of {type(space).__name__} are of kind {space.kind!r}: choose another objective, or give "
+        "the space another kind"
+    )
 
 
 def _describe(part: object) -> dict[str, Any]:
@@ -236,13 +252,21 @@ def _describe(part: object) -> dict[str, Any]:
             "tokenizer": part.encoder.tokenizer.name,
         }
     for name, value in sorted(vars(part).items()):
-        if not name.startswith("_") and name != "training":
+        if name.startswith("_") or name == "training":
+            continue
+        if isinstance(value, SubsequenceKernel):
+            found[name] = _describe(value)
+        elif isinstance(value, Encoder):
+            found["tokenizer"] = value.tokenizer.name
+        else:
             found[name] = value if isinstance(value, str | int | float | None) else type(value).__name__
     return found
 
 
 def _space_facts(space: Space) -> dict[str, Any]:
-    return {"pool_size": len(space), "pool_sha256": digest(space.keys)} if isinstance(space, PoolSpace) else {}
+    if isinstance(space, PoolSpace):
+        return {"pool_size": len(space), "pool_sha256": digest(space.keys)}
+    return {"space": space.facts() if isinstance(space, DescribedSpace) else {"type": type(space).__qualname__}}
 
 
 def _pool_facts(pool: Pool) -> dict[str, Any]:

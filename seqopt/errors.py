@@ -14,6 +14,10 @@ class InputError(SeqoptError, ValueError):
     """A file, column, string or option that cannot be used as it is."""
 
 
+class ExhaustedError(InputError):
+    """Nothing is left to suggest: every string of the space has been suggested already."""
+
+
 class ObjectiveError(SeqoptError):
     """The objective could not be loaded, or failed in a way that makes going on pointless."""
 

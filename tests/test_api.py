@@ -1,15 +1,20 @@
-"""The one-call search: names, files, pools."""
+"""The one-call search: names, files, pools, spaces of every kind."""
 
+import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import seqopt
 from seqopt.datasets import read_pool
-from seqopt.errors import InputError
+from seqopt.encoding import Encoder
+from seqopt.errors import InputError, RunFolderError
 from seqopt.objectives import logp
-from seqopt.spaces import CandidateSet
+from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, LocalSpace, Space, StringSpace
 
 ALKANES = ["C" * n + end for n in range(1, 9) for end in ("", "O", "N", "Cl")]
 QUICK = {"initial": 4, "budget": 4, "batch_size": 2, "seed": 1}
@@ -69,3 +74,124 @@ def test_a_score_for_another_kind_of_string_is_refused(tmp_path: Path) -> None:
 def test_a_budget_is_a_whole_number(budget: object) -> None:
     with pytest.raises(InputError, match="budget is"):
         seqopt.maximize(len, ["a", "b"], budget=budget)  # type: ignore[arg-type]
+
+
+def starts_low(string: str) -> bool:
+    return string[0] in "0a"
+
+
+SPACES: dict[str, Callable[[], Space]] = {
+    "strings": lambda: StringSpace("01", 8),
+    "lengths": lambda: StringSpace("ab", min_length=2, max_length=6, accept=starts_low),
+    "positions": lambda: LocalSpace(["ab", "cd", "ef", "gh", "ij"]),
+    "genes": lambda: CodonSpace("TIKENIFGVS", gc=(0.3, 0.5)),
+    "grammar": lambda: GrammarSpace("arithmetic", 3, 9),
+}
+
+
+def weight(strings: list[str]) -> list[float]:
+    return [sum((place + 1) * ord(letter) for place, letter in enumerate(string)) % 101 for string in strings]
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_every_kind_of_space_is_searched_and_resumed(kind: str, tmp_path: Path) -> None:
+    space = SPACES[kind]()
+    options = {"initial": 6, "batch_size": 1, "seed": 1, "acquisition": "mean"}
+    whole = seqopt.minimize(weight, space, run_folder=tmp_path / "whole", budget=2, **options)
+    strings = whole.evaluations["string"].tolist()
+    assert len(strings) == len(set(strings)) == 8
+    assert all(space.contains(string) for string in strings)
+    assert whole.best_value == min(weight(strings))
+    # Half the budget, and then the rest in a space made anew.
+    seqopt.minimize(weight, SPACES[kind](), run_folder=tmp_path / "half", budget=1, **options)
+    resumed = seqopt.minimize(weight, SPACES[kind](), run_folder=tmp_path / "half", budget=2, resume=True, **options)
+    pd.testing.assert_frame_equal(
+        whole.evaluations.drop(columns="seconds"), resumed.evaluations.drop(columns="seconds"), check_exact=True
+    )
+    settings = json.loads((tmp_path / "whole" / "summary.json").read_text())["settings"]
+    assert settings["space"]["type"] == type(space).__name__
+
+
+@pytest.mark.parametrize(
+    ("began", "other", "said"),
+    [
+        (StringSpace("01", 8), StringSpace("012", 8), "space.alphabet was '01', is now '012'"),
+        (
+            StringSpace("01", 8),
+            StringSpace("01", 8, accept=starts_low),
+            "space.accept was None, is now 'starts_low'",
+        ),
+        (StringSpace("01", 8), LocalSpace(["01"] * 8), "space.type was 'StringSpace', is now 'LocalSpace'"),
+        (CodonSpace("TIK"), CodonSpace("TIR"), "space.protein was 'TIK', is now 'TIR'"),
+        (
+            GrammarSpace("arithmetic", 3, 9),
+            GrammarSpace("regex", 3, 9),
+            "space.grammar was 'arithmetic', is now 'regex'",
+        ),
+        (StringSpace("01", 4), CandidateSet(["0001", "0010"]), "space.type was 'StringSpace', is now None"),
+    ],
+)
+def test_a_run_is_not_resumed_in_another_space(began: Space, other: Space, said: str, tmp_path: Path) -> None:
+    options = {"initial": 2, "budget": 0, "run_folder": tmp_path / "run"}
+    seqopt.maximize(weight, began, **options)
+    log = (tmp_path / "run" / "log.jsonl").read_bytes()
+    with pytest.raises(RunFolderError, match=re.escape(said)):
+        seqopt.maximize(weight, other, resume=True, **options)
+    assert (tmp_path / "run" / "log.jsonl").read_bytes() == log
+
+
+class Dice:
+    """A space of one's own: no moves, no facts."""
+
+    kind = "text"
+
+    def __init__(self) -> None:
+        self.encoder = Encoder("characters")
+
+    def sample(self, n: int, rng: np.random.Generator) -> list[str]:
+        throws = rng.permutation(216)[:n].tolist()
+        return ["".join(str(1 + throw // 6**place % 6) for place in range(3)) for throw in throws]
+
+    def contains(self, string: str) -> bool:
+        return len(string) == 3 and set(string) <= set("123456")
+
+    def key(self, string: str) -> str:
+        return string
+
+
+def test_a_space_of_ones_own(tmp_path: Path) -> None:
+    result = seqopt.maximize(weight, Dice(), run_folder=tmp_path / "run", **QUICK)
+    assert result.evaluations["string"].map(Dice().contains).all()
+    settings = json.loads((tmp_path / "run" / "summary.json").read_text())["settings"]
+    assert settings["space"] == {"type": "Dice"}
+    assert settings["details"]["search"]["type"] == "RandomSearch"
+
+
+def test_repeats_are_for_those_who_ask_and_belong_to_the_run(tmp_path: Path) -> None:
+    space = StringSpace("01", 2)
+    options = {"initial": 4, "batch_size": 1, "budget": 2, "run_folder": tmp_path / "run"}
+    result = seqopt.maximize(weight, space, allow_repeats=True, **options)
+    assert len(result.evaluations) == 6
+    assert result.evaluations["key"].nunique() == 4
+    with pytest.raises(RunFolderError, match="allow_repeats was True, is now None"):
+        seqopt.maximize(weight, space, resume=True, **options)
+
+
+def test_an_objective_for_another_kind_of_string_is_refused_for_a_space_too() -> None:
+    with pytest.raises(InputError, match="mfe is for dna or rnas, but those of StringSpace are of kind 'text'"):
+        seqopt.minimize("mfe", StringSpace("ACGT", 9), **QUICK)
+    assert seqopt.minimize("mfe", StringSpace("ACGT", 9, kind="dna"), initial=2, budget=0).best_value <= 0
+
+
+@pytest.mark.parametrize(
+    ("space", "string", "said"),
+    [
+        (StringSpace("01", 4), "0121", "'2' at position 3 is not in the alphabet"),
+        (LocalSpace(["ab", "cd"]), "ba", "position 2 of 2 takes c, d, but 'a' at letter 2"),
+        (CodonSpace("TIK"), "ACGATTAAC", "codes for N, but residue 3 is K"),
+        (GrammarSpace("arithmetic", 3, 9), "x+*1", "parsing stopped at position 3"),
+    ],
+)
+def test_a_string_outside_the_space_is_explained(space: Space, string: str, said: str) -> None:
+    with pytest.raises(InputError, match=re.escape(said)):
+        space.from_string(string)  # type: ignore[attr-defined]

@@ -55,6 +55,7 @@ def run_jobs(
     *,
     processes: int,
     record: dict[str, Any],
+    every: int = 1,
 ) -> None:
     """Do every job whose file is not there yet, and write its result to that file.
 
@@ -64,6 +65,7 @@ def run_jobs(
         work: Does one job, in a process of its own with one thread; a module-level function.
         processes: Jobs at a time.
         record: Stored with each result.
+        every: Print a line after so many runs, and for each that failed.
     """
     missing = [job for job in jobs if not path_of(job).exists()]
     print(f"{len(jobs) - len(missing)} of {len(jobs)} runs are there already", flush=True)
@@ -83,17 +85,24 @@ def run_jobs(
                     print(f"{done}/{len(missing)} {path.stem} FAILED: {problem!r}", flush=True)
                     continue
                 path.parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(path, json.dumps(future.result() | {"record": record}, indent=1) + "\n")
-                print(
-                    f"{done}/{len(missing)} {path.stem} after {time.perf_counter() - started:.0f} s",
-                    flush=True,
-                )
+                write_atomically(path, _line_per_field(future.result() | {"record": record}))
+                if done % every == 0 or done == len(missing):
+                    print(
+                        f"{done}/{len(missing)} {path.stem} after {time.perf_counter() - started:.0f} s",
+                        flush=True,
+                    )
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             print("Stopped; the same command goes on from here.", file=sys.stderr)
             raise
     if failed:
         raise failed[0]
+
+
+def _line_per_field(result: dict[str, Any]) -> str:
+    """JSON with a line for each field: there are thousands of files, and a line for each number is most of a file."""
+    fields = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in result.items())
+    return "{\n" + ",\n".join(fields) + "\n}\n"
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from seqopt.cli.running import Plan
+    from seqopt.evaluation import Direction
 
 app = typer.Typer(
     add_completion=False,
@@ -35,6 +39,55 @@ def _root(
 
 
 WHAT, HOW, RUN = "What to search", "How to search", "The run"
+
+Initial = Annotated[int, typer.Option(help="Random ones scored first, to learn from.", rich_help_panel=HOW, min=2)]
+Batch = Annotated[int, typer.Option(help="How many are chosen and scored together.", rich_help_panel=HOW, min=1)]
+Budget = Annotated[
+    int, typer.Option(help="How many are scored after the initial ones, in batches.", rich_help_panel=HOW, min=0)
+]
+AcquisitionName = Annotated[
+    str,
+    typer.Option(
+        help="How a batch is chosen: gibbon (information about the best value), logei (expected improvement), ucb, "
+        "thompson, mean (greedy), or random (no model, for comparison).",
+        rich_help_panel=HOW,
+    ),
+]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same run.", rich_help_panel=HOW, min=0)]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="Continue an interrupted run: give the same command again, with --resume. A larger --budget extends "
+        "a finished run.",
+        rich_help_panel=RUN,
+    ),
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option(help="Give one evaluation up after this many seconds and record it as failed.", rich_help_panel=RUN),
+]
+Workers = Annotated[int, typer.Option(help="Evaluations at the same time.", rich_help_panel=RUN, min=1)]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.", rich_help_panel=RUN)]
+
+
+def _plan(
+    initial: int,
+    batch: int,
+    budget: int,
+    acquisition: str,
+    seed: int,
+    resume: bool,
+    timeout: float | None,
+    workers: int,
+) -> Plan:
+    from seqopt.cli.running import Plan
+
+    return Plan(initial, batch, budget, acquisition, seed, resume, timeout, workers)
+
+
+def _direction(maximize: bool | None) -> Direction | None:
+    return None if maximize is None else ("maximize" if maximize else "minimize")
 
 
 @app.command(no_args_is_help=True)
@@ -98,22 +151,10 @@ def search(
             rich_help_panel=WHAT,
         ),
     ] = False,
-    initial: Annotated[
-        int, typer.Option(help="Random candidates scored first, to learn from.", rich_help_panel=HOW, min=2)
-    ] = 20,
-    batch: Annotated[int, typer.Option(help="Candidates per batch, scored together.", rich_help_panel=HOW, min=1)] = 10,
-    budget: Annotated[
-        int,
-        typer.Option(help="Candidates scored after the initial ones, in batches.", rich_help_panel=HOW, min=0),
-    ] = 100,
-    acquisition: Annotated[
-        str,
-        typer.Option(
-            help="How a batch is chosen: gibbon (information about the best value), logei (expected improvement), ucb, "
-            "thompson, mean (greedy), or random (no model, for comparison).",
-            rich_help_panel=HOW,
-        ),
-    ] = "gibbon",
+    initial: Initial = 20,
+    batch: Batch = 10,
+    budget: Budget = 100,
+    acquisition: AcquisitionName = "gibbon",
     candidates: Annotated[
         int | None,
         typer.Option(
@@ -129,31 +170,15 @@ def search(
             rich_help_panel=HOW,
         ),
     ] = "auto",
-    seed: Annotated[int, typer.Option(help="The same seed gives the same run.", rich_help_panel=HOW, min=0)] = 0,
+    seed: Seed = 0,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder for the results. Default: runs/POOL-OBJECTIVE.", rich_help_panel=RUN),
     ] = None,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="Continue an interrupted run: give the same command again, with --resume. A larger --budget extends "
-            "a finished run.",
-            rich_help_panel=RUN,
-        ),
-    ] = False,
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            help="Give one evaluation up after this many seconds and record it as failed.",
-            rich_help_panel=RUN,
-        ),
-    ] = None,
-    workers: Annotated[int, typer.Option(help="Evaluations at the same time.", rich_help_panel=RUN, min=1)] = 1,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show the full traceback of an error.", rich_help_panel=RUN)
-    ] = False,
+    resume: Resume = False,
+    timeout: Timeout = None,
+    workers: Workers = 1,
+    debug: Debug = False,
 ) -> None:
     """Search a list of candidates for the best ones, scoring only a few.
 
@@ -185,23 +210,238 @@ def search(
     run_search(
         pool,
         objective,
+        _plan(initial, batch, budget, acquisition, seed, resume, timeout, workers),
         column=column,
         kind=None if kind == "auto" else kind,
-        direction=None if maximize is None else ("maximize" if maximize else "minimize"),
+        direction=_direction(maximize),
         transform=None if transform == "none" else transform,
         standardize=standardize,
         strict=strict,
-        initial=initial,
-        batch=batch,
-        budget=budget,
-        acquisition=acquisition,
         candidates=candidates,
         tokenizer=None if tokenizer == "auto" else tokenizer,
-        seed=seed,
         out=out,
-        resume=resume,
-        timeout=timeout,
-        workers=workers,
+    )
+
+
+@app.command(no_args_is_help=True)
+def genes(
+    protein: Annotated[
+        str,
+        typer.Argument(
+            metavar="PROTEIN|FASTA",
+            help="A protein in one-letter amino acids, or a FASTA file of one or several. Several are designed in "
+            "turn, each in a folder of its own.",
+        ),
+    ],
+    objective: Annotated[
+        str,
+        typer.Option(
+            "--objective",
+            "-o",
+            help="What makes a gene good: mfe (minimum free energy of the folded RNA, kcal/mol), cai:ORGANISM (codon "
+            "adaptation to e_coli, yeast, human, ...), gc, gc_distance:TARGET, pattern_count:PATTERN, or your own "
+            "Python function (module:function or file.py:function, from a list of genes to a list of numbers).",
+            rich_help_panel=WHAT,
+        ),
+    ] = "mfe",
+    maximize: Annotated[
+        bool | None,
+        typer.Option(
+            "--maximize/--minimize",
+            help="Whether large or small values are good. Built-in scores know (mfe: small); otherwise large is.",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
+    code: Annotated[
+        str,
+        typer.Option(help="Genetic code, by its name or its number at NCBI.", rich_help_panel=WHAT),
+    ] = "standard",
+    start: Annotated[
+        str | None,
+        typer.Option(
+            help="Start codon, such as ATG: that of the first residue if it is M, otherwise put before it.",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
+    stop: Annotated[
+        str | None, typer.Option(help="Stop codon, such as TAA, put at the end.", rich_help_panel=WHAT)
+    ] = None,
+    avoid: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A motif that no gene may hold, such as the restriction site GAATTC; IUPAC letters (N is any base). "
+            "May be given several times.",
+            metavar="MOTIF",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
+    both_strands: Annotated[
+        bool,
+        typer.Option(
+            "--both-strands/--one-strand",
+            help="Whether motifs are avoided on both strands, or on the strand of the gene only.",
+            rich_help_panel=WHAT,
+        ),
+    ] = True,
+    gc: Annotated[
+        tuple[float, float] | None,
+        typer.Option(
+            help="Lowest and highest fraction of G and C in a gene, such as 0.4 0.6.",
+            metavar="LOW HIGH",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
+    initial: Initial = 20,
+    batch: Batch = 10,
+    budget: Budget = 100,
+    acquisition: AcquisitionName = "gibbon",
+    representation: Annotated[
+        str,
+        typer.Option(help="Symbols the model compares: codons or bases.", rich_help_panel=HOW),
+    ] = "codons",
+    partitions: Annotated[
+        str,
+        typer.Option(
+            help="Parts that a gene is compared in, 1 for as a whole; auto takes more than one for long genes only.",
+            metavar="auto|NUMBER",
+            rich_help_panel=HOW,
+        ),
+    ] = "auto",
+    seed: Seed = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the results. Default: runs/PROTEIN-OBJECTIVE.", rich_help_panel=RUN),
+    ] = None,
+    resume: Resume = False,
+    timeout: Timeout = None,
+    workers: Workers = 1,
+    debug: Debug = False,
+) -> None:
+    """Design genes that code for a protein.
+
+    Every gene that is scored codes for the protein, and keeps to the constraints: the codons are what is chosen. A few
+    random genes are scored first. A Gaussian process then learns how the score depends on the codons, and a genetic
+    algorithm looks for the genes that are most worth scoring next; after each batch the model learns again.
+
+    **Examples**
+
+    The gene that folds most tightly:
+
+        seqopt genes TIKENIFGVS --objective mfe --minimize --budget 60
+
+    Genes for E. coli without two restriction sites, of moderate GC content, with start and stop codon:
+
+        seqopt genes proteins.fasta -o cai:e_coli --avoid GAATTC --avoid GGATCC --gc 0.4 0.6 --start ATG --stop TAA
+
+    The folder of results holds genes.fasta and genes.csv (every gene scored, the best first), report.html, search.png
+    (a plot), evaluations.csv (with what was predicted) and summary.json. Ctrl-C stops at any time; nothing that was
+    scored is lost.
+    """
+    del debug  # read by seqopt.cli.main
+    from seqopt.cli.genes import run_genes
+
+    run_genes(
+        protein,
+        objective,
+        _plan(initial, batch, budget, acquisition, seed, resume, timeout, workers),
+        direction=_direction(maximize),
+        code=code,
+        representation=representation,
+        partitions=_partitions(partitions),
+        start=start,
+        stop=stop,
+        avoid=avoid or [],
+        both_strands=both_strands,
+        gc=gc,
+        out=out,
+    )
+
+
+def _partitions(text: str) -> int | None:
+    if text == "auto":
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        from seqopt.errors import InputError
+
+        raise InputError(f"--partitions is {text!r}; expected auto or a whole number of at least 1")
+    return int(text)
+
+
+@app.command(no_args_is_help=True)
+def expressions(
+    data: Annotated[
+        Path,
+        typer.Option(
+            "--data",
+            "-d",
+            help="A .csv, .tsv or .parquet file of points, one a row, with named columns.",
+            rich_help_panel=WHAT,
+        ),
+    ],
+    x: Annotated[
+        str | None,
+        typer.Option(help="Column of inputs. Default: x, or the first of two columns.", rich_help_panel=WHAT),
+    ] = None,
+    y: Annotated[
+        str | None,
+        typer.Option(help="Column of values to fit. Default: y, or the second of two columns.", rich_help_panel=WHAT),
+    ] = None,
+    grammar: Annotated[
+        str,
+        typer.Option(
+            help="What formulas there are: arithmetic (+ * / sin exp, the numbers 1 to 3), or the path of a .cfg file "
+            "of your own.",
+            rich_help_panel=WHAT,
+        ),
+    ] = "arithmetic",
+    min_length: Annotated[int, typer.Option(help="Fewest terminals of a formula.", rich_help_panel=WHAT, min=1)] = 3,
+    max_length: Annotated[int, typer.Option(help="Most terminals of a formula.", rich_help_panel=WHAT, min=1)] = 20,
+    initial: Initial = 15,
+    batch: Batch = 10,
+    budget: Budget = 100,
+    acquisition: AcquisitionName = "gibbon",
+    seed: Seed = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the results. Default: runs/DATA-GRAMMAR.", rich_help_panel=RUN),
+    ] = None,
+    resume: Resume = False,
+    timeout: Timeout = None,
+    workers: Workers = 1,
+    debug: Debug = False,
+) -> None:
+    """Fit a formula to points (symbolic regression).
+
+    Formulas are the strings of a context-free grammar. Each is scored by log(1 + MSE), where MSE is the mean squared
+    difference between the formula and the values, counted up to 1,000. A few random formulas are scored first; a
+    Gaussian process then learns from their text, and a genetic algorithm on parse trees looks for the next ones.
+
+    **Examples**
+
+    Columns x and y, or the only two columns of numbers:
+
+        seqopt expressions --data points.csv
+
+    Columns by name, short formulas of a grammar of your own:
+
+        seqopt expressions --data growth.csv --x day --y mass --grammar mine.cfg --max-length 12 --budget 60
+
+    The folder of results holds expressions.csv (every formula scored, the best first), report.html, search.png (a
+    plot), evaluations.csv (with what was predicted) and summary.json. Ctrl-C stops at any time; nothing that was
+    scored is lost.
+    """
+    del debug  # read by seqopt.cli.main
+    from seqopt.cli.expressions import run_expressions
+
+    run_expressions(
+        data,
+        grammar,
+        _plan(initial, batch, budget, acquisition, seed, resume, timeout, workers),
+        x=x,
+        y=y,
+        min_length=min_length,
+        max_length=max_length,
+        out=out,
     )
 
 
@@ -212,13 +452,15 @@ def bench(
     context: typer.Context,
     name: Annotated[
         str,
-        typer.Argument(metavar="NAME", help="zinc, samplers, batch, tokens or kernel; NAME --help shows its options."),
+        typer.Argument(
+            metavar="NAME", help="zinc, samplers, batch, tokens, kernel or boss; NAME --help shows its options."
+        ),
     ] = "",
 ) -> None:
     """Repeat a published experiment, or measure speed."""
     from importlib import import_module
 
-    known = {name: f"seqopt.bench.{name}" for name in ("zinc", "samplers", "batch", "tokens", "kernel")}
+    known = {name: f"seqopt.bench.{name}" for name in ("zinc", "samplers", "batch", "tokens", "kernel", "boss")}
     if name not in known:
         from seqopt.errors import InputError
 

@@ -16,14 +16,18 @@ from seqopt.datasets.named import (
     load_photoswitch,
     load_zinc250k,
 )
+from seqopt.datasets.points import Points, read_points
 from seqopt.datasets.pools import Duplicate, Pool, Rejected, read_pool, write_rejected
+from seqopt.datasets.proteins import Protein, read_proteins
 from seqopt.datasets.zinc_scores import penalized_logp_of_zinc
 
 __all__ = [
     "DATASETS",
     "Dataset",
     "Duplicate",
+    "Points",
     "Pool",
+    "Protein",
     "Rejected",
     "cache_dir",
     "load",
@@ -34,6 +38,8 @@ __all__ = [
     "load_photoswitch",
     "load_zinc250k",
     "penalized_logp_of_zinc",
+    "read_points",
     "read_pool",
+    "read_proteins",
     "write_rejected",
 ]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from seqopt.errors import InputError, ObjectiveError
+from seqopt.errors import ExhaustedError, InputError, ObjectiveError
 from seqopt.evaluation import Evaluation, Evaluator
 from seqopt.optimizer.optimizer import Optimizer
 
@@ -92,7 +92,13 @@ def run_loop(
         started = time.perf_counter()
         if not optimizer.pending:
             size = optimizer.batch_size if len(optimizer.observations) >= optimizer.initial else optimizer.initial
-            asked = optimizer.ask(min(size, left))
+            try:
+                asked = optimizer.ask(min(size, left))
+            except ExhaustedError:
+                # How many strings a space with constraints holds is known only when none is left.
+                if not optimizer.observations.rows:
+                    raise
+                break
             if log is not None:
                 log.asked(optimizer, len(asked), time.perf_counter() - started)
         suggested = time.perf_counter()

@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from seqopt.acquisition import Acquisition, RandomAcquisition, resolve_acquisition
-from seqopt.errors import InputError, ModelError
+from seqopt.errors import ExhaustedError, InputError, ModelError
 from seqopt.evaluation import Direction
 from seqopt.models import Surrogate, default_surrogate
 from seqopt.optimizer.observations import Observation, Observations
@@ -138,7 +138,8 @@ class Optimizer:
                 the space holds no more.
 
         Raises:
-            InputError: If ``n`` < 1, or nothing is left to suggest.
+            InputError: If ``n`` < 1.
+            ExhaustedError: If nothing is left to suggest.
         """
         if n is None:
             missing = self.initial - len(self.observations)
@@ -149,7 +150,7 @@ class Optimizer:
         batch = self._batches + 1 if len(self.observations) >= self.initial else 0
         suggestions = self._suggest(n, rng) if self._model_ready() else self._random(n, rng)
         if not suggestions:
-            raise InputError(
+            raise ExhaustedError(
                 f"all {len(self.observations.seen):,} strings have been suggested already: nothing is left"
             )
         self._asks += 1
@@ -176,15 +177,16 @@ class Optimizer:
         """Record results.
 
         Args:
-            strings: Any strings of the space's kind, asked for or not. One that is pending is so no longer.
+            strings: Any strings, asked for or not. One that is pending is so no longer. They must be of the space's
+                kind, and in the space where strings are made up (a pool may learn from strings that it does not hold).
             values: One value per string, in the user's units. NaN, infinity, or more than 1e150 in size (a sentinel,
                 not a measurement) records a failed evaluation.
             errors: Why each failed evaluation failed.
             seconds: How long each evaluation took.
 
         Raises:
-            InputError: If the numbers differ, a string is invalid, a value is no number, or has no image under the
-                transform; then nothing is recorded.
+            InputError: If the numbers differ, a string is invalid or not in the space, a value is no number, or has no
+                image under the transform; then nothing is recorded.
         """
         if isinstance(strings, str):
             raise InputError(f"tell takes lists: tell([{strings!r}], [value])")
@@ -196,6 +198,10 @@ class Optimizer:
             if given is not None and len(given) != len(strings):
                 raise InputError(f"{len(strings)} strings but {len(given)} {name}; give one for each string")
         keys = [self.space.key(string) for string in strings]
+        if isinstance(self.space, EvolvableSpace):
+            for string, key in zip(strings, keys, strict=True):
+                if key not in self.observations.seen:
+                    self.space.from_string(string)
         measured = [math.isfinite(value) and abs(value) <= LARGEST_VALUE for value in numbers]
         for value, usable in zip(numbers, measured, strict=True):
             if usable:

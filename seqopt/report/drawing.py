@@ -16,7 +16,7 @@ from seqopt.objectives import logp, molecular_weight
 LARGEST_DRAWN = 150
 """Heavy atoms beyond which a drawing shows nothing, and takes long."""
 
-LONGEST_SHOWN = 1200
+LONGEST_SHOWN = 600
 """Symbols of a sequence that are shown."""
 
 GROUP = 10
@@ -208,11 +208,11 @@ class MarkedSequence:
     same: bool
 
 
-def mark_sequence(string: str, reference: str | None) -> MarkedSequence:
+def mark_sequence(string: str, reference: str | None, *, whole: bool = False) -> MarkedSequence:
     """Split ``string`` into groups of ten and mark where it differs from ``reference``.
 
     Nothing is marked when the lengths differ, or more than half of the positions do. Text with blanks has words of
-    its own and stays in one piece.
+    its own and stays in one piece, as does any string with ``whole``.
 
     Example:
         >>> marked = mark_sequence("MKVLAAGILCRT", "MKVLAAGILAKT")
@@ -228,7 +228,7 @@ def mark_sequence(string: str, reference: str | None) -> MarkedSequence:
             differs = [False] * len(string)
     mutations = [f"{(reference or '')[i]}{i + 1}{string[i]}" for i, changed in enumerate(differs) if changed]
     shown = min(len(string), LONGEST_SHOWN)
-    size = shown or 1 if re.search(r"\s", string) else GROUP
+    size = shown or 1 if whole or re.search(r"\s", string) else GROUP
     groups = [_pieces(string, differs, start, min(start + size, shown)) for start in range(0, shown, size)]
     return MarkedSequence(groups, len(string) - shown, mutations, same=string == reference)
 

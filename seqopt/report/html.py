@@ -50,6 +50,9 @@ PARAMETERS = {
 LISTED_ERRORS = 12
 """Different error messages that are listed."""
 
+LONGEST_LISTED = 200
+"""Symbols of a string that a row of a table shows."""
+
 
 def write_report(run_folder: str | os.PathLike[str], top: int = 24) -> Path:
     """Write ``report.html``, ``search.png`` and ``search.svg`` into a run folder.
@@ -134,8 +137,42 @@ def _environment() -> jinja2.Environment:
 
 
 def _title(run: Run) -> str:
+    name, subject = _objective_name(run), _subject(run)
+    if run.settings.get("pool"):
+        return f"{name}, {subject.removeprefix('in ')}"
+    return f"{name} {subject}" if subject else name
+
+
+def _subject(run: Run) -> str:
+    """What was searched, in words that follow the objective's name; empty where the settings do not say."""
     pool = run.settings.get("pool")
-    return f"{_objective_name(run)}, {Path(str(pool)).name}" if pool else _objective_name(run)
+    return f"in {Path(str(pool)).name}" if pool else str(run.settings.get("subject") or "")
+
+
+def _names(run: Run, kind: str) -> tuple[str, str]:
+    """What one of the strings is called, and several of them."""
+    if _space(run).get("type") == "CodonSpace":
+        return "gene", "genes"
+    if run.settings.get("objective") == "expression_error":
+        return "formula", "formulas"
+    return KIND_NAMES.get(kind, ("string", "strings"))
+
+
+def _space(run: Run) -> Mapping[str, Any]:
+    space = run.settings.get("space")
+    return space if isinstance(space, dict) else {}
+
+
+def _choice(run: Run, names: tuple[str, str]) -> str:
+    """How many strings there were to choose from, in words; empty where the settings do not say."""
+    pool_size = _count(run.settings.get("pool_size"))
+    if pool_size:
+        return f"{pool_size:,} candidates"
+    space = _space(run)
+    if not space.get("size"):
+        return ""
+    narrowed = any(space.get(name) for name in ("forbidden", "gc", "accept"))
+    return f"{'at most ' if narrowed else ''}{space['size']} {names[1]}"
 
 
 def _objective_name(run: Run) -> str:
@@ -149,25 +186,27 @@ def _page(run: Run, top: int, label: str, log10: bool) -> dict[str, Any]:
         kind = recognize_kind(list(table["string"]))
     show = number_format(table.loc[table["measured"], "value"], log10=log10)
     best = ranked(table, run.direction)
-    reference = None if kind == "molecule" else _reference(table, run.direction)
-    names = KIND_NAMES.get(kind, ("string", "strings"))
+    # Formulas and other text of various lengths have no positions to compare, and no groups of ten.
+    aligned = kind != "text" or table["string"].str.len().nunique() <= 1
+    reference = _reference(table, run.direction) if kind != "molecule" and aligned else None
+    names = _names(run, kind)
     return {
         "title": _title(run),
         "label": label,
         "name": _objective_name(run),
-        "pool": Path(str(run.settings["pool"])).name if run.settings.get("pool") else "",
+        "subject": _subject(run),
         "description": str(run.settings.get("objective_description") or ""),
         "direction": run.direction,
         "kind": kind,
         "names": names,
         "status": run.status,
         "resume": _resume_command(run.settings),
-        "headline": _headline(run, best, show, log10),
+        "headline": _headline(run, best, show, log10) | {"choice": _choice(run, names)},
         "panels": _panels(run, label, log10),
         "quality": describe_quality(table, log10=log10).split("\n"),
         "reference": reference,
         "cards": [
-            _card(rank, row, kind, reference, show, str(names[0]), log10)
+            _card(rank, row, kind, reference, show, names[0], log10, whole=not aligned)
             for rank, row in enumerate(_rows(best.head(top)), 1)
         ],
         "distinct": len(best),
@@ -209,7 +248,6 @@ def _headline(run: Run, best: pd.DataFrame, show: NumberFormat, log10: bool) -> 
         "pending": int((table["status"] == "pending").sum()),
         "failed": int((table["status"] == "failed").sum()),
         "batches": int(table.loc[table["batch"] > 0, "batch"].nunique()),
-        "pool_size": _count(run.settings.get("pool_size")),
         "time": None if seconds is None else duration(seconds),
         "choosing": None if choosing is None else duration(choosing),
         "scoring": None if scoring is None else duration(scoring),
@@ -270,6 +308,8 @@ def _card(
     show: NumberFormat,
     name: str,
     log10: bool,
+    *,
+    whole: bool,
 ) -> dict[str, Any]:
     string = str(row["string"])
     card = {
@@ -289,7 +329,7 @@ def _card(
         if structure is not None:
             card |= {"structure": Markup(structure.svg), "facts": structure.facts}
     else:
-        card["sequence"] = mark_sequence(string.strip(), _aligned(reference, row))
+        card["sequence"] = mark_sequence(string.strip(), _aligned(reference, row), whole=whole)
     return card
 
 
@@ -326,7 +366,7 @@ def _last_batch(table: pd.DataFrame, show: NumberFormat, log10: bool) -> dict[st
         "rows": [
             {
                 "number": int(row["number"]),
-                "string": row["string"],
+                "string": shortened(row["string"], LONGEST_LISTED),
                 "predicted": _prediction(row, show, log10),
                 "measured": show(row["value"]) if row["measured"] else row["status"] or "failed",
                 "off": f"{deviations[row['number']] + 0.0:+.1f}" if row["number"] in deviations else "",
@@ -406,7 +446,7 @@ def _failures(table: pd.DataFrame) -> list[dict[str, Any]]:
         {
             "error": shortened(str(error), 300) or "no reason recorded",
             "count": int(count),
-            "example": failed.loc[failed["error"] == error, "string"].iloc[0],
+            "example": shortened(failed.loc[failed["error"] == error, "string"].iloc[0], LONGEST_LISTED),
         }
         for error, count in counts.head(LISTED_ERRORS).items()
     ] + (

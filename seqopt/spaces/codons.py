@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ from seqopt.encoding import Alphabet, Encoder
 from seqopt.encoding.codons import CodonTokenizer
 from seqopt.errors import InputError
 from seqopt.genetic_codes import BASES, STOP, GeneticCode, genetic_code
+from seqopt.spaces.facts import abridged
 from seqopt.spaces.local import LocalSpace
 from seqopt.spaces.populations import BoolArray, Population, described_size
 
@@ -127,6 +129,18 @@ class CodonSpace(LocalSpace):
     def size(self) -> int:
         """Number of genes that code for the protein, constraints and ``accept`` not counted: exact, however large."""
         return super().size
+
+    def _own_facts(self) -> dict[str, Any]:
+        return {
+            "protein": abridged(self.protein),
+            "code": self.code.number,
+            "representation": self.representation,
+            "start": self.start,
+            "stop": self.stop,
+            "forbidden": sorted(self.forbidden),
+            "both_strands": self.both_strands if self.forbidden else None,
+            "gc": None if self.gc is None else list(self.gc),
+        }
 
     def _strands(self, motifs: Iterable[str]) -> list[tuple[str, str]]:
         pairs = []
@@ -435,7 +449,8 @@ def _checked_protein(protein: str, code: GeneticCode) -> str:
     for position, letter in enumerate(letters, start=1):
         if letter == STOP:
             raise InputError(
-                f"stop symbol {STOP!r} at position {position} of the protein: leave it out; stop= sets a stop codon"
+                f"stop symbol {STOP!r} at position {position} of the protein: leave it out; a stop codon at the end of "
+                "every gene is asked for with stop (--stop)"
             )
         if letter not in code.synonyms:
             raise InputError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from seqopt.encoding.alphabet import Alphabet
 from seqopt.errors import InputError
 from seqopt.grammar import DISCOUNT, Parser, ParseTree, Rules, Sampler, Subtrees, check_grammar, read_grammar
 from seqopt.identity import KINDS, explain_rejection, identity_keys
+from seqopt.spaces.facts import fingerprint, predicate_name
 
 if TYPE_CHECKING:
     from nltk import CFG
@@ -107,6 +108,22 @@ class GrammarSpace:
         edges = "".join(terminal[0] + terminal[-1] for terminal in self.rules.terminals)
         self._strips = not any(map(str.isspace, edges))
         self.encoder = Encoder(self._parser.tokenizer, Alphabet(self.rules.terminals, closed=False))
+
+    def facts(self) -> dict[str, Any]:
+        """What decides on the strings of the space, as JSON values: see `seqopt.spaces.DescribedSpace`.
+
+        The grammar has the checksum of its rules in their order, ``accept`` only its name.
+        """
+        rules = self.rules
+        return {
+            "type": type(self).__name__,
+            "grammar": self.name,
+            "rules": fingerprint([rules.names[rules.start], *map(rules.describe, range(len(rules)))]),
+            "min_length": self.min_length,
+            "max_length": self.max_length,
+            "discount": self._sampler.discount,
+            "accept": predicate_name(self.accept),
+        }
 
     def _nearest(self) -> str:
         """What the lengths next to the limits are, as far as they can be told cheaply."""

@@ -7,14 +7,17 @@ References:
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from seqopt.encoding import Alphabet, Encoder
 from seqopt.errors import InputError
+from seqopt.spaces.facts import abridged
 from seqopt.spaces.populations import (
     PADDING,
     Population,
@@ -108,6 +111,9 @@ class LocalSpace(SequenceSpace):
     def size(self) -> int:
         """Number of choices of symbols, constraints and ``accept`` not counted: exact, however large."""
         return math.prod(len(position) for position in self.choices)
+
+    def _own_facts(self) -> dict[str, Any]:
+        return {"choices": abridged(json.dumps(self.choices, ensure_ascii=False))}
 
     def _random(self, n: int, rng: np.random.Generator) -> Population:
         return self._options[np.arange(self.length), rng.integers(self._counts, size=(n, self.length))]

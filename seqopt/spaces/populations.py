@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from seqopt.encoding import Encoder
 from seqopt.errors import InputError
 from seqopt.identity import KINDS, explain_rejection, identity_keys
+from seqopt.spaces.facts import predicate_name
 
 Population = npt.NDArray[np.intp]
 """``n x W`` symbol numbers."""
@@ -75,6 +77,22 @@ class SequenceSpace(ABC):
     def log10_size(self) -> float:
         """Decimal logarithm of `size`."""
         return math.log10(self.size)
+
+    def facts(self) -> dict[str, Any]:
+        """What decides on the strings of the space, as JSON values: see `seqopt.spaces.DescribedSpace`.
+
+        Predicates have only their names, and long texts their beginning and a checksum.
+        """
+        return {
+            "type": type(self).__name__,
+            "size": described_size(self),
+            **self._own_facts(),
+            "accept": predicate_name(self.accept),
+        }
+
+    @abstractmethod
+    def _own_facts(self) -> dict[str, Any]:
+        """Those facts that not every space of symbols has."""
 
     @abstractmethod
     def _random(self, n: int, rng: np.random.Generator) -> Population:

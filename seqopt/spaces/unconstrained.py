@@ -8,12 +8,14 @@ References:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from seqopt.encoding import Alphabet, Encoder
 from seqopt.errors import InputError
+from seqopt.spaces.facts import abridged
 from seqopt.spaces.populations import (
     PADDING,
     Population,
@@ -93,6 +95,13 @@ class StringSpace(SequenceSpace):
     def size(self) -> int:
         """Number of strings, ``accept`` not counted: exact, however large."""
         return sum(len(self.symbols) ** length for length in range(self.min_length, self.max_length + 1))
+
+    def _own_facts(self) -> dict[str, Any]:
+        return {
+            "alphabet": abridged("".join(self.symbols)),
+            "min_length": self.min_length,
+            "max_length": self.max_length,
+        }
 
     def _random(self, n: int, rng: np.random.Generator) -> Population:
         lengths = rng.integers(self.min_length, self.max_length + 1, size=n)

@@ -23,6 +23,12 @@ def square(job: Job) -> dict[str, Any]:
     return {"square": job.number**2}
 
 
+def only_small(job: Job) -> dict[str, Any]:
+    if job.number == 4:
+        raise ValueError("number 4")
+    return square(job)
+
+
 def test_runs_that_are_there_are_kept_and_the_others_made(tmp_path: Path) -> None:
     def path_of(job: Job) -> Path:
         return tmp_path / f"{job.number}.json"
@@ -31,6 +37,16 @@ def test_runs_that_are_there_are_kept_and_the_others_made(tmp_path: Path) -> Non
     run_jobs([Job(2), Job(3)], path_of, square, processes=1, record={"command": "a command"})
     assert json.loads(path_of(Job(2)).read_text()) == {"square": "kept"}
     assert json.loads(path_of(Job(3)).read_text()) == {"square": 9, "record": {"command": "a command"}}
+
+
+def test_progress_is_told_now_and_then_and_failures_always(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs = [Job(number) for number in range(7)]
+    with pytest.raises(ValueError, match="number 4"):
+        run_jobs(jobs, lambda job: tmp_path / f"n{job.number}.json", only_small, processes=1, record={}, every=3)
+    told = [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:]]
+    assert [done for done, name in told if name != "n4"] == ["3/7", "6/7", "7/7"]
+    assert "n4" in [name for _, name in told]
+    assert sorted(path.stem for path in tmp_path.iterdir()) == ["n0", "n1", "n2", "n3", "n5", "n6"]
 
 
 def test_a_section_is_replaced_and_the_rest_of_the_document_stays(tmp_path: Path) -> None:
@@ -59,7 +75,7 @@ def test_methods_of_the_published_protocol() -> None:
     assert np.all([100 % size == 0 for size in budget.values()])
 
 
-@pytest.mark.parametrize("name", ["zinc", "samplers", "batch", "tokens", "kernel"])
+@pytest.mark.parametrize("name", ["zinc", "samplers", "batch", "tokens", "kernel", "boss"])
 def test_every_benchmark_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["bench", name, "--help"])

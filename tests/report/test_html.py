@@ -279,3 +279,29 @@ def test_24_molecules_of_a_usual_size_stay_small(make_run: MakeRun) -> None:
 )
 def test_values_are_named_with_their_unit(settings: dict[str, Any], label: str) -> None:
     assert value_label(settings) == label
+
+
+def test_genes_and_formulas_are_called_what_they_are(make_run: MakeRun) -> None:
+    genes = [{"string": "ATGAAA", "value": 1.0}, {"string": "ATGAAG", "value": 2.0}]
+    space = {"type": "CodonSpace", "size": "2", "forbidden": [], "gc": None, "accept": None}
+    settings = {"kind": "dna", "objective": "mfe", "subject": "of genes for <P1>", "space": space}
+    page, _ = read(make_run(genes, settings))
+    for text in ("of genes for <P1>", "of 2 genes", "2 genes measured"):
+        assert text in page.text
+    page, _ = read(make_run(genes, settings | {"space": space | {"forbidden": ["GAATTC"]}}))
+    assert "of at most 2 genes" in page.text
+    formulas = [{"string": "1+sin(x*x)/3+x", "value": 1.0}, {"string": "x", "value": 2.0}]
+    page, root = read(make_run(formulas, {"kind": "text", "objective": "expression_error", "space": {"type": "G"}}))
+    assert "2 formulas measured" in page.text
+    assert "1+sin(x*x)/3+x" in cards(root, "ten")  # in one piece
+    for text in ("molecule", "candidates", "Marked"):
+        assert text not in page.text
+
+
+def test_rows_of_tables_show_the_beginning_of_long_strings(make_run: MakeRun) -> None:
+    gene = "ATGC" * 900
+    _, root = read(make_run([{"string": gene, "value": 1.0}], {"kind": "dna"}))
+    (shown,) = cards(root, "string")
+    assert shown.endswith("…")
+    assert len(shown) <= 200
+    assert gene.startswith(shown[:-1])

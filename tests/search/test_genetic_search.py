@@ -309,3 +309,9 @@ class TestInTheOptimizer:
         second = make()
         second.load_state_dict(first.state_dict())
         assert first.ask(2) == second.ask(2)
+
+    def test_strings_outside_the_space_are_refused_and_nothing_is_recorded(self):
+        optimizer = Optimizer(StringSpace("01", 4), initial=2)
+        with pytest.raises(InputError, match="'0021' is not in the space"):
+            optimizer.tell(["0000", "0021"], [1.0, 2.0])
+        assert len(optimizer.observations) == 0

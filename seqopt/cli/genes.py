@@ -1,0 +1,274 @@
+"""``seqopt genes``: synonymous genes of one protein or of several."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.markup import escape
+
+from seqopt.cli.running import (
+    Plan,
+    check_free,
+    console,
+    default_folder,
+    note,
+    origin,
+    print_best,
+    print_continuation,
+    safe_name,
+    show_notes,
+    watched_search,
+)
+from seqopt.datasets import Protein, read_proteins
+from seqopt.errors import InputError, RunFolderError
+from seqopt.evaluation import Direction
+from seqopt.genetic_codes import genetic_code
+from seqopt.objectives import CodonAdaptationIndex, Objective, resolve_objective
+from seqopt.spaces import CodonSpace
+from seqopt.spaces.populations import described_size
+
+LONGEST_SHOWN = 54
+"""Bases of a gene that the terminal shows."""
+
+LONGEST_NAME = 24
+"""Residues of a protein that names its genes."""
+
+
+@dataclass(frozen=True)
+class _Task:
+    protein: Protein
+    space: CodonSpace
+    folder: Path
+
+
+def run_genes(
+    source: str,
+    objective_spec: str,
+    plan: Plan,
+    *,
+    direction: Direction | None,
+    code: str,
+    representation: str,
+    partitions: int | None,
+    start: str | None,
+    stop: str | None,
+    avoid: list[str],
+    both_strands: bool,
+    gc: tuple[float, float] | None,
+    out: Path | None,
+) -> None:
+    """Design genes for each protein, and say what is going on; see ``seqopt genes --help``."""
+    started = time.perf_counter()
+    show_notes()
+    objective = _with_code(resolve_objective(objective_spec), code)
+    if not objective.applies_to("dna"):
+        raise InputError(f"the objective {objective.name} is for {' or '.join(objective.kinds)}s, not for genes")
+    proteins = proteins_of(source)
+    folder = out if out is not None else default_folder(_label(source, proteins), objective_spec)
+    # Every protein and every constraint is judged before the first gene is scored.
+    spaces = [
+        _space(
+            protein,
+            code=code,
+            representation=representation,
+            start=start,
+            stop=stop,
+            forbidden=avoid,
+            both_strands=both_strands,
+            gc=gc,
+        )
+        for protein in proteins
+    ]
+    folders = [folder] if len(proteins) == 1 else [folder / name for name in folder_names(proteins)]
+    tasks = [_Task(*parts) for parts in zip(proteins, spaces, folders, strict=True)]
+    with console.status("loading the model"):
+        from seqopt.optimizer.run_folder import LOG, check_folder
+        from seqopt.report.exports import BEST_CSV, BEST_FASTA, GENES_CSV, GENES_FASTA, write_best_genes
+    begun = {task.folder for task in tasks if plan.resume and (task.folder / LOG).exists()}
+    if plan.resume and not begun:
+        raise RunFolderError(f"{folder} holds no run to resume (no {LOG}): leave --resume out to start one")
+    for task in tasks:
+        check_folder(task.folder, task.folder in begun)
+        check_free(task.folder, (GENES_FASTA, GENES_CSV), task.folder in begun)
+    if len(tasks) > 1:
+        check_free(folder, (BEST_FASTA, BEST_CSV), plan.resume)
+    goal = direction or objective.direction
+    if len(tasks) > 1:
+        console.print(f"[bold]{len(tasks)} proteins[/bold] from {escape(source)}, one after the other")
+    most = 0
+    for number, task in enumerate(tasks, start=1):
+        if len(tasks) > 1:
+            console.print(f"\n[bold]{number}/{len(tasks)}[/bold] ", end="")
+        try:
+            evaluated = _design(
+                task,
+                objective,
+                replace(plan, resume=task.folder in begun),
+                goal,
+                partitions=partitions,
+                started=time.perf_counter() if len(tasks) > 1 else started,
+            )
+            most = max(most, evaluated)
+        finally:
+            if len(tasks) > 1:
+                best = write_best_genes(folder, [(task.protein.name, task.folder) for task in tasks[:number]])
+    if len(tasks) > 1:
+        _print_summary(folder, best, objective)
+    print_continuation(plan, most)
+
+
+def proteins_of(source: str) -> list[Protein]:
+    """The protein that was typed, or those of a FASTA file.
+
+    What names a file, or looks as if it did because of a dot or a slash, is read as a file.
+    """
+    text = source.strip()
+    if os.path.isfile(text) or any(mark in text for mark in (".", "/", os.sep)):
+        return read_proteins(text)
+    sequence = "".join(text.split()).upper()
+    short = len(sequence) <= LONGEST_NAME
+    return [Protein(sequence if short else f"{sequence[:LONGEST_NAME]}-{len(sequence)}aa", sequence)]
+
+
+def folder_names(proteins: list[Protein]) -> list[str]:
+    """A different folder name for each protein, after its name, with letters that every file system takes.
+
+    Example:
+        >>> folder_names([Protein("sp|P1", "M"), Protein("SP/p1", "MK"), Protein("?", "MR")])
+        ['sp-P1', 'SP-p1-2', 'protein']
+    """
+    names: list[str] = []
+    # Some file systems take capital and small letters for the same.
+    taken: set[str] = set()
+    for protein in proteins:
+        plain = safe_name(protein.name)[:60] or "protein"
+        name, number = plain, 1
+        while name.casefold() in taken:
+            number += 1
+            name = f"{plain}-{number}"
+        taken.add(name.casefold())
+        names.append(name)
+    return names
+
+
+def _label(source: str, proteins: list[Protein]) -> str:
+    return Path(source).name.split(".")[0] if proteins[0].place else proteins[0].name
+
+
+def _with_code(objective: Objective, code: str) -> Objective:
+    """The objective by the genetic code of the genes, where it depends on one."""
+    index = objective.function
+    if not isinstance(index, CodonAdaptationIndex):
+        return objective
+    return replace(objective, function=CodonAdaptationIndex(index.organism, code=dict(genetic_code(code).amino_acids)))
+
+
+def _space(protein: Protein, **options: Any) -> CodonSpace:
+    try:
+        return CodonSpace(protein.sequence, **options)
+    except InputError as error:
+        if protein.place:
+            raise InputError(f"{protein.place}: {error}") from error
+        if "no amino acid" in str(error):
+            raise InputError(f"{error}; there is no file {protein.sequence!r} either") from error
+        raise
+
+
+def _design(
+    task: _Task, objective: Objective, plan: Plan, goal: Direction, *, partitions: int | None, started: float
+) -> int:
+    """Search one space; returns the number of evaluations."""
+    from seqopt.report.exports import GENES_CSV, GENES_FASTA, write_genes
+
+    protein, space, folder = task.protein, task.space, task.folder
+    _describe(protein, space)
+    _warn(protein, space, plan)
+    result = watched_search(
+        objective,
+        space,
+        plan,
+        goal,
+        folder,
+        started=started,
+        settings={"subject": f"of genes for {protein.name}"},
+        export=lambda: write_genes(folder, protein.name),
+        **_surrogate(space, partitions),
+    )
+    table = write_genes(folder, protein.name)
+    print_best(
+        f"Best of {len(table)} genes by {_named(objective)}",
+        {"value": "right", "GC": "right", "batch": "right", "gene": "left"},
+        [
+            (f"{row['value']:,.5g}", f"{row['gc']:.2f}", origin(row["batch"]), _shown(row["gene"]))
+            for row in table.head(5).to_dict("records")
+        ],
+    )
+    failed = int((result.evaluations["status"] == "failed").sum())
+    if failed:
+        note(f"{failed} evaluations failed; evaluations.csv says why")
+    console.print(
+        f"\nAll of them, the best first: {escape(str(folder / GENES_FASTA))} and {GENES_CSV} there; "
+        f"open {escape(str(folder / 'report.html'))} to look at them."
+    )
+    return len(result.evaluations)
+
+
+def _surrogate(space: CodonSpace, partitions: int | None) -> dict[str, Any]:
+    if partitions is None:
+        return {}
+    from seqopt.models import default_surrogate
+
+    return {"surrogate": default_surrogate(space, partitions=partitions)}
+
+
+def _describe(protein: Protein, space: CodonSpace) -> None:
+    residues = len(space.protein)
+    code = "" if space.code.number == 1 else f", genetic code {space.code.number} ({space.code.names[0]})"
+    strands = " on either strand" if space.both_strands else ""
+    kept = [
+        *([f"start codon {space.start}"] if space.start else []),
+        *([f"stop codon {space.stop}"] if space.stop else []),
+        *(f"no {motif}{strands}" for motif in space.forbidden),
+        *([f"GC content {space.gc[0]:g} to {space.gc[1]:g}"] if space.gc else []),
+    ]
+    console.print(
+        f"[bold]{escape(protein.name)}[/bold]: {residues:,} residue{'s' if residues > 1 else ''}{code}, "
+        f"{described_size(space)} synonymous gene{'s' if space.size > 1 else ''}"
+        + (f"; kept to: {', '.join(kept)}" if kept else "")
+    )
+
+
+def _warn(protein: Protein, space: CodonSpace, plan: Plan) -> None:
+    if len(protein.sequence) >= 9 and set(protein.sequence.upper()) <= set("ACGTN"):
+        note("these letters could be bases as well as amino acids: give the protein, not the gene, if they are bases")
+    if plan.initial + plan.budget > space.size:
+        note(
+            f"{plan.initial} initial and {plan.budget} further evaluations are more than the {space.size:,} genes: the "
+            "search ends when all have been scored"
+        )
+
+
+def _shown(gene: str) -> str:
+    return gene if len(gene) <= LONGEST_SHOWN else f"{gene[:36]}... ({len(gene):,} bases)"
+
+
+def _print_summary(folder: Path, best: Any, objective: Objective) -> None:
+    from seqopt.report.exports import BEST_CSV, BEST_FASTA
+
+    print_best(
+        f"Best gene of each protein by {_named(objective)}",
+        {"protein": "left", "bases": "right", "value": "right", "GC": "right", "folder": "left"},
+        [
+            (str(row.protein), f"{row.bases:,}", f"{row.value:,.5g}", f"{row.gc:.2f}", str(row.folder))
+            for row in best.itertuples()
+        ],
+    )
+    console.print(f"\nThey are in {escape(str(folder / BEST_FASTA))} and {BEST_CSV} there.")
+
+
+def _named(objective: Objective) -> str:
+    return f"{objective.name} ({objective.unit})" if objective.unit else objective.name

@@ -1,0 +1,218 @@
+"""What the commands that search share: saying what goes on while the library works."""
+
+from __future__ import annotations
+
+import logging
+import re
+import shlex
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from seqopt.errors import RunFolderError, SeqoptError
+from seqopt.evaluation import Direction
+from seqopt.objectives import Objective
+
+logger = logging.getLogger(__name__)
+
+console = Console(highlight=False, soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The options that all searches have: see ``seqopt search --help``."""
+
+    initial: int
+    batch: int
+    budget: int
+    acquisition: str
+    seed: int
+    resume: bool
+    timeout: float | None
+    workers: int
+
+
+def show_notes() -> None:
+    """Let what the library logs stand among the lines of a command."""
+    logging.basicConfig(format="  note: %(message)s", level=logging.WARNING)
+
+
+def note(text: str) -> None:
+    """A remark that the user may want to act on."""
+    console.print(f"  note: {escape(text)}")
+
+
+def default_folder(*parts: str) -> Path:
+    """A folder in ``runs`` named after ``parts``, with only letters that every file system takes."""
+    return Path("runs") / (safe_name("-".join(parts))[:80] or "run")
+
+
+def safe_name(text: str) -> str:
+    """``text`` with only letters, digits and single hyphens."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")
+
+
+def command_line(without: str = "") -> str:
+    """The command as it was typed, for the user to repeat, without ``--resume`` and the option ``without``."""
+    kept: list[str] = []
+    arguments = iter(sys.argv[1:])
+    for argument in arguments:
+        if without and argument == without:
+            next(arguments, None)
+        elif argument != "--resume" and not (without and argument.startswith(f"{without}=")):
+            kept.append(argument)
+    return shlex.join(["seqopt", *kept])
+
+
+def check_free(folder: Path, names: tuple[str, ...], resume: bool) -> None:
+    """Refuse to overwrite files in ``folder`` that no run has written.
+
+    Raises:
+        RunFolderError: If one of ``names`` is there and ``resume`` is not set.
+    """
+    taken = [name for name in names if (folder / name).exists()]
+    if taken and not resume:
+        raise RunFolderError(
+            f"{folder} holds {', '.join(taken)}, which a run would overwrite: choose another folder with --out"
+        )
+
+
+def watched_search(
+    objective: Objective,
+    space: Any,
+    plan: Plan,
+    goal: Direction,
+    folder: Path,
+    *,
+    started: float,
+    settings: dict[str, Any] | None = None,
+    export: Callable[[], Any] | None = None,
+    **options: Any,
+) -> Any:
+    """Search, with a table of what happens.
+
+    Args:
+        objective: What is optimised.
+        space: Where; anything that `seqopt.maximize` takes.
+        plan: How much and how.
+        goal: The direction.
+        folder: Where the run is kept.
+        started: When the command started, by `time.perf_counter`.
+        settings: Facts to keep besides those of the objective and the command.
+        export: Writes further files into the folder. It is called after each step and once more however the search
+            ends, if anything was evaluated.
+        **options: Further options of `seqopt.maximize`.
+
+    Returns:
+        The `seqopt.api.Result`.
+
+    Raises:
+        KeyboardInterrupt: After telling the user how to go on.
+    """
+    from seqopt.api import maximize
+
+    steps = -(-plan.budget // plan.batch)
+    batches = "1 batch" if steps == 1 else f"{steps} batches"
+    console.print(
+        f"{goal[:-1]}ing [bold]{escape(objective.name)}[/bold]: {plan.initial} random, then {plan.budget} in {batches} "
+        f"of {plan.batch} by {plan.acquisition}; seed {plan.seed}; results in {escape(str(folder))}"
+    )
+    console.print(
+        f"\n{'step':>7} {'scored':>7} {'failed':>7} {'best so far':>14} {'choosing':>10} {'scoring':>9} {'time':>7}"
+    )
+
+    def show(step: Any) -> None:
+        best = "-" if step.best is None else f"{step.best:,.5g}"
+        name = "start" if step.step == 0 else f"{step.step}/{steps}"
+        elapsed = int(time.perf_counter() - started)
+        console.print(
+            f"{name:>7} {step.evaluations:>7} {step.failed or '':>7} {best:>14} {step.seconds['suggest']:>9.1f}s "
+            f"{step.seconds['evaluate']:>8.1f}s {elapsed // 60:>4}:{elapsed % 60:02d}"
+        )
+        write()
+
+    def write() -> None:
+        if export is not None:
+            try:
+                export()
+            except (OSError, SeqoptError) as error:
+                logger.warning("%s; evaluations.csv and log.jsonl in %s have every result", error, folder)
+
+    before = _log_size(folder)
+    try:
+        with console.status("searching") as status:
+            return maximize(
+                objective,
+                space,
+                budget=plan.budget,
+                initial=plan.initial,
+                batch_size=plan.batch,
+                acquisition=plan.acquisition,
+                seed=plan.seed,
+                workers=plan.workers,
+                timeout=plan.timeout,
+                run_folder=folder,
+                resume=plan.resume,
+                settings={
+                    "objective_description": objective.description,
+                    "unit": objective.unit,
+                    "command": command_line(),
+                    **(settings or {}),
+                },
+                on_step=show,
+                on_evaluation=lambda evaluation: status.update(f"scored {escape(evaluation.string[:60])}"),
+                direction=goal,
+                **options,
+            )
+    except KeyboardInterrupt:
+        console.print(
+            f"\nStopped. Everything scored so far is in {escape(str(folder))}; go on with\n"
+            f"  {escape(command_line())} --resume"
+        )
+        raise
+    finally:
+        # A run that was refused has not grown, and its files are not ours to write.
+        if _log_size(folder) != before and (folder / "evaluations.csv").exists():
+            write()
+
+
+def _log_size(folder: Path) -> int:
+    log = folder / "log.jsonl"
+    return log.stat().st_size if log.exists() else 0
+
+
+def print_best(title: str, columns: dict[str, str], rows: list[tuple[str, ...]]) -> None:
+    """A small table.
+
+    Args:
+        title: Stands above it.
+        columns: Names and whether they stand ``"left"`` or ``"right"``.
+        rows: Texts.
+    """
+    table = Table(box=None, padding=(0, 1), title=None)
+    for name, side in columns.items():
+        table.add_column(name, justify="right" if side == "right" else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    console.print(f"\n{escape(title)}")
+    console.print(table)
+
+
+def origin(batch: float) -> str:
+    """The batch of an evaluation, in words."""
+    return "start" if batch == 0 else str(int(batch))
+
+
+def print_continuation(plan: Plan, evaluated: int) -> None:
+    """How to spend more on a finished search, unless it has scored all that there is."""
+    if evaluated < plan.initial + plan.budget:
+        return
+    console.print(f"For more, go on with a larger budget:\n  {escape(command_line('--budget'))} ", end="")
+    console.print(f"--budget {max(2 * plan.budget, plan.batch)} --resume")

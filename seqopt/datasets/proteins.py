@@ -1,0 +1,59 @@
+"""Proteins to design genes for."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from seqopt.datasets.tables import read_table
+from seqopt.errors import InputError
+
+
+@dataclass(frozen=True)
+class Protein:
+    """A protein.
+
+    Attributes:
+        name: The first word of its record.
+        sequence: Its letters, as they are written.
+        place: Where its record begins, for messages.
+    """
+
+    name: str
+    sequence: str
+    place: str = ""
+
+
+def read_proteins(source: str | os.PathLike[str]) -> list[Protein]:
+    """The proteins of a FASTA file, in their order.
+
+    Letters are left as they are: which of them are amino acids is a matter of the genetic code, see
+    `seqopt.spaces.CodonSpace`. A record without a name is called after its number, ``"protein-2"``.
+
+    Args:
+        source: A .fasta, .fa or .faa file, also with .gz.
+
+    Raises:
+        InputError: For a file that is missing, no FASTA file, or without records, or a record without a sequence (with
+            its line).
+
+    Example:
+        >>> from seqopt.resources import data_path
+        >>> [(protein.name, len(protein.sequence)) for protein in read_proteins(data_path("test_proteins.fasta"))]
+        [('peptide-10', 10), ('thesis-60', 60), ('thesis-121', 121), ('abl1-1130', 1130)]
+    """
+    path = Path(source)
+    table = read_table(path)
+    if table.format != "fasta":
+        raise InputError(f"{path}: proteins are read from FASTA files, which end in .fasta, .fa or .faa")
+    proteins: list[Protein] = []
+    for line, header, sequence in zip(table.lines, table.columns["name"], table.columns["string"], strict=True):
+        name = (header.split() or [f"protein-{len(proteins) + 1}"])[0]
+        place = f"{path}, line {line} (>{name})"
+        if not sequence:
+            raise InputError(f"{place}: the record has no sequence: add it, or remove the record")
+        proteins.append(Protein(name, sequence, place))
+    if not proteins:
+        raise InputError(f"{path} holds no protein: a FASTA file has a line '>name', then lines of sequence")
+    return proteins

@@ -1,0 +1,194 @@
+"""What a search found, in the files that the next tool reads: FASTA for genes, ranked tables for genes and formulas.
+
+Each file is written anew from ``evaluations.csv``, at any time while a run lasts or afterwards.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from seqopt.objectives.expressions import LARGEST_ERROR
+from seqopt.optimizer.run_folder import write_atomically
+from seqopt.report.results import Run, ranked, read_run
+
+BEST_FASTA, BEST_CSV = "best.fasta", "best.csv"
+GENES_FASTA, GENES_CSV, EXPRESSIONS_CSV = "genes.fasta", "genes.csv", "expressions.csv"
+
+FASTA_WIDTH = 60
+"""Bases on a line: twenty codons."""
+
+
+def write_genes(run_folder: str | os.PathLike[str], name: str) -> pd.DataFrame:
+    """Write ``genes.fasta`` and ``genes.csv``: every gene that was measured, the best first.
+
+    A record of the FASTA file is headed ``>NAME_1 rank=1 mfe=-10.2 kcal/mol``: identifier, rank, and value with its
+    unit.
+
+    Args:
+        run_folder: The folder of a run.
+        name: What the genes are called; blanks become underscores.
+
+    Returns:
+        The table of ``genes.csv``: ``rank`` (from 1), ``name``, ``value``, ``gc`` (fraction of bases that are G or C),
+        ``batch`` (0 for the initial design), ``number`` (of the evaluation), ``predicted_mean`` and ``predicted_std``
+        (empty where no model chose the gene), ``gene``.
+
+    Raises:
+        RunFolderError: If the folder holds no evaluations.
+        OSError: If a file cannot be written.
+    """
+    run = read_run(run_folder)
+    best = ranked(run.evaluations, run.direction).reset_index(drop=True)
+    identifier = _word(name)
+    table = pd.DataFrame(
+        {
+            "rank": best.index + 1,
+            "name": [f"{identifier}_{rank}" for rank in best.index + 1],
+            "value": best["value"],
+            "gc": [round(gc_fraction(gene), 4) for gene in best["string"]],
+            **_origin(best),
+            "gene": best["string"],
+        }
+    )
+    records = (
+        (f"{row['name']} rank={row['rank']} {_measured(run, row['value'])}", row["gene"])
+        for row in table.to_dict("records")
+    )
+    write_atomically(run.folder / GENES_FASTA, fasta(records))
+    write_atomically(run.folder / GENES_CSV, table.to_csv(index=False))
+    return table
+
+
+def write_best_genes(folder: str | os.PathLike[str], runs: Iterable[tuple[str, Path]]) -> pd.DataFrame:
+    """Write ``best.fasta`` and ``best.csv``: the best gene of each of several runs.
+
+    Args:
+        folder: Where the files are written.
+        runs: For each run the name of its protein and its folder, which may hold no run yet.
+
+    Returns:
+        The table of ``best.csv``: ``protein``, ``bases``, ``evaluated`` (genes), ``value``, ``gc``, ``folder`` and
+        ``gene``, in the order of the runs; those without a measured gene are left out.
+
+    Raises:
+        OSError: If a file cannot be written.
+    """
+    rows: list[dict[str, Any]] = []
+    records: list[tuple[str, str]] = []
+    for name, run_folder in runs:
+        if not (run_folder / "evaluations.csv").exists():
+            continue
+        run = read_run(run_folder)
+        for row in ranked(run.evaluations, run.direction).head(1).to_dict("records"):
+            gene = row["string"]
+            records.append((f"{_word(name)} {_measured(run, row['value'])}", gene))
+            rows.append(
+                {
+                    "protein": name,
+                    "bases": len(gene),
+                    "evaluated": len(run.evaluations),
+                    "value": row["value"],
+                    "gc": round(gc_fraction(gene), 4),
+                    "folder": run_folder.name,
+                    "gene": gene,
+                }
+            )
+    table = pd.DataFrame(rows, columns=["protein", "bases", "evaluated", "value", "gc", "folder", "gene"])
+    if rows:
+        write_atomically(Path(folder) / BEST_FASTA, fasta(records))
+        write_atomically(Path(folder) / BEST_CSV, table.to_csv(index=False))
+    return table
+
+
+def write_expressions(run_folder: str | os.PathLike[str], terminals: Callable[[str], int]) -> pd.DataFrame:
+    """Write ``expressions.csv``: every formula that was measured, the best first.
+
+    Args:
+        run_folder: The folder of a run whose objective is `seqopt.objectives.ExpressionError`.
+        terminals: The number of terminals of a formula.
+
+    Returns:
+        The table of ``expressions.csv``: ``rank`` (from 1), ``score``, ``mse`` (the mean squared error, empty where the
+        score is at its upper limit, so that it is 1,000 or more, or undefined), ``terminals``, ``batch``, ``number``,
+        ``predicted_mean``, ``predicted_std`` and ``expression``.
+
+    Raises:
+        RunFolderError: If the folder holds no evaluations.
+        OSError: If the file cannot be written.
+    """
+    run = read_run(run_folder)
+    best = ranked(run.evaluations, run.direction).reset_index(drop=True)
+    table = pd.DataFrame(
+        {
+            "rank": best.index + 1,
+            "score": best["value"],
+            "mse": [mean_squared_error(score) for score in best["value"]],
+            "terminals": [terminals(text) for text in best["string"]],
+            **_origin(best),
+            "expression": best["string"],
+        }
+    )
+    write_atomically(run.folder / EXPRESSIONS_CSV, table.to_csv(index=False))
+    return table
+
+
+def mean_squared_error(score: float) -> float:
+    """The mean squared error behind log(1 + min(MSE, 1000)); NaN where it is 1,000 or more, or undefined.
+
+    Example:
+        >>> round(mean_squared_error(math.log(1 + 0.25)), 12), mean_squared_error(math.log(1001))
+        (0.25, nan)
+    """
+    return math.nan if score >= math.log1p(LARGEST_ERROR) else math.expm1(score)
+
+
+def gc_fraction(gene: str) -> float:
+    """Fraction of the letters that are G or C.
+
+    Example:
+        >>> gc_fraction("ATGC")
+        0.5
+    """
+    return (gene.count("G") + gene.count("C")) / len(gene)
+
+
+def fasta(records: Iterable[tuple[str, str]]) -> str:
+    """Headers and sequences in FASTA format, `FASTA_WIDTH` letters on a line.
+
+    Example:
+        >>> print(fasta([("first", 61 * "A")]), end="")
+        >first
+        AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
+        A
+    """
+    lines: list[str] = []
+    for header, sequence in records:
+        lines.append(f">{header}")
+        lines += [sequence[start : start + FASTA_WIDTH] for start in range(0, len(sequence), FASTA_WIDTH)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _word(name: str) -> str:
+    """A name as an identifier of a FASTA record, which ends at the first blank."""
+    return "_".join(name.split()) or "gene"
+
+
+def _measured(run: Run, value: float) -> str:
+    unit = run.settings.get("unit")
+    return f"{_word(str(run.settings.get('objective') or 'value'))}={value!r}{f' {unit}' if unit else ''}"
+
+
+def _origin(best: pd.DataFrame) -> dict[str, pd.Series]:
+    """When and why each row was evaluated."""
+    return {
+        "batch": best["batch"].astype(int),
+        "number": best["number"].astype(int),
+        "predicted_mean": best["predicted_mean"],
+        "predicted_std": best["predicted_std"],
+    }

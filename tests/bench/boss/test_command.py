@@ -1,0 +1,57 @@
+"""The command does what is missing, and writes what there is."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from seqopt.bench.boss import main
+from seqopt.bench.boss.command import planned
+from seqopt.bench.boss.runs import Job
+
+
+def test_plan_has_all_parts_and_goes_seed_by_seed() -> None:
+    jobs = planned(["synthetic", "genes", "regression"])
+    assert len(jobs) == len(set(jobs)) == 7 * 3 * 100 + 2 * 3 * 15 + 3 * 15
+    assert [job.seed for job in jobs] == sorted(job.seed for job in jobs)
+    some = planned(["genes"], methods=["random"], seeds=2, first_seed=100, steps=4)
+    assert some == [Job(task, "random", seed, 4) for seed in (100, 101) for task in ("peptide-10", "thesis-60")]
+    assert [job.task for job in planned(["synthetic"], ["01xx4"], ["random"], 1)] == ["01xx4"]
+
+
+def test_runs_that_are_there_are_kept_the_others_done_and_tables_written(tmp_path, capsys, make_run) -> None:
+    results, document = tmp_path / "runs", tmp_path / "results.md"
+    kept, missing = (Job("101", "random", seed).path(results) for seed in (0, 1))
+    kept.parent.mkdir(parents=True)
+    stored = json.dumps(
+        make_run("101", "random", 0, [0, 8, 1, 9], ["0" * 20, "10101" * 4, "101" + "0" * 17, "10" * 10])
+    )
+    kept.write_text(stored)
+    options = ["--results", str(results), "--jobs", "1"]
+    main([*options, "--tasks", "101", "--methods", "random", "--steps", "2", "--seeds", "2", "--check"])
+    printed = capsys.readouterr().out
+    assert "1 of 2 runs are there already" in printed
+    assert "checked 2 runs" in printed
+    assert "All methods" in printed
+    assert json.loads(kept.read_text())["values"] == [0, 8, 1, 9]
+    new = json.loads(missing.read_text())
+    assert len(new["values"]) == 4
+    assert new["record"]["command"].startswith("seqopt bench boss --results")
+    assert "viennarna" in new["record"]["versions"]
+    assert missing.stat().st_size < 3000
+    assert list(tmp_path.iterdir()) == [results]  # other results go into no document by themselves
+    missing.unlink()
+    main([*options, "--report-only", "--document", str(document)])
+    assert not missing.exists()
+    assert "<!-- begin boss-synthetic -->" in document.read_text()
+
+
+@pytest.mark.parametrize(
+    "options", [["--steps", "3"], ["--steps", "0", "--results", "r"], ["--seeds", "0"], ["--first-seed", "-1"]]
+)
+def test_options_out_of_range(options, capsys) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(options)
+    assert stop.value.code == 2
+    assert options[0] in capsys.readouterr().err

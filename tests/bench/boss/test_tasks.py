@@ -1,0 +1,80 @@
+"""The tasks are those of the thesis."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from seqopt.bench.boss.methods import DEFAULT_METHODS, METHODS
+from seqopt.bench.boss.published import PUBLISHED
+from seqopt.bench.boss.tasks import SEEDS, TASKS
+
+BEST = {
+    "101": "10101010101010101010",
+    "101-disjoint": "10110110110110110100",
+    "10xx1": "10" * 8 + "1011",
+    "101-disjoint-first-15": "101" * 5 + "0" * 15,
+    "101-noisy": "10101010101010101010",
+    "123-disjoint": "123" * 10,
+    "01xx4": None,
+}
+"""Strings with the largest counts, made by hand where that is easy."""
+
+
+def test_budgets_and_aims_of_the_table() -> None:
+    rows = [(name, task.initial, task.steps, task.largest, task.aim) for name, task in TASKS.items() if task.aim]
+    assert rows == [
+        ("101", 2, 10, 9, 95),
+        ("101-disjoint", 2, 15, 6, 95),
+        ("10xx1", 2, 25, 8, 95),
+        ("101-disjoint-first-15", 2, 40, 5, 95),
+        ("101-noisy", 2, 25, 9, 95),
+        ("123-disjoint", 4, 20, 10, 85),
+        ("01xx4", 5, 50, 5, 65),
+    ]
+    assert [name for name, *_ in rows] == list(PUBLISHED)
+    assert [name for name, task in TASKS.items() if task.noisy] == ["101-noisy"]
+    assert [(task.initial, task.steps) for task in TASKS.values() if not task.aim] == [(5, 50), (5, 100), (15, 25)]
+    assert SEEDS == {"synthetic": 100, "genes": 15, "regression": 15}
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_every_space_holds_what_its_objective_scores(name: str) -> None:
+    task = TASKS[name]
+    space = task.space()
+    strings = space.sample(8, np.random.default_rng(0))
+    values = task.objective(0)(strings)
+    assert values.shape == (8,)
+    assert np.isfinite(values).all()
+    assert all(map(space.contains, strings))
+    if task.noisy:
+        assert task.noiseless is not None
+        values = task.noiseless(strings)
+    if task.largest is not None:
+        assert (values <= task.largest).all()
+    best = BEST.get(name)
+    if best is not None:
+        assert space.contains(best)
+        assert (task.noiseless or task.objective(0))([best]).tolist() == [task.largest]
+
+
+def test_genes_and_formulas_are_the_published_ones() -> None:
+    space = TASKS["peptide-10"].space()
+    assert space.size == 55_296
+    assert space.contains("ACTATTAAAGAAAATATTTTTGGTGTTTCT")
+    assert len(TASKS["thesis-60"].space().sample(1, np.random.default_rng(0))[0]) == 180
+    assert TASKS["regression"].objective(0)(["1/3+x+sin(x*x)"]).tolist() == pytest.approx([0.0], abs=1e-12)
+    assert not TASKS["regression"].space().contains("x")
+
+
+def test_names_are_file_names_on_every_system() -> None:
+    assert all(set(name).isdisjoint('?*:<>|"/\\ ') for name in [*TASKS, *METHODS])
+
+
+def test_the_default_methods_leave_everything_to_the_optimiser_but_what_is_compared() -> None:
+    assert DEFAULT_METHODS == ("ssk-ga", "ssk-rs", "random")
+    assert METHODS["ssk-ga"].arguments() == {}
+    search = METHODS["ssk-rs"].arguments()
+    assert list(search) == ["search"]
+    assert search["search"].candidates == 10_000
+    assert not METHODS["ssk-ga-unseeded"].arguments()["search"].seeded

@@ -1,0 +1,169 @@
+"""Fitting formulas from the command line, as its users do."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from seqopt.cli import main
+from seqopt.objectives import ExpressionError
+from seqopt.spaces import GrammarSpace
+
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
+QUICK = ["--initial", "6", "--batch", "3", "--budget", "6", "--seed", "1"]
+X = np.linspace(-3, 3, 25)
+Y = 1 + X * X
+
+
+@pytest.fixture(autouse=True)
+def _points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write("xy.csv", "x,y\n" + "".join(f"{x!r},{y!r}\n" for x, y in zip(X.tolist(), Y.tolist(), strict=True)))
+
+
+def write(name: str, text: str) -> str:
+    Path(name).write_text(text)
+    return name
+
+
+def expressions(*arguments: str, data: str = "xy.csv", out: str = "out", acquisition: str = "random") -> int:
+    return main(["expressions", "--data", data, *arguments, "--out", out, "--acquisition", acquisition, *QUICK])
+
+
+def test_formulas_are_scored_ranked_and_written(capsys: pytest.CaptureFixture[str]) -> None:
+    assert expressions(acquisition="mean") == 0
+    table = pd.read_csv("out/expressions.csv")
+    assert len(table) == 12
+    assert table["rank"].tolist() == list(range(1, 13))
+    assert table["score"].is_monotonic_increasing
+    assert table["score"].tolist() == ExpressionError(X, Y)(table["expression"].tolist()).tolist()
+    space = GrammarSpace("arithmetic", 3, 20)
+    for row in table.itertuples():
+        assert row.expression in space
+        assert row.terminals == len(space.rules.terminals_of(space.from_string(row.expression)))
+        with np.errstate(all="ignore"):
+            values = eval(row.expression, {"sin": np.sin, "exp": np.exp, "x": X}) + 0 * X
+        error = np.mean((values - Y) ** 2)
+        assert math.isnan(row.mse) if not error < 1000 else row.mse == pytest.approx(error)
+    said = capsys.readouterr().out
+    for words in ("25 points", "y by x", "3 to 20 terminals", "out/expressions.csv", table["expression"][0]):
+        assert words in said
+    page = Path("out/report.html").read_text()
+    assert "of formulas for xy.csv" in page
+    assert table["expression"][0] in page  # in one piece
+    assert "molecule" not in page
+    assert "candidates" not in page
+
+
+def test_columns_by_name_and_by_what_they_hold() -> None:
+    rows = "".join(f"{x!r},a,{y!r}\n" for x, y in zip(X.tolist(), Y.tolist(), strict=True))
+    write("named.csv", "day,note,mass\n" + rows)
+    write("wide.csv", "id,day,mass\n" + "".join(f"{i},{i},{i * i}\n" for i in range(9)))
+    for name, options in (("named.csv", []), ("wide.csv", ["--x", "day", "--y", "MASS"])):
+        assert expressions(*options, data=name, out=name[:-4]) == 0
+    assert expressions(out="plain") == 0
+    scores = [pd.read_csv(f"{name}/expressions.csv")["score"].tolist() for name in ("named", "plain")]
+    assert scores[0] == scores[1]
+
+
+def test_a_grammar_of_ones_own_within_limits(capsys: pytest.CaptureFixture[str]) -> None:
+    write("mine.cfg", "S -> S '+' T | S '-' T | T\nT -> 'x' '**' N | 'x' | N\nN -> '1' | '2'\n")
+    assert expressions("--grammar", "mine.cfg", "--min-length", "3", "--max-length", "7") == 0
+    table = pd.read_csv("out/expressions.csv")
+    assert table["terminals"].between(3, 7).all()
+    assert table["expression"].str.fullmatch(r"[-x+*12]+").all()
+    write("mine.cfg", "S -> S '+' T | T\nT -> 'x' | N\nN -> '1' | '2'\n")
+    capsys.readouterr()
+    assert expressions("--grammar", "mine.cfg", "--min-length", "3", "--max-length", "7", "--resume") == 2
+    assert "space.rules" in capsys.readouterr().err
+
+
+def test_other_points_are_refused_on_resumption(capsys: pytest.CaptureFixture[str]) -> None:
+    assert expressions() == 0
+    write("xy.csv", Path("xy.csv").read_text() + "4,17\n")
+    assert expressions("--resume") == 2
+    assert "data.points was 25, is now 26" in capsys.readouterr().err
+
+
+def test_stopped_and_resumed() -> None:
+    # The first evaluations fill the initial design, so the model is at work when the search is stopped.
+    command = ["--data", "xy.csv", "--acquisition", "mean", "--initial", "6", "--batch", "3", "--budget", "6"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "seqopt", "expressions", *command, "--out", "stopped"], env=ENVIRONMENT
+    )
+    log = Path("stopped/log.jsonl")
+    deadline = time.monotonic() + 120
+    while not (log.exists() and log.read_text().count('"evaluated"') >= 6):
+        assert time.monotonic() < deadline, "the search did not start"
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 130
+    assert len(pd.read_csv("stopped/expressions.csv")) == log.read_text().count('"evaluated"')
+    assert main(["expressions", *command, "--out", "stopped", "--resume"]) == 0
+    assert main(["expressions", *command, "--out", "whole"]) == 0
+    assert Path("stopped/expressions.csv").read_text() == Path("whole/expressions.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("data", "arguments", "said"),
+    [
+        ("no.csv", [], "there is no file no.csv"),
+        ("void.csv", [], "void.csv is empty"),
+        ("letters.csv", [], "letters.csv, line 3, column 'y': 'abc' is no finite number"),
+        ("gap.csv", [], "gap.csv, line 3, column 'y': the cell is empty"),
+        ("infinite.csv", [], "infinite.csv, line 2, column 'x': 'inf' is no finite number"),
+        ("three.csv", [], "cannot tell which column of three.csv is x and which is y; its columns are 'a', 'b', 'c'"),
+        ("three.csv", ["--x", "a"], "cannot tell which column of three.csv is y"),
+        ("three.csv", ["--x", "a", "--y", "d"], "three.csv has no column 'd'; its columns are 'a', 'b', 'c'"),
+        ("three.csv", ["--x", "a", "--y", "a"], "cannot be both x and y"),
+        ("one.csv", [], "one.csv has 1 point"),
+        ("none.csv", [], "none.csv has no points"),
+        ("bare.csv", [], "begin the file with the names of its columns"),
+        ("xy.csv", ["--grammar", "smiles"], "the grammar smiles has strings that are no formulas in x"),
+        ("xy.csv", ["--grammar", "nothing"], "arithmetic.cfg"),
+        ("xy.csv", ["--grammar", "my/missing.cfg"], "there is no grammar file"),
+        ("xy.csv", ["--grammar", "broken.cfg"], "broken.cfg, line 2: \"T = 'x'\" is no rule"),
+        ("xy.csv", ["--grammar", "lacking.cfg"], "lacking.cfg, line 1: no rule defines T"),
+        ("xy.csv", ["--grammar", "endless.cfg"], "S is non-terminating"),
+        ("xy.csv", ["--grammar", "short.cfg"], "has no string of 3 to 20 terminals: the nearest lengths are 1"),
+        ("xy.csv", ["--min-length", "9", "--max-length", "5"], "the limits are 9 to 5 terminals"),
+        ("xy.csv", ["--resume"], "no run to resume"),
+    ],
+)
+def test_bad_input_is_one_clear_message(
+    data: str, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("void.csv", "")
+    write("letters.csv", "x,y\n1,2\n2,abc\n")
+    write("gap.csv", "x,y\n1,2\n2,\n")
+    write("infinite.csv", "x,y\ninf,2\n2,3\n")
+    write("three.csv", "a,b,c\n1,2,3\n4,5,6\n")
+    write("one.csv", "x,y\n1,2\n")
+    write("none.csv", "x,y\n")
+    write("bare.csv", "1,2\n3,4\n")
+    write("broken.cfg", "S -> T '+' T\nT = 'x'\n")
+    write("lacking.cfg", "S -> T '+' T\n")
+    write("endless.cfg", "S -> 'x' '+' S\n")
+    write("short.cfg", "S -> 'x' | '1'\n")
+    assert expressions(*arguments, data=data) == 2
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert captured.err.count("seqopt:") == 1
+    assert "Traceback" not in captured.err
+    assert not Path("out").exists()
+
+
+def test_what_is_odd_about_a_grammar_is_noted(capsys: pytest.CaptureFixture[str]) -> None:
+    write("odd.cfg", "S -> S '+' T | T\nT -> 'x' | '1' | '2'\nU -> 'x'\n")
+    assert expressions("--grammar", "odd.cfg") == 0
+    assert "note: odd.cfg, line 3: U is unreachable" in capsys.readouterr().out

@@ -1,0 +1,278 @@
+"""Designing genes from the command line, as its users do."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from seqopt.cli import main
+from seqopt.cli.genes import folder_names, proteins_of
+from seqopt.datasets import Protein
+from seqopt.genetic_codes import genetic_code
+from seqopt.objectives import CodonAdaptationIndex, GCContent, MinimumFreeEnergy
+
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
+QUICK = ["--initial", "4", "--batch", "3", "--budget", "6", "--seed", "1"]
+PROTEIN = "TIKENIFGVS"
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write(name: str, text: str) -> str:
+    Path(name).write_text(text)
+    return name
+
+
+def genes(*arguments: str, out: str = "out", acquisition: str = "random") -> int:
+    return main(["genes", *arguments, "--out", out, "--acquisition", acquisition, *QUICK])
+
+
+def fasta(path: str) -> dict[str, str]:
+    """Headers and sequences, read by the letter of the format."""
+    records: dict[str, str] = {}
+    for line in Path(path).read_text().splitlines():
+        if line.startswith(">"):
+            header = line[1:]
+            assert header not in records
+            records[header] = ""
+        else:
+            assert 0 < len(line) <= 60
+            records[header] += line
+    return records
+
+
+def test_files_of_a_protein_that_was_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert genes(PROTEIN, acquisition="gibbon") == 0
+    table = pd.read_csv("out/genes.csv")
+    assert len(table) == 10
+    assert table["rank"].tolist() == list(range(1, 11))
+    assert table["value"].is_monotonic_increasing  # low energies are good, unless the user says otherwise
+    assert table["value"].tolist() == MinimumFreeEnergy()(table["gene"].tolist()).tolist()
+    assert table["gc"].tolist() == GCContent()(table["gene"].tolist()).round(4).tolist()
+    assert table["gene"].is_unique
+    assert table["predicted_mean"].notna().tolist() == (table["batch"] > 0).tolist()
+    records = fasta("out/genes.fasta")
+    assert list(records.values()) == table["gene"].tolist()
+    assert {genetic_code("standard").translate(gene) for gene in records.values()} == {PROTEIN}
+    best = table.iloc[0]
+    assert next(iter(records)) == f"{PROTEIN}_1 rank=1 mfe={best.value} kcal/mol"
+    assert pd.read_csv("out/evaluations.csv").set_index("string")["value"][best.gene] == best.value
+    said = capsys.readouterr().out
+    for words in ("55,296 synonymous genes", "2/2", "out/genes.fasta", "--resume", best.gene):
+        assert words in said
+    page = Path("out/report.html").read_text()
+    assert "of genes for TIKENIFGVS" in page
+    assert "of 55,296 genes" in page
+    assert "molecule" not in page
+    assert "candidates" not in page
+
+
+def test_constraints_are_kept() -> None:
+    options = ["--start", "AUG", "--stop", "TAA", "--avoid", "GAATTC", "--avoid", "AAGGA", "--gc", "0.3", "0.4"]
+    assert genes("MEFRGTIKENIFGVS", "-o", "gc", "--maximize", "--representation", "bases", *options) == 0
+    for gene in fasta("out/genes.fasta").values():
+        assert genetic_code("standard").translate(gene) == "MEFRGTIKENIFGVS*"
+        assert gene.startswith("ATG")
+        assert not re.search("GAATTC|AAGGA|TCCTT", gene)
+        assert 0.3 <= GCContent()([gene])[0] <= 0.4
+    assert pd.read_csv("out/genes.csv")["value"].is_monotonic_decreasing
+
+
+def test_one_strand_and_another_code(capsys: pytest.CaptureFixture[str]) -> None:
+    # Trp is TGA or TGG in the mitochondria of vertebrates, and each of them is the other strand's TCA or CCA.
+    assert genes("WWWW", "-o", "cai:human", "--code", "2", "--avoid", "TCA", "--avoid", "CCA", "--one-strand") == 0
+    table = pd.read_csv("out/genes.csv")
+    index = CodonAdaptationIndex("human", code=dict(genetic_code(2).amino_acids))
+    assert table["value"].tolist() == index(table["gene"].tolist()).tolist()
+    assert set(table["gene"].str.findall("...").sum()) == {"TGA", "TGG"}
+    assert "vertebrate mitochondrial" in capsys.readouterr().out
+    assert genes("WWWW", "-o", "cai:human", "--code", "2", "--avoid", "TCA", "--avoid", "CCA", out="both") == 2
+
+
+def test_several_proteins_each_in_its_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    source = write("mine.fasta", ">sp|P1 first\nTIKEN\nIFGVS\n>SP/p1\nMKVLW\n>\nTTSSA\n")
+    assert genes(source, "--minimize") == 0
+    said = capsys.readouterr().out
+    for words in ("3 proteins", "1/3", "3/3", "sp|P1", "best.fasta"):
+        assert words in said
+    found = pd.read_csv("out/best.csv")
+    assert found["folder"].tolist() == ["sp-P1", "SP-p1-2", "protein-3"]
+    for row, protein in zip(found.itertuples(), ["TIKENIFGVS", "MKVLW", "TTSSA"], strict=True):
+        own = pd.read_csv(f"out/{row.folder}/genes.csv")
+        assert (row.gene, row.value) == (own["gene"][0], own["value"][0])
+        assert {genetic_code(1).translate(gene) for gene in own["gene"]} == {protein}
+        assert (Path("out") / row.folder / "report.html").exists()
+    assert list(fasta("out/best.fasta").values()) == found["gene"].tolist()
+    assert genes(source) == 2
+    assert "already holds a run" in capsys.readouterr().err
+    assert genes(source, "--minimize", "--resume") == 0
+    pd.testing.assert_frame_equal(pd.read_csv("out/best.csv"), found)
+
+
+def test_folder_names_are_safe_and_different_everywhere() -> None:
+    names = folder_names([Protein(name, "M") for name in ("a", "A", "a-2", "../b", "b ", "", "é", "x" * 300)])
+    assert len({name.casefold() for name in names}) == len(names)
+    assert all(re.fullmatch(r"[A-Za-z0-9-]{1,64}", name) for name in names)
+
+
+SLOW = "import time\ndef score(genes):\n    time.sleep(0.2)\n    return [g.count('GC') for g in genes]\n"
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+def test_stopped_from_outside_and_resumed(sent: signal.Signals, capfd: pytest.CaptureFixture[str]) -> None:
+    write("slow.py", SLOW)
+    source = write("two.fasta", ">one\nTIKENIFGVS\n>two\nMKVLW\n")
+    options = ["--acquisition", "mean", "--initial", "4", "--batch", "3", "--budget", "3"]
+    command = [source, "--objective", "slow.py:score", *options]
+    process = subprocess.Popen([sys.executable, "-m", "seqopt", "genes", *command, "--out", "stopped"], env=ENVIRONMENT)
+    log = Path("stopped/one/log.jsonl")
+    deadline = time.monotonic() + 120
+    while not (log.exists() and log.read_text().count('"evaluated"') >= 5):
+        assert time.monotonic() < deadline, "the search did not start"
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(sent)
+    status = process.wait(timeout=60)
+    assert status == (-signal.SIGKILL if sent == signal.SIGKILL else 130)
+    measured = log.read_text().count('"evaluated"')
+    written = fasta("stopped/one/genes.fasta")
+    if sent == signal.SIGINT:
+        assert len(written) == len(pd.read_csv("stopped/one/genes.csv")) == measured
+        assert len(fasta("stopped/best.fasta")) == 1
+        assert "--resume" in capfd.readouterr().out
+    else:
+        assert len(written) == 4  # those of the initial design, which was complete
+    write("slow.py", SLOW.replace("0.2", "0"))
+    assert main(["genes", *command, "--out", "stopped", "--resume"]) == 0
+    assert main(["genes", *command, "--out", "whole"]) == 0
+    for folder in ("one", "two"):
+        tables = [
+            pd.read_csv(f"{run}/{folder}/evaluations.csv").drop(columns="seconds") for run in ("stopped", "whole")
+        ]
+        pd.testing.assert_frame_equal(*tables)
+        assert Path(f"stopped/{folder}/genes.csv").read_text() == Path(f"whole/{folder}/genes.csv").read_text()
+    assert Path("stopped/best.csv").read_text() == Path("whole/best.csv").read_text()
+
+
+def test_resumed_for_another_protein_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert genes(PROTEIN) == 0
+    before = Path("out/genes.fasta").read_text()
+    assert genes("TIKENIFGVT", "--resume") == 2
+    assert "space.protein was 'TIKENIFGVS', is now 'TIKENIFGVT'" in capsys.readouterr().err
+    assert genes(PROTEIN, "--avoid", "GAATTC", "--resume") == 2
+    assert "space.forbidden" in capsys.readouterr().err
+    assert Path("out/genes.fasta").read_text() == before
+
+
+def test_ones_own_fasta_file_is_not_overwritten(capsys: pytest.CaptureFixture[str]) -> None:
+    source = write("genes.fasta", ">p\nTIKENIFGVS\n")
+    assert genes(source, out=".") == 2
+    assert "genes.fasta, which a run would overwrite" in capsys.readouterr().err
+    assert Path(source).read_text() == ">p\nTIKENIFGVS\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["TIKEBNF"], "'B' at position 5 of the protein is no amino acid"),
+        (["proteins"], "there is no file 'PROTEINS' either"),
+        (["TIK*NF"], "stop symbol '*' at position 4"),
+        (["   "], "the protein is empty"),
+        (["missing.fasta"], "there is no file missing.fasta"),
+        (["data/missing"], "there is no file data/missing"),
+        (["."], "is a folder"),
+        (["empty.fasta"], "empty.fasta is empty"),
+        (["blank.fasta"], "nothing but blank lines"),
+        (["comment.fasta"], "comment.fasta holds no protein"),
+        (["bare.fasta"], "before the first '>' header"),
+        (["hollow.fasta"], "hollow.fasta, line 3 (>second): the record has no sequence"),
+        (["bad.fasta"], "bad.fasta, line 3 (>second): 'J' at position 2 of the protein is no amino acid"),
+        (["stops.fasta"], "stops.fasta, line 1 (>first): stop symbol '*' at position 3"),
+        (["table.csv"], "FASTA"),
+        ([PROTEIN, "--avoid", "ATHAAR"], "no gene can avoid the motif"),
+        ([PROTEIN, "--gc", "0.8", "0.9"], "GC content between 0.8 and 0.9 is impossible"),
+        ([PROTEIN, "--avoid", "GGWCC", "--avoid", "ATTTT", "--gc", "0.1", "0.2"], "without ATTTT, with a GC content"),
+        ([PROTEIN, "--gc", "0.6", "0.4"], "two fractions in order"),
+        ([PROTEIN, "--avoid", "GAXTC"], "'X' at position 3 of the motif"),
+        ([PROTEIN, "--start", "AAA"], "no start codon"),
+        ([PROTEIN, "--stop", "AAA"], "choose TAA, TAG, TGA"),
+        ([PROTEIN, "--code", "martian"], "unknown genetic code 'martian'"),
+        ([PROTEIN, "--representation", "letters"], "codons or bases"),
+        ([PROTEIN, "--partitions", "0"], "whole number of at least 1"),
+        ([PROTEIN, "--objective", "qed"], "qed is for molecules, not for genes"),
+        ([PROTEIN, "--objective", "cai"], "cai:ORGANISM"),
+        ([PROTEIN, "--objective", "column:price"], "there is no pool"),
+        ([PROTEIN, "--objective", "mff"], "did you mean 'mfe'"),
+        ([PROTEIN, "--resume"], "no run to resume"),
+    ],
+)
+def test_bad_input_is_one_clear_message(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    write("empty.fasta", "")
+    write("blank.fasta", "\n \n")
+    write("comment.fasta", "; nothing but a comment\n")
+    write("bare.fasta", "TIKEN\n")
+    write("hollow.fasta", ">first\nTIK\n>second\n>third\nTIK\n")
+    write("bad.fasta", ">first\nTIK\n>second\nTJK\n")
+    write("stops.fasta", ">first\nTI*K\n>second\nTIK\n")
+    write("table.csv", "name,sequence\na,TIK\n")
+    assert genes(*arguments) == 2
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert captured.err.count("seqopt:") == 1
+    assert "Traceback" not in captured.err
+    assert not Path("out").exists()
+
+
+def test_bases_given_for_a_protein_are_pointed_out(capsys: pytest.CaptureFixture[str]) -> None:
+    assert genes("ATGGCATGC") == 0
+    assert "could be bases" in capsys.readouterr().out
+
+
+def test_an_objective_that_always_fails_leaves_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    write("failing.py", "def score(genes):\n    raise OSError('no licence')\n")
+    assert genes(PROTEIN, "--objective", "failing.py:score") == 2
+    assert "all 4 evaluations so far failed" in capsys.readouterr().err
+    assert pd.read_csv("out/evaluations.csv")["error"].str.contains("no licence").all()
+
+
+def test_help_names_what_can_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["genes", "--help"]) == 0
+    said = capsys.readouterr().out
+    for word in ("--avoid", "--gc", "cai:ORGANISM", "genes.fasta", "--partitions", "TIKENIFGVS"):
+        assert word in said
+
+
+def test_a_protein_that_was_typed_in_groups_names_its_genes_briefly() -> None:
+    (protein,) = proteins_of("mtsrghlrap ccyafksats\nhqrtrtscla")
+    assert protein.sequence == "MTSRGHLRAPCCYAFKSATSHQRTRTSCLA"
+    assert protein.name == "MTSRGHLRAPCCYAFKSATSHQRT-30aa"
+
+
+def test_parts_are_passed_on_and_recorded() -> None:
+    assert genes(PROTEIN * 2, "--partitions", "2", acquisition="mean") == 0
+    settings = json.loads(Path("out/summary.json").read_text())["settings"]
+    assert settings["details"]["surrogate"]["kernel"]["partitions"] == 2
+    assert settings["space"]["protein"] == PROTEIN * 2
+
+
+def test_a_space_that_is_used_up_ends_the_search(capsys: pytest.CaptureFixture[str]) -> None:
+    assert genes("MF") == 0
+    assert sorted(pd.read_csv("out/genes.csv")["gene"]) == ["ATGTTC", "ATGTTT"]
+    said = capsys.readouterr().out
+    assert "more than the 2 genes" in said
+    assert "larger budget" not in said
+    # Of a space with constraints it is not known beforehand how much it holds.
+    assert genes("MWF", "--gc", "0.1", "0.4", out="one") == 0
+    assert pd.read_csv("one/genes.csv")["gene"].tolist() == ["ATGTGGTTT"]
