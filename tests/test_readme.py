@@ -21,6 +21,13 @@ def test_python_runs_as_written(number: int, capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out
 
 
+@pytest.mark.parametrize("space", ["CandidateSet", "StringSpace", "CodonSpace", "GrammarSpace"])
+def test_each_kind_of_space_takes_at_most_ten_lines(space: str) -> None:
+    shown = [block for block in BLOCKS if f"space = {space}(" in block and "seqopt.m" in block]
+    assert shown
+    assert min(len(block.splitlines()) for block in shown) <= 10
+
+
 def test_the_protein_pool_runs_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import pandas as pd
 
