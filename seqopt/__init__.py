@@ -15,17 +15,32 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from seqopt.api import Result, maximize, minimize
     from seqopt.optimizer import Optimizer
-    from seqopt.spaces import CandidateSet
+    from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, LocalSpace, StringSpace
 
 _HOMES = {
     "CandidateSet": "seqopt.spaces",
+    "CodonSpace": "seqopt.spaces",
+    "GrammarSpace": "seqopt.spaces",
+    "LocalSpace": "seqopt.spaces",
     "Optimizer": "seqopt.optimizer",
     "Result": "seqopt.api",
+    "StringSpace": "seqopt.spaces",
     "maximize": "seqopt.api",
     "minimize": "seqopt.api",
 }
 
-__all__ = ["CandidateSet", "Optimizer", "Result", "__version__", "maximize", "minimize"]
+__all__ = [
+    "CandidateSet",
+    "CodonSpace",
+    "GrammarSpace",
+    "LocalSpace",
+    "Optimizer",
+    "Result",
+    "StringSpace",
+    "__version__",
+    "maximize",
+    "minimize",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -195,3 +195,17 @@ def test_an_objective_for_another_kind_of_string_is_refused_for_a_space_too() ->
 def test_a_string_outside_the_space_is_explained(space: Space, string: str, said: str) -> None:
     with pytest.raises(InputError, match=re.escape(said)):
         space.from_string(string)  # type: ignore[attr-defined]
+
+
+def test_a_noisy_pool_may_be_measured_again_and_again() -> None:
+    noise = np.random.default_rng(0)
+    result = seqopt.maximize(
+        lambda strings: [len(s) + noise.normal() for s in strings],
+        ["a", "aa", "aaa", "aaaa"],
+        initial=4,
+        budget=6,
+        batch_size=2,
+        allow_repeats=True,
+    )
+    assert len(result.evaluations) == 10
+    assert result.evaluations["string"].nunique() == 4

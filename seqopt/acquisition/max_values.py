@@ -42,8 +42,8 @@ class ExactMaxValueSampler:
     evaluated
     string: such a draw, which sampling few points can produce, would make certain points look informative.
 
-    With D draws of the kernel parameters 1 / sqrt(D) as many candidates take part, the same ones in each draw, and five
-    maxima of 16 draws each, say, stand for the distribution as well as five of one do.
+    With D draws of the kernel parameters 1 / sqrt(D) as many candidates take part, the same ones in each draw: what the
+    maximum is differs from draw to draw, so each needs fewer.
 
     Args:
         num_candidates: How many candidates take part.

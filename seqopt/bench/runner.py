@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import platform
@@ -35,14 +36,27 @@ def machine() -> dict[str, Any]:
     }
 
 
+def source_digest() -> str:
+    """Digest of the package's Python files outside ``bench``, ``cli`` and ``report``: what results may depend on."""
+    package = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        place = path.relative_to(package)
+        if place.parts[0] not in ("bench", "cli", "report"):
+            digest.update(f"{place.as_posix()}\n".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
 def header(argv: Sequence[str], name: str) -> dict[str, Any]:
     """The record that every benchmark prints and stores: command, versions and machine."""
     record = {
         "command": " ".join(["seqopt bench", name, *argv]),
+        "source_sha256": source_digest(),
         "versions": versions(),
         "machine": machine(),
     }
     print(record["command"])
+    print(f"source: {record['source_sha256']}")
     print("versions: " + ", ".join(f"{package} {version}" for package, version in versions().items()))
     print("machine: " + ", ".join(str(value) for value in machine().values()), flush=True)
     return record

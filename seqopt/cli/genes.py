@@ -84,6 +84,8 @@ def run_genes(
         for protein in proteins
     ]
     folders = [folder] if len(proteins) == 1 else [folder / name for name in folder_names(proteins)]
+    if len({protein.name for protein in proteins}) < len(proteins):
+        proteins = [replace(protein, name=own.name) for protein, own in zip(proteins, folders, strict=True)]
     tasks = [_Task(*parts) for parts in zip(proteins, spaces, folders, strict=True)]
     with console.status("loading the model"):
         from seqopt.optimizer.run_folder import LOG, check_folder

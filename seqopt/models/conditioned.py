@@ -142,7 +142,7 @@ class StringsPosterior:
         n = len(state.keys)
         self.mean = state.constant[:, None] + (state.alpha[:, None] @ rows[:, :n])[:, 0]
         self.explained = process._inverse @ rows
-        own = torch.from_numpy(state.evaluator.variance(encoded, self._self)).reshape(-1, len(encoded))
+        own = _stacked(state.evaluator.variance(encoded, self._self)[..., None, :], count)[:, 0]
         self.prior_variance = scale * own
         self.floor = MIN_RELATIVE_VARIANCE * scale
         squares = self.explained.square()

@@ -9,7 +9,7 @@ from seqopt.models.protocols import Surrogate
 from seqopt.models.string_gp import StringGP, default_kernel
 from seqopt.spaces import PoolSpace, Space
 
-PART_LENGTH = 100
+PART_LENGTH = 60
 """Longest part of a string that the kernel of a default surrogate compares as a whole."""
 
 
@@ -27,7 +27,7 @@ def default_surrogate(space: Space, *, partitions: int | None = None) -> Surroga
     Example:
         >>> from seqopt.spaces import CodonSpace
         >>> default_surrogate(CodonSpace("MA" * 550)).kernel.partitions
-        11
+        19
     """
     if isinstance(space, PoolSpace):
         return StringGP() if partitions is None else StringGP(default_kernel(partitions=partitions))

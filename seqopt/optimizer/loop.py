@@ -133,5 +133,6 @@ def run_loop(
 
 def _left(optimizer: Optimizer, budget: int) -> int:
     left = optimizer.initial + budget - len(optimizer.observations)
-    size = len(optimizer.space) if isinstance(optimizer.space, Sized) else None
-    return left if size is None else min(left, size - len(optimizer.observations.seen))
+    if optimizer.allow_repeats or not isinstance(optimizer.space, Sized):
+        return left
+    return min(left, len(optimizer.space) - len(optimizer.observations.seen))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import math
 from collections.abc import Iterable, Sequence
@@ -315,7 +316,8 @@ class Optimizer:
     def _suggest(self, n: int, rng: np.random.Generator) -> list[Suggestion]:
         if isinstance(self.acquisition, RandomAcquisition):
             return self._random(n, rng)
-        self._fit(self.observations.with_status("ok"), rng)
+        self._fit(self.surrogate, self.observations.with_status("ok"), rng)
+        self._hyperparameters = dict(getattr(self.surrogate, "hyperparameters", {}))
         suggestions = self.search.suggest(
             n,
             space=self.space,
@@ -344,19 +346,16 @@ class Optimizer:
         measured = self.observations.with_status("ok")
         if len(measured) < 2:
             raise ModelError(f"{len(measured)} values have been told; a model needs two to recommend a string")
-        # What is fitted here must leave no trace in later suggestions.
-        state, known = self.surrogate.state_dict(), self._hyperparameters
-        self._fit(measured, np.random.default_rng([self.seed, self._asks, RECOMMENDATION]))
-        mean, _ = self.surrogate.predict([row.key for row in measured])
-        self.surrogate.load_state_dict(state)
-        self._hyperparameters = known
+        # What is fitted here must leave no trace in later suggestions: a fit replaces what a surrogate holds.
+        surrogate = copy.copy(self.surrogate)
+        self._fit(surrogate, measured, np.random.default_rng([self.seed, self._asks, RECOMMENDATION]))
+        mean, _ = surrogate.predict([row.key for row in measured])
         key = measured[int(np.argmax(mean))].key
         return next(row for row in reversed(measured) if row.key == key)
 
-    def _fit(self, measured: Sequence[Observation], rng: np.random.Generator) -> None:
+    def _fit(self, surrogate: Surrogate, measured: Sequence[Observation], rng: np.random.Generator) -> None:
         targets = [self._sign * self.transform.forward(row.value) for row in measured]
-        self.surrogate.fit([row.key for row in measured], targets, rng=rng)
-        self._hyperparameters = dict(getattr(self.surrogate, "hyperparameters", {}))
+        surrogate.fit([row.key for row in measured], targets, rng=rng)
 
     @property
     def _unavailable(self) -> set[str]:

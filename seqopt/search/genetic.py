@@ -53,7 +53,8 @@ class GeneticSearch:
     largest predicted mean and their mutants. The acquisition function is prepared on all of these.
 
     A batch is filled greedily: the search for each next element starts from the best strings of the one before, scored
-    again given the elements chosen and the strings that are pending.
+    again given the elements chosen and the strings that are pending, and ends with the first population that is given
+    up.
 
     Args:
         population: Number N of individuals.
@@ -91,7 +92,7 @@ class GeneticSearch:
         patience: int = 8,
         sample: int = 500,
         seeded: bool = True,
-        restarts: int = 2,
+        restarts: int = 1,
     ) -> None:
         for name, number, least in (
             ("population", population, 2),
@@ -135,7 +136,7 @@ class GeneticSearch:
         chosen: list[Suggestion] = []
         for _ in range(n):
             scores = Scores(space, process, prepared, taken)
-            archive = self._evolve(space, individuals, scores, rng)
+            archive = self._evolve(space, individuals, scores, rng, 0 if chosen else self.restarts)
             if scores.best is None:
                 break
             key = scores.keys[scores.best]
@@ -165,7 +166,12 @@ class GeneticSearch:
         return [*good, *space.sample_individuals(max(self.sample - len(good), self.population), rng)]
 
     def _evolve(
-        self, space: EvolvableSpace[Any], individuals: list[Any], scores: Scores, rng: np.random.Generator
+        self,
+        space: EvolvableSpace[Any],
+        individuals: list[Any],
+        scores: Scores,
+        rng: np.random.Generator,
+        restarts: int,
     ) -> dict[str, Any]:
         """Evolve until nothing improves; returns every individual scored, by its string."""
         archive: dict[str, Any] = {}
@@ -175,18 +181,18 @@ class GeneticSearch:
         order = sorted(places.values(), key=lambda place: -values[place])[: self.population]
         individuals, values = [individuals[place] for place in order], values[order]
         waited = fruitless = 0
+        before = scores.best_value
         for _ in range(self.evolutions):
-            before = scores.best_value
             individuals = self._renewed(space, self._children(space, individuals, values, rng), archive, rng)
             if scores.best is not None:
                 individuals[0] = archive[scores.best]
             values = self._scored(space, individuals, scores, archive)
             if scores.best_value > before:
-                waited = fruitless = 0
+                before, waited, fruitless = scores.best_value, 0, 0
                 continue
             waited += 1
             if waited == self.patience:
-                if fruitless == self.restarts:
+                if fruitless == restarts:
                     break
                 waited, fruitless = 0, fruitless + 1
                 individuals = space.sample_individuals(self.population, rng)

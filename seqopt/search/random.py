@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqopt.acquisition import Acquisition, Posterior
+from seqopt.acquisition import Acquisition
 from seqopt.acquisition.sampling import largest_upper_confidence
 from seqopt.errors import InputError
 from seqopt.models import ConditionedProcess, StringSurrogate
@@ -92,16 +92,20 @@ class _Margins:
     @classmethod
     def of(cls, process: ConditionedProcess, keys: list[str]) -> _Margins:
         """Computed in blocks."""
-        parts: list[Posterior] = [process.at(keys[start : start + BLOCK]) for start in range(0, len(keys), BLOCK)]
-        first = parts[0]
+        margins = []
+        for start in range(0, len(keys), BLOCK):
+            # Of a block only the margins are kept.
+            part = process.at(keys[start : start + BLOCK])
+            margins.append((part.mean, part.variance, part.conditional_variance))
+        joined = [torch.cat(parts, -1) for parts in zip(*margins, strict=True)]
         return cls(
-            torch.cat([part.mean for part in parts], -1),
-            torch.cat([part.variance for part in parts], -1),
-            torch.cat([part.conditional_variance for part in parts], -1),
-            first.conditioned_mean,
-            first.noise_variance,
-            first.observed_mean,
-            first.best_observed,
+            joined[0],
+            joined[1],
+            joined[2],
+            part.conditioned_mean,
+            part.noise_variance,
+            part.observed_mean,
+            part.best_observed,
         )
 
     def joint(self, indices: Tensor, include_observed: bool = False) -> tuple[Tensor, Tensor]:

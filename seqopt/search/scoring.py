@@ -42,11 +42,13 @@ class Scores:
         fresh = [string for string in dict.fromkeys(strings) if string not in self._values]
         if fresh:
             keys = [self.keys.get(string) or self.space.key(string) for string in fresh]
-            values = self.acquisition(self.process.at(keys)).numpy()
+            values = np.nan_to_num(
+                self.acquisition(self.process.at(keys)).numpy(), nan=-np.inf, posinf=np.inf, neginf=-np.inf
+            )
             self.keys.update(zip(fresh, keys, strict=True))
             self._values.update(zip(fresh, values.tolist(), strict=True))
             allowed = np.array([key not in self.excluded for key in keys])
-            ranked = np.where(allowed & ~np.isnan(values), values, -np.inf)
+            ranked = np.where(allowed, values, -np.inf)
             top = int(np.argmax(ranked))
             if ranked[top] > self.best_value:
                 self.best, self.best_value = fresh[top], float(ranked[top])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -195,3 +196,18 @@ def test_arguments_are_checked() -> None:
     for sampler in SAMPLERS:
         with pytest.raises(InputError, match="empty"):
             sampler()(empty, 1, np.random.default_rng(0))
+
+
+def test_each_of_several_draws_needs_fewer_candidates() -> None:
+    class Noted(DensePosterior):
+        sizes: ClassVar[list[int]] = []
+
+        def joint(self, indices: torch.Tensor, include_observed: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+            self.sizes.append(len(indices))
+            return super().joint(indices, include_observed)
+
+    for draws, expected in (((), 60), ((4,), 30), ((9,), 20)):
+        posterior = Noted(torch.zeros(*draws, 100), torch.eye(100).expand(*draws, 100, 100), 0.1)
+        values = ExactMaxValueSampler(num_candidates=60)(posterior, 3, np.random.default_rng(0))
+        assert values.shape == (*draws, 3)
+        assert Noted.sizes[-1] == expected

@@ -140,5 +140,5 @@ def test_defaults_of_spaces():
     short = default_surrogate(StringSpace("01", 20))
     assert isinstance(short, FullyBayesianStringGP)
     assert short.kernel.partitions == 1
-    assert default_surrogate(CodonSpace("MA" * 101, representation="bases")).kernel.partitions == 7
+    assert default_surrogate(CodonSpace("MA" * 101, representation="bases")).kernel.partitions == 11
     assert default_surrogate(CodonSpace("MA" * 101), partitions=4).kernel.partitions == 4

@@ -85,7 +85,7 @@ def work(job: Job) -> Run:
             "steps": steps,
             "direction": task.direction,
             **declared,
-            "surrogate": describe(optimizer.surrogate),
+            "surrogate": describe_surrogate(optimizer.surrogate),
             "acquisition": describe(optimizer.acquisition),
             "search": describe(optimizer.search),
         },
@@ -100,6 +100,19 @@ def work(job: Job) -> Run:
         result["noiseless"] = task.noiseless(strings).tolist()
         result["recommended"] = optimizer.recommend().string
     return result
+
+
+def describe_surrogate(surrogate: object) -> dict[str, Any]:
+    """As `describe`, with the kernel and, where parameters are averaged over, their grid."""
+    from seqopt.models import FullyBayesianStringGP, fully_bayesian
+
+    found = describe(surrogate)
+    if (kernel := getattr(surrogate, "kernel", None)) is not None:
+        found["kernel"] = describe(kernel)
+    if isinstance(surrogate, FullyBayesianStringGP):
+        names = ("GAP_DECAYS", "MATCH_DECAYS", "OUTPUT_SCALES", "NOISE_VARIANCES")
+        found["grid"] = {name.lower(): [round(v, 6) for v in getattr(fully_bayesian, name)] for name in names}
+    return found
 
 
 def describe(part: object) -> dict[str, Any]:
@@ -122,6 +135,12 @@ def read_runs(results: Path, tasks: Iterable[str] = TASKS) -> dict[str, dict[str
             paths = sorted((results / name).glob(f"{method}-seed[0-9]*.json"))
             if paths:
                 runs[method] = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+        for method, several in runs.items():
+            if len({json.dumps(run["settings"], sort_keys=True) for run in several}) > 1:
+                raise InputError(
+                    f"the runs of {method} in {results / name} were made with different settings (see `settings` in "
+                    "them): delete the old ones, or keep them in another folder (--results)"
+                )
         budgets = {len(run["values"]) for several in runs.values() for run in several}
         if len(budgets) > 1:
             raise InputError(

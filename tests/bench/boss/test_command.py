@@ -9,6 +9,7 @@ import pytest
 from seqopt.bench.boss import main
 from seqopt.bench.boss.command import planned
 from seqopt.bench.boss.runs import Job
+from seqopt.errors import InputError
 
 
 def test_plan_has_all_parts_and_goes_seed_by_seed() -> None:
@@ -20,16 +21,17 @@ def test_plan_has_all_parts_and_goes_seed_by_seed() -> None:
     assert [job.task for job in planned(["synthetic"], ["01xx4"], ["random"], 1)] == ["01xx4"]
 
 
-def test_runs_that_are_there_are_kept_the_others_done_and_tables_written(tmp_path, capsys, make_run) -> None:
+def test_runs_that_are_there_are_kept_the_others_done_and_tables_written(tmp_path, capsys) -> None:
     results, document = tmp_path / "runs", tmp_path / "results.md"
     kept, missing = (Job("101", "random", seed).path(results) for seed in (0, 1))
-    kept.parent.mkdir(parents=True)
-    stored = json.dumps(
-        make_run("101", "random", 0, [0, 8, 1, 9], ["0" * 20, "10101" * 4, "101" + "0" * 17, "10" * 10])
-    )
-    kept.write_text(stored)
     options = ["--results", str(results), "--jobs", "1"]
-    main([*options, "--tasks", "101", "--methods", "random", "--steps", "2", "--seeds", "2", "--check"])
+    command = [*options, "--tasks", "101", "--methods", "random", "--steps", "2", "--check"]
+    main([*command, "--seeds", "1"])
+    run = json.loads(kept.read_text())
+    run |= {"initial": ["0" * 20, "10101" * 4], "chosen": ["101" + "0" * 17, "10" * 10], "values": [0, 8, 1, 9]}
+    kept.write_text(json.dumps(run))
+    capsys.readouterr()
+    main([*command, "--seeds", "2"])
     printed = capsys.readouterr().out
     assert "1 of 2 runs are there already" in printed
     assert "checked 2 runs" in printed
@@ -45,6 +47,19 @@ def test_runs_that_are_there_are_kept_the_others_done_and_tables_written(tmp_pat
     main([*options, "--report-only", "--document", str(document)])
     assert not missing.exists()
     assert "<!-- begin boss-synthetic -->" in document.read_text()
+
+
+def test_runs_with_different_settings_are_not_mixed(tmp_path) -> None:
+    results = tmp_path / "runs"
+    main(["--results", str(results), "--tasks", "101", "--methods", "random", "--steps", "1", "--seeds", "2"])
+    path = Job("101", "random", 1).path(results)
+    run = json.loads(path.read_text())
+    assert len(run["settings"]["surrogate"]["grid"]["gap_decays"]) == 8
+    assert len(run["record"]["source_sha256"]) == 16
+    run["settings"]["surrogate"]["draws"] = 16
+    path.write_text(json.dumps(run))
+    with pytest.raises(InputError, match="different settings"):
+        main(["--results", str(results), "--report-only"])
 
 
 @pytest.mark.parametrize(
