@@ -38,7 +38,7 @@ from seqopt.models.covariance import FloatArray, KernelEvaluator
 logger = logging.getLogger(__name__)
 
 # The decays lie closest at small gap and large match decays, where short patterns are. This spacing is part of the
-# prior. It was chosen on pattern tasks of the BOSS experiments, with other seeds than those `seqopt bench boss` reports.
+# prior. It was chosen on pattern tasks of the BOSS experiments, with seeds that `seqopt bench boss` does not report.
 GAP_DECAYS = (0.01, 0.04, 0.1, 0.2, 0.35, 0.55, 0.8, 1.0)
 MATCH_DECAYS = (0.2, 0.4, 0.55, 0.7, 0.8, 0.9, 1.0)
 OUTPUT_SCALES = tuple(np.exp(np.linspace(-2.0, 2.5, 7)).tolist())
