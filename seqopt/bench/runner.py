@@ -8,11 +8,12 @@ import json
 import os
 import platform
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -88,7 +89,7 @@ def run_jobs(
     started = time.perf_counter()
     # Two busy processes of one thread each finish sooner than one after the other with two.
     os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_leave_with_parent) as pool:
         futures = {pool.submit(work, job): job for job in missing}
         failed: list[BaseException] = []
         try:
@@ -117,6 +118,18 @@ def _line_per_field(result: dict[str, Any]) -> str:
     """JSON with a line for each field: there are thousands of files, and a line for each number is most of a file."""
     fields = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in result.items())
     return "{\n" + ",\n".join(fields) + "\n}\n"
+
+
+def _leave_with_parent() -> None:
+    """End this process when its parent is gone: a killed benchmark must not leave workers that wait for ever."""
+
+    def watch() -> None:
+        parent = parent_process()
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @dataclass(frozen=True)

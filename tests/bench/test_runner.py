@@ -1,6 +1,11 @@
 """Benchmarks resume, and keep what they find."""
 
 import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,3 +86,48 @@ def test_every_benchmark_explains_itself(name: str, capsys: pytest.CaptureFixtur
         main(["bench", name, "--help"])
     assert stop.value.code == 0
     assert f"seqopt bench {name}" in capsys.readouterr().out
+
+
+WORKERS_OF_A_KILLED_BENCHMARK = """
+import os, time
+from pathlib import Path
+from seqopt.bench.runner import run_jobs
+
+def work(job):
+    Path(f"worker-{os.getpid()}").touch()
+    time.sleep(120)
+
+if __name__ == "__main__":
+    run_jobs([1, 2], lambda job: Path(f"{job}.json"), work, processes=2, record={})
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "kill"), reason="needs signals")
+def test_a_killed_benchmark_leaves_no_workers(tmp_path: Path) -> None:
+    (tmp_path / "killed.py").write_text(WORKERS_OF_A_KILLED_BENCHMARK)
+    process = subprocess.Popen([sys.executable, "killed.py"], cwd=tmp_path, stdout=subprocess.DEVNULL)
+    try:
+        _wait_until(lambda: len(list(tmp_path.glob("worker-*"))) == 2)
+    finally:
+        process.kill()
+        process.wait()
+    workers = [int(path.name.removeprefix("worker-")) for path in tmp_path.glob("worker-*")]
+    assert len(workers) == 2
+    _wait_until(lambda: not any(map(_runs, workers)))
+
+
+def _wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "nothing happened in time"
+        time.sleep(0.1)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    # Nobody may have collected the exit status of an orphan.
+    status = Path(f"/proc/{process}/stat")
+    return not (status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z")
