@@ -395,10 +395,10 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
                 check_finite(torch.from_numpy(sums), pairs.columns, self.order, program.gap)
             values[places] = sums
         if self.normalize:
-            scale_a = _scale(self.self_similarity(a) if self_a is None else self_a).reshape(-1, len(a))
+            scale_a = _scale(self.self_similarity(a) if self_a is None else self_a).reshape(len(values), len(a))
             scale_b = scale_a
             if b is not None:
-                scale_b = _scale(self.self_similarity(b) if self_b is None else self_b).reshape(-1, len(b))
+                scale_b = _scale(self.self_similarity(b) if self_b is None else self_b).reshape(len(values), len(b))
             for matrix, left, right in zip(values, scale_a, scale_b, strict=True):
                 matrix *= left[:, None] * right[None, :]
                 if b is None:

@@ -3,7 +3,8 @@
 With L the Cholesky factor of the covariance, noise included, of the n evaluated strings followed by the c strings that
 are pending or chosen, and V = L^-1 k(X, s), the variance at s given the data is k(s, s) less the squares of the first n
 entries of V, and given the c strings too it is k(s, s) less all of them. Everything carries a leading dimension of D
-draws; a point estimate has D = 1. Memory: 8 D (n + c) N bytes for N strings, and as much again while it is computed.
+draws; a point estimate has D = 1. Memory: 8 D (n + c) N bytes for N strings, and as much again while it is computed;
+`BlockwisePosterior` keeps 24 D N bytes only.
 
 References:
     Rasmussen, C. E. and Williams, C. K. I. (2006). Gaussian Processes for Machine Learning, algorithm 2.1.
@@ -22,6 +23,7 @@ from seqopt.encoding import EncodedStrings, Encoder
 from seqopt.models.covariance import FloatArray, KernelEvaluator
 from seqopt.models.linalg import stable_cholesky
 from seqopt.models.pool_posterior import MIN_RELATIVE_VARIANCE
+from seqopt.models.protocols import ConditionedProcess
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,6 @@ class ConditionedGaussianProcess:
     def __init__(self, state: DrawnState, encoder: Encoder, pending: Sequence[str] = ()) -> None:
         self._state = state
         self._encoder = encoder
-        self._conditioned: list[str] = []
         self._encoded = state.encoded
         self._self = state.evaluator.self_similarity(state.encoded)
         self._factor = state.cholesky
@@ -188,6 +189,45 @@ class StringsPosterior:
             covariance = torch.cat([torch.cat([observed, crossed], -1), torch.cat([crossed.mT, covariance], -1)], -2)
             mean = torch.cat([self.observed_mean, mean], -1)
         return mean, 0.5 * (covariance + covariance.mT)
+
+
+class BlockwisePosterior:
+    """Posterior at many strings, of which only means and variances are kept; implements `seqopt.models.Posterior`.
+
+    Args:
+        process: Gives the posterior of any strings; `condition` conditions it.
+        keys: Keys of the N strings.
+        block: Strings looked at at once.
+    """
+
+    def __init__(self, process: ConditionedProcess, keys: Sequence[str], block: int = 1000) -> None:
+        self._process = process
+        self._keys = keys
+        self._block = block
+        self._compute()
+
+    def _compute(self) -> None:
+        margins = []
+        for start in range(0, max(len(self._keys), 1), self._block):
+            part = self._process.at(self._keys[start : start + self._block])
+            margins.append((part.mean, part.variance, part.conditional_variance))
+        self.mean, self.variance, self.conditional_variance = (
+            torch.cat(parts, -1) for parts in zip(*margins, strict=True)
+        )
+        self.conditioned_mean = part.conditioned_mean
+        self.noise_variance = part.noise_variance
+        self.observed_mean = part.observed_mean
+        self.best_observed = part.best_observed
+
+    def condition(self, index: int) -> None:
+        """Condition on a noisy observation, of unknown value, of the string at ``index``."""
+        self._process.condition(self._keys[index])
+        self._compute()
+
+    def joint(self, indices: Tensor, include_observed: bool = False) -> tuple[Tensor, Tensor]:
+        """Mean and noiseless covariance at the strings ``indices``, computed anew; see `StringsPosterior.joint`."""
+        chosen = self._process.at([self._keys[int(index)] for index in indices])
+        return chosen.joint(torch.arange(len(indices)), include_observed)
 
 
 def _observed_mean(state: DrawnState) -> Tensor:

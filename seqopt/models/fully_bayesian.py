@@ -32,7 +32,7 @@ from seqopt.errors import InputError, ModelError
 from seqopt.kernels import SubsequenceKernel
 from seqopt.kernels.engines import order_sums
 from seqopt.models.checks import checked_values
-from seqopt.models.conditioned import ConditionedGaussianProcess, DrawnState
+from seqopt.models.conditioned import BlockwisePosterior, ConditionedGaussianProcess, DrawnState
 from seqopt.models.covariance import FloatArray, KernelEvaluator
 
 logger = logging.getLogger(__name__)
@@ -44,9 +44,6 @@ MATCH_DECAYS = (0.2, 0.4, 0.55, 0.7, 0.8, 0.9, 1.0)
 OUTPUT_SCALES = tuple(np.exp(np.linspace(-2.0, 2.5, 7)).tolist())
 NOISE_VARIANCES = tuple(np.exp(np.linspace(-9.0, 0.0, 8)).tolist())
 """The grid. Scales and variances are those of standardised values."""
-
-PREDICTED_AT_ONCE = 1000
-"""Strings whose posterior `FullyBayesianStringGP.predict` computes at once, which bounds its memory."""
 
 ALWAYS_REFITTED = 100
 """Number of training strings up to which every fit draws parameters anew."""
@@ -224,13 +221,8 @@ class FullyBayesianStringGP:
         Raises:
             ModelError: Before the first fit.
         """
-        process = self.conditioned()
-        means, variances = [torch.empty(0, dtype=torch.float64)], [torch.empty(0, dtype=torch.float64)]
-        for start in range(0, len(strings), PREDICTED_AT_ONCE):
-            posterior = process.at(strings[start : start + PREDICTED_AT_ONCE])
-            means.append(posterior.mean.mean(0))
-            variances.append(posterior.variance.mean(0) + posterior.mean.var(0, correction=0))
-        return self.to_units(torch.cat(means), torch.cat(variances))
+        posterior = BlockwisePosterior(self.conditioned(), strings)
+        return self.to_units(posterior.mean.mean(0), posterior.variance.mean(0) + posterior.mean.var(0, correction=0))
 
     def posterior(self, strings: Sequence[str]) -> tuple[Tensor, Tensor]:
         """Joint mean (n) and noiseless covariance (n x n) of the mixture, in the values' units.

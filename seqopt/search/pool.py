@@ -10,6 +10,7 @@ from seqopt.acquisition import Acquisition
 from seqopt.errors import InputError
 from seqopt.models import PoolSurrogate
 from seqopt.search.protocols import Suggestion
+from seqopt.search.scoring import fill_batch, suggestion
 from seqopt.spaces import PoolSpace
 
 
@@ -54,21 +55,12 @@ class PoolSearch:
         if indices is None:
             positions = (space.index_of(key) for key in excluded)
             allowed[[position for position in positions if position is not None]] = False
-        suggestions: list[Suggestion] = []
-        for _ in range(min(n, int(allowed.sum()))):
-            scores = np.where(allowed, prepared(posterior).numpy(), -np.inf)
-            best = int(np.argmax(scores))
-            if not allowed[best]:  # the acquisition rules every remaining candidate out
-                break
-            mean, std = surrogate.to_units(_average(posterior.mean[..., best]), _average(posterior.variance[..., best]))
-            index = best if indices is None else int(indices[best])
-            suggestions.append(
-                Suggestion(space[index], space.keys[index], float(scores[best]), float(mean), float(std))
-            )
-            allowed[best] = False
-            if len(suggestions) < n:
-                posterior.condition(best)
-        return suggestions
+
+        def propose(place: int, value: float) -> Suggestion:
+            index = place if indices is None else int(indices[place])
+            return suggestion(space[index], space.keys[index], value, posterior, place, surrogate)
+
+        return fill_batch(n, posterior, prepared, allowed, propose)
 
     def _draw(self, space: PoolSpace, excluded: Set[str], rng: np.random.Generator) -> np.ndarray | None:
         if self.candidates is None:
@@ -78,7 +70,3 @@ class PoolSearch:
         drawn = rng.choice(len(space), size=size, replace=False)
         kept = [index for index in drawn.tolist() if space.keys[index] not in excluded]
         return np.asarray(kept[: self.candidates], dtype=np.int64)
-
-
-def _average(values: object) -> float:
-    return float(np.mean(np.asarray(values)))

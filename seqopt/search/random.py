@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from seqopt.acquisition import Acquisition
 from seqopt.acquisition.sampling import largest_upper_confidence
 from seqopt.errors import InputError
-from seqopt.models import ConditionedProcess, StringSurrogate
+from seqopt.models import StringSurrogate
+from seqopt.models.conditioned import BlockwisePosterior
 from seqopt.search.protocols import Suggestion
-from seqopt.search.scoring import suggestion
+from seqopt.search.scoring import fill_batch, suggestion
 from seqopt.spaces import Space
 
 BLOCK = 1000
@@ -56,60 +55,14 @@ class RandomSearch:
         if not keys:
             return []
         process = surrogate.conditioned(pending)
-        margins = _Margins.of(process, keys)
+        margins = BlockwisePosterior(process, keys, BLOCK)
         bound = largest_upper_confidence(margins, BLOCK)
         prepared = acquisition.prepare(process.at([keys[int(i)] for i in bound]), rng, n + len(pending))
-        values = prepared(margins)
-        top = torch.topk(values, min(BLOCK, len(keys))).indices.sort().values
+        top = torch.topk(prepared(margins), min(BLOCK, len(keys))).indices.sort().values
         keys = [keys[int(i)] for i in top]
         posterior = process.at(keys)
-        chosen: list[Suggestion] = []
-        allowed = np.ones(len(keys), dtype=bool)
-        for _ in range(min(n, len(keys))):
-            scores = np.where(allowed, prepared(posterior).numpy(), -np.inf)
-            best = int(np.argmax(scores))
-            if not allowed[best]:  # the acquisition rules every remaining string out
-                break
-            chosen.append(suggestion(drawn[keys[best]], keys[best], float(scores[best]), posterior, best, surrogate))
-            allowed[best] = False
-            if len(chosen) < n:
-                posterior.condition(best)
-        return chosen
 
+        def propose(place: int, value: float) -> Suggestion:
+            return suggestion(drawn[keys[place]], keys[place], value, posterior, place, surrogate)
 
-@dataclass
-class _Margins:
-    """A posterior at many points whose joint distribution is never asked for."""
-
-    mean: Tensor
-    variance: Tensor
-    conditional_variance: Tensor
-    conditioned_mean: Tensor
-    noise_variance: Tensor
-    observed_mean: Tensor
-    best_observed: float
-
-    @classmethod
-    def of(cls, process: ConditionedProcess, keys: list[str]) -> _Margins:
-        """Computed in blocks."""
-        margins = []
-        for start in range(0, len(keys), BLOCK):
-            # Of a block only the margins are kept.
-            part = process.at(keys[start : start + BLOCK])
-            margins.append((part.mean, part.variance, part.conditional_variance))
-        joined = [torch.cat(parts, -1) for parts in zip(*margins, strict=True)]
-        return cls(
-            joined[0],
-            joined[1],
-            joined[2],
-            part.conditioned_mean,
-            part.noise_variance,
-            part.observed_mean,
-            part.best_observed,
-        )
-
-    def joint(self, indices: Tensor, include_observed: bool = False) -> tuple[Tensor, Tensor]:
-        raise NotImplementedError("only margins are known")
-
-    def condition(self, index: int) -> None:
-        raise NotImplementedError("only margins are known")
+        return fill_batch(n, posterior, prepared, np.ones(len(keys), dtype=np.bool_), propose)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqopt.acquisition import PreparedAcquisition
-from seqopt.models import ConditionedProcess, Posterior, StringSurrogate
+from seqopt.models import ConditionedProcess, PoolSurrogate, Posterior, StringSurrogate
 from seqopt.search.protocols import Suggestion
 from seqopt.spaces import Space
 
@@ -59,8 +59,38 @@ class Scores:
         return sorted(self._values, key=lambda string: -self._values[string])
 
 
+def fill_batch(
+    n: int,
+    posterior: Posterior,
+    acquisition: PreparedAcquisition,
+    allowed: npt.NDArray[np.bool_],
+    propose: Callable[[int, float], Suggestion],
+) -> list[Suggestion]:
+    """A greedy batch of at most ``n`` points of ``posterior``, each the best given those before it.
+
+    Args:
+        n: Batch size.
+        posterior: Is conditioned on all points but the last.
+        acquisition: Prepared for this step.
+        allowed: Which points may be chosen.
+        propose: Makes a suggestion of a point and its acquisition value.
+    """
+    allowed = allowed.copy()
+    chosen: list[Suggestion] = []
+    for _ in range(min(n, int(allowed.sum()))):
+        scores = np.where(allowed, acquisition(posterior).numpy(), -np.inf)
+        best = int(np.argmax(scores))
+        if not allowed[best]:  # the acquisition rules every remaining point out
+            break
+        chosen.append(propose(best, float(scores[best])))
+        allowed[best] = False
+        if len(chosen) < n:
+            posterior.condition(best)
+    return chosen
+
+
 def suggestion(
-    string: str, key: str, value: float, posterior: Posterior, index: int, surrogate: StringSurrogate
+    string: str, key: str, value: float, posterior: Posterior, index: int, surrogate: PoolSurrogate | StringSurrogate
 ) -> Suggestion:
     """A suggestion with what the model predicts for point ``index`` of ``posterior``."""
     mean, std = surrogate.to_units(*mixture(posterior, index))

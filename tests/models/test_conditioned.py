@@ -7,6 +7,7 @@ import torch
 from seqopt import CandidateSet
 from seqopt.kernels import SubsequenceKernel
 from seqopt.models import FullyBayesianStringGP, StringGP
+from seqopt.models.conditioned import BlockwisePosterior
 from seqopt.models.protocols import ConditionedProcess, Posterior, StringSurrogate
 
 
@@ -94,6 +95,27 @@ def test_conditioning_points_of_a_posterior_is_conditioning_the_process(surrogat
     torch.testing.assert_close(posterior.conditional_variance, expected.conditional_variance)
     torch.testing.assert_close(posterior.conditioned_mean, expected.conditioned_mean)
     torch.testing.assert_close(posterior.variance, expected.variance)
+
+
+def test_blocks_make_no_difference(surrogate, data):
+    _, _, new, extra = data
+    whole = surrogate.conditioned(extra).at(new)
+    blocks = BlockwisePosterior(surrogate.conditioned(extra), new, block=5)
+    assert isinstance(blocks, Posterior)
+    for conditioned in (False, True):
+        if conditioned:
+            whole.condition(6)
+            blocks.condition(6)
+        for name in ("mean", "variance", "conditional_variance", "conditioned_mean", "observed_mean"):
+            torch.testing.assert_close(getattr(blocks, name), getattr(whole, name), rtol=1e-7, atol=1e-9)
+    indices = torch.tensor([9, 2, 7])
+    for ours, theirs in zip(blocks.joint(indices, True), whole.joint(indices, True), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-7, atol=1e-9)
+
+
+def test_no_strings_have_no_predictions(surrogate):
+    mean, std = surrogate.predict([])
+    assert len(mean) == len(std) == 0
 
 
 def test_a_point_estimate_agrees_with_the_posterior_of_a_pool(data):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from seqopt import Optimizer
-from seqopt.acquisition import GIBBON, LogExpectedImprovement, UpperConfidenceBound
+from seqopt.acquisition import GIBBON, LogExpectedImprovement, ThompsonSampling, UpperConfidenceBound
 from seqopt.errors import InputError
 from seqopt.grammar import load_grammar
 from seqopt.models import FullyBayesianStringGP, StringGP
@@ -274,6 +274,12 @@ class TestRandomSearch:
             left = [s for s in space.enumerate() if s not in evaluated and s not in chosen[1:]]
             assert element.acquisition == pytest.approx(values_of(gp, acquisition, left, chosen).max(), abs=1e-9)
             chosen.append(element.string)
+
+    def test_draws_of_the_posterior_can_be_searched(self):
+        space = StringSpace("01", 8)
+        gp, evaluated = fitted(space, surrogate=FullyBayesianStringGP(draws=4))
+        batch = suggest(RandomSearch(200), 3, space, gp, ThompsonSampling(), excluded=evaluated)
+        assert len({element.string for element in batch} - set(evaluated)) == 3
 
     def test_few_candidates_and_nothing_left(self):
         space = StringSpace("01", 3)
