@@ -241,6 +241,7 @@ def test_children_follow_the_probabilities():
     assert len(children) == 20
     for child in children:
         assert any(a[:cut] + b[cut:] == child for a in parents for b in parents for cut in range(13))
+    assert len(set(children) - set(parents)) > 10
     mutated = GeneticSearch(20, crossover=0.0, mutation=1.0, sample=20)._children(space, parents, values, rng)
     for child in mutated:
         assert min(sum(a != b for a, b in zip(child, parent, strict=True)) for parent in parents) <= 1
