@@ -7,6 +7,13 @@ every public function of seqopt takes and returns plain ``str``.
 
 from seqopt.encoding.alphabet import Alphabet
 from seqopt.encoding.encoded import EncodedStrings, Encoder
+from seqopt.encoding.features import (
+    FeatureEncoder,
+    FeatureRows,
+    Featurizer,
+    JointEncoder,
+    TokensAndFeatures,
+)
 from seqopt.encoding.tokenizers import (
     CharacterTokenizer,
     SmilesTokenizer,
@@ -19,7 +26,12 @@ __all__ = [
     "CharacterTokenizer",
     "EncodedStrings",
     "Encoder",
+    "FeatureEncoder",
+    "FeatureRows",
+    "Featurizer",
+    "JointEncoder",
     "SmilesTokenizer",
     "Tokenizer",
+    "TokensAndFeatures",
     "resolve_tokenizer",
 ]

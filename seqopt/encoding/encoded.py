@@ -58,6 +58,14 @@ class EncodedStrings:
         tokens[:, :keep] = self.tokens[:, :keep]
         return EncodedStrings(tokens, self.lengths)
 
+    def joined(self, other: EncodedStrings) -> EncodedStrings:
+        """These strings, followed by those of ``other``."""
+        width = max(self.width, other.width)
+        first, second = self.padded(width), other.padded(width)
+        return EncodedStrings(
+            np.concatenate([first.tokens, second.tokens]), np.concatenate([first.lengths, second.lengths])
+        )
+
     def split(self, parts: int) -> list[EncodedStrings]:
         """Every string in ``parts`` contiguous pieces, cut at fractions of its own length.
 

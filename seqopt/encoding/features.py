@@ -1,0 +1,187 @@
+"""Strings as rows of features: fingerprints, frequencies, latent coordinates, alone or beside their tokens.
+
+A *featurizer* turns strings into a matrix of one row per string. `FeatureEncoder` makes an encoder of it, with the same
+methods as `Encoder`, so that a Gaussian process takes either; `JointEncoder` gives tokens followed by features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy import sparse
+
+from seqopt.encoding.encoded import EncodedStrings, Encoder
+from seqopt.errors import InputError
+
+FeatureMatrix: TypeAlias = Any
+"""A float64 array or `scipy.sparse.csr_array` (which has no types), one row per string."""
+
+
+@runtime_checkable
+class Featurizer(Protocol):
+    """Turns strings into rows of numbers.
+
+    Attributes:
+        name: Which one it is, settings included: equal names mean equal features.
+        size: Number of columns.
+    """
+
+    name: str
+    size: int
+
+    def __call__(self, strings: Sequence[str]) -> FeatureMatrix:
+        """One row for each of ``strings``: ``n x size``, float64.
+
+        Raises:
+            InputError: For a string that has no features (an unreadable SMILES); the message names it.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class FeatureRows:
+    """Strings as rows of features, with the methods of `EncodedStrings` that models use.
+
+    Attributes:
+        values: ``n x d``, float64.
+    """
+
+    values: FeatureMatrix
+
+    def __len__(self) -> int:
+        return int(self.values.shape[0])
+
+    @property
+    def width(self) -> int:
+        """Number of columns d."""
+        return int(self.values.shape[1])
+
+    def take(self, indices: npt.ArrayLike | slice) -> FeatureRows:
+        """The rows at ``indices`` (any numpy row index)."""
+        return FeatureRows(self.values[indices])
+
+    def padded(self, width: int) -> FeatureRows:
+        """The same rows: features are never padded.
+
+        Raises:
+            InputError: If ``width`` is not the number of columns.
+        """
+        if width != self.width:
+            raise InputError(f"rows of {self.width} features have no {width} columns")
+        return self
+
+    def joined(self, other: FeatureRows) -> FeatureRows:
+        """These rows, followed by those of ``other``."""
+        if isinstance(self.values, np.ndarray) and isinstance(other.values, np.ndarray):
+            return FeatureRows(np.concatenate([self.values, other.values]))
+        return FeatureRows(sparse.csr_array(sparse.vstack([self.values, other.values], format="csr")))
+
+    def dense(self) -> npt.NDArray[np.float64]:
+        """As a dense array."""
+        rows: npt.NDArray[np.float64] = self.values if isinstance(self.values, np.ndarray) else self.values.toarray()
+        return rows
+
+    def to_tensor(self, width: int | None = None, device: torch.device | str | None = None) -> torch.Tensor:
+        """Rows as float64, ``n x d``, the form in which models hold inputs."""
+        rows = self if width is None else self.padded(width)
+        return torch.from_numpy(np.array(rows.dense(), dtype=np.float64)).to(device=device)
+
+
+class FeatureEncoder:
+    """Turns strings into `FeatureRows`.
+
+    Args:
+        featurizer: Computes the features.
+
+    Example:
+        >>> class Lengths:
+        ...     name, size = "length", 1
+        ...     def __call__(self, strings):
+        ...         return np.array([[float(len(string))] for string in strings])
+        >>> FeatureEncoder(Lengths()).encode(["CCO", "C"]).values.tolist()
+        [[3.0], [1.0]]
+    """
+
+    def __init__(self, featurizer: Featurizer) -> None:
+        self.featurizer = featurizer
+
+    def encode(self, strings: Sequence[str]) -> FeatureRows:
+        """The features of ``strings``.
+
+        Raises:
+            InputError: For an item that is no ``str``, or a string that has no features.
+        """
+        if isinstance(strings, str):
+            raise InputError(f"expected a list of strings, got the single string {strings!r}: write [{strings!r}]")
+        for position, string in enumerate(strings):
+            if not isinstance(string, str):
+                raise InputError(f"item {position} is {string!r} of type {type(string).__name__}; seqopt works on str")
+        return FeatureRows(self.featurizer(strings))
+
+
+@dataclass(frozen=True)
+class TokensAndFeatures:
+    """Strings as tokens and as features. As a tensor: the features first, then the tokens, padded on the right.
+
+    Attributes:
+        tokens: The n strings as symbols.
+        features: Their features.
+    """
+
+    tokens: EncodedStrings
+    features: FeatureRows
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def width(self) -> int:
+        """Number of columns of both."""
+        return self.features.width + self.tokens.width
+
+    def take(self, indices: npt.ArrayLike | slice) -> TokensAndFeatures:
+        """The rows at ``indices`` (any numpy row index)."""
+        return TokensAndFeatures(self.tokens.take(indices), self.features.take(indices))
+
+    def padded(self, width: int) -> TokensAndFeatures:
+        """The same strings in ``width`` columns.
+
+        Raises:
+            InputError: If a string does not fit.
+        """
+        return TokensAndFeatures(self.tokens.padded(width - self.features.width), self.features)
+
+    def joined(self, other: TokensAndFeatures) -> TokensAndFeatures:
+        """These strings, followed by those of ``other``."""
+        return TokensAndFeatures(self.tokens.joined(other.tokens), self.features.joined(other.features))
+
+    def to_tensor(self, width: int | None = None, device: torch.device | str | None = None) -> torch.Tensor:
+        """Rows as float64, the form in which models hold inputs."""
+        encoded = self if width is None else self.padded(width)
+        return torch.cat([encoded.features.to_tensor(device=device), encoded.tokens.to_tensor(device=device)], dim=1)
+
+
+class JointEncoder:
+    """Turns strings into `TokensAndFeatures`.
+
+    Args:
+        tokens: Encodes symbols.
+        features: Encodes features.
+    """
+
+    def __init__(self, tokens: Encoder, features: FeatureEncoder) -> None:
+        self.tokens = tokens
+        self.features = features
+
+    def encode(self, strings: Sequence[str]) -> TokensAndFeatures:
+        """Tokens and features of ``strings``.
+
+        Raises:
+            InputError: As `Encoder.encode` and `FeatureEncoder.encode` do.
+        """
+        return TokensAndFeatures(self.tokens.encode(strings), self.features.encode(strings))
