@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from gpytorch.kernels import Kernel
 
 from seqopt.acquisition import Acquisition
 from seqopt.datasets import Pool, read_pool, write_rejected
 from seqopt.datasets.cache import digest
-from seqopt.encoding import Encoder
+from seqopt.encoding import StringEncoder, Tokenizer
 from seqopt.errors import InputError
 from seqopt.evaluation import Direction, ObjectiveFunction
-from seqopt.kernels import SubsequenceKernel
 from seqopt.models import StringGP, Surrogate
 from seqopt.objectives import Objective, resolve_objective
 from seqopt.optimizer import Evaluation, Evaluator, Optimizer, RunFolder, Step, run_loop
@@ -57,6 +57,7 @@ def maximize(
     initial: int = 20,
     batch_size: int = 10,
     surrogate: Surrogate | str = "auto",
+    tokenizer: str | Tokenizer | None = None,
     acquisition: Acquisition | str = "gibbon",
     search: Search | str = "auto",
     transform: str | None = None,
@@ -86,6 +87,7 @@ def maximize(
         initial: Random strings evaluated first.
         batch_size: Strings per batch.
         surrogate: See `Optimizer`.
+        tokenizer: How candidates are split into symbols; see `seqopt.spaces.CandidateSet`. A space has its own.
         acquisition: See `Optimizer`.
         search: See `Optimizer`.
         transform: ``"log10"`` for values that span decades.
@@ -132,11 +134,15 @@ def maximize(
         logger.info(pool.summary())
     if isinstance(score, Objective) and isinstance(space, Pool | Space):
         _check_kind(score, space)
-    candidates = (
-        CandidateSet(space.strings, kind=space.kind, keys=space.keys, standardize=space.standardized)
-        if isinstance(space, Pool)
-        else space
-    )
+    candidates: Space | Iterable[str] = space if isinstance(space, Space) else []
+    if isinstance(space, Pool):
+        candidates = CandidateSet(
+            space.strings, kind=space.kind, keys=space.keys, standardize=space.standardized, tokenizer=tokenizer
+        )
+    elif not isinstance(space, Space):
+        candidates = CandidateSet(space, tokenizer=tokenizer)
+    elif tokenizer is not None:
+        raise InputError(f"a {type(space).__name__} has its own tokeniser: leave tokenizer out, or choose it there")
     optimizer = Optimizer(
         candidates,
         surrogate=surrogate,
@@ -249,15 +255,15 @@ def _describe(part: object) -> dict[str, Any]:
             "kernel": _describe(part.kernel),
             "restarts": part.restarts,
             "refit_growth": part.refit_growth,
-            "tokenizer": part.encoder.tokenizer.name,
+            "tokenizer": part.encoder.name,
         }
     for name, value in sorted(vars(part).items()):
         if name.startswith("_") or name == "training":
             continue
-        if isinstance(value, SubsequenceKernel):
+        if isinstance(value, Kernel):
             found[name] = _describe(value)
-        elif isinstance(value, Encoder):
-            found["tokenizer"] = value.tokenizer.name
+        elif isinstance(value, StringEncoder):
+            found["tokenizer"] = value.name
         else:
             found[name] = value if isinstance(value, str | int | float | None) else type(value).__name__
     return found

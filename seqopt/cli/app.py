@@ -45,6 +45,14 @@ Batch = Annotated[int, typer.Option(help="How many are chosen and scored togethe
 Budget = Annotated[
     int, typer.Option(help="How many are scored after the initial ones, in batches.", rich_help_panel=HOW, min=0)
 ]
+SurrogateName = Annotated[
+    str,
+    typer.Option(
+        help="The model of the score: auto, ssk (sub-sequence kernel), ssk-bayes, ngrams, one-hot; for molecules "
+        "tanimoto, minmax, fragprints (fingerprints), ssk+tanimoto, ssk+minmax, ssk+fragprints; for genes codons.",
+        rich_help_panel=HOW,
+    ),
+]
 AcquisitionName = Annotated[
     str,
     typer.Option(
@@ -75,6 +83,7 @@ def _plan(
     initial: int,
     batch: int,
     budget: int,
+    surrogate: str,
     acquisition: str,
     seed: int,
     resume: bool,
@@ -83,7 +92,7 @@ def _plan(
 ) -> Plan:
     from seqopt.cli.running import Plan
 
-    return Plan(initial, batch, budget, acquisition, seed, resume, timeout, workers)
+    return Plan(initial, batch, budget, surrogate, acquisition, seed, resume, timeout, workers)
 
 
 def _direction(maximize: bool | None) -> Direction | None:
@@ -154,6 +163,7 @@ def search(
     initial: Initial = 20,
     batch: Batch = 10,
     budget: Budget = 100,
+    surrogate: SurrogateName = "auto",
     acquisition: AcquisitionName = "gibbon",
     candidates: Annotated[
         int | None,
@@ -210,7 +220,7 @@ def search(
     run_search(
         pool,
         objective,
-        _plan(initial, batch, budget, acquisition, seed, resume, timeout, workers),
+        _plan(initial, batch, budget, surrogate, acquisition, seed, resume, timeout, workers),
         column=column,
         kind=None if kind == "auto" else kind,
         direction=_direction(maximize),
@@ -294,6 +304,7 @@ def genes(
     initial: Initial = 20,
     batch: Batch = 10,
     budget: Budget = 100,
+    surrogate: SurrogateName = "auto",
     acquisition: AcquisitionName = "gibbon",
     representation: Annotated[
         str,
@@ -343,7 +354,7 @@ def genes(
     run_genes(
         protein,
         objective,
-        _plan(initial, batch, budget, acquisition, seed, resume, timeout, workers),
+        _plan(initial, batch, budget, surrogate, acquisition, seed, resume, timeout, workers),
         direction=_direction(maximize),
         code=code,
         representation=representation,
@@ -399,6 +410,7 @@ def expressions(
     initial: Initial = 15,
     batch: Batch = 10,
     budget: Budget = 100,
+    surrogate: SurrogateName = "auto",
     acquisition: AcquisitionName = "gibbon",
     seed: Seed = 0,
     out: Annotated[
@@ -436,7 +448,7 @@ def expressions(
     run_expressions(
         data,
         grammar,
-        _plan(initial, batch, budget, acquisition, seed, resume, timeout, workers),
+        _plan(initial, batch, budget, surrogate, acquisition, seed, resume, timeout, workers),
         x=x,
         y=y,
         min_length=min_length,
@@ -453,14 +465,16 @@ def bench(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", help="zinc, samplers, batch, tokens, kernel or boss; NAME --help shows its options."
+            metavar="NAME",
+            help="zinc, docking, regression, boss, samplers, batch, tokens or kernel; NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
     """Repeat a published experiment, or measure speed."""
     from importlib import import_module
 
-    known = {name: f"seqopt.bench.{name}" for name in ("zinc", "samplers", "batch", "tokens", "kernel", "boss")}
+    names = ("zinc", "docking", "regression", "boss", "samplers", "batch", "tokens", "kernel")
+    known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:
         from seqopt.errors import InputError
 

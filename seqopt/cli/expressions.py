@@ -13,6 +13,7 @@ from rich.markup import escape
 from seqopt.cli.running import (
     Plan,
     check_free,
+    check_names,
     console,
     default_folder,
     note,
@@ -54,9 +55,10 @@ def run_expressions(
     points = read_points(data, x, y)
     space = formula_space(grammar, min_length, max_length)
     folder = out if out is not None else default_folder(data.name.split(".")[0], Path(grammar).stem)
-    with console.status("loading the model"):
-        from seqopt.optimizer.run_folder import check_folder
-        from seqopt.report.exports import EXPRESSIONS_CSV, write_expressions
+    check_names(plan)
+    from seqopt.optimizer.run_folder import check_folder
+    from seqopt.report.exports import EXPRESSIONS_CSV, write_expressions
+
     check_folder(folder, plan.resume)
     check_free(folder, (EXPRESSIONS_CSV,), plan.resume)
     renamed = "" if points.x_name.casefold() == VARIABLE else f"; formulas call {points.x_name!r} x"

@@ -6,13 +6,14 @@ import os
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
 from seqopt.cli.running import (
     Plan,
     check_free,
+    check_names,
     console,
     default_folder,
     note,
@@ -30,6 +31,9 @@ from seqopt.genetic_codes import genetic_code
 from seqopt.objectives import CodonAdaptationIndex, Objective, resolve_objective
 from seqopt.spaces import CodonSpace
 from seqopt.spaces.populations import described_size
+
+if TYPE_CHECKING:
+    from seqopt.models import Surrogate
 
 LONGEST_SHOWN = 54
 """Bases of a gene that the terminal shows."""
@@ -87,9 +91,12 @@ def run_genes(
     if len({protein.name for protein in proteins}) < len(proteins):
         proteins = [replace(protein, name=own.name) for protein, own in zip(proteins, folders, strict=True)]
     tasks = [_Task(*parts) for parts in zip(proteins, spaces, folders, strict=True)]
-    with console.status("loading the model"):
-        from seqopt.optimizer.run_folder import LOG, check_folder
-        from seqopt.report.exports import BEST_CSV, BEST_FASTA, GENES_CSV, GENES_FASTA, write_best_genes
+    check_names(plan)
+    if partitions is not None and plan.surrogate != "auto":
+        raise InputError(f"--partitions is for the default surrogate: leave it out with --surrogate {plan.surrogate}")
+    from seqopt.optimizer.run_folder import LOG, check_folder
+    from seqopt.report.exports import BEST_CSV, BEST_FASTA, GENES_CSV, GENES_FASTA, write_best_genes
+
     begun = {task.folder for task in tasks if plan.resume and (task.folder / LOG).exists()}
     if plan.resume and not begun:
         raise RunFolderError(f"{folder} holds no run to resume (no {LOG}): leave --resume out to start one")
@@ -198,7 +205,7 @@ def _design(
         started=started,
         settings={"subject": f"of genes for {protein.name}"},
         export=lambda: write_genes(folder, protein.name),
-        **_surrogate(space, partitions),
+        surrogate=_surrogate(space, partitions),
     )
     table = write_genes(folder, protein.name)
     print_best(
@@ -219,12 +226,12 @@ def _design(
     return len(result.evaluations)
 
 
-def _surrogate(space: CodonSpace, partitions: int | None) -> dict[str, Any]:
+def _surrogate(space: CodonSpace, partitions: int | None) -> Surrogate | None:
     if partitions is None:
-        return {}
+        return None
     from seqopt.models import default_surrogate
 
-    return {"surrogate": default_surrogate(space, partitions=partitions)}
+    return default_surrogate(space, partitions=partitions)
 
 
 def _describe(protein: Protein, space: CodonSpace) -> None:

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from seqopt.errors import RunFolderError, SeqoptError
+from seqopt.errors import InputError, RunFolderError, SeqoptError
 from seqopt.evaluation import Direction
 from seqopt.objectives import Objective
 
@@ -32,11 +32,26 @@ class Plan:
     initial: int
     batch: int
     budget: int
+    surrogate: str
     acquisition: str
     seed: int
     resume: bool
     timeout: float | None
     workers: int
+
+
+def check_names(plan: Plan) -> None:
+    """Refuse names that mean nothing before anything is read or said; loads the model's libraries.
+
+    Raises:
+        InputError: If the plan's acquisition function or surrogate is unknown.
+    """
+    with console.status("loading the model"):
+        from seqopt.acquisition import resolve_acquisition
+        from seqopt.models import SURROGATES
+    resolve_acquisition(plan.acquisition)
+    if plan.surrogate != "auto" and plan.surrogate not in SURROGATES:
+        raise InputError(f"unknown surrogate {plan.surrogate!r}: choose {', '.join(['auto', *SURROGATES])}")
 
 
 def show_notes() -> None:
@@ -92,6 +107,7 @@ def watched_search(
     folder: Path,
     *,
     started: float,
+    surrogate: Any = None,
     settings: dict[str, Any] | None = None,
     export: Callable[[], Any] | None = None,
     **options: Any,
@@ -105,6 +121,7 @@ def watched_search(
         goal: The direction.
         folder: Where the run is kept.
         started: When the command started, by `time.perf_counter`.
+        surrogate: A surrogate in place of the plan's.
         settings: Facts to keep besides those of the objective and the command.
         export: Writes further files into the folder. It is called after each step and once more however the search
             ends, if anything was evaluated.
@@ -154,6 +171,7 @@ def watched_search(
                 budget=plan.budget,
                 initial=plan.initial,
                 batch_size=plan.batch,
+                surrogate=plan.surrogate if surrogate is None else surrogate,
                 acquisition=plan.acquisition,
                 seed=plan.seed,
                 workers=plan.workers,

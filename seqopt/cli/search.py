@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from seqopt.cli.running import (
     Plan,
+    check_names,
     console,
     default_folder,
     note,
@@ -46,10 +47,10 @@ def run_search(
     # An objective that cannot be loaded, or a folder that is taken, is said before a large pool is read.
     objective = None if values_column else resolve_objective(objective_spec)
     folder = out if out is not None else default_folder(Path(source).name.split(".")[0], objective_spec)
-    with console.status("loading the model"):
-        from seqopt.models import StringGP
-        from seqopt.optimizer.run_folder import check_folder
-        from seqopt.search import PoolSearch
+    check_names(plan)
+    from seqopt.optimizer.run_folder import check_folder
+    from seqopt.search import PoolSearch
+
     check_folder(folder, plan.resume)
     with console.status(f"reading {escape(source)}") as status:
         pool = read_pool(
@@ -74,7 +75,7 @@ def run_search(
         goal,
         folder,
         started=started,
-        surrogate="auto" if tokenizer is None else StringGP(tokenizer=tokenizer),
+        tokenizer=tokenizer,
         search=PoolSearch(candidates),
         transform=transform,
     )

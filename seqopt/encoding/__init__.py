@@ -6,14 +6,18 @@ every public function of seqopt takes and returns plain ``str``.
 """
 
 from seqopt.encoding.alphabet import Alphabet
+from seqopt.encoding.codon_features import CodonFeatures
 from seqopt.encoding.encoded import EncodedStrings, Encoder
 from seqopt.encoding.features import (
+    Encoded,
     FeatureEncoder,
     FeatureRows,
     Featurizer,
     JointEncoder,
+    StringEncoder,
     TokensAndFeatures,
 )
+from seqopt.encoding.fingerprints import Fragprints, MorganFingerprint
 from seqopt.encoding.tokenizers import (
     CharacterTokenizer,
     SmilesTokenizer,
@@ -24,13 +28,18 @@ from seqopt.encoding.tokenizers import (
 __all__ = [
     "Alphabet",
     "CharacterTokenizer",
+    "CodonFeatures",
+    "Encoded",
     "EncodedStrings",
     "Encoder",
     "FeatureEncoder",
     "FeatureRows",
     "Featurizer",
+    "Fragprints",
     "JointEncoder",
+    "MorganFingerprint",
     "SmilesTokenizer",
+    "StringEncoder",
     "Tokenizer",
     "TokensAndFeatures",
     "resolve_tokenizer",

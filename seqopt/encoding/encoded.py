@@ -176,6 +176,11 @@ class Encoder:
         self.tokenizer = resolve_tokenizer(tokenizer)
         self.alphabet = Alphabet(closed=False) if alphabet is None else alphabet
 
+    @property
+    def name(self) -> str:
+        """That of the tokeniser."""
+        return self.tokenizer.name
+
     def encode(self, strings: Sequence[str], width: int | None = None) -> EncodedStrings:
         """Encode ``strings`` into ``width`` columns (default: as many as the longest string has symbols).
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,48 @@ from scipy import sparse
 
 from seqopt.encoding.encoded import EncodedStrings, Encoder
 from seqopt.errors import InputError
+
+
+class Encoded(Protocol):
+    """Strings as rows of numbers, in the form that a model's kernel evaluates: tokens, features or both."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def width(self) -> int:
+        """Number of columns as a tensor."""
+        ...
+
+    def take(self, indices: npt.ArrayLike | slice) -> Self:
+        """The rows at ``indices`` (any numpy row index)."""
+        ...
+
+    def padded(self, width: int) -> Self:
+        """The same strings in ``width`` columns."""
+        ...
+
+    def joined(self, other: Self) -> Self:
+        """These strings, followed by those of ``other``."""
+        ...
+
+    def to_tensor(self, width: int | None = None, device: torch.device | str | None = None) -> torch.Tensor:
+        """Rows as float64, the form in which models hold inputs."""
+        ...
+
+
+@runtime_checkable
+class StringEncoder(Protocol):
+    """Turns strings into rows of numbers."""
+
+    @property
+    def name(self) -> str:
+        """What it makes of strings: the tokeniser's name, the featurizer's, or both."""
+        ...
+
+    def encode(self, strings: Sequence[str]) -> Any:
+        """The strings as an `Encoded`, always of the same class."""
+        ...
+
 
 FeatureMatrix: TypeAlias = Any
 """A float64 array or `scipy.sparse.csr_array` (which has no types), one row per string."""
@@ -110,6 +152,11 @@ class FeatureEncoder:
     def __init__(self, featurizer: Featurizer) -> None:
         self.featurizer = featurizer
 
+    @property
+    def name(self) -> str:
+        """That of the featurizer."""
+        return self.featurizer.name
+
     def encode(self, strings: Sequence[str]) -> FeatureRows:
         """The features of ``strings``.
 
@@ -170,13 +217,20 @@ class JointEncoder:
     """Turns strings into `TokensAndFeatures`.
 
     Args:
-        tokens: Encodes symbols.
         features: Encodes features.
+        tokens: Encodes symbols. Default: characters; a surrogate that is given this encoder puts that of its space in
+            place of the default.
     """
 
-    def __init__(self, tokens: Encoder, features: FeatureEncoder) -> None:
-        self.tokens = tokens
+    def __init__(self, features: FeatureEncoder, tokens: Encoder | None = None) -> None:
         self.features = features
+        self.tokens = Encoder() if tokens is None else tokens
+        self.tokens_chosen = tokens is not None
+
+    @property
+    def name(self) -> str:
+        """Those of both encoders."""
+        return f"{self.tokens.name} + {self.features.name}"
 
     def encode(self, strings: Sequence[str]) -> TokensAndFeatures:
         """Tokens and features of ``strings``.

@@ -1,5 +1,11 @@
-"""Covariance functions over strings, each a `gpytorch.kernels.Kernel` on token tensors."""
+"""Covariance functions over strings, each a `gpytorch.kernels.Kernel` on rows of tokens or
+of features.
+"""
 
+from seqopt.kernels.joint import JointKernel
+from seqopt.kernels.ngrams import NgramKernel
+from seqopt.kernels.one_hot import OneHotKernel
 from seqopt.kernels.subsequence import SubsequenceKernel
+from seqopt.kernels.tanimoto import MinMaxKernel, TanimotoKernel
 
-__all__ = ["SubsequenceKernel"]
+__all__ = ["JointKernel", "MinMaxKernel", "NgramKernel", "OneHotKernel", "SubsequenceKernel", "TanimotoKernel"]

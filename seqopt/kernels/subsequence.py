@@ -462,6 +462,17 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
             check_finite(torch.from_numpy(values[places]), a, self.order, program.gap)
         return values.reshape(*self.batch_shape, len(a))
 
+    def variance(self, a: EncodedStrings, self_a: FloatArray | None = None) -> FloatArray:
+        """k(s, s) of each string as `cross` has it, float64, ``batch_shape x len(a)``: 1, or 0 for the empty string, if
+        normalised.
+
+        Args:
+            a: The strings.
+            self_a: Their `self_similarity`, if at hand.
+        """
+        own = self.self_similarity(a) if self_a is None else self_a
+        return (own > 0).astype(np.float64) if self.normalize else own
+
     def _programs(self, pairs: Pairs, dtype: torch.dtype) -> list[tuple[Program, npt.NDArray[np.intp], FloatArray]]:
         """Each distinct gap decay of the batch: its program, and the places and weights (r x order) that share it."""
         gaps = self.gap_decay.detach().double().cpu().reshape(-1).numpy()

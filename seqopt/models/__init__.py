@@ -10,9 +10,11 @@ from seqopt.models.protocols import (
     StringSurrogate,
     Surrogate,
 )
+from seqopt.models.registry import SURROGATES, resolve_surrogate
 from seqopt.models.string_gp import StringGP
 
 __all__ = [
+    "SURROGATES",
     "ConditionedProcess",
     "FullyBayesianStringGP",
     "JointSurrogate",
@@ -22,4 +24,5 @@ __all__ = [
     "StringSurrogate",
     "Surrogate",
     "default_surrogate",
+    "resolve_surrogate",
 ]

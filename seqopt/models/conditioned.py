@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqopt.encoding import EncodedStrings, Encoder
+from seqopt.encoding import Encoded, StringEncoder
 from seqopt.models.covariance import FloatArray, KernelEvaluator
 from seqopt.models.linalg import stable_cholesky
 from seqopt.models.pool_posterior import MIN_RELATIVE_VARIANCE
@@ -45,7 +45,7 @@ class DrawnState:
 
     evaluator: KernelEvaluator
     keys: list[str]
-    encoded: EncodedStrings
+    encoded: Encoded
     targets: Tensor
     constant: Tensor
     scale: Tensor
@@ -59,7 +59,7 @@ class DrawnState:
         cls,
         evaluator: KernelEvaluator,
         keys: list[str],
-        encoded: EncodedStrings,
+        encoded: Encoded,
         targets: Tensor,
         constant: Tensor,
         scale: Tensor,
@@ -86,7 +86,7 @@ class ConditionedGaussianProcess:
         pending: Keys of strings whose results are awaited.
     """
 
-    def __init__(self, state: DrawnState, encoder: Encoder, pending: Sequence[str] = ()) -> None:
+    def __init__(self, state: DrawnState, encoder: StringEncoder, pending: Sequence[str] = ()) -> None:
         self._state = state
         self._encoder = encoder
         self._encoded = state.encoded
@@ -119,7 +119,7 @@ class ConditionedGaussianProcess:
         factor[:, n, n] = torch.maximum(corner, point.floor[:, 0]).sqrt()
         self._factor, self._inverse = factor, _inverted(factor)
         self.conditioned_mean = torch.cat([self.conditioned_mean, point.mean], -1)
-        self._encoded = _joined(self._encoded, point.encoded)
+        self._encoded = self._encoded.joined(point.encoded)
         self._self = state.evaluator.self_similarity(self._encoded)
 
 
@@ -131,7 +131,7 @@ class StringsPosterior:
         encoded: The strings.
     """
 
-    def __init__(self, process: ConditionedGaussianProcess, encoded: EncodedStrings) -> None:
+    def __init__(self, process: ConditionedGaussianProcess, encoded: Encoded) -> None:
         state = process._state
         self._state = state
         self.encoded = encoded
@@ -243,9 +243,3 @@ def _inverted(factor: Tensor) -> Tensor:
 def _stacked(values: FloatArray, count: int) -> Tensor:
     """Covariances with a dimension of draws."""
     return torch.from_numpy(np.ascontiguousarray(values)).reshape(count, *values.shape[-2:])
-
-
-def _joined(a: EncodedStrings, b: EncodedStrings) -> EncodedStrings:
-    width = max(a.width, b.width)
-    a, b = a.padded(width), b.padded(width)
-    return EncodedStrings(np.concatenate([a.tokens, b.tokens]), np.concatenate([a.lengths, b.lengths]))

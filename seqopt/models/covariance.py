@@ -1,19 +1,20 @@
 """Covariances between encoded strings, for any gpytorch kernel.
 
-Kernels of seqopt work on encoded strings directly; every other `gpytorch.kernels.Kernel` is evaluated on the float
-tokens that models hold, in blocks of bounded size.
+Kernels of seqopt work on encoded strings directly; every other `gpytorch.kernels.Kernel` is evaluated on the rows of
+numbers that models hold, in blocks of bounded size.
 """
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, runtime_checkable
 
 import gpytorch
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from seqopt.encoding import EncodedStrings
+from seqopt.encoding import Encoded
 
 FloatArray = npt.NDArray[np.floating]
 """Any real floating-point array."""
@@ -24,14 +25,19 @@ BLOCK_ELEMENTS = 1 << 24
 
 @runtime_checkable
 class StringKernel(Protocol):
-    """A kernel that evaluates encoded strings itself, at its current parameters and without a graph."""
+    """A kernel that evaluates encoded strings itself, at its current parameters and without a graph.
+
+    Attributes:
+        normalize: Whether `cross` and `variance` need what `self_similarity` returns, and compute it where it is not
+            given to them.
+    """
 
     normalize: bool
 
     def cross(
         self,
-        a: EncodedStrings,
-        b: EncodedStrings | None = None,
+        a: Any,
+        b: Any = None,
         self_a: FloatArray | None = None,
         self_b: FloatArray | None = None,
         dtype: npt.DTypeLike = np.float64,
@@ -39,8 +45,31 @@ class StringKernel(Protocol):
         """Covariances len(a) x len(b)."""
         ...
 
-    def self_similarity(self, a: EncodedStrings) -> FloatArray:
-        """Unnormalised k(s, s) of each string."""
+    def self_similarity(self, a: Any) -> FloatArray:
+        """What covariances with the n strings ``a`` need of each string alone, ``... x n``."""
+        ...
+
+    def variance(self, a: Any, self_a: FloatArray | None = None) -> FloatArray:
+        """Prior variance of each string."""
+        ...
+
+
+@runtime_checkable
+class FittedKernel(Protocol):
+    """A kernel that prepares for the many evaluations of a fit.
+
+    Attributes:
+        threads: Threads it works in; `None` for as many as torch has.
+    """
+
+    threads: int | None
+
+    def interpolating(self, x: torch.Tensor) -> AbstractContextManager[bool]:
+        """Within this context, Gram matrices of ``x`` may come from interpolation."""
+        ...
+
+    def forget(self) -> None:
+        """Free what was kept for further evaluations of the same strings."""
         ...
 
 
@@ -50,26 +79,24 @@ class KernelEvaluator:
     Where the kernel has a batch shape, results have it in front (``...``).
 
     Args:
-        kernel: A `StringKernel` or any `gpytorch.kernels.Kernel` on token rows.
-        width: Number of token columns the kernel expects (ignored by string kernels).
+        kernel: A `StringKernel` or any `gpytorch.kernels.Kernel` on rows of numbers.
+        width: Number of columns the kernel expects (ignored by string kernels).
     """
 
     def __init__(self, kernel: gpytorch.kernels.Kernel, width: int) -> None:
         self.kernel = kernel
         self.width = width
 
-    def self_similarity(self, a: EncodedStrings) -> FloatArray | None:
-        """What `cross` takes as ``self_a``: k(s, s) before normalisation, or `None` where it is not needed."""
+    def self_similarity(self, a: Encoded) -> FloatArray | None:
+        """What `cross` takes as ``self_a``, or `None` where it is not needed."""
         if isinstance(self.kernel, StringKernel) and self.kernel.normalize:
             return self.kernel.self_similarity(a)
         return None
 
-    def variance(self, a: EncodedStrings, self_a: FloatArray | None) -> FloatArray:
+    def variance(self, a: Encoded, self_a: FloatArray | None) -> FloatArray:
         """Prior variance of each string."""
-        if self_a is not None:
-            return (self_a > 0).astype(np.float64)
         if isinstance(self.kernel, StringKernel):
-            return self.kernel.self_similarity(a).astype(np.float64)
+            return self.kernel.variance(a, self_a).astype(np.float64)
         with torch.no_grad():
             blocks = [
                 self.kernel(a.take(rows).to_tensor(self.width), diag=True).numpy() for rows in self._blocks(len(a), 1)
@@ -78,8 +105,8 @@ class KernelEvaluator:
 
     def cross(
         self,
-        a: EncodedStrings,
-        b: EncodedStrings | None,
+        a: Encoded,
+        b: Encoded | None,
         self_a: FloatArray | None = None,
         self_b: FloatArray | None = None,
     ) -> FloatArray:

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from seqopt.encoding import EncodedStrings
+from seqopt.encoding import Encoded
 from seqopt.models.covariance import KernelEvaluator
 
 BLOCK_CANDIDATES = 1 << 15
@@ -51,7 +51,7 @@ class GaussianState:
 
     evaluator: KernelEvaluator
     keys: list[str]
-    encoded: EncodedStrings
+    encoded: Encoded
     cholesky: torch.Tensor
     alpha: torch.Tensor
     targets: torch.Tensor
@@ -68,7 +68,7 @@ class ColumnCache:
         candidates: The N candidates.
     """
 
-    def __init__(self, evaluator: KernelEvaluator, candidates: EncodedStrings) -> None:
+    def __init__(self, evaluator: KernelEvaluator, candidates: Encoded) -> None:
         self.evaluator = evaluator
         self.candidates = candidates
         self._self = evaluator.self_similarity(candidates)
@@ -76,12 +76,12 @@ class ColumnCache:
         self._rows = torch.empty(0, len(candidates), dtype=torch.float64)
         self._positions: dict[str, int] = {}
 
-    def row(self, key: str, encoded: EncodedStrings) -> torch.Tensor:
+    def row(self, key: str, encoded: Encoded) -> torch.Tensor:
         """Covariances N of one string with all candidates: a copy, which later calls leave alone."""
         self._compute([key], encoded)
         return self._rows[self._positions[key]].clone()
 
-    def rows(self, keys: Sequence[str], encoded: EncodedStrings) -> torch.Tensor:
+    def rows(self, keys: Sequence[str], encoded: Encoded) -> torch.Tensor:
         """Covariances len(keys) x N of the strings ``encoded`` (named by ``keys``) with all candidates.
 
         They are those of the cache itself, valid until the next call for other strings.
@@ -94,7 +94,7 @@ class ColumnCache:
             return self._rows[: len(wanted)]
         return self._rows[[self._positions[key] for key in keys]]  # a string that was measured several times
 
-    def _compute(self, keys: Sequence[str], encoded: EncodedStrings) -> None:
+    def _compute(self, keys: Sequence[str], encoded: Encoded) -> None:
         missing = [i for i, key in enumerate(dict.fromkeys(keys)) if key not in self._positions]
         if missing:
             unique = list(dict.fromkeys(keys))
@@ -111,7 +111,7 @@ class ColumnCache:
     def among(self, indices: npt.NDArray[np.int64]) -> torch.Tensor:
         """Prior covariances among the candidates at ``indices``."""
         chosen = self.candidates.take(indices)
-        own = None if self._self is None else self._self[indices]
+        own = None if self._self is None else self._self[..., indices]
         return torch.from_numpy(self.evaluator.cross(chosen, None, own))
 
     def _reorder(self, first: list[int]) -> None:
@@ -158,7 +158,7 @@ class PoolPosterior:
         cache: ColumnCache,
         candidate_keys: Sequence[str],
         pending: Sequence[str] = (),
-        pending_encoded: EncodedStrings | None = None,
+        pending_encoded: Encoded | None = None,
     ) -> None:
         self._state = state
         self._cache = cache
@@ -211,14 +211,12 @@ class PoolPosterior:
             explained[block] = (inverse @ rows[:, block]).square_().sum(0)
         return explained
 
-    def _condition(self, key: str, encoded: EncodedStrings) -> None:
+    def _condition(self, key: str, encoded: Encoded) -> None:
         state, evaluator = self._state, self._state.evaluator
         own = self._cache.row(key, encoded)
         rows = self._cache.rows(self._conditioned_keys, self._encoded)
         self_new = evaluator.self_similarity(encoded)
-        known = self._encoded.padded(max(self._encoded.width, encoded.width))
-        new = encoded.padded(known.width)
-        cross = evaluator.cross(known, new, evaluator.self_similarity(known), self_new)[:, 0]
+        cross = evaluator.cross(self._encoded, encoded, evaluator.self_similarity(self._encoded), self_new)[:, 0]
         own_mean = state.constant + state.scale * state.alpha.numpy() @ cross[: len(state.keys)]
         self.conditioned_mean = torch.cat([self.conditioned_mean, torch.tensor([own_mean], dtype=torch.float64)])
         prior = state.scale * float(evaluator.variance(encoded, self_new)[0])
@@ -237,6 +235,4 @@ class PoolPosterior:
         factor[m, m] = corner
         self._factor = factor
         self._conditioned_keys.append(key)
-        self._encoded = EncodedStrings(
-            np.concatenate([known.tokens, new.tokens]), np.concatenate([known.lengths, new.lengths])
-        )
+        self._encoded = self._encoded.joined(encoded)

@@ -1,8 +1,8 @@
 """Gaussian-process surrogate on strings.
 
 Model: values = c + f(s) + noise, f ~ GP(0, outputscale * k), with k a kernel on strings (by default the normalised
-sub-sequence kernel of order 5), fitted by maximum a posteriori marginal likelihood (Rasmussen and Williams 2006,
-equation 2.30, plus log priors) through BoTorch's L-BFGS-B, from several starts.
+sub-sequence kernel of order 5) or on features of them, fitted by maximum a posteriori marginal likelihood (Rasmussen
+and Williams 2006, equation 2.30, plus log priors) through BoTorch's L-BFGS-B, from several starts.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from botorch.settings import validate_input_scaling
 from gpytorch.constraints import GreaterThan
 from gpytorch.priors import LogNormalPrior, NormalPrior
 
-from seqopt.encoding import EncodedStrings, Encoder, Tokenizer
+from seqopt.encoding import Encoded, Encoder, JointEncoder, StringEncoder, Tokenizer, TokensAndFeatures
 from seqopt.errors import InputError, ModelError
 from seqopt.kernels import SubsequenceKernel
 from seqopt.kernels.threads import one_thread
 from seqopt.models.checks import checked_values
 from seqopt.models.conditioned import ConditionedGaussianProcess, DrawnState
-from seqopt.models.covariance import FloatArray, KernelEvaluator
+from seqopt.models.covariance import FittedKernel, FloatArray, KernelEvaluator
 from seqopt.models.linalg import stable_cholesky
 from seqopt.models.marginal_likelihood import DenseMarginalLogLikelihood
 from seqopt.models.pool_posterior import ColumnCache, GaussianState, PoolPosterior
@@ -76,19 +76,25 @@ class StringGP:
     gap decay makes every cached column of a pool worthless, a new output scale does not.
 
     Args:
-        kernel: A `gpytorch.kernels.Kernel` on rows of tokens, without output scale. Default: `default_kernel`.
+        kernel: A `gpytorch.kernels.Kernel` on rows of tokens (or on what ``encoder`` gives), without output scale.
+            Default: `default_kernel`.
         tokenizer: A tokeniser or its name. By default the one of the space that the optimiser searches, or
             characters where there is none.
+        encoder: Turns strings into what ``kernel`` takes, where that is not tokens alone: a
+            `seqopt.encoding.FeatureEncoder`, or a `seqopt.encoding.JointEncoder`.
         restarts: Starts of a full fit: the parameters of the last fit (or the kernel's own), then draws from the
             priors.
         refit_growth: A full fit is made when n has grown by this fraction since the last full fit, or the strings
             fitted last are not among the new ones.
+        fit_size: Parameters are fitted to at most so many strings, a random choice of all: a step of a fit to n strings
+            costs n^2 kernel evaluations and n^3 operations. The model is always conditioned on all.
         interpolate: Whether full fits to 100 strings or more take Gram matrices at other gap decays from interpolation
             where the kernel can (see `seqopt.kernels.SubsequenceKernel.interpolating`). The fitted model itself is
             exact either way.
 
     Raises:
-        InputError: If ``restarts`` < 1 or ``refit_growth`` < 0.
+        InputError: If ``restarts`` < 1, ``refit_growth`` < 0, ``fit_size`` < 2, or both ``tokenizer`` and ``encoder``
+            are given.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -104,20 +110,29 @@ class StringGP:
         kernel: gpytorch.kernels.Kernel | None = None,
         *,
         tokenizer: str | Tokenizer | None = None,
+        encoder: StringEncoder | None = None,
         restarts: int = 2,
         refit_growth: float = 0.1,
+        fit_size: int = 1000,
         interpolate: bool = True,
     ) -> None:
         if restarts < 1:
             raise InputError(f"restarts is {restarts}; at least 1 fit is needed")
         if refit_growth < 0:
             raise InputError(f"refit_growth is {refit_growth}; expected 0 (always refit) or more")
+        if fit_size < 2:
+            raise InputError(f"fit_size is {fit_size}; a fit needs at least 2 strings")
         self.kernel = default_kernel() if kernel is None else kernel
         self.restarts = restarts
         self.refit_growth = refit_growth
+        self.fit_size = fit_size
         self.interpolate = interpolate
-        self.encoder = Encoder("characters" if tokenizer is None else tokenizer)
-        self._tokenizer_chosen = tokenizer is not None
+        if tokenizer is not None and encoder is not None:
+            raise InputError("give a tokenizer or an encoder, not both: an encoder has its own tokeniser")
+        self.encoder: StringEncoder = Encoder("characters" if tokenizer is None else tokenizer)
+        if encoder is not None:
+            self.encoder = encoder
+        self._encoder_chosen = tokenizer is not None or encoder is not None
         self._model: SingleTaskGP | None = None
         self._parameters: dict[str, list[float]] | None = None
         self._full_fit_size = 0
@@ -125,7 +140,7 @@ class StringGP:
         self._state: GaussianState | None = None
         self._keys: list[str] = []
         self._pool: PoolSpace | None = None
-        self._pools: WeakKeyDictionary[Any, EncodedStrings] = WeakKeyDictionary()
+        self._pools: WeakKeyDictionary[Any, Encoded] = WeakKeyDictionary()
         self._caches: WeakKeyDictionary[Any, ColumnCache] = WeakKeyDictionary()
 
     def bind(self, space: Any) -> None:
@@ -133,8 +148,11 @@ class StringGP:
 
         Called by the optimiser. `encode`, and so `model`, then take every string of the space.
         """
-        if not self._tokenizer_chosen and self._model is None:
-            self.encoder = space.encoder
+        if self._model is None:
+            if not self._encoder_chosen:
+                self.encoder = space.encoder
+            elif isinstance(self.encoder, JointEncoder) and not self.encoder.tokens_chosen:
+                self.encoder = JointEncoder(self.encoder.features, space.encoder)
         self._pool = space if isinstance(space, PoolSpace) else None
 
     @property
@@ -150,7 +168,8 @@ class StringGP:
 
     def encode(self, strings: Sequence[str]) -> torch.Tensor:
         """Rows of tokens that `model` takes for ``strings``."""
-        return self.encoder.encode(strings).to_tensor(self._width)
+        rows: torch.Tensor = self.encoder.encode(strings).to_tensor(self._width)
+        return rows
 
     @property
     def hyperparameters(self) -> dict[str, float]:
@@ -158,7 +177,7 @@ class StringGP:
         model = self.model
         values = {
             name: float(getattr(model.covar_module.base_kernel, name).detach().mean())
-            for name in ("match_decay", "gap_decay", "lengthscale")
+            for name in ("match_decay", "gap_decay", "lengthscale", "weight")
             if isinstance(getattr(model.covar_module.base_kernel, name, None), torch.Tensor)
         }
         return values | {
@@ -202,7 +221,7 @@ class StringGP:
             logger.warning("all %d values equal %g: the model cannot tell strings apart yet", len(targets), targets[0])
         model = self._build(encoded, targets)
         if informative:
-            self._optimize(model, rng, full=full)
+            self._learn(model, encoded, targets, rng, full=full)
         if informative and full:
             self._full_fit_size = len(strings)
         previous = self._parameters
@@ -219,7 +238,7 @@ class StringGP:
         self._keys = list(strings)
         self._state = self._gaussian_state(model, encoded)
 
-    def _build(self, encoded: EncodedStrings, targets: FloatArray) -> SingleTaskGP:
+    def _build(self, encoded: Encoded, targets: FloatArray) -> SingleTaskGP:
         likelihood = gpytorch.likelihoods.GaussianLikelihood(
             noise_prior=LogNormalPrior(-4.0, 1.0),
             noise_constraint=GreaterThan(MIN_NOISE, transform=None, initial_value=0.02),
@@ -244,6 +263,20 @@ class StringGP:
             _set_parameters(model, self._parameters)
         return model
 
+    def _learn(
+        self, model: SingleTaskGP, encoded: Encoded, targets: FloatArray, rng: np.random.Generator, *, full: bool
+    ) -> None:
+        if len(targets) <= self.fit_size:
+            self._optimize(model, rng, full=full)
+            return
+        chosen = np.sort(rng.choice(len(targets), size=self.fit_size, replace=False))
+        if np.ptp(targets[chosen]) == 0:
+            logger.warning("all %d values chosen to learn from are equal: parameters stay as they were", len(chosen))
+            return
+        part = self._build(encoded.take(chosen), targets[chosen])
+        self._optimize(part, rng, full=full)
+        _set_parameters(model, _parameters_of(part))
+
     def _optimize(self, model: SingleTaskGP, rng: np.random.Generator, *, full: bool) -> None:
         likelihood = DenseMarginalLogLikelihood(model.likelihood, model)
         own = model.covar_module.base_kernel
@@ -258,13 +291,13 @@ class StringGP:
         if best is None:
             logger.warning("no start of the fit succeeded; the model keeps its earlier parameters")
         _set_parameters(model, start if best is None else best[1])
-        if isinstance(own, SubsequenceKernel):
+        if isinstance(own, FittedKernel):
             own.forget()
 
     def _interpolating(self, model: SingleTaskGP) -> AbstractContextManager[Any]:
         kernel = model.covar_module.base_kernel
         (inputs,) = model.train_inputs
-        if not self.interpolate or len(inputs) < INTERPOLATED or not isinstance(kernel, SubsequenceKernel):
+        if not self.interpolate or len(inputs) < INTERPOLATED or not isinstance(kernel, FittedKernel):
             return nullcontext()
         return kernel.interpolating(inputs)
 
@@ -306,7 +339,7 @@ class StringGP:
                 best = reached, _parameters_of(model)
         return best
 
-    def _gaussian_state(self, model: SingleTaskGP, encoded: EncodedStrings) -> GaussianState:
+    def _gaussian_state(self, model: SingleTaskGP, encoded: Encoded) -> GaussianState:
         evaluator = KernelEvaluator(model.covar_module.base_kernel, self._width)
         scale = float(model.covar_module.outputscale.detach())
         noise = float(model.likelihood.noise.detach().mean())
@@ -433,11 +466,14 @@ class StringGP:
         transform = self.model.outcome_transform
         return float(transform.means.squeeze()), float(transform.stdvs.squeeze())
 
-    def _encoded_pool(self, pool: PoolSpace) -> EncodedStrings:
+    def _encoded_pool(self, pool: PoolSpace) -> Encoded:
         if pool.encoder is self.encoder:
             return pool.encoded
         if pool not in self._pools:
-            self._pools[pool] = self.encoder.encode(pool.keys)
+            if isinstance(self.encoder, JointEncoder) and self.encoder.tokens is pool.encoder:
+                self._pools[pool] = TokensAndFeatures(pool.encoded, self.encoder.features.encode(pool.keys))
+            else:
+                self._pools[pool] = self.encoder.encode(pool.keys)
         return self._pools[pool]
 
     def _standardized_posterior(self, a: Sequence[str], b: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -458,7 +494,7 @@ class StringGP:
 @contextmanager
 def _engine_threads(kernel: gpytorch.kernels.Kernel) -> Iterator[None]:
     """Let the kernel use as many threads as torch has now, whatever torch's number is within."""
-    if not isinstance(kernel, SubsequenceKernel):
+    if not isinstance(kernel, FittedKernel):
         yield
         return
     before = kernel.threads

@@ -13,7 +13,7 @@ import numpy as np
 from seqopt.acquisition import Acquisition, RandomAcquisition, resolve_acquisition
 from seqopt.errors import ExhaustedError, InputError, ModelError
 from seqopt.evaluation import Direction
-from seqopt.models import Surrogate, default_surrogate
+from seqopt.models import Surrogate, resolve_surrogate
 from seqopt.optimizer.observations import Observation, Observations
 from seqopt.optimizer.transforms import Transform, resolve_transform
 from seqopt.search import GeneticSearch, PoolSearch, RandomSearch, Search, Suggestion
@@ -53,7 +53,7 @@ class Optimizer:
 
     Args:
         space: Where to search: a `seqopt.spaces.Space`, or a list of candidate strings.
-        surrogate: A `seqopt.models.Surrogate`, or ``"auto"`` for a Gaussian process with the sub-sequence kernel: see
+        surrogate: A `seqopt.models.Surrogate`, the name of one of `seqopt.models.SURROGATES`, or ``"auto"``: see
             `seqopt.models.default_surrogate`.
         acquisition: A name (``gibbon``, ``logei``, ``ucb``, ``thompson``, ``mean``, ``random``) or an object.
         search: The inner search. ``"auto"`` scores the whole pool of a candidate set (`PoolSearch`), evolves strings
@@ -103,12 +103,7 @@ class Optimizer:
         if seed < 0:
             raise InputError(f"seed is {seed}; expected 0 or a positive whole number")
         self.space: Space = space if isinstance(space, Space) else CandidateSet(space)
-        if isinstance(surrogate, str):
-            if surrogate not in ("auto", "string-gp"):
-                raise InputError(f"unknown surrogate {surrogate!r}: choose auto or string-gp, or give an object")
-            self.surrogate: Surrogate = default_surrogate(self.space)
-        else:
-            self.surrogate = surrogate
+        self.surrogate = resolve_surrogate(surrogate, self.space)
         if isinstance(self.surrogate, SpaceBound):
             self.surrogate.bind(self.space)
         self.acquisition = resolve_acquisition(acquisition)

@@ -95,7 +95,7 @@ def planned(
         for number in range(max(numbers.values(), default=0))
         for name in wanted
         for method in methods
-        if number < numbers[name]
+        if number < numbers[name] and TASKS[name].part in METHODS[method].parts
     ]
 
 

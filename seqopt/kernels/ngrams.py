@@ -1,0 +1,563 @@
+"""The bag-of-n-grams kernel: a squared-exponential kernel on counts of contiguous n-grams.
+
+Counts are whole numbers, and so are squared distances between them, which are computed exactly, in one of three ways.
+
+*Dense.* Where the strings are long and the symbols few, every n-gram that can be written is a feature (62 for two
+symbols and n-grams of up to 5, 1,364 for DNA, 3,905 for five), and inner products are matrix products.
+
+*Sparse.* Otherwise only n-grams that occur on the smaller side are numbered, level by level: an n-gram is its first
+n - 1 symbols, which have a number, and one more symbol. Numbers stay below that of the symbols in all strings, whatever
+the alphabet (of 35 symbols there are 52 million n-grams of length 5), and no two n-grams share one. N-grams of the
+other side that are not among them contribute nothing to an inner product.
+
+*Dynamic program.* At a gap decay of zero the sub-sequence kernel is the inner product of counts. For a few strings
+with many others, for string i with string i, and for each string with itself, `seqopt.kernels.engines` is fastest.
+
+References:
+    Rasmussen, C. E. and Williams, C. K. I. (2006). Gaussian Processes for Machine Learning, equation 4.9.
+    Moss, H. B. (2021). General-purpose Information-Theoretical Bayesian Optimisation. PhD thesis, Lancaster
+        University, section 4.6 (the baseline of bags of n-grams).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import gpytorch
+import numpy as np
+import numpy.typing as npt
+import torch
+from botorch.utils.constraints import NonTransformedInterval
+from gpytorch.priors import LogNormalPrior
+from scipy import sparse
+from torch import Tensor
+
+from seqopt.encoding import EncodedStrings
+from seqopt.encoding.derived import once_per_strings
+from seqopt.errors import InputError
+from seqopt.kernels.engines import order_sums, paired_order_sums, self_order_sums
+from seqopt.kernels.threads import one_thread
+
+FloatArray = npt.NDArray[np.floating]
+Counts = npt.NDArray[np.float64]
+
+LENGTHSCALE = 15.0
+"""Default lengthscale, and the median of its default prior."""
+
+LENGTHSCALE_SPREAD = 1.3
+"""Standard deviation of the logarithm of the lengthscale in its default prior."""
+
+LENGTHSCALE_BOUNDS = (0.1, 1e4)
+"""Default lowest and highest lengthscale."""
+
+DENSE_FEATURES = 4096
+"""Largest number of possible n-grams for which all of them are features."""
+
+DENSE_RATIO = 4
+"""All possible n-grams are features if there are at most this many times as many as the longest string holds."""
+
+BLOCK_ELEMENTS = 1 << 22
+"""Largest number of entries of each array of a block (16 MiB of float32)."""
+
+TABLE_ELEMENTS = 1 << 23
+"""Largest table of n-grams with one more symbol (64 MiB); beyond it, they are looked for by bisection."""
+
+THREADED = 1 << 28
+"""Multiplications from which products are worth a second thread."""
+
+KEPT_BYTES = 1 << 28
+"""Largest matrix of squared distances that a kernel keeps."""
+
+FEW_SYMBOLS = 200
+"""Symbols of the strings on one side up to which inner products with others are those of the sub-sequence kernel."""
+
+NO_GAPS = 1e-60
+"""A gap decay at which sub-sequences with gaps vanish beside contiguous ones, whatever their number."""
+
+
+class NgramKernel(gpytorch.kernels.Kernel):
+    r"""Squared-exponential kernel on bags of contiguous n-grams.
+
+    .. math::
+
+        k(a, b) = \exp\left(-\frac{\lVert \phi(a) - \phi(b) \rVert^2}{2 \ell^2}\right)
+
+    where :math:`\phi_u(s)` is the number of occurrences, overlaps included, of the n-gram u in s, for all n-grams of 1
+    to ``longest`` symbols. All of them count: "10" as well as "01". There is one feature per n-gram and no weighting by
+    length.
+
+    Inputs are tokens, ``... x n x W`` (float64 as models hold them), 0 = padding after the last symbol: see
+    `seqopt.encoding`. The width W makes no difference, nor does the numbering of the symbols. Encoded strings without a
+    graph, for pools: `cross`.
+
+    The raw parameter ``raw_lengthscale`` *is* the lengthscale; its bounds reach L-BFGS-B through
+    `botorch.fit.fit_gpytorch_mll`. Squared distances do not depend on it, and those of the latest Gram matrix are kept
+    (up to 256 MiB), so that a step of a fit costs an exponential. They are computed on the processor, the exponential
+    on the device of the inputs.
+
+    Two strings of L symbols that share little are about sqrt(2 n L) apart for n-grams of up to n symbols: each has
+    some n L counts of 1. Random strings of 20 to 60 symbols have median distances of 10 to 20, hence the default
+    lengthscale. Where a count explains everything, the marginal likelihood is largest at a lengthscale ten times as
+    large (the kernel is then nearly linear in the counts), and for genes of a thousand codons distances are ten times
+    as large: the default prior is log-normal with median 15 and 95 % of its mass between 1.2 and 190.
+
+    Args:
+        longest: Length n >= 1 of the longest n-grams.
+        lengthscale: :math:`\ell`, in the bounds; a float, or a tensor that expands to ``batch_shape x 1 x 1``.
+        lengthscale_prior: A gpytorch prior on the lengthscale. Default: see above.
+        lengthscale_bounds: Lowest and highest lengthscale, above 0.
+        batch_shape: Batch shape of the lengthscale.
+        active_dims: Columns of the input that hold the tokens (default: all).
+
+    Attributes:
+        lengthscale: ``batch_shape x 1 x 1``. Assign a float or tensor to change it.
+
+    Raises:
+        InputError: If ``longest`` is no whole number of at least 1, or the lengthscale or its bounds are out of range.
+            When evaluated: for inputs that are no tokens.
+
+    Example:
+        >>> from seqopt.encoding import Encoder
+        >>> kernel = NgramKernel(longest=2, lengthscale=2.0)
+        >>> strings = Encoder().encode(["0101", "1010", "0110"])
+        >>> kernel.cross(strings)  # "0101" and "1010" differ in one "01" and one "10"
+        array([[1.        , 0.77880078, 0.77880078],
+               [0.77880078, 1.        , 0.77880078],
+               [0.77880078, 0.77880078, 1.        ]])
+        >>> kernel(strings.to_tensor(width=6)).to_dense().shape
+        torch.Size([3, 3])
+    """
+
+    has_lengthscale = True
+
+    normalize = True
+    """`cross` takes what `self_similarity` returns."""
+
+    def __init__(
+        self,
+        longest: int = 5,
+        lengthscale: float | Tensor = LENGTHSCALE,
+        *,
+        lengthscale_prior: gpytorch.priors.Prior | None = None,
+        lengthscale_bounds: tuple[float, float] = LENGTHSCALE_BOUNDS,
+        batch_shape: torch.Size | None = None,
+        active_dims: tuple[int, ...] | None = None,
+    ) -> None:
+        if isinstance(longest, bool) or not isinstance(longest, int | np.integer) or longest < 1:
+            raise InputError(f"longest is {longest!r}; it must be a whole number of at least 1")
+        lower, upper = lengthscale_bounds
+        if not 0.0 < lower < upper < math.inf:
+            raise InputError(f"lengthscale_bounds are {lengthscale_bounds}; expected 0 < lowest < highest")
+        prior = lengthscale_prior
+        if prior is None:
+            prior = LogNormalPrior(math.log(LENGTHSCALE), LENGTHSCALE_SPREAD)
+        super().__init__(
+            batch_shape=batch_shape,
+            active_dims=active_dims,
+            lengthscale_prior=prior,
+            lengthscale_constraint=NonTransformedInterval(lower, upper, initial_value=lower),
+        )
+        self.double()
+        # Constraints keep their bounds in torch's default precision, which rounds them.
+        self.raw_lengthscale_constraint.lower_bound.fill_(lower)
+        self.raw_lengthscale_constraint.upper_bound.fill_(upper)
+        self.longest = int(longest)
+        self._bounds = (float(lower), float(upper))
+        self._kept: tuple[Tensor, Tensor] | None = None
+        self.lengthscale = lengthscale
+
+    @property
+    def lengthscale(self) -> Tensor:
+        """The lengthscale, ``batch_shape x 1 x 1``. Assign a float or tensor to change it."""
+        raw: Tensor = self.raw_lengthscale
+        return raw.clamp(*self._bounds)
+
+    @lengthscale.setter
+    def lengthscale(self, value: float | Tensor) -> None:
+        lower, upper = self._bounds
+        try:
+            tensor = torch.as_tensor(value, dtype=torch.float64).detach()
+        except (TypeError, ValueError, RuntimeError):
+            raise InputError(f"lengthscale is {value!r}; expected a number in [{lower:g}, {upper:g}]") from None
+        if not bool(((tensor >= lower) & (tensor <= upper)).all()):
+            raise InputError(f"lengthscale is {value!r}; it must lie in [{lower:g}, {upper:g}]")
+        try:
+            tensor = tensor.expand(self.raw_lengthscale.shape)
+        except RuntimeError:
+            raise InputError(
+                f"lengthscale has shape {tuple(tensor.shape)}; expected one that expands to "
+                f"{tuple(self.raw_lengthscale.shape)}"
+            ) from None
+        self._set_lengthscale(tensor.to(self.raw_lengthscale))
+
+    def forward(
+        self, x1: Tensor, x2: Tensor, diag: bool = False, last_dim_is_batch: bool = False, **params: Any
+    ) -> Tensor:
+        """Covariances of tokens, see `gpytorch.kernels.Kernel.forward`.
+
+        Args:
+            x1: ``... x n x W`` tokens.
+            x2: ``... x m x W`` tokens.
+            diag: Only k(x1_i, x2_i), ``... x n``.
+            last_dim_is_batch: Treat every column as a batch of strings of one symbol.
+            params: Ignored.
+
+        Returns:
+            ``... x n x m`` on the device and in the dtype of ``x1``, float64 for whole numbers.
+
+        Raises:
+            InputError: As the class says.
+        """
+        scale = self.lengthscale.double()
+        if last_dim_is_batch:
+            x1, x2 = x1.transpose(-1, -2).unsqueeze(-1), x2.transpose(-1, -2).unsqueeze(-1)
+            scale = scale.unsqueeze(-3)
+        distances = self._distances(x1, x2, diag).to(scale.device)
+        exponents = -0.5 * distances / (scale[..., 0] if diag else scale).square()
+        return exponents.exp().to(x1.device, x1.dtype if x1.is_floating_point() else torch.float64)
+
+    def _distances(self, x1: Tensor, x2: Tensor, diag: bool) -> Tensor:
+        """Squared distances of tokens, ``... x n x m`` or ``... x n``, float64."""
+        same = x1 is x2 or (x1.shape == x2.shape and x1.dtype == x2.dtype and torch.equal(x1, x2))
+        if diag and same:
+            _encoded(x1)
+            return x1.new_zeros(x1.shape[:-1], dtype=torch.float64)
+        if not same or diag:
+            return self._new_distances(x1, x2, diag)
+        kept = self._kept
+        if kept is not None and _equal(kept[0], x1):
+            return kept[1]
+        distances = self._new_distances(x1, x1, diag)
+        if distances.nbytes <= KEPT_BYTES:
+            self._kept = x1.detach().clone(), distances
+        return distances
+
+    def _new_distances(self, x1: Tensor, x2: Tensor, diag: bool) -> Tensor:
+        batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])  # type: ignore[no-untyped-call]
+        rows = x1 if x2 is x1 else x1.expand(*batch, *x1.shape[-2:])
+        columns = rows if x2 is x1 else x2.expand(*batch, *x2.shape[-2:])
+        a = _encoded(rows)
+        b = a if columns is rows else _encoded(columns)
+        n, m = x1.shape[-2], x2.shape[-2]
+        if diag:
+            return torch.from_numpy(_paired_squared_distances(a, b, self.longest)).reshape(*batch, n)
+        values = np.empty((batch.numel(), n, m))
+        for element in range(batch.numel()):
+            left = a.take(slice(element * n, (element + 1) * n))
+            right = left if b is a else b.take(slice(element * m, (element + 1) * m))
+            for block, distances in _squared_distances(left, right, self.longest):
+                values[element][block] = distances
+        return torch.from_numpy(values).reshape(*batch, n, m)
+
+    def self_similarity(self, a: EncodedStrings) -> FloatArray:
+        """What covariances with the n strings ``a`` need of each string alone: its squared length as a count vector,
+        float64, ``n``.
+        """
+        return _squared_lengths(a, self.longest)
+
+    def variance(self, a: EncodedStrings, self_a: FloatArray | None = None) -> FloatArray:
+        """k(s, s) of each string, which is 1: float64, ``batch_shape x len(a)``.
+
+        Args:
+            a: The strings.
+            self_a: Ignored.
+        """
+        return np.ones((*self.batch_shape, len(a)))
+
+    def cross(
+        self,
+        a: EncodedStrings,
+        b: EncodedStrings | None = None,
+        self_a: FloatArray | None = None,
+        self_b: FloatArray | None = None,
+        dtype: npt.DTypeLike = np.float64,
+    ) -> FloatArray:
+        """Covariances between encoded strings at the current lengthscale, without a graph: the form for whole pools.
+
+        Memory is that of the result and a fixed workspace. The numbers of the n-grams of a few hundred strings are kept
+        as long as the object that holds those.
+
+        Args:
+            a: The strings of the rows.
+            b: The strings of the columns; `None` stands for ``a`` again.
+            self_a: `self_similarity` of ``a``, if at hand.
+            self_b: `self_similarity` of ``b``.
+            dtype: float64 or float32.
+
+        Returns:
+            ``batch_shape x len(a) x len(b)``. Lengthscales of a batch share the distances.
+
+        Raises:
+            InputError: For another dtype.
+        """
+        if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
+            raise InputError(f"dtype is {np.dtype(dtype)}; covariances are float64 or float32")
+        columns = a if b is None else b
+        factors = -0.5 / self.lengthscale.detach().double().cpu().reshape(-1).numpy() ** 2
+        values = np.empty((len(factors), len(a), len(columns)), dtype=dtype)
+        own = self_a, self_a if b is None else self_b
+        for (rows, places), distances in _squared_distances(a, columns, self.longest, *own):
+            for matrix, factor in zip(values, factors, strict=True):
+                matrix[rows, places] = np.exp(factor * distances)
+        return values.reshape(*self.batch_shape, len(a), len(columns))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_kept": None}
+
+
+def ngram_counts(strings: EncodedStrings, longest: int = 5) -> tuple[sparse.csr_array, list[tuple[int, ...]]]:
+    """Counts of all contiguous n-grams of 1 to ``longest`` symbols that occur in some strings.
+
+    Args:
+        strings: n strings.
+        longest: Length of the longest n-grams.
+
+    Returns:
+        The counts, a `scipy.sparse.csr_array` of n x d float64, and the d n-grams as tuples of symbol numbers: first
+        those of one symbol, then those of two, and so on; in order within a length.
+
+    Example:
+        >>> from seqopt.encoding import Encoder
+        >>> counts, ngrams = ngram_counts(Encoder().encode(["aab", "b"]), longest=2)
+        >>> ngrams, counts.toarray().tolist()
+        ([(1,), (2,), (1, 1), (1, 2)], [[2.0, 1.0, 1.0, 1.0], [0.0, 1.0, 0.0, 0.0]])
+    """
+    numbering = _Numbering(strings, longest)
+    counts = _as_matrix(*numbering.occurrences(strings), numbering.size)
+    counts.sum_duplicates()
+    return counts[:, 1:], numbering.ngrams()
+
+
+class _Numbering:
+    """The n-grams that occur in some strings, numbered from 1; 0 stands for all others.
+
+    Numbers ascend with the length, and within a length with the number of the n-gram without its last symbol, then with
+    that symbol. So do the keys, number times base plus symbol, by which n-grams of two symbols or more are found.
+    """
+
+    def __init__(self, strings: EncodedStrings, longest: int) -> None:
+        self.longest = longest
+        tokens = strings.tokens[:, : int(strings.lengths.max(initial=0))]
+        rows, ends = np.nonzero(tokens)
+        self._symbols = np.unique(tokens[rows, ends])
+        self._base = len(self._symbols) + 1
+        self._places = np.zeros(np.iinfo(np.uint16).max + 1, dtype=np.int64)
+        self._places[self._symbols] = np.arange(1, self._base)
+        self.size = self._base
+        keys = [np.empty(0, dtype=np.int64)]
+        placed = self._places[tokens]
+        numbers = placed[rows, ends]
+        for _ in range(longest - 1):
+            ends += 1
+            inside = np.flatnonzero(ends < strings.lengths[rows])
+            rows, ends = rows[inside], ends[inside]
+            # At most the number of symbols in all strings times the size of the alphabet: far below 2^63.
+            found, numbers = np.unique(numbers[inside] * self._base + placed[rows, ends], return_inverse=True)
+            numbers = numbers + self.size
+            self.size += len(found)
+            keys.append(found)
+        self._keys = np.concatenate(keys)
+        self._table: npt.NDArray[np.int64] | None = None
+        if self.size * self._base <= TABLE_ELEMENTS:
+            self._table = np.zeros(self.size * self._base, dtype=np.int64)
+            self._table[self._keys] = np.arange(self._base, self.size)
+
+    def ngrams(self) -> list[tuple[int, ...]]:
+        """The n-grams from number 1 on."""
+        spelt: list[tuple[int, ...]] = [(), *((int(symbol),) for symbol in self._symbols)]
+        for key in self._keys.tolist():
+            spelt.append((*spelt[key // self._base], int(self._symbols[key % self._base - 1])))
+        return spelt[1:]
+
+    def occurrences(self, strings: EncodedStrings) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """Numbers of the n-grams in each string, once for each occurrence and without those that have none.
+
+        Returns:
+            The numbers of all strings, one string after the other, and where each string starts and the last one ends.
+        """
+        longest = int(strings.lengths.max(initial=0))
+        # A zero after each string keeps n-grams from running into the next one.
+        tokens = np.zeros((len(strings), longest + 1), dtype=strings.tokens.dtype)
+        tokens[:, :longest] = strings.tokens[:, :longest]
+        symbols = self._places[tokens[np.arange(longest + 1)[None, :] <= strings.lengths[:, None]]]
+        numbers = np.zeros((len(symbols), self.longest), dtype=np.int32)
+        current = numbers[:, 0] = symbols
+        for length in range(2, min(self.longest, longest) + 1):
+            current = self._longer(current[:-1], symbols[length - 1 :])
+            numbers[: len(current), length - 1] = current
+        known = numbers > 0
+        starts = np.zeros(len(strings) + 1, dtype=np.int32)
+        starts[1:] = known.sum(axis=1).cumsum()[np.cumsum(strings.lengths + 1) - 1]
+        return numbers[known], starts
+
+    def _longer(self, numbers: npt.NDArray[np.int64], symbols: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Numbers of n-grams with one more symbol."""
+        if self._table is not None:
+            return self._table.take(numbers * self._base + symbols)
+        longer = np.zeros_like(numbers)
+        if len(self._keys):
+            candidates = np.flatnonzero((numbers > 0) & (symbols > 0))
+            keys = numbers[candidates] * self._base + symbols[candidates]
+            places = np.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
+            known = self._keys[places] == keys
+            longer[candidates[known]] = places[known] + self._base
+        return longer
+
+
+Block = tuple[slice, slice]
+
+
+def _squared_distances(
+    a: EncodedStrings,
+    b: EncodedStrings,
+    longest: int,
+    squares_a: FloatArray | None = None,
+    squares_b: FloatArray | None = None,
+) -> Iterator[tuple[Block, Counts]]:
+    """Squared distances between count vectors of given squared lengths, block by block; exact."""
+    squares_a = _squared_lengths(a, longest) if squares_a is None else squares_a
+    if squares_b is None:
+        squares_b = squares_a if b is a else _squared_lengths(b, longest)
+    # The smaller side's n-grams are numbered. Sums of whole numbers are exact in float32 up to 2^24, and an inner
+    # product is at most the product of the lengths.
+    first, second = (a, b) if len(a) <= len(b) else (b, a)
+    single = float(squares_a.max(initial=0.0)) * float(squares_b.max(initial=0.0)) < 2.0**48
+    for (rows, columns), products in _products(first, second, longest, np.float32 if single else np.float64):
+        block = (rows, columns) if first is a else (columns, rows)
+        distances = (products if first is a else products.T).astype(np.float64, order="C")
+        distances *= -2.0
+        distances += squares_a[block[0], None]
+        distances += squares_b[None, block[1]]
+        yield block, distances
+
+
+def _products(
+    a: EncodedStrings, b: EncodedStrings, longest: int, dtype: npt.DTypeLike
+) -> Iterator[tuple[Block, FloatArray]]:
+    """Inner products of count vectors, in blocks."""
+    letters = _dense_letters(longest, a, b)
+    if letters is not None:
+        step = max(1, BLOCK_ELEMENTS // _possible(letters, longest))
+        for rows in _slices(len(a), step):
+            left = _dense_rows(a, rows, letters, longest).astype(dtype, copy=False)
+            for columns in _slices(len(b), step):
+                right = _dense_rows(b, columns, letters, longest).astype(dtype, copy=False)
+                with _threads(len(left) * right.size):
+                    values = torch.from_numpy(left) @ torch.from_numpy(right).T
+                yield (rows, columns), values.numpy()
+        return
+    if a.lengths.sum() <= FEW_SYMBOLS:
+        for columns in _slices(len(b), max(1, BLOCK_ELEMENTS // max(len(a), 1))):
+            part = b if columns == slice(0, len(b)) else b.take(columns)
+            contiguous, _ = order_sums(a, part, NO_GAPS, longest, weights=np.ones(longest))
+            yield (slice(0, len(a)), columns), np.rint(contiguous)
+        return
+    # Of r strings there are at most as many n-grams as they hold, each with r counts.
+    held = longest * max(float(a.lengths.mean()) if len(a) else 0.0, 1.0)
+    together = max(1, int(math.sqrt(2 * BLOCK_ELEMENTS / held)))
+    step = max(1, BLOCK_ELEMENTS // max(min(len(a), together), 4 * longest * (b.width + 1)))
+    for rows in _slices(len(a), together):
+        if len(a) <= together:
+            numbering, counts = _remembered_numbering(a, longest, dtype)
+        else:
+            numbering, counts = _numbering(a.take(rows), longest, dtype)
+        for columns in _slices(len(b), step):
+            numbers, starts = numbering.occurrences(b if len(b) <= step else b.take(columns))
+            with _threads(len(numbers) * counts.shape[1]):
+                values = torch.nn.functional.embedding_bag(
+                    torch.from_numpy(numbers), counts, torch.from_numpy(starts), mode="sum", include_last_offset=True
+                )
+            yield (rows, columns), values.numpy().T
+
+
+def _numbering(strings: EncodedStrings, longest: int, dtype: npt.DTypeLike) -> tuple[_Numbering, Tensor]:
+    """N-grams of some strings, and the counts of each of them in each string."""
+    numbering = _Numbering(strings, longest)
+    counts = _as_matrix(*numbering.occurrences(strings), numbering.size).T.toarray()
+    return numbering, torch.from_numpy(np.ascontiguousarray(counts, dtype=dtype))
+
+
+# A search compares one list of strings with thousands of others.
+_remembered_numbering = once_per_strings(_numbering)
+
+
+def _as_matrix(numbers: npt.NDArray[np.int32], starts: npt.NDArray[np.int32], size: int) -> sparse.csr_array:
+    return sparse.csr_array((np.ones(len(numbers)), numbers, starts), shape=(len(starts) - 1, size))
+
+
+def _squared_lengths(strings: EncodedStrings, longest: int) -> Counts:
+    letters = _dense_letters(longest, strings)
+    if letters is not None:
+        parts = [
+            _dense_rows(strings, rows, letters, longest)
+            for rows in _slices(len(strings), max(1, BLOCK_ELEMENTS // _possible(letters, longest)))
+        ]
+        return np.concatenate([np.einsum("ij,ij->i", part, part, dtype=np.float64) for part in parts])
+    values, _ = self_order_sums(strings, NO_GAPS, longest, weights=np.ones(longest))
+    return np.rint(values)
+
+
+def _paired_squared_distances(a: EncodedStrings, b: EncodedStrings, longest: int) -> Counts:
+    products, _ = paired_order_sums(a, b, NO_GAPS, longest, weights=np.ones(longest))
+    distances: Counts = _squared_lengths(a, longest) + _squared_lengths(b, longest) - 2.0 * np.rint(products)
+    return distances
+
+
+def _possible(letters: int, longest: int) -> int:
+    """Number of n-grams that can be written with so many symbols."""
+    return sum(letters**length for length in range(1, longest + 1))
+
+
+def _dense_letters(longest: int, *lists: EncodedStrings) -> int | None:
+    """Largest symbol number, if all n-grams up to it are to be features."""
+    letters = max(int(strings.tokens.max(initial=0)) for strings in lists)
+    held = longest * max(int(strings.lengths.max(initial=0)) for strings in lists)
+    if letters > DENSE_FEATURES or not 0 < _possible(letters, longest) <= min(DENSE_FEATURES, DENSE_RATIO * held):
+        return None
+    return letters
+
+
+def _dense_rows(strings: EncodedStrings, rows: slice, letters: int, longest: int) -> npt.NDArray[np.float32]:
+    """Counts of all n-grams over the symbols 1 to ``letters`` in some of the strings, n x `_possible`."""
+    if rows == slice(0, len(strings)):
+        return _remembered_counts(strings, letters, longest)
+    return _dense_counts(strings.take(rows), letters, longest)
+
+
+def _dense_counts(strings: EncodedStrings, letters: int, longest: int) -> npt.NDArray[np.float32]:
+    tokens = strings.tokens[:, : int(strings.lengths.max(initial=0))].astype(np.int32)
+    size = _possible(letters, longest)
+    # Padding goes into one more column, which is left out.
+    starts = np.arange(len(strings), dtype=np.int32)[:, None] * (size + 1)
+    codes, first, levels = np.zeros_like(tokens), 0, []
+    for length in range(1, min(longest, tokens.shape[1]) + 1):
+        last = tokens[:, length - 1 :]
+        codes = (codes if length == 1 else codes[:, :-1]) * letters + last - 1
+        levels.append(np.where(last > 0, codes + first, size) + starts)
+        first += letters**length
+    places = np.concatenate(levels, axis=1).reshape(-1)
+    counts = np.bincount(places, minlength=len(strings) * (size + 1)).reshape(len(strings), size + 1)
+    return counts[:, :size].astype(np.float32)
+
+
+_remembered_counts = once_per_strings(_dense_counts)
+
+
+def _threads(multiplications: int) -> AbstractContextManager[None]:
+    return one_thread() if multiplications < THREADED else nullcontext()
+
+
+def _slices(count: int, step: int) -> list[slice]:
+    return [slice(start, min(start + step, count)) for start in range(0, count, step)]
+
+
+def _encoded(x: Tensor) -> EncodedStrings:
+    """The strings of all matrices of a batch, one after the other."""
+    return EncodedStrings.from_tensor(x.reshape(x.shape[:-1].numel(), x.shape[-1]))
+
+
+def _equal(kept: Tensor, x: Tensor) -> bool:
+    return kept.shape == x.shape and kept.dtype == x.dtype and kept.device == x.device and torch.equal(kept, x)

@@ -1,0 +1,150 @@
+"""Surrogates by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from seqopt.encoding import FeatureEncoder, Featurizer, JointEncoder
+from seqopt.errors import InputError
+from seqopt.models.defaults import default_surrogate
+from seqopt.models.fully_bayesian import FullyBayesianStringGP
+from seqopt.models.protocols import Surrogate
+from seqopt.models.string_gp import StringGP, default_kernel
+from seqopt.spaces import Space
+
+
+@dataclass(frozen=True)
+class NamedSurrogate:
+    """A surrogate that can be asked for by name.
+
+    Attributes:
+        summary: What it is, in a line.
+        build: Makes one, unfitted.
+        kinds: Kinds of strings it is for; empty for all.
+    """
+
+    summary: str
+    build: Callable[[], Surrogate]
+    kinds: tuple[str, ...] = ()
+
+
+def _ngrams() -> Surrogate:
+    from seqopt.kernels import NgramKernel
+
+    return StringGP(NgramKernel())
+
+
+def _one_hot() -> Surrogate:
+    from seqopt.kernels import OneHotKernel
+
+    return StringGP(OneHotKernel())
+
+
+def _codons() -> Surrogate:
+    from gpytorch.kernels import RBFKernel
+    from gpytorch.priors import LogNormalPrior
+
+    from seqopt.encoding import CodonFeatures
+
+    return StringGP(RBFKernel(lengthscale_prior=LogNormalPrior(0.0, 1.0)), encoder=FeatureEncoder(CodonFeatures()))
+
+
+def _bits() -> Featurizer:
+    from seqopt.encoding import MorganFingerprint
+
+    return MorganFingerprint()
+
+
+def _counts() -> Featurizer:
+    from seqopt.encoding import MorganFingerprint
+
+    return MorganFingerprint(counts=True)
+
+
+def _fragments() -> Featurizer:
+    from seqopt.encoding import Fragprints
+
+    return Fragprints()
+
+
+def _fingerprint(featurizer: Callable[[], Featurizer], counts: bool) -> Surrogate:
+    from seqopt.kernels import MinMaxKernel, TanimotoKernel
+
+    return StringGP(MinMaxKernel() if counts else TanimotoKernel(), encoder=FeatureEncoder(featurizer()))
+
+
+def _joint(featurizer: Callable[[], Featurizer], counts: bool) -> Surrogate:
+    from seqopt.kernels import JointKernel, MinMaxKernel, TanimotoKernel
+
+    features = featurizer()
+    return StringGP(
+        JointKernel(default_kernel(), MinMaxKernel() if counts else TanimotoKernel(), features.size),
+        encoder=JointEncoder(FeatureEncoder(features)),
+    )
+
+
+_MOLECULES = ("molecule",)
+
+SURROGATES: Mapping[str, NamedSurrogate] = {
+    "ssk": NamedSurrogate("sub-sequence kernel, point estimates of its parameters", StringGP),
+    "ssk-bayes": NamedSurrogate("sub-sequence kernel, averaged over its parameters", FullyBayesianStringGP),
+    "ngrams": NamedSurrogate("squared-exponential kernel on counts of contiguous 1- to 5-grams", _ngrams),
+    "one-hot": NamedSurrogate("linear kernel on one-hot symbols (strings of one length)", _one_hot),
+    "codons": NamedSurrogate("squared-exponential kernel on frequencies of codons and bases", _codons, ("dna", "rna")),
+    "tanimoto": NamedSurrogate(
+        "Tanimoto kernel on Morgan fingerprints", partial(_fingerprint, _bits, False), _MOLECULES
+    ),
+    "minmax": NamedSurrogate(
+        "MinMax kernel on counts of Morgan environments", partial(_fingerprint, _counts, True), _MOLECULES
+    ),
+    "fragprints": NamedSurrogate(
+        "Tanimoto kernel on Morgan fingerprints and fragment counts",
+        partial(_fingerprint, _fragments, False),
+        _MOLECULES,
+    ),
+    "ssk+tanimoto": NamedSurrogate("learned mean of ssk and tanimoto", partial(_joint, _bits, False), _MOLECULES),
+    "ssk+minmax": NamedSurrogate("learned mean of ssk and minmax", partial(_joint, _counts, True), _MOLECULES),
+    "ssk+fragprints": NamedSurrogate(
+        "learned mean of ssk and fragprints", partial(_joint, _fragments, False), _MOLECULES
+    ),
+}
+"""All surrogates with a name, beside ``"auto"``: see `default_surrogate`."""
+
+
+def resolve_surrogate(surrogate: str | Surrogate, space: Space) -> Surrogate:
+    """A surrogate for ``space`` from its name; an object is returned as it is.
+
+    Args:
+        surrogate: ``"auto"``, a name in `SURROGATES`, or a surrogate.
+        space: Where it will be used.
+
+    Raises:
+        InputError: For an unknown name, or one that is for other kinds of strings.
+
+    Example:
+        >>> from seqopt.spaces import StringSpace
+        >>> type(resolve_surrogate("auto", StringSpace("01", 20))).__name__
+        'FullyBayesianStringGP'
+    """
+    if not isinstance(surrogate, str):
+        if isinstance(surrogate, Surrogate) and not isinstance(surrogate, type):
+            return surrogate
+        raise InputError(f"{surrogate!r} is no surrogate: choose {_names()}, or give an object with fit and predict")
+    name = surrogate.strip().lower()
+    if name == "auto":
+        return default_surrogate(space)
+    named = SURROGATES.get(name)
+    if named is None:
+        raise InputError(f"unknown surrogate {surrogate!r}: choose {_names()}, or give an object")
+    if named.kinds and space.kind not in named.kinds:
+        raise InputError(
+            f"the surrogate {name} is for {' and '.join(named.kinds)} strings, but those of this space are of kind "
+            f"{space.kind!r}: choose another, or say what the strings are"
+        )
+    return named.build()
+
+
+def _names() -> str:
+    return ", ".join(["auto", *SURROGATES])

@@ -1,0 +1,85 @@
+"""Surrogates by name."""
+
+import numpy as np
+import pytest
+
+from seqopt import Optimizer
+from seqopt.errors import InputError
+from seqopt.models import (
+    SURROGATES,
+    FullyBayesianStringGP,
+    JointSurrogate,
+    PoolSurrogate,
+    StringSurrogate,
+    resolve_surrogate,
+)
+from seqopt.spaces import CandidateSet, CodonSpace, Space, StringSpace
+
+MOLECULES = ["C" * n + end for n in range(1, 7) for end in ("O", "N", "C(=O)O", "c1ccccc1", "Cl")]
+SPACES: dict[str, Space] = {"molecule": CandidateSet(MOLECULES, kind="molecule"), "dna": CodonSpace("MAGIC")}
+
+
+def space_for(name: str) -> Space:
+    kinds = SURROGATES[name].kinds
+    return SPACES[kinds[0]] if kinds else StringSpace("01", 8)
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+def test_every_named_surrogate_learns_and_has_a_joint_posterior(name: str) -> None:
+    space = space_for(name)
+    surrogate = resolve_surrogate(name, space)
+    surrogate.bind(space)  # type: ignore[attr-defined]
+    strings = [space.key(string) for string in space.sample(20, np.random.default_rng(0))]
+    values = np.array([string.count("C") + 2.0 * string.count("1") for string in strings])
+    surrogate.fit(strings, values, rng=np.random.default_rng(1))
+    mean, std = surrogate.predict(strings)
+    assert np.corrcoef(mean, values)[0, 1] > 0.7
+    assert isinstance(surrogate, JointSurrogate)
+    joint_mean, covariance = surrogate.posterior(strings)
+    np.testing.assert_allclose(joint_mean.numpy(), mean, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(covariance.diagonal().sqrt().numpy(), std, rtol=1e-3, atol=1e-3)
+    assert isinstance(surrogate, StringSurrogate)
+    # The posterior that genetic searches use is the same one.
+    at = surrogate.conditioned().at(strings)
+    np.testing.assert_allclose(surrogate.to_units(at.mean.mean(0), 0.0)[0], mean, rtol=1e-6, atol=1e-6)
+    again = resolve_surrogate(name, space)
+    again.load_state_dict(surrogate.state_dict())
+    assert again.state_dict() == surrogate.state_dict()
+
+
+@pytest.mark.parametrize("name", [name for name in SURROGATES if "molecule" in SURROGATES[name].kinds])
+def test_pools_are_searched_with_every_surrogate_of_molecules(name: str) -> None:
+    optimizer = Optimizer(MOLECULES, surrogate=name, initial=6, batch_size=3, seed=1)
+    assert isinstance(optimizer.surrogate, PoolSurrogate)
+    for _ in range(3):
+        strings = optimizer.ask()
+        optimizer.tell(strings, [len(string) for string in strings])
+    pending = optimizer.ask()  # conditioned on
+    more = optimizer.ask()
+    assert len({*pending, *more}) == 6
+    chosen = [row.value for row in optimizer.observations.rows if row.status == "ok"]
+    assert np.mean(chosen[6:]) > np.mean(chosen[:6])
+
+
+def test_auto_is_the_default_of_the_space() -> None:
+    assert isinstance(resolve_surrogate("auto", StringSpace("01", 8)), FullyBayesianStringGP)
+    assert isinstance(resolve_surrogate(" SSK-bayes ", StringSpace("01", 8)), FullyBayesianStringGP)
+
+
+def test_an_object_is_taken_as_it_is() -> None:
+    surrogate = FullyBayesianStringGP()
+    assert resolve_surrogate(surrogate, StringSpace("01", 8)) is surrogate
+
+
+@pytest.mark.parametrize(
+    ("surrogate", "message"),
+    [
+        ("forest", "unknown surrogate 'forest': choose auto, ssk"),
+        ("tanimoto", "tanimoto is for molecule strings, but those of this space are of kind 'text'"),
+        (FullyBayesianStringGP, "is no surrogate"),
+        (7, "7 is no surrogate"),
+    ],
+)
+def test_what_is_no_surrogate_is_refused(surrogate: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Optimizer(StringSpace("01", 8), surrogate=surrogate)  # type: ignore[arg-type]
