@@ -6,13 +6,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from seqopt.encoding import FeatureEncoder, Featurizer, JointEncoder
+import numpy as np
+import numpy.typing as npt
+
+from seqopt.encoding import EncodedStrings, FeatureEncoder, Featurizer, JointEncoder
 from seqopt.errors import InputError
 from seqopt.models.defaults import default_surrogate
 from seqopt.models.fully_bayesian import FullyBayesianStringGP
 from seqopt.models.protocols import Surrogate
 from seqopt.models.string_gp import StringGP, default_kernel
-from seqopt.spaces import Space
+from seqopt.spaces import PoolSpace, Space
+
+LOOKED_AT = 20
+"""Random strings of a space that show whether its strings differ in length."""
 
 
 @dataclass(frozen=True)
@@ -23,11 +29,13 @@ class NamedSurrogate:
         summary: What it is, in a line.
         build: Makes one, unfitted.
         kinds: Kinds of strings it is for; empty for all.
+        one_length: Whether all strings must have the same number of symbols.
     """
 
     summary: str
     build: Callable[[], Surrogate]
     kinds: tuple[str, ...] = ()
+    one_length: bool = False
 
 
 def _ngrams() -> Surrogate:
@@ -91,7 +99,7 @@ SURROGATES: Mapping[str, NamedSurrogate] = {
     "ssk": NamedSurrogate("sub-sequence kernel, point estimates of its parameters", StringGP),
     "ssk-bayes": NamedSurrogate("sub-sequence kernel, averaged over its parameters", FullyBayesianStringGP),
     "ngrams": NamedSurrogate("squared-exponential kernel on counts of contiguous 1- to 5-grams", _ngrams),
-    "one-hot": NamedSurrogate("linear kernel on one-hot symbols (strings of one length)", _one_hot),
+    "one-hot": NamedSurrogate("linear kernel on one-hot symbols (strings of one length)", _one_hot, one_length=True),
     "codons": NamedSurrogate("squared-exponential kernel on frequencies of codons and bases", _codons, ("dna", "rna")),
     "tanimoto": NamedSurrogate(
         "Tanimoto kernel on Morgan fingerprints", partial(_fingerprint, _bits, False), _MOLECULES
@@ -121,7 +129,8 @@ def resolve_surrogate(surrogate: str | Surrogate, space: Space) -> Surrogate:
         space: Where it will be used.
 
     Raises:
-        InputError: For an unknown name, or one that is for other kinds of strings.
+        InputError: For an unknown name, one that is for other kinds of strings, or one that is for strings of one
+            length where lengths differ.
 
     Example:
         >>> from seqopt.spaces import StringSpace
@@ -143,7 +152,22 @@ def resolve_surrogate(surrogate: str | Surrogate, space: Space) -> Surrogate:
             f"the surrogate {name} is for {' and '.join(named.kinds)} strings, but those of this space are of kind "
             f"{space.kind!r}: choose another, or say what the strings are"
         )
+    if named.one_length:
+        lengths = _lengths(space)
+        if lengths.min() < lengths.max():
+            raise InputError(
+                f"the surrogate {name} compares strings of one length, position by position, but this space has "
+                f"strings of {lengths.min()} and of {lengths.max()} symbols: choose another, such as ssk or ngrams"
+            )
     return named.build()
+
+
+def _lengths(space: Space) -> npt.NDArray[np.int32]:
+    """Numbers of symbols: of all candidates of a pool, or of some random strings of another space."""
+    if isinstance(space, PoolSpace):
+        return space.encoded.lengths
+    encoded: EncodedStrings = space.encoder.encode(space.sample(LOOKED_AT, np.random.default_rng(0)))
+    return encoded.lengths
 
 
 def _names() -> str:

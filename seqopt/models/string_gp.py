@@ -332,6 +332,8 @@ class StringGP:
                     model.train()
                     with torch.no_grad():
                         reached = float(likelihood(model(*model.train_inputs), model.train_targets))
+            except InputError:
+                raise  # strings that the kernel cannot take are no matter of luck
             except (ModelFittingError, ValueError, RuntimeError) as error:
                 logger.debug("fit from start %d failed: %s", attempt, error)
                 continue

@@ -61,6 +61,18 @@ def test_pools_are_searched_with_every_surrogate_of_molecules(name: str) -> None
     assert np.mean(chosen[6:]) > np.mean(chosen[:6])
 
 
+def test_one_hot_is_refused_where_lengths_differ_before_anything_is_evaluated() -> None:
+    for space in (StringSpace("01", min_length=3, max_length=9), SPACES["molecule"]):
+        with pytest.raises(InputError, match=r"strings of \d and of \d+ symbols: choose another"):
+            Optimizer(space, surrogate="one-hot")
+
+
+def test_strings_that_a_kernel_cannot_take_end_a_fit_with_its_own_message() -> None:
+    surrogate = SURROGATES["one-hot"].build()
+    with pytest.raises(InputError, match="strings of one length"):
+        surrogate.fit(["01", "011", "1"], [0.0, 1.0, 2.0], rng=np.random.default_rng(0))
+
+
 def test_auto_is_the_default_of_the_space() -> None:
     assert isinstance(resolve_surrogate("auto", StringSpace("01", 8)), FullyBayesianStringGP)
     assert isinstance(resolve_surrogate(" SSK-bayes ", StringSpace("01", 8)), FullyBayesianStringGP)
