@@ -43,6 +43,7 @@ class Method:
         colour: In the plot.
         sampler: Max-value sampler of GIBBON.
         repulsion: Repulsion of GIBBON.
+        surrogate: Name of the surrogate.
     """
 
     label: str
@@ -52,6 +53,7 @@ class Method:
     colour: str
     sampler: str = "exact"
     repulsion: float | Literal["1/B", "1/B^2", "1/m^2"] = 1.0
+    surrogate: str = "ssk"
 
     def build(self) -> Any:
         """The acquisition function."""
@@ -82,10 +84,27 @@ METHODS = {
     "full-gibbon-10": Method("Whole pool: GIBBON, batches of 10, repulsion 1", "gibbon", 10, None, "#7570B3"),
     "full-mean-1": Method("Whole pool: greedy mean, one at a time", "mean", 1, None, "#A0522D"),
     "full-mean-10": Method("Whole pool: greedy mean, batches of 10", "mean", 10, None, "#D55E00"),
+    **{
+        f"full-{acquisition}-10-{surrogate}": Method(
+            f"Whole pool: {surrogate}, {label}, batches of 10",
+            acquisition,
+            10,
+            None,
+            "#999999",
+            "exact",
+            "1/B",
+            surrogate,
+        )
+        for surrogate in ("ngrams", "tanimoto", "minmax", "ssk+minmax")
+        for acquisition, label in (("gibbon", "GIBBON"), ("mean", "greedy mean"))
+    },
 }
 """What is compared. Where nothing else is said, repulsion is the default 1/B and max-values are exact draws."""
 
-VARIANTS = ("gibbon-10-b-10k", "gibbon-10", "gibbon-10-b2", "gibbon-10-gumbel", "full-gibbon-10")
+VARIANTS = (
+    *("gibbon-10-b-10k", "gibbon-10", "gibbon-10-b2", "gibbon-10-gumbel", "full-gibbon-10"),
+    *(name for name, method in METHODS.items() if method.surrogate != "ssk"),
+)
 """Methods that the plot leaves out."""
 
 
@@ -125,6 +144,7 @@ def work(job: Job) -> dict[str, Any]:
     method = METHODS[job.method]
     optimizer = Optimizer(
         space,
+        surrogate=method.surrogate,
         acquisition=method.build(),
         search=PoolSearch(method.candidates),
         batch_size=method.batch,

@@ -42,7 +42,8 @@ class MorganFingerprint:
     The defaults: published comparisons mostly take radius 3 and leave stereochemistry out. Here, Gaussian processes
     with the Tanimoto kernel had smaller errors at radius 2 than at 3 on each of ESOL, FreeSolv, Lipophilicity (1,200
     molecules of it) and Photoswitch, by 1 to 5 % over 10 random splits. Stereochemistry took 5 % off the error on
-    Photoswitch, where E and Z matter, and changed the others by 1 % at most; without it, stereo-isomers are one point.
+    Photoswitch, where E and Z matter, and changed the others by about 1 % at most. Without it, stereo-isomers have the
+    same features.
 
     Blanks around a SMILES do not count. On one core, 250,000 drug-like molecules take about 45 s, most of it to read
     the SMILES. Their rows take 140 MB, twice that while they are joined.

@@ -342,7 +342,7 @@ class TestMemory:
         assert peak < 4 * 8 * x.numel()
 
     def test_gradients_hold_nothing_of_rows_times_rows_times_columns(self, kernel):
-        x = torch.rand(620, 2048, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        x = torch.rand(620, 512, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
         rows, columns = x[:20].clone().requires_grad_(), x[20:]
         kept = {}
 
@@ -352,7 +352,7 @@ class TestMemory:
 
         with Largest() as largest, torch.autograd.graph.saved_tensors_hooks(keep, lambda saved: saved):
             kernel(rows, columns).to_dense().sum().backward()
-        assert largest.elements <= columns.numel()
+        assert largest.elements <= tanimoto.MINIMA
         assert sum(kept.values()) < 3 * x.untyped_storage().nbytes()
 
 
@@ -415,6 +415,8 @@ class TestBadInput:
             x = torch.empty(0, 3, requires_grad=graph)
             assert kernel.forward(x, x).shape == (0, 0)
             assert kernel.forward(x, torch.ones(2, 3)).shape == (0, 2)
+            batch = torch.empty(0, 4, 3, requires_grad=graph)
+            assert kernel.forward(batch, torch.ones(2, 3)).shape == (0, 4, 2)
 
 
 def count_rows(*shape):
