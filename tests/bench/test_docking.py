@@ -1,0 +1,49 @@
+"""The docking benchmark: what counts as found, and the table."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seqopt.bench import docking
+from seqopt.bench.docking import found_so_far, read_runs, table, work
+from seqopt.spaces import CandidateSet
+
+MOLECULES = ["C" * n + end for n in range(1, 31) for end in ("O", "N", "F", "Cl")]
+SCORES = -np.array([string.count("C") - string.count("Cl") for string in MOLECULES], dtype=float)
+
+
+@pytest.fixture(autouse=True)
+def small_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(docking, "library", lambda: (CandidateSet(MOLECULES, kind="molecule"), SCORES))
+    monkeypatch.setattr(docking, "BATCH", 10)
+    monkeypatch.setattr(docking, "BUDGET", 40)
+    monkeypatch.setattr(docking, "TOP", 10)
+    monkeypatch.setattr(docking, "CHECKPOINTS", (10, 20, 40))
+
+
+def test_a_molecule_counts_when_it_scores_as_well_as_the_last_of_the_top() -> None:
+    scores = np.array([-5.0, -4.0, -4.0, -1.0])
+    docking.TOP = 2
+    assert found_so_far({"indices": [3, 2, 0, 1]}, scores).tolist() == [0.0, 0.5, 1.0, 1.0]
+
+
+def test_a_model_finds_more_than_random_molecules_do() -> None:
+    runs = {name: work(docking.Job(name, 1)) for name in ("minmax-mean", "random")}
+    for run in runs.values():
+        assert len(set(run["indices"])) == 40
+        assert len(run["suggest_seconds"]) == 4
+    assert runs["minmax-mean"]["indices"][:10] == runs["random"]["indices"][:10]
+    assert found_so_far(runs["minmax-mean"], SCORES)[-1] > found_so_far(runs["random"], SCORES)[-1]
+
+
+def test_the_table_has_percentages_at_the_checkpoints(tmp_path: Path) -> None:
+    best = np.argsort(SCORES, kind="stable")
+    for seed, indices in enumerate(([*best[30:70]], [*best[5:45]])):
+        run = {"indices": [int(i) for i in indices], "suggest_seconds": [1.0, 2.5]}
+        (tmp_path / f"ssk-mean-seed{seed:02d}.json").write_text(json.dumps(run))
+    text = table(read_runs(tmp_path))
+    # The top 10 are the 12 molecules of 30, 29 and 28 carbons; the second run finds 7 of them at once.
+    assert "| ssk, greedy mean | 2 | 35.0 ± 35.0 | 35.0 ± 35.0 | 35.0 ± 35.0 | 4 |" in text
+    assert "120 molecules, of which 12 score as well as the 10th or better" in text

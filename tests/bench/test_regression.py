@@ -1,0 +1,81 @@
+"""The regression benchmark: splits, measures and tables."""
+
+import json
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from seqopt.bench import regression
+from seqopt.bench.regression import Job, read_runs, tables, work
+
+MOLECULES = ["C" * n + end for n in range(1, 11) for end in ("O", "N", "C(=O)O", "F")]
+
+
+@pytest.fixture(autouse=True)
+def small_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.array([len(string) + 0.5 * string.count("O") for string in MOLECULES])
+    monkeypatch.setattr(regression, "molecules", lambda dataset: (MOLECULES, values))
+
+
+def test_all_models_see_the_same_split_and_measures_are_those_of_the_test_molecules() -> None:
+    found = {model: work(Job("freesolv", model, 3)) for model in ("ssk", "tanimoto")}
+    for result in found.values():
+        assert (result["training"], result["test"]) == (36, 4)
+        assert result["mae"] <= result["rmse"]
+        assert result["coverage"]["0.5"] <= result["coverage"]["0.8"] <= result["coverage"]["0.95"] <= 1.0
+    # A constant prediction would have an R2 of at most 0 on what it is tested on.
+    assert found["ssk"]["r2"] > 0.5
+    assert work(Job("freesolv", "ssk", 3))["rmse"] == found["ssk"]["rmse"]
+    assert work(Job("freesolv", "ssk", 4))["rmse"] != found["ssk"]["rmse"]
+
+
+def test_negative_log_predictive_density_counts_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Known:
+        """Predicts 0 with standard deviation 3 and noise of standard deviation 4."""
+
+        hyperparameters: ClassVar = {"noise_variance": 4.0}
+
+        def fit(self, strings: list[str], values: np.ndarray, *, rng: np.random.Generator) -> None:
+            pass
+
+        def predict(self, strings: list[str]) -> tuple[np.ndarray, np.ndarray]:
+            return np.zeros(len(strings)), np.full(len(strings), 3.0)
+
+        def to_units(self, mean: float, variance: float) -> tuple[float, float]:
+            return mean, 2.0 * variance**0.5  # a unit of 2
+
+    monkeypatch.setitem(regression.MODELS, "ssk", regression.Model("known", Known))  # type: ignore[arg-type]
+    monkeypatch.setattr(regression, "molecules", lambda dataset: (["C"] * 50, np.array([5.0, -5.0] * 25)))
+    result = work(Job("freesolv", "ssk", 1))
+    assert result["rmse"] == result["mae"] == 5.0
+    assert result["nlpd"] == pytest.approx(0.5 * np.log(2 * np.pi * 25.0) + 0.5)
+    assert result["coverage"] == {"0.5": 0.0, "0.8": 1.0, "0.9": 1.0, "0.95": 1.0}
+
+
+def stored(folder: Path, task: str, model: str, errors: list[float]) -> None:
+    (folder / task).mkdir(parents=True, exist_ok=True)
+    for split, rmse in enumerate(errors):
+        run = {
+            "rmse": rmse,
+            "r2": 0.5,
+            "nlpd": 1.0,
+            "coverage": {"0.9": 0.8},
+            "fit_seconds": 2.0,
+            "predict_seconds": 1.0,
+        }
+        (folder / task / f"{model}-split{split:02d}.json").write_text(json.dumps(run))
+
+
+def test_the_table_has_means_errors_the_best_of_each_column_and_the_published(tmp_path: Path) -> None:
+    stored(tmp_path, "esol", "ssk", [0.5, 0.7])
+    stored(tmp_path, "esol", "tanimoto", [0.8, 0.9])
+    stored(tmp_path, "photoswitch", "tanimoto", [20.0, 22.0])
+    text = tables(read_runs(tmp_path))
+    first, *_ = text.split("\n\n")
+    assert "| RMSE | Photoswitch (nm) | ESOL (log10(mol/l)) |" in first
+    assert "| sub-sequence kernel (ssk) |  | **0.600 ± 0.100** |" in first
+    assert "| tanimoto | **21.0 ± 1.0** | 0.850 ± 0.050 |" in first
+    assert "| *FlowMO, sub-sequence kernel* | 26.0 ± 3.6 | 0.65 ± 0.04 |" in first
+    assert "| tanimoto | 2 | 0.850 ± 0.050 | 0.500 ± 0.000 | 1.000 ± 0.000 | 80 % | 2.0 | 1.0 |" in text
