@@ -5,10 +5,10 @@ Counts are whole numbers, and so are squared distances between them, which are c
 *Dense.* Where the strings are long and the symbols few, every n-gram that can be written is a feature (62 for two
 symbols and n-grams of up to 5, 1,364 for DNA, 3,905 for five), and inner products are matrix products.
 
-*Sparse.* Otherwise only n-grams that occur on the smaller side are numbered, level by level: an n-gram is its first
-n - 1 symbols, which have a number, and one more symbol. Numbers stay below that of the symbols in all strings, whatever
-the alphabet (of 35 symbols there are 52 million n-grams of length 5), and no two n-grams share one. N-grams of the
-other side that are not among them contribute nothing to an inner product.
+*Sparse.* Otherwise only n-grams that occur on one side are numbered, level by level: an n-gram is its first n - 1
+symbols, which have a number, and one more symbol. There are no more numbers than occurrences of n-grams, whatever the
+alphabet (of 35 symbols there are 52 million n-grams of length 5), and no two n-grams share one. N-grams of the other
+side that are not among them contribute nothing to an inner product.
 
 *Dynamic program.* At a gap decay of zero the sub-sequence kernel is the inner product of counts. For a few strings
 with many others, for string i with string i, and for each string with itself, `seqopt.kernels.engines` is fastest.
@@ -22,7 +22,7 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -70,6 +70,12 @@ THREADED = 1 << 28
 
 KEPT_BYTES = 1 << 28
 """Largest matrix of squared distances that a kernel keeps."""
+
+REMEMBERED_BLOCKS = 4
+"""Largest number of blocks of strings whose n-grams stay numbered: some thousand short strings."""
+
+FEWER = 8
+"""The n-grams of the columns are numbered, and not those of the rows, if there are fewer by more than this factor."""
 
 FEW_SYMBOLS = 200
 """Symbols of the strings on one side up to which inner products with others are those of the sub-sequence kernel."""
@@ -160,10 +166,6 @@ class NgramKernel(gpytorch.kernels.Kernel):
             lengthscale_prior=prior,
             lengthscale_constraint=NonTransformedInterval(lower, upper, initial_value=lower),
         )
-        self.double()
-        # Constraints keep their bounds in torch's default precision, which rounds them.
-        self.raw_lengthscale_constraint.lower_bound.fill_(lower)
-        self.raw_lengthscale_constraint.upper_bound.fill_(upper)
         self.longest = int(longest)
         self._bounds = (float(lower), float(upper))
         self._kept: tuple[Tensor, Tensor] | None = None
@@ -191,7 +193,9 @@ class NgramKernel(gpytorch.kernels.Kernel):
                 f"lengthscale has shape {tuple(tensor.shape)}; expected one that expands to "
                 f"{tuple(self.raw_lengthscale.shape)}"
             ) from None
-        self._set_lengthscale(tensor.to(self.raw_lengthscale))
+        # The constraint's bounds are rounded, as the parameter is.
+        constraint = self.raw_lengthscale_constraint
+        self._set_lengthscale(tensor.to(self.raw_lengthscale).clamp(constraint.lower_bound, constraint.upper_bound))
 
     def forward(
         self, x1: Tensor, x2: Tensor, diag: bool = False, last_dim_is_batch: bool = False, **params: Any
@@ -277,8 +281,9 @@ class NgramKernel(gpytorch.kernels.Kernel):
     ) -> FloatArray:
         """Covariances between encoded strings at the current lengthscale, without a graph: the form for whole pools.
 
-        Memory is that of the result and a fixed workspace. The numbers of the n-grams of a few hundred strings are kept
-        as long as the object that holds those.
+        Memory is that of the result and a fixed workspace. For up to some thousand strings ``a`` their n-grams and the
+        counts of them are kept as long as the object is that holds those strings (typically some 10 MB, at most
+        768 MiB).
 
         Args:
             a: The strings of the rows.
@@ -421,9 +426,9 @@ def _squared_distances(
     squares_a = _squared_lengths(a, longest) if squares_a is None else squares_a
     if squares_b is None:
         squares_b = squares_a if b is a else _squared_lengths(b, longest)
-    # The smaller side's n-grams are numbered. Sums of whole numbers are exact in float32 up to 2^24, and an inner
-    # product is at most the product of the lengths.
-    first, second = (a, b) if len(a) <= len(b) else (b, a)
+    # The n-grams of the first side are numbered, which is remembered: a search has the same rows again and again.
+    first, second = (a, b) if len(a) <= FEWER * len(b) else (b, a)
+    # Sums of whole numbers are exact in float32 up to 2^24, and an inner product is at most the product of lengths.
     single = float(squares_a.max(initial=0.0)) * float(squares_b.max(initial=0.0)) < 2.0**48
     for (rows, columns), products in _products(first, second, longest, np.float32 if single else np.float64):
         block = (rows, columns) if first is a else (columns, rows)
@@ -455,15 +460,8 @@ def _products(
             contiguous, _ = order_sums(a, part, NO_GAPS, longest, weights=np.ones(longest))
             yield (slice(0, len(a)), columns), np.rint(contiguous)
         return
-    # Of r strings there are at most as many n-grams as they hold, each with r counts.
-    held = longest * max(float(a.lengths.mean()) if len(a) else 0.0, 1.0)
-    together = max(1, int(math.sqrt(2 * BLOCK_ELEMENTS / held)))
-    step = max(1, BLOCK_ELEMENTS // max(min(len(a), together), 4 * longest * (b.width + 1)))
-    for rows in _slices(len(a), together):
-        if len(a) <= together:
-            numbering, counts = _remembered_numbering(a, longest, dtype)
-        else:
-            numbering, counts = _numbering(a.take(rows), longest, dtype)
+    step = max(1, BLOCK_ELEMENTS // max(len(a), 4 * longest * (b.width + 1)))
+    for rows, numbering, counts in _numberings(a, longest, dtype):
         for columns in _slices(len(b), step):
             numbers, starts = numbering.occurrences(b if len(b) <= step else b.take(columns))
             with _threads(len(numbers) * counts.shape[1]):
@@ -473,15 +471,33 @@ def _products(
             yield (rows, columns), values.numpy().T
 
 
-def _numbering(strings: EncodedStrings, longest: int, dtype: npt.DTypeLike) -> tuple[_Numbering, Tensor]:
-    """N-grams of some strings, and the counts of each of them in each string."""
-    numbering = _Numbering(strings, longest)
-    counts = _as_matrix(*numbering.occurrences(strings), numbering.size).T.toarray()
-    return numbering, torch.from_numpy(np.ascontiguousarray(counts, dtype=dtype))
+Numbered = tuple[slice, _Numbering, Tensor]
+"""Some rows, their n-grams, and the counts of each of those in each row."""
+
+
+def _numberings(strings: EncodedStrings, longest: int, dtype: npt.DTypeLike) -> Iterable[Numbered]:
+    """Some of the strings after the other."""
+    # Of r strings there are at most as many n-grams as they hold, each with r counts.
+    held = longest * max(float(strings.lengths.mean()) if len(strings) else 0.0, 1.0)
+    together = max(1, int(math.sqrt(4 * BLOCK_ELEMENTS / held)))
+    if len(strings) <= REMEMBERED_BLOCKS * together:
+        return _remembered_numberings(strings, longest, dtype, together)
+    return (_numbered(strings, rows, longest, dtype) for rows in _slices(len(strings), together))
 
 
 # A search compares one list of strings with thousands of others.
-_remembered_numbering = once_per_strings(_numbering)
+@once_per_strings
+def _remembered_numberings(
+    strings: EncodedStrings, longest: int, dtype: npt.DTypeLike, together: int
+) -> list[Numbered]:
+    return [_numbered(strings, rows, longest, dtype) for rows in _slices(len(strings), together)]
+
+
+def _numbered(strings: EncodedStrings, rows: slice, longest: int, dtype: npt.DTypeLike) -> Numbered:
+    part = strings.take(rows)
+    numbering = _Numbering(part, longest)
+    counts = _as_matrix(*numbering.occurrences(part), numbering.size).T.toarray()
+    return rows, numbering, torch.from_numpy(np.ascontiguousarray(counts, dtype=dtype))
 
 
 def _as_matrix(numbers: npt.NDArray[np.int32], starts: npt.NDArray[np.int32], size: int) -> sparse.csr_array:
@@ -532,7 +548,8 @@ def _dense_counts(strings: EncodedStrings, letters: int, longest: int) -> npt.ND
     size = _possible(letters, longest)
     # Padding goes into one more column, which is left out.
     starts = np.arange(len(strings), dtype=np.int32)[:, None] * (size + 1)
-    codes, first, levels = np.zeros_like(tokens), 0, []
+    codes, first = np.zeros_like(tokens), 0
+    levels = [np.empty((len(strings), 0), dtype=np.int32)]
     for length in range(1, min(longest, tokens.shape[1]) + 1):
         last = tokens[:, length - 1 :]
         codes = (codes if length == 1 else codes[:, :-1]) * letters + last - 1

@@ -9,6 +9,7 @@ References:
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import gpytorch
@@ -46,7 +47,7 @@ class OneHotKernel(gpytorch.kernels.Kernel):
     pools: `cross`. One-hot codes are never written out: positions are compared one by one, on the processor, in blocks.
 
     Args:
-        batch_shape: Batch shape, which changes nothing: there are no parameters.
+        batch_shape: Batch shape; all its elements are the same.
         active_dims: Columns of the input that hold the tokens (default: all).
 
     Raises:
@@ -70,6 +71,13 @@ class OneHotKernel(gpytorch.kernels.Kernel):
     def __init__(self, *, batch_shape: torch.Size | None = None, active_dims: tuple[int, ...] | None = None) -> None:
         super().__init__(batch_shape=batch_shape, active_dims=active_dims)
 
+    def __getitem__(self, index: Any) -> OneHotKernel:
+        # gpytorch reads the new batch shape off the parameters, of which there are none.
+        chosen = copy.deepcopy(self)
+        if self.batch_shape:
+            chosen.batch_shape = torch.empty(()).expand(self.batch_shape)[index].shape
+        return chosen
+
     def forward(
         self, x1: Tensor, x2: Tensor, diag: bool = False, last_dim_is_batch: bool = False, **params: Any
     ) -> Tensor:
@@ -92,6 +100,8 @@ class OneHotKernel(gpytorch.kernels.Kernel):
         if last_dim_is_batch:
             x1, x2 = x1.transpose(-1, -2).unsqueeze(-1), x2.transpose(-1, -2).unsqueeze(-1)
         batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])  # type: ignore[no-untyped-call]
+        own_batch = (*self.batch_shape, *[1] * last_dim_is_batch)
+        whole = torch.broadcast_shapes(batch, own_batch)  # type: ignore[no-untyped-call]
         a = _encoded(x1)
         b = a if x2 is x1 else _encoded(x2)
         length = _common_length(a.lengths, b.lengths)
@@ -101,11 +111,11 @@ class OneHotKernel(gpytorch.kernels.Kernel):
         )
         if diag:
             shares = (rows == columns).sum(axis=-1) / max(length, 1)
-            return torch.from_numpy(shares).to(x1.device, dtype)
+            return torch.from_numpy(shares).to(x1.device, dtype).expand(*whole, x1.shape[-2])
         values = np.empty((*batch, x1.shape[-2], x2.shape[-2]))
         for element in np.ndindex(*batch):
             _share(rows[element], columns[element], values[element])
-        return torch.from_numpy(values).to(x1.device, dtype)
+        return torch.from_numpy(values).to(x1.device, dtype).expand(*whole, *values.shape[-2:])
 
     def self_similarity(self, a: EncodedStrings) -> FloatArray:
         """k(s, s) of each string, which is 1: float64, ``batch_shape x len(a)``."""
@@ -158,8 +168,8 @@ def _share(rows: npt.NDArray[np.unsignedinteger], columns: npt.NDArray[np.unsign
     """Put the shares of positions at which rows and columns agree into ``out``."""
     left, right = np.ascontiguousarray(rows.T), np.ascontiguousarray(columns.T)
     length = len(left)
-    wide = min(len(columns), WIDEST_BLOCK)
-    tall = max(1, BLOCK_ELEMENTS // max(wide, 1))
+    wide = max(1, min(len(columns), WIDEST_BLOCK))
+    tall = max(1, BLOCK_ELEMENTS // wide)
     for row in range(0, len(rows), tall):
         for column in range(0, len(columns), wide):
             block = out[row : row + tall, column : column + wide]
