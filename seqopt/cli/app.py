@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seqopt.cli.train_vae import train_vae_command
+
 if TYPE_CHECKING:
     from seqopt.cli.running import Plan
     from seqopt.evaluation import Direction
@@ -49,7 +51,8 @@ SurrogateName = Annotated[
     str,
     typer.Option(
         help="The model of the score: auto, ssk (sub-sequence kernel), ssk-bayes, ngrams, one-hot; for molecules "
-        "tanimoto, minmax, fragprints (fingerprints), ssk+tanimoto, ssk+minmax, ssk+fragprints; for genes codons.",
+        "tanimoto, minmax, fragprints (fingerprints), ssk+tanimoto, ssk+minmax, ssk+fragprints; for genes codons; "
+        "vae:FILE for a model of seqopt train-vae.",
         rich_help_panel=HOW,
     ),
 ]
@@ -455,6 +458,9 @@ def expressions(
         max_length=max_length,
         out=out,
     )
+
+
+app.command("train-vae", no_args_is_help=True)(train_vae_command)
 
 
 @app.command(

@@ -50,8 +50,8 @@ def check_names(plan: Plan) -> None:
         from seqopt.acquisition import resolve_acquisition
         from seqopt.models import SURROGATES
     resolve_acquisition(plan.acquisition)
-    if plan.surrogate != "auto" and plan.surrogate not in SURROGATES:
-        raise InputError(f"unknown surrogate {plan.surrogate!r}: choose {', '.join(['auto', *SURROGATES])}")
+    if plan.surrogate != "auto" and plan.surrogate not in SURROGATES and not plan.surrogate.startswith("vae:"):
+        raise InputError(f"unknown surrogate {plan.surrogate!r}: choose {', '.join(['auto', *SURROGATES, 'vae:FILE'])}")
 
 
 def show_notes() -> None:

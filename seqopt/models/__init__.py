@@ -5,6 +5,7 @@ from seqopt.models.fully_bayesian import FullyBayesianStringGP
 from seqopt.models.protocols import (
     ConditionedProcess,
     JointSurrogate,
+    NoiseAwareSurrogate,
     PoolSurrogate,
     Posterior,
     StringSurrogate,
@@ -18,6 +19,7 @@ __all__ = [
     "ConditionedProcess",
     "FullyBayesianStringGP",
     "JointSurrogate",
+    "NoiseAwareSurrogate",
     "PoolSurrogate",
     "Posterior",
     "StringGP",

@@ -25,3 +25,20 @@ def checked_values(strings: Sequence[str], values: npt.ArrayLike) -> npt.NDArray
         bad = int(np.flatnonzero(~np.isfinite(targets))[0])
         raise InputError(f"the value of {strings[bad]!r} is {targets[bad]}; only finite values can be fitted")
     return targets
+
+
+def checked_noise(strings: Sequence[str], noise_variance: npt.ArrayLike | None) -> npt.NDArray[np.float64]:
+    """Known variances of the noise of values, one for each string; zeros if nothing is known.
+
+    Raises:
+        InputError: If they do not fit, or one is negative or not finite.
+    """
+    if noise_variance is None:
+        return np.zeros(len(strings))
+    known = np.asarray(noise_variance, dtype=np.float64)
+    if known.shape != (len(strings),):
+        raise InputError(f"{len(strings)} strings but noise variances of shape {known.shape}; give one per string")
+    if not (np.isfinite(known) & (known >= 0)).all():
+        bad = int(np.flatnonzero(~(np.isfinite(known) & (known >= 0)))[0])
+        raise InputError(f"the noise variance of {strings[bad]!r} is {known[bad]}; expected 0 (unknown) or more")
+    return known

@@ -37,7 +37,8 @@ class DrawnState:
         targets: Standardised training values, n.
         constant: Prior mean, D.
         scale: Output scale, D.
-        noise_variance: Variance of the noise of one observation, D.
+        noise_variance: Variance of the noise of one observation to come, D.
+        observed_noise: Variance of the noise of each training value, D x n.
         prior: Prior covariance of the training strings, output scale included, D x n x n.
         cholesky: Lower factors of ``prior`` with noise, D x n x n.
         alpha: (prior + noise)^-1 (targets - mean), D x n.
@@ -50,6 +51,7 @@ class DrawnState:
     constant: Tensor
     scale: Tensor
     noise_variance: Tensor
+    observed_noise: Tensor
     prior: Tensor
     cholesky: Tensor
     alpha: Tensor
@@ -64,16 +66,22 @@ class DrawnState:
         constant: Tensor,
         scale: Tensor,
         noise_variance: Tensor,
+        known_noise: Tensor,
     ) -> DrawnState:
-        """Factorise the covariance of the training strings."""
+        """Factorise the covariance of the training strings.
+
+        ``noise_variance`` (D) is what every value has, ``known_noise`` (n) what each has besides; a value to come will
+        have the mean of these.
+        """
         own = evaluator.self_similarity(encoded)
         gram = _stacked(evaluator.cross(encoded, None, own), len(scale))
         prior = scale[:, None, None] * 0.5 * (gram + gram.mT)
-        identity = torch.eye(len(encoded), dtype=torch.float64)
-        factor, _ = stable_cholesky(prior + noise_variance[:, None, None] * identity)
+        observed_noise = noise_variance[:, None] + known_noise
+        factor, _ = stable_cholesky(prior + observed_noise.diag_embed())
         residuals = targets - constant[:, None]
         alpha = torch.cholesky_solve(residuals[..., None], factor)[..., 0]
-        return cls(evaluator, keys, encoded, targets, constant, scale, noise_variance, prior, factor, alpha)
+        coming = noise_variance + known_noise.mean()
+        return cls(evaluator, keys, encoded, targets, constant, scale, coming, observed_noise, prior, factor, alpha)
 
 
 class ConditionedGaussianProcess:
@@ -231,8 +239,8 @@ class BlockwisePosterior:
 
 
 def _observed_mean(state: DrawnState) -> Tensor:
-    # K alpha = targets - constant - noise * alpha, since (K + noise I) alpha = targets - constant.
-    return state.targets - state.noise_variance[:, None] * state.alpha
+    # K alpha = targets - constant - noise * alpha, since (K + diag(noise)) alpha = targets - constant.
+    return state.targets - state.observed_noise * state.alpha
 
 
 def _inverted(factor: Tensor) -> Tensor:

@@ -31,7 +31,7 @@ from seqopt.encoding import EncodedStrings, Encoder, Tokenizer
 from seqopt.errors import InputError, ModelError
 from seqopt.kernels import SubsequenceKernel
 from seqopt.kernels.engines import order_sums
-from seqopt.models.checks import checked_values
+from seqopt.models.checks import checked_noise, checked_values
 from seqopt.models.conditioned import BlockwisePosterior, ConditionedGaussianProcess, DrawnState
 from seqopt.models.covariance import FloatArray, KernelEvaluator
 
@@ -104,6 +104,9 @@ class FullyBayesianStringGP:
         self._units = (0.0, 1.0)
         self._state: DrawnState | None = None
 
+    takes_noise_variance = True
+    """`fit` takes the known noise of each value."""
+
     def bind(self, space: Any) -> None:
         """Take the encoder of ``space``, unless a tokeniser was chosen. Called by the optimiser."""
         if not self._tokenizer_chosen and self._state is None:
@@ -114,18 +117,36 @@ class FullyBayesianStringGP:
         """Means over the draws: decays, output scale and noise variance (the last two for standardised values)."""
         return {name: float(np.mean(values)) for name, values in (self._parameters or {}).items()}
 
-    def fit(self, strings: Sequence[str], values: npt.ArrayLike, *, rng: np.random.Generator) -> None:
-        """Fit to ``strings`` (n) and ``values`` (n finite ones, larger is better).
+    def fit(
+        self,
+        strings: Sequence[str],
+        values: npt.ArrayLike,
+        *,
+        rng: np.random.Generator,
+        noise_variance: npt.ArrayLike | None = None,
+    ) -> None:
+        """Fit to ``strings`` and ``values``.
+
+        Args:
+            strings: n strings.
+            values: n finite values, larger is better.
+            rng: Draws the parameters.
+            noise_variance: Known variance of the noise of each value (squared standard errors), 0 where unknown, in the
+                values' units squared. A variance that all values share is learned besides; while it is, each value
+                counts as having the mean of the known ones.
 
         Raises:
-            InputError: If there are fewer than two strings, the numbers differ, or a value is not finite.
+            InputError: If there are fewer than two strings, the numbers differ, a value is not finite, or a noise
+                variance is negative.
         """
         targets = checked_values(strings, values)
+        known = checked_noise(strings, noise_variance)
         spread = float(targets.std(ddof=1)) if np.ptp(targets) > 0 else 0.0
         if spread == 0.0:
             logger.warning("all %d values equal %g: the model cannot tell strings apart yet", len(targets), targets[0])
         self._units = float(targets.mean()), spread or 1.0
         standardized = (targets - self._units[0]) / self._units[1]
+        known = known / self._units[1] ** 2
         encoded = self.encoder.encode(strings)
         change = abs(len(strings) - self._full_fit_size)
         if (
@@ -133,7 +154,7 @@ class FullyBayesianStringGP:
             or self._parameters is None
             or change >= self.refit_growth * self._full_fit_size
         ):
-            self._parameters = self._draw(encoded, standardized, rng)
+            self._parameters = self._draw(encoded, standardized, float(known.mean()), rng)
             self._full_fit_size = len(strings)
         assert self._parameters is not None
         drawn = {name: torch.tensor(numbers, dtype=torch.float64) for name, numbers in self._parameters.items()}
@@ -157,10 +178,13 @@ class FullyBayesianStringGP:
             torch.zeros(self.draws, dtype=torch.float64),
             drawn["outputscale"],
             drawn["noise_variance"],
+            torch.from_numpy(known),
         )
 
-    def _draw(self, encoded: EncodedStrings, targets: FloatArray, rng: np.random.Generator) -> dict[str, list[float]]:
-        density = self.log_density(encoded, targets)
+    def _draw(
+        self, encoded: EncodedStrings, targets: FloatArray, known_noise: float, rng: np.random.Generator
+    ) -> dict[str, list[float]]:
+        density = self.log_density(encoded, targets, known_noise)
         weights = np.exp(density - density.max()).ravel()
         # Systematic resampling: equally spaced points with one random offset.
         points = (rng.random() + np.arange(self.draws)) / self.draws
@@ -174,7 +198,7 @@ class FullyBayesianStringGP:
         }
         return {name: [grid[place] for place in axis] for (name, grid), axis in zip(grids.items(), chosen, strict=True)}
 
-    def log_density(self, encoded: EncodedStrings, targets: FloatArray) -> FloatArray:
+    def log_density(self, encoded: EncodedStrings, targets: FloatArray, known_noise: float = 0.0) -> FloatArray:
         """Logarithm of marginal likelihood times prior on the grid: gap decays x match decays x scales x noises.
 
         The prior of a point is in proportion to the densities there of N(0.5, 0.5) for both decays and, per unit of the
@@ -183,6 +207,7 @@ class FullyBayesianStringGP:
         Args:
             encoded: The n strings.
             targets: Standardised values, n.
+            known_noise: Known part of their noise variance.
         """
         scales, noises = np.array(OUTPUT_SCALES), np.array(NOISE_VARIANCES)
         orders = np.arange(1, self.kernel.order + 1)
@@ -201,7 +226,7 @@ class FullyBayesianStringGP:
                 threads=self.kernel.threads,
                 partitions=self.kernel.partitions,
             )
-            table[place] = _log_likelihoods(grams, targets, scales, noises)
+            table[place] = _log_likelihoods(grams, targets, scales, noises + known_noise)
         decays = [-0.5 * ((np.array(grid) - 0.5) / 0.5) ** 2 for grid in (GAP_DECAYS, MATCH_DECAYS)]
         table += decays[0][:, None, None, None] + decays[1][:, None, None]
         table += -0.5 * np.log(scales)[:, None] ** 2 - 0.5 * (np.log(noises) + 4.0) ** 2

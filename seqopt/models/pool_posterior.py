@@ -46,7 +46,8 @@ class GaussianState:
         targets: Standardised training values, n.
         constant: Prior mean.
         scale: Output scale.
-        noise_variance: Variance of the noise of one observation.
+        noise_variance: Variance of the noise of one observation to come.
+        observed_noise: Variance of the noise of each training value, n.
     """
 
     evaluator: KernelEvaluator
@@ -58,6 +59,7 @@ class GaussianState:
     constant: float
     scale: float
     noise_variance: float
+    observed_noise: torch.Tensor
 
 
 class ColumnCache:
@@ -168,8 +170,8 @@ class PoolPosterior:
         self._factor = state.cholesky
         self.noise_variance = torch.tensor(state.noise_variance, dtype=torch.float64)
         self.best_observed = float(state.targets.max())
-        # K alpha = targets - constant - noise * alpha, since (K + noise I) alpha = targets - constant.
-        self.observed_mean = state.targets - state.noise_variance * state.alpha
+        # K alpha = targets - constant - noise * alpha, since (K + diag(noise)) alpha = targets - constant.
+        self.observed_mean = state.targets - state.observed_noise * state.alpha
         rows = cache.rows(state.keys, state.encoded)
         self.mean = state.constant + state.scale * (state.alpha @ rows)
         prior = state.scale * cache.prior_variance
@@ -194,8 +196,7 @@ class PoolPosterior:
         prior = self._cache.among(chosen) * state.scale
         mean = self.mean[indices]
         if include_observed:
-            n = len(state.keys)
-            observed = state.cholesky @ state.cholesky.T - state.noise_variance * torch.eye(n, dtype=torch.float64)
+            observed = state.cholesky @ state.cholesky.T - state.observed_noise.diag()
             prior = torch.cat([torch.cat([observed, rows], 1), torch.cat([rows.T, prior], 1)], 0)
             rows = torch.cat([observed, rows], 1)
             mean = torch.cat([self.observed_mean, mean])

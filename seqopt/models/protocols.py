@@ -84,6 +84,30 @@ class Surrogate(Protocol):
 
 
 @runtime_checkable
+class NoiseAwareSurrogate(Surrogate, Protocol):
+    """A surrogate that takes measurements of known precision into account."""
+
+    def fit(
+        self,
+        strings: Sequence[str],
+        values: npt.ArrayLike,
+        *,
+        rng: np.random.Generator,
+        noise_variance: npt.ArrayLike | None = None,
+    ) -> None:
+        """As `Surrogate.fit`.
+
+        ``noise_variance`` holds the known variance of the noise of each value (n), 0 where nothing is known.
+        """
+        ...
+
+    @property
+    def takes_noise_variance(self) -> bool:
+        """True: tells such a surrogate from others."""
+        ...
+
+
+@runtime_checkable
 class JointSurrogate(Surrogate, Protocol):
     """A surrogate with a joint Gaussian posterior."""
 

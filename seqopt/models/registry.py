@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +17,12 @@ from seqopt.models.fully_bayesian import FullyBayesianStringGP
 from seqopt.models.protocols import Surrogate
 from seqopt.models.string_gp import StringGP, default_kernel
 from seqopt.spaces import PoolSpace, Space
+
+LATENT = "vae:"
+"""What begins the name of a surrogate in the latent space of an autoencoder; the rest is its file."""
+
+LEAST_LENGTHSCALE = 0.025
+"""Lower bound of a length scale, in its prior's median."""
 
 LOOKED_AT = 20
 """Random strings of a space that show whether its strings differ in length."""
@@ -50,13 +57,36 @@ def _one_hot() -> Surrogate:
     return StringGP(OneHotKernel())
 
 
-def _codons() -> Surrogate:
+def smooth_gp(featurizer: Featurizer, lengthscale: float = 1.0) -> StringGP:
+    """A Gaussian process with a squared-exponential kernel on dense features.
+
+    Args:
+        featurizer: Computes the features; a `seqopt.vae.StringVAE` makes it a process in latent space.
+        lengthscale: Median of its log-normal prior, in units of the features; the spread is a factor e.
+    """
+    from gpytorch.constraints import GreaterThan
     from gpytorch.kernels import RBFKernel
     from gpytorch.priors import LogNormalPrior
 
+    kernel = RBFKernel(
+        lengthscale_prior=LogNormalPrior(math.log(lengthscale), 1.0),
+        # Where the fit may try a length scale of 0, the kernel is undefined.
+        lengthscale_constraint=GreaterThan(LEAST_LENGTHSCALE * lengthscale, transform=None, initial_value=lengthscale),
+    )
+    return StringGP(kernel, encoder=FeatureEncoder(featurizer))
+
+
+def _codons() -> Surrogate:
     from seqopt.encoding import CodonFeatures
 
-    return StringGP(RBFKernel(lengthscale_prior=LogNormalPrior(0.0, 1.0)), encoder=FeatureEncoder(CodonFeatures()))
+    return smooth_gp(CodonFeatures())
+
+
+def _latent(path: str) -> Surrogate:
+    from seqopt.vae import StringVAE
+
+    vae = StringVAE.load(path)
+    return smooth_gp(vae, math.sqrt(vae.size))
 
 
 def _bits() -> Featurizer:
@@ -125,12 +155,13 @@ def resolve_surrogate(surrogate: str | Surrogate, space: Space) -> Surrogate:
     """A surrogate for ``space`` from its name; an object is returned as it is.
 
     Args:
-        surrogate: ``"auto"``, a name in `SURROGATES`, or a surrogate.
+        surrogate: ``"auto"``, a name in `SURROGATES`, ``"vae:FILE"`` for a squared-exponential kernel on the latent
+            points of an autoencoder that ``seqopt train-vae`` wrote, or a surrogate.
         space: Where it will be used.
 
     Raises:
         InputError: For an unknown name, one that is for other kinds of strings, or one that is for strings of one
-            length where lengths differ.
+            length where lengths differ; for a file that holds no autoencoder.
 
     Example:
         >>> from seqopt.spaces import StringSpace
@@ -144,6 +175,8 @@ def resolve_surrogate(surrogate: str | Surrogate, space: Space) -> Surrogate:
     name = surrogate.strip().lower()
     if name == "auto":
         return default_surrogate(space)
+    if name.startswith(LATENT):
+        return _latent(surrogate.strip()[len(LATENT) :])
     named = SURROGATES.get(name)
     if named is None:
         raise InputError(f"unknown surrogate {surrogate!r}: choose {_names()}, or give an object")
@@ -171,4 +204,4 @@ def _lengths(space: Space) -> npt.NDArray[np.int32]:
 
 
 def _names() -> str:
-    return ", ".join(["auto", *SURROGATES])
+    return ", ".join(["auto", *SURROGATES, f"{LATENT}FILE"])

@@ -33,11 +33,12 @@ from seqopt.encoding import Encoded, Encoder, JointEncoder, StringEncoder, Token
 from seqopt.errors import InputError, ModelError
 from seqopt.kernels import SubsequenceKernel
 from seqopt.kernels.threads import one_thread
-from seqopt.models.checks import checked_values
+from seqopt.models.checks import checked_noise, checked_values
 from seqopt.models.conditioned import ConditionedGaussianProcess, DrawnState
 from seqopt.models.covariance import FittedKernel, FloatArray, KernelEvaluator
 from seqopt.models.linalg import stable_cholesky
 from seqopt.models.marginal_likelihood import DenseMarginalLogLikelihood
+from seqopt.models.noise import PartlyKnownNoise
 from seqopt.models.pool_posterior import ColumnCache, GaussianState, PoolPosterior
 from seqopt.spaces import PoolSpace
 
@@ -143,6 +144,9 @@ class StringGP:
         self._pools: WeakKeyDictionary[Any, Encoded] = WeakKeyDictionary()
         self._caches: WeakKeyDictionary[Any, ColumnCache] = WeakKeyDictionary()
 
+    takes_noise_variance = True
+    """`fit` takes the known noise of each value."""
+
     def bind(self, space: Any) -> None:
         """Take the width of token rows from ``space``, and its encoder unless a tokeniser was chosen.
 
@@ -192,6 +196,7 @@ class StringGP:
         values: npt.ArrayLike,
         *,
         rng: np.random.Generator,
+        noise_variance: npt.ArrayLike | None = None,
         full: bool | None = None,
     ) -> None:
         """Fit to ``strings`` and ``values``.
@@ -200,12 +205,16 @@ class StringGP:
             strings: n strings.
             values: n finite values, larger is better.
             rng: Draws the starts of a full fit.
+            noise_variance: Known variance of the noise of each value (squared standard errors), 0 where unknown, in the
+                values' units squared. A variance that all values share is learned besides.
             full: Whether to fit the kernel's own parameters too; by default as the schedule says.
 
         Raises:
-            InputError: If there are fewer than two strings, the numbers differ, or a value is not finite.
+            InputError: If there are fewer than two strings, the numbers differ, a value is not finite, or a noise
+                variance is negative.
         """
         targets = checked_values(strings, values)
+        known = checked_noise(strings, noise_variance)
         encoded = self.encoder.encode(strings)
         pool_width = self._encoded_pool(self._pool).width if self._pool is not None else 0
         width = max(self._width, encoded.width, pool_width)
@@ -219,9 +228,9 @@ class StringGP:
         informative = bool(np.ptp(targets) > 0)
         if not informative:
             logger.warning("all %d values equal %g: the model cannot tell strings apart yet", len(targets), targets[0])
-        model = self._build(encoded, targets)
+        model = self._build(encoded, targets, known)
         if informative:
-            self._learn(model, encoded, targets, rng, full=full)
+            self._learn(model, encoded, targets, known, rng, full=full)
         if informative and full:
             self._full_fit_size = len(strings)
         previous = self._parameters
@@ -238,18 +247,24 @@ class StringGP:
         self._keys = list(strings)
         self._state = self._gaussian_state(model, encoded)
 
-    def _build(self, encoded: Encoded, targets: FloatArray) -> SingleTaskGP:
-        likelihood = gpytorch.likelihoods.GaussianLikelihood(
-            noise_prior=LogNormalPrior(-4.0, 1.0),
-            noise_constraint=GreaterThan(MIN_NOISE, transform=None, initial_value=0.02),
-        )
+    def _build(self, encoded: Encoded, targets: FloatArray, known: FloatArray) -> SingleTaskGP:
+        options = {
+            "noise_prior": LogNormalPrior(-4.0, 1.0),
+            "noise_constraint": GreaterThan(MIN_NOISE, transform=None, initial_value=0.02),
+        }
+        inputs = encoded.to_tensor()
+        likelihood = gpytorch.likelihoods.GaussianLikelihood(**options)
+        if known.any():
+            # The model sees standardised values.
+            spread = targets.std(ddof=1) if np.ptp(targets) > 0 else 1.0
+            likelihood = PartlyKnownNoise(torch.from_numpy(known / spread**2), inputs, **options)
         covariance = gpytorch.kernels.ScaleKernel(
             copy.deepcopy(self.kernel), outputscale_prior=LogNormalPrior(0.0, 1.0)
         )
         with validate_input_scaling(False), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # BoTorch remarks on the scale of tokens, and on equal values
             model = SingleTaskGP(
-                encoded.to_tensor(),
+                inputs,
                 torch.from_numpy(targets)[:, None],
                 likelihood=likelihood,
                 covar_module=covariance,
@@ -264,7 +279,14 @@ class StringGP:
         return model
 
     def _learn(
-        self, model: SingleTaskGP, encoded: Encoded, targets: FloatArray, rng: np.random.Generator, *, full: bool
+        self,
+        model: SingleTaskGP,
+        encoded: Encoded,
+        targets: FloatArray,
+        known: FloatArray,
+        rng: np.random.Generator,
+        *,
+        full: bool,
     ) -> None:
         if len(targets) <= self.fit_size:
             self._optimize(model, rng, full=full)
@@ -273,7 +295,7 @@ class StringGP:
         if np.ptp(targets[chosen]) == 0:
             logger.warning("all %d values chosen to learn from are equal: parameters stay as they were", len(chosen))
             return
-        part = self._build(encoded.take(chosen), targets[chosen])
+        part = self._build(encoded.take(chosen), targets[chosen], known[chosen])
         self._optimize(part, rng, full=full)
         _set_parameters(model, _parameters_of(part))
 
@@ -334,7 +356,7 @@ class StringGP:
                         reached = float(likelihood(model(*model.train_inputs), model.train_targets))
             except InputError:
                 raise  # strings that the kernel cannot take are no matter of luck
-            except (ModelFittingError, ValueError, RuntimeError) as error:
+            except (ModelFittingError, ModelError, ValueError, RuntimeError) as error:
                 logger.debug("fit from start %d failed: %s", attempt, error)
                 continue
             if np.isfinite(reached) and (best is None or reached > best[0]):
@@ -349,10 +371,14 @@ class StringGP:
         own = evaluator.self_similarity(encoded)
         gram = scale * torch.from_numpy(evaluator.cross(encoded, None, own))
         gram = 0.5 * (gram + gram.T)
-        factor, _ = stable_cholesky(gram + noise * torch.eye(len(encoded), dtype=torch.float64))
+        known = getattr(model.likelihood, "known", torch.zeros(len(encoded), dtype=torch.float64))
+        factor, _ = stable_cholesky(gram + (noise + known).diag())
         targets = model.train_targets.detach().reshape(-1)
         alpha = torch.cholesky_solve((targets - constant)[:, None], factor)[:, 0]
-        return GaussianState(evaluator, self._keys, encoded, factor, alpha, targets, constant, scale, noise)
+        coming = noise + float(known.mean())
+        return GaussianState(
+            evaluator, self._keys, encoded, factor, alpha, targets, constant, scale, coming, noise + known
+        )
 
     def posterior(self, strings: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
         """Joint mean (n) and noiseless covariance (n x n) at ``strings``, in the values' units.
@@ -434,10 +460,18 @@ class StringGP:
             ModelError: Before the first fit.
         """
         state = self._fitted
-        constant, scale, noise = torch.tensor(
-            [[state.constant], [state.scale], [state.noise_variance]], dtype=torch.float64
+        shared = float(state.observed_noise.min())
+        constant, scale, noise = torch.tensor([[state.constant], [state.scale], [shared]], dtype=torch.float64)
+        drawn = DrawnState.build(
+            state.evaluator,
+            state.keys,
+            state.encoded,
+            state.targets,
+            constant,
+            scale,
+            noise,
+            state.observed_noise - shared,
         )
-        drawn = DrawnState.build(state.evaluator, state.keys, state.encoded, state.targets, constant, scale, noise)
         return ConditionedGaussianProcess(drawn, self.encoder, pending)
 
     def to_units(self, mean: npt.ArrayLike, variance: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:

@@ -13,7 +13,7 @@ import numpy as np
 from seqopt.acquisition import Acquisition, RandomAcquisition, resolve_acquisition
 from seqopt.errors import ExhaustedError, InputError, ModelError
 from seqopt.evaluation import Direction
-from seqopt.models import Surrogate, resolve_surrogate
+from seqopt.models import NoiseAwareSurrogate, Surrogate, resolve_surrogate
 from seqopt.optimizer.observations import Observation, Observations
 from seqopt.optimizer.transforms import Transform, resolve_transform
 from seqopt.search import GeneticSearch, PoolSearch, RandomSearch, Search, Suggestion
@@ -167,6 +167,7 @@ class Optimizer:
         strings: Sequence[str],
         values: Sequence[float],
         *,
+        standard_errors: Sequence[float | None] | None = None,
         errors: Sequence[str | None] | None = None,
         seconds: Sequence[float | None] | None = None,
     ) -> None:
@@ -177,6 +178,8 @@ class Optimizer:
                 kind, and in the space where strings are made up (a pool may learn from strings that it does not hold).
             values: One value per string, in the user's units. NaN, infinity, or more than 1e150 in size (a sentinel,
                 not a measurement) records a failed evaluation.
+            standard_errors: Known standard error of each value, in the user's units; `None` where it is not known. The
+                model learns how noisy values are besides.
             errors: Why each failed evaluation failed.
             seconds: How long each evaluation took.
 
@@ -190,9 +193,20 @@ class Optimizer:
             numbers = [float(value) for value in np.asarray(values, dtype=np.float64).reshape(-1)]
         except (TypeError, ValueError):
             raise InputError(f"values must be numbers, one per string; got {values!r}") from None
-        for name, given in (("values", numbers), ("errors", errors), ("seconds", seconds)):
+        lists: tuple[tuple[str, Sequence[Any] | None], ...] = (
+            ("values", numbers),
+            ("standard errors", standard_errors),
+            ("errors", errors),
+            ("seconds", seconds),
+        )
+        for name, given in lists:
             if given is not None and len(given) != len(strings):
                 raise InputError(f"{len(strings)} strings but {len(given)} {name}; give one for each string")
+        known = [_known_variance(error) for error in standard_errors or [None] * len(strings)]
+        if any(known) and not isinstance(self.surrogate, NoiseAwareSurrogate):
+            raise InputError(
+                f"{type(self.surrogate).__name__} cannot take standard errors into account: leave them out"
+            )
         keys = [self.space.key(string) for string in strings]
         if isinstance(self.space, EvolvableSpace):
             for string, key in zip(strings, keys, strict=True):
@@ -210,6 +224,8 @@ class Optimizer:
                 self.observations.resolve(key)
             row.status = "ok" if measured[i] else "failed"
             row.values = (value,) if row.status == "ok" else ()
+            variance = known[i]
+            row.noise_variance = (variance,) if row.values and variance is not None else None
             row.context["error"] = (errors[i] if errors else None) or ("" if row.values else f"the value is {value:g}")
             row.context["seconds"] = seconds[i] if seconds else None
 
@@ -350,7 +366,15 @@ class Optimizer:
 
     def _fit(self, surrogate: Surrogate, measured: Sequence[Observation], rng: np.random.Generator) -> None:
         targets = [self._sign * self.transform.forward(row.value) for row in measured]
-        surrogate.fit([row.key for row in measured], targets, rng=rng)
+        keys = [row.key for row in measured]
+        if not any(row.noise_variance for row in measured):
+            surrogate.fit(keys, targets, rng=rng)
+            return
+        assert isinstance(surrogate, NoiseAwareSurrogate)  # `tell` takes no standard errors for another
+        known = [
+            self.transform.variance(row.value, row.noise_variance[0]) if row.noise_variance else 0.0 for row in measured
+        ]
+        surrogate.fit(keys, targets, rng=rng, noise_variance=known)
 
     @property
     def _unavailable(self) -> set[str]:
@@ -373,3 +397,20 @@ class Optimizer:
             return None, None
         moments = self.transform.moments(self._sign * suggestion.predicted_mean, suggestion.predicted_std)
         return moments if all(map(math.isfinite, moments)) else (None, None)
+
+
+def _known_variance(standard_error: float | None) -> float | None:
+    """The square of a standard error; `None` where it is not known.
+
+    Raises:
+        InputError: If it is no number from 0.
+    """
+    if standard_error is None or (isinstance(standard_error, float) and math.isnan(standard_error)):
+        return None
+    try:
+        number = float(standard_error)
+    except (TypeError, ValueError):
+        number = -1.0
+    if not 0 <= number <= LARGEST_VALUE:
+        raise InputError(f"a standard error is {standard_error!r}; expected a number from 0, or None if it is unknown")
+    return number**2

@@ -25,6 +25,10 @@ class Transform(Protocol):
         """Mean and standard deviation in the user's units of a variable that is normal in the model's units."""
         ...
 
+    def variance(self, value: float, variance: float) -> float:
+        """Variance in the model's units of a measurement ``value`` with a small ``variance`` in the user's units."""
+        ...
+
 
 class Identity:
     """The model sees the values themselves."""
@@ -38,6 +42,10 @@ class Identity:
     def moments(self, mean: float, std: float) -> tuple[float, float]:
         """``mean`` and ``std``."""
         return mean, std
+
+    def variance(self, value: float, variance: float) -> float:
+        """``variance``."""
+        return variance
 
 
 class Log10:
@@ -73,6 +81,10 @@ class Log10:
             return centre, centre * math.sqrt(math.expm1(spread))
         except OverflowError:
             return math.inf, math.inf
+
+    def variance(self, value: float, variance: float) -> float:
+        """``variance`` / (``value`` ln 10)^2, the first term of its expansion in the relative error."""
+        return variance / (value * math.log(10)) ** 2
 
 
 def resolve_transform(transform: str | Transform | None) -> Transform:

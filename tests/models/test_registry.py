@@ -1,5 +1,7 @@
 """Surrogates by name."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,8 @@ from seqopt.models import (
     StringSurrogate,
     resolve_surrogate,
 )
-from seqopt.spaces import CandidateSet, CodonSpace, Space, StringSpace
+from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, Space, StringSpace
+from seqopt.vae import GrammarCodec, NetworkSizes, TrainingSettings, train
 
 MOLECULES = ["C" * n + end for n in range(1, 7) for end in ("O", "N", "C(=O)O", "c1ccccc1", "Cl")]
 SPACES: dict[str, Space] = {"molecule": CandidateSet(MOLECULES, kind="molecule"), "dna": CodonSpace("MAGIC")}
@@ -71,6 +74,22 @@ def test_strings_that_a_kernel_cannot_take_end_a_fit_with_its_own_message() -> N
     surrogate = SURROGATES["one-hot"].build()
     with pytest.raises(InputError, match="strings of one length"):
         surrogate.fit(["01", "011", "1"], [0.0, 1.0, 2.0], rng=np.random.default_rng(0))
+
+
+def test_an_autoencoder_is_a_surrogate_by_the_name_of_its_file(tmp_path: Path) -> None:
+    space = GrammarSpace("arithmetic", 1, 5)
+    strings = space.sample(200, np.random.default_rng(0))
+    sizes, settings = NetworkSizes(latent=3, hidden=16), TrainingSettings(epochs=1)
+    vae = train(strings, GrammarCodec.of("arithmetic", strings), sizes, settings, rng=np.random.default_rng(0)).vae
+    vae.save(tmp_path / "My.vae")
+    optimizer = Optimizer(space, surrogate=f"vae:{tmp_path / 'My.vae'}", initial=5)
+    for _ in range(2):
+        chosen = optimizer.ask()
+        optimizer.tell(chosen, [string.count("x") for string in chosen])
+    assert optimizer.surrogate.encode(strings[:2]).shape == (2, 3)  # type: ignore[attr-defined]
+    assert optimizer.hyperparameters["lengthscale"] > 0
+    with pytest.raises(InputError, match="nowhere"):
+        resolve_surrogate("vae:nowhere.vae", space)
 
 
 def test_auto_is_the_default_of_the_space() -> None:

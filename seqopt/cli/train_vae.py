@@ -1,0 +1,403 @@
+"""``seqopt train-vae``: a variational autoencoder of strings."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from seqopt.errors import InputError
+
+if TYPE_CHECKING:
+    from seqopt.encoding import Tokenizer
+    from seqopt.vae import Codec, Epoch, NetworkSizes, Training, TrainingSettings
+
+WHAT, HOW, RUN = "What to learn", "How to learn", "The run"
+
+LATENT = {"molecule": 56}
+"""Latent dimensions where none are chosen, by kind of string; 25 for all others."""
+
+EVALUATED = 2_000
+"""Held-out strings on which the finished model is measured."""
+
+
+def train_vae_command(
+    strings: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="STRINGS",
+            help="The strings to learn from: a .csv, .tsv, .smi, .txt, .fasta or .parquet file, or the name of a "
+            "built-in set (zinc250k). Leave it out to draw strings from a grammar with --sample.",
+        ),
+    ] = None,
+    model: Annotated[
+        str,
+        typer.Option(
+            help="character (one symbol after the other) or grammar (one rule of a grammar after the other, so that "
+            "whatever is decoded is grammatical).",
+            rich_help_panel=WHAT,
+        ),
+    ] = "character",
+    grammar: Annotated[
+        str | None,
+        typer.Option(
+            help="The grammar: arithmetic, smiles, regex, or the path of a .cfg file. A grammar model needs it; for a "
+            "character model it says which decoded strings are valid.",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            help="Learn from this many strings: a random part of STRINGS, or without STRINGS random strings of the "
+            "grammar.",
+            rich_help_panel=WHAT,
+            min=2,
+        ),
+    ] = None,
+    min_length: Annotated[
+        int, typer.Option(help="Fewest terminals of strings drawn from the grammar.", rich_help_panel=WHAT, min=1)
+    ] = 1,
+    max_length: Annotated[
+        int | None,
+        typer.Option(
+            help="Most symbols of a string (terminals, for a grammar): longer ones are left out. Strings drawn from a "
+            "grammar have at most 15 if it is not given.",
+            rich_help_panel=WHAT,
+            min=1,
+        ),
+    ] = None,
+    column: Annotated[
+        str | None,
+        typer.Option(help="Column that holds the strings. Recognised if not given.", rich_help_panel=WHAT),
+    ] = None,
+    kind: Annotated[
+        str,
+        typer.Option(help="molecule, protein, dna, rna, text, or auto to recognise it.", rich_help_panel=WHAT),
+    ] = "auto",
+    tokenizer: Annotated[
+        str,
+        typer.Option(
+            help="Symbols of a character model: characters, smiles (bracket atoms are one symbol) or smiles-split.",
+            rich_help_panel=WHAT,
+        ),
+    ] = "characters",
+    skip: Annotated[
+        bool,
+        typer.Option(
+            "--skip",
+            help="Leave strings out that the grammar does not derive, instead of stopping at the first one.",
+            rich_help_panel=WHAT,
+        ),
+    ] = False,
+    latent: Annotated[
+        int | None,
+        typer.Option(help="Latent dimensions. Default: 56 for molecules, 25 otherwise.", rich_help_panel=HOW, min=1),
+    ] = None,
+    hidden: Annotated[int, typer.Option(help="Units of a hidden layer.", rich_help_panel=HOW, min=1)] = 512,
+    epochs: Annotated[int, typer.Option(help="Passes over the strings, at most.", rich_help_panel=HOW, min=1)] = 20,
+    batch: Annotated[int, typer.Option(help="Strings of a step.", rich_help_panel=HOW, min=1)] = 128,
+    learning_rate: Annotated[float, typer.Option(help="Of Adam, at the beginning.", rich_help_panel=HOW)] = 2e-3,
+    kl_weight: Annotated[
+        float,
+        typer.Option(
+            help="Weight of the divergence from the prior: 1 is the evidence lower bound, less reconstructs better.",
+            rich_help_panel=HOW,
+        ),
+    ] = 0.1,
+    held_out: Annotated[
+        float, typer.Option(help="Share of the strings that is held out to watch and measure.", rich_help_panel=HOW)
+    ] = 0.05,
+    patience: Annotated[
+        int, typer.Option(help="Epochs without progress after which training ends.", rich_help_panel=HOW, min=1)
+    ] = 10,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same model.", rich_help_panel=HOW, min=0)] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="File of the model. Default: runs/STRINGS-MODEL.vae.", rich_help_panel=RUN),
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Continue an interrupted training: give the same command again, with --resume.",
+            rich_help_panel=RUN,
+        ),
+    ] = False,
+    device: Annotated[
+        str, typer.Option(help="cpu, cuda, or auto for the GPU where there is one.", rich_help_panel=RUN)
+    ] = "auto",
+    threads: Annotated[int, typer.Option(help="Threads on a CPU.", rich_help_panel=RUN, min=1)] = 1,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the full traceback of an error.", rich_help_panel=RUN)
+    ] = False,
+) -> None:
+    """Train a variational autoencoder: strings to points of a latent space and back.
+
+    Its latent space can be searched instead of the strings themselves: a baseline to compare with. Part of the strings
+    is held out; when the loss on these gets no better, training ends.
+
+    **Examples**
+
+    Arithmetic expressions drawn from their grammar, learnt as sequences of its rules:
+
+        seqopt train-vae --model grammar --grammar arithmetic --sample 50000 --max-length 15 --out expressions.vae
+
+    Molecules, learnt as characters:
+
+        seqopt train-vae zinc250k --sample 20000 --max-length 80 --out molecules.vae
+
+    The file of the model holds numbers and facts only, and is written after each epoch. Ctrl-C stops at any time; go on
+    with --resume. What was measured on the held-out strings stands in OUT.json beside it.
+    """
+    del debug  # read by seqopt.cli.main
+    from seqopt.vae import NetworkSizes, TrainingSettings
+
+    if model not in ("character", "grammar"):
+        raise InputError(f"unknown model {model!r}: choose character or grammar")
+    if model == "grammar" and grammar is None:
+        raise InputError("a grammar model needs --grammar: arithmetic, smiles, regex, or the path of a .cfg file")
+    if strings is None and (sample is None or grammar is None):
+        raise InputError("nothing to learn from: give STRINGS, or --sample and --grammar to draw strings")
+    settings = TrainingSettings(epochs, batch, learning_rate, kl_weight, held_out=held_out, patience=patience)
+    name = Path(strings).name.split(".")[0] if strings is not None else Path(str(grammar)).stem
+    path = out if out is not None else _default_path(name, model)
+    if resume and not path.exists():
+        raise InputError(f"there is no training to resume in {path}: leave --resume out to start one")
+    if not resume and path.exists():
+        raise InputError(f"{path} is there already: continue it with --resume, or choose another file with --out")
+
+    from seqopt.cli.running import note
+
+    chosen = _Strings(strings, grammar, sample, min_length, max_length, column, kind, tokenizer, seed)
+    found, kind = chosen.read()
+    if model == "grammar" and skip:
+        found, left_out = _derived(found, str(grammar))
+        if left_out:
+            note(f"{left_out:,} strings are left out, for the grammar does not derive them")
+    sizes = NetworkSizes(LATENT.get(kind, 25) if latent is None else latent, hidden)
+    _train(found, kind, model, grammar, tokenizer, sizes, settings, seed, path, resume, device, threads)
+
+
+@dataclass(frozen=True)
+class _Strings:
+    """Which strings to learn from; the fields are options of the command."""
+
+    source: str | None
+    grammar: str | None
+    sample: int | None
+    min_length: int
+    max_length: int | None
+    column: str | None
+    kind: str
+    tokenizer: str
+    seed: int
+
+    def read(self) -> tuple[list[str], str]:
+        """The strings and their kind."""
+        import numpy as np
+
+        from seqopt.cli.running import console, note
+
+        rng = np.random.default_rng([self.seed, 1])
+        if self.source is None:
+            from seqopt.spaces import GrammarSpace
+
+            kind = "text" if self.kind == "auto" else self.kind
+            space = GrammarSpace(str(self.grammar), self.min_length, self.max_length or 15, kind=kind)
+            wanted = self.sample or 0
+            with console.status(f"drawing {wanted:,} strings"):
+                found = space.sample(wanted, rng)
+            if len(found) < wanted:
+                note(f"the grammar gave only {len(found):,} different strings")
+            console.print(
+                f"[bold]{len(found):,} strings[/bold] of {space.min_length} to {space.max_length} terminals drawn from "
+                f"the grammar {escape(space.name)}"
+            )
+            return found, kind
+        from seqopt.datasets import read_pool
+
+        with console.status(f"reading {escape(self.source)}"):
+            pool = read_pool(self.source, column=self.column, kind=None if self.kind == "auto" else self.kind)
+        first, *remarks = pool.summary().splitlines()
+        console.print(f"[bold]{escape(first)}[/bold]")
+        for remark in remarks:
+            note(remark)
+        found = list(pool.strings)
+        if self.max_length is not None:
+            short = [
+                string for string, length in zip(found, self._lengths(found), strict=True) if length <= self.max_length
+            ]
+            if len(short) < len(found):
+                note(f"{len(found) - len(short):,} strings of more than {self.max_length} symbols are left out")
+            found = short
+        if self.sample is not None and self.sample < len(found):
+            kept = sorted(rng.choice(len(found), self.sample, replace=False).tolist())
+            found = [found[place] for place in kept]
+            note(f"a random part of {len(found):,} strings is used")
+        return found, pool.kind
+
+    def _lengths(self, strings: list[str]) -> list[int]:
+        tokenizer: Tokenizer
+        if self.grammar is None:
+            from seqopt.encoding import resolve_tokenizer
+
+            tokenizer = resolve_tokenizer(self.tokenizer)
+        else:
+            from seqopt.grammar import Rules, TerminalTokenizer, load_grammar
+
+            tokenizer = TerminalTokenizer(Rules.of(load_grammar(self.grammar)).terminals)
+        return list(map(len, tokenizer.tokenize_all(strings)))
+
+
+def _derived(strings: list[str], grammar: str) -> tuple[list[str], int]:
+    """The strings that a grammar derives, and the number of the others."""
+    from seqopt.grammar import Parser, Rules, load_grammar
+
+    parser = Parser(Rules.of(load_grammar(grammar)))
+    derived = []
+    for string in strings:
+        try:
+            parser.parse(string)
+        except InputError:
+            continue
+        derived.append(string)
+    return derived, len(strings) - len(derived)
+
+
+def _train(
+    strings: list[str],
+    kind: str,
+    model: str,
+    grammar: str | None,
+    tokenizer: str,
+    sizes: NetworkSizes,
+    settings: TrainingSettings,
+    seed: int,
+    path: Path,
+    resume: bool,
+    device: str,
+    threads: int,
+) -> None:
+    import numpy as np
+
+    from seqopt.cli.running import command_line, console
+    from seqopt.vae import CharacterCodec, GrammarCodec, train
+
+    started = time.perf_counter()
+    with console.status("preparing the strings"):
+        codec: Codec = (
+            GrammarCodec.of(str(grammar), strings)
+            if model == "grammar"
+            else CharacterCodec.of(strings, tokenizer=tokenizer)
+        )
+    console.print(
+        f"{escape(codec.describe())}: up to {codec.steps} symbols, {sizes.latent} latent dimensions, KL weight "
+        f"{settings.kl_weight:g}; seed {seed}; model in {escape(str(path))}"
+    )
+    console.print(
+        f"\n{'epoch':>8} {'training loss':>13} {'held-out loss':>13} {'of it KL':>9} {'symbols right':>13} "
+        f"{'strings right':>13} {'time':>7}"
+    )
+
+    def show(epoch: Epoch) -> None:
+        elapsed = int(time.perf_counter() - started)
+        console.print(
+            f"{epoch.epoch:>4}/{settings.epochs:<3} {epoch.train_loss:>13.3f} {_number(epoch.loss):>13} "
+            f"{_number(epoch.kl, settings.kl_weight):>9} {_percent(epoch.symbols_right):>13} "
+            f"{_percent(epoch.strings_right):>13} {elapsed // 60:>4}:{elapsed % 60:02d}"
+        )
+
+    try:
+        training = train(
+            strings,
+            codec,
+            sizes,
+            settings,
+            rng=np.random.default_rng(seed),
+            checkpoint=path,
+            resume=resume,
+            progress=show,
+            device=device,
+            threads=threads,
+            facts={"kind": kind},
+        )
+    except KeyboardInterrupt:
+        if path.exists():
+            console.print(
+                f"\nStopped. The model is in {escape(str(path))} as it was after its last epoch; go on with\n"
+                f"  {escape(command_line())} --resume"
+            )
+        raise
+    _report(training, _validity(codec, grammar, kind), seed, path)
+
+
+def _validity(codec: Codec, grammar: str | None, kind: str) -> tuple[str, Callable[[str], bool]] | None:
+    """What a valid string is, in words and as a predicate."""
+    from seqopt.vae import GrammarCodec
+
+    if kind == "molecule":
+        from seqopt.identity import identity_keys
+
+        return "read by RDKit", lambda string: bool(string) and identity_keys([string], kind)[0] is not None
+    if isinstance(codec, GrammarCodec):
+        return "grammatical", codec.reads
+    if grammar is not None:
+        return "grammatical", GrammarCodec.of(grammar, [], max_rules=1 << 20).reads
+    return None
+
+
+def _report(training: Training, valid: tuple[str, Callable[[str], bool]] | None, seed: int, path: Path) -> None:
+    """Measure the model on strings that it has not seen; print and keep what comes out."""
+    import numpy as np
+
+    from seqopt.cli.running import console
+    from seqopt.vae import evaluate_vae
+
+    best = f"epoch {training.best_epoch} of {len(training.history)}"
+    console.print(f"\nThe model of {best} is in {escape(str(path))}.")
+    if not training.held_out:
+        return
+    with console.status("measuring"):
+        measured = evaluate_vae(
+            training.vae,
+            training.held_out[:EVALUATED],
+            rng=np.random.default_rng([seed, 2]),
+            valid=None if valid is None else valid[1],
+        )
+    words = f"{measured.samples:,} points drawn from the prior: {_percent(measured.distinct)} are different strings"
+    if valid is not None:
+        words += f", {_percent(measured.valid)} are {valid[0]}"
+    console.print(
+        f"Of {measured.strings:,} strings held out {_percent(measured.strings_right)} come back whole, and "
+        f"{_percent(measured.characters_right)} of their characters.\n"
+        f"KL {measured.kl:.2f} nats over {training.vae.size} dimensions, {measured.active} of them active; the "
+        f"largest: {', '.join(f'{part:.2f}' for part in measured.kl_per_dimension[:8])}.\n"
+        f"{words}."
+    )
+    beside = path.with_name(path.name + ".json")
+    facts = {"model": training.vae.name, **training.vae.facts, "evaluation": measured.to_json()}
+    if valid is not None:
+        facts["evaluation"]["valid_means"] = valid[0]
+    beside.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    console.print(f"These numbers and those of all epochs: {escape(str(beside))}")
+
+
+def _number(value: float | None, factor: float = 1.0) -> str:
+    return "-" if value is None else f"{factor * value:.3f}"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"
+
+
+def _default_path(name: str, model: str) -> Path:
+    from seqopt.cli.running import safe_name
+
+    return Path("runs") / f"{safe_name(name)[:60] or 'strings'}-{model}.vae"

@@ -1,0 +1,264 @@
+"""Strings as the rules of their parse trees (the grammar VAE): whatever is decoded is grammatical.
+
+A string is its leftmost derivation. While one is written, a stack holds the non-terminals that are still to be
+expanded, the leftmost on top. The top decides which rules are possible. Besides, a rule is possible only if the
+derivation can still be finished within the steps that are left:
+
+    steps taken + 1 + sum of need(X) over the X on the stack after the rule <= W,
+
+where need(X) is the number of rules in the shortest derivation of X. So a derivation that comes near the end closes by
+shortest derivations, and every sequence of choices gives a string of the grammar.
+
+References:
+    Kusner, M. J., Paige, B., Hernandez-Lobato, J. M. (2017). Grammar variational autoencoder. ICML, section 3 (masks
+        and the stack; their decoder may run out of steps and then gives nothing).
+    Knuth, D. E. (1977). A generalization of Dijkstra's algorithm. Information Processing Letters 6, 1-5 (shortest
+        derivations).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seqopt.errors import InputError
+from seqopt.grammar import Parser, ParseTree, Rules, TerminalTokenizer, check_grammar, read_grammar
+from seqopt.vae.codecs import Symbols, checked_strings, padded, shown
+
+_REMEMBERED = 200_000
+_UNLIMITED = 1 << 30
+
+
+def shortest_derivations(rules: Rules) -> list[int]:
+    """The number of rules in the shortest derivation of each non-terminal, which must have one.
+
+    Example:
+        >>> from seqopt.grammar import load_grammar
+        >>> shortest_derivations(Rules.of(load_grammar("arithmetic")))  # S -> T, T -> 'x'; T -> 'x'
+        [2, 1]
+    """
+    endless = 1 + len(rules) * (1 + max(len(body) for body in rules.bodies)) ** len(rules.names)
+    needs = [endless] * len(rules.names)
+    changed = True
+    while changed:
+        changed = False
+        for head, body in rules:
+            need = 1 + sum(needs[symbol] for symbol in body if isinstance(symbol, int))
+            if need < needs[head]:
+                needs[head] = need
+                changed = True
+    return needs
+
+
+class GrammarCodec:
+    """Rows of the rules of parse trees, in the order of the leftmost derivation. Symbol r + 1 is rule r.
+
+    Where terminals of the grammar can run together (see `seqopt.grammar.check_grammar`), a derivation may exist whose
+    string is read otherwise: `decode` gives it, and the grammar's spaces refuse it.
+
+    Args:
+        rules: The grammar.
+        max_rules: The largest number of rules of a parse tree.
+        name: What the grammar is called in messages.
+
+    Raises:
+        InputError: If some symbol has no derivation that ends, or no string has as few as ``max_rules`` rules.
+
+    Example:
+        >>> codec = GrammarCodec.of("arithmetic", ["x+1", "x*x*x"])
+        >>> codec.steps, codec.encode(["x+1"]).tolist()
+        (6, [[1, 4, 8, 9, 0, 0]])
+    """
+
+    model = "grammar"
+
+    def __init__(self, rules: Rules, max_rules: int, name: str) -> None:
+        check_grammar(rules)
+        self.rules = rules
+        self.name = name
+        self.parser = Parser(rules)
+        self._derivations: dict[str, tuple[int, ...]] = {}
+        self.needs = shortest_derivations(rules)
+        if max_rules < self.needs[rules.start]:
+            raise InputError(
+                f"max_rules is {max_rules}; the shortest string of the grammar {name} needs "
+                f"{self.needs[rules.start]} rules"
+            )
+        self.max_rules = max_rules
+        self.symbols = len(rules)
+        self.steps = max_rules
+        self._head_of = np.array([0, *(head + 1 for head in rules.heads)], dtype=np.int64)
+        self.possible = self._head_of[None, :] == np.arange(len(rules.names) + 1)[:, None]
+
+    @classmethod
+    def of(
+        cls, grammar: str | os.PathLike[str], strings: Sequence[str], *, max_rules: int | None = None
+    ) -> GrammarCodec:
+        """The codec of a grammar for ``strings``.
+
+        Args:
+            grammar: The name of a grammar that comes with seqopt, or the path of a ``.cfg`` file.
+            strings: What a model is to be trained on.
+            max_rules: By default the number of rules of the largest parse tree of ``strings``.
+
+        Raises:
+            InputError: As `seqopt.grammar.load_grammar` and `encode` do, or if ``strings`` is empty.
+        """
+        loaded, places = read_grammar(grammar)
+        rules = Rules.of(loaded, places)
+        name = Path(os.fspath(grammar)).name
+        if max_rules is not None:
+            return cls(rules, max_rules, name)
+        codec = cls(rules, _UNLIMITED, name)
+        codec.max_rules = max((len(codec.derivation(string)) for string in checked_strings(strings)), default=0)
+        if not codec.max_rules:
+            raise InputError("there are no strings; expected at least one")
+        codec.steps = codec.max_rules
+        return codec
+
+    def derivation(self, string: str) -> tuple[int, ...]:
+        """The rules of the parse tree of ``string``. Strings are parsed once and remembered.
+
+        Raises:
+            InputError: If the grammar does not derive ``string``; the message says where parsing stopped.
+        """
+        rules = self._derivations.get(string)
+        if rules is None:
+            rules = self.parser.parse(string).rules
+            if len(self._derivations) >= _REMEMBERED:
+                self._derivations.clear()
+            self._derivations[string] = rules
+        return rules
+
+    def encode(self, strings: Sequence[str]) -> Symbols:
+        """Rows of rules; see `seqopt.vae.codecs.Codec`.
+
+        Raises:
+            InputError: For a string that the grammar does not derive, with the position where parsing stopped, or one
+                whose parse tree has too many rules.
+        """
+        rows = []
+        for string in checked_strings(strings):
+            rules = self.derivation(string)
+            if len(rules) > self.max_rules:
+                raise InputError(
+                    f"the parse tree of {shown(string)} has {len(rules)} rules; this model takes trees of up to "
+                    f"{self.max_rules}"
+                )
+            rows.append([rule + 1 for rule in rules])
+        return padded(rows, self.steps)
+
+    def contexts(self, rows: Symbols) -> npt.NDArray[np.int64]:
+        """The non-terminal that each rule expands, counted from 1; see `seqopt.vae.codecs.Codec`."""
+        return self._head_of[rows]
+
+    def writing(self, n: int) -> GrammarWriting:
+        """See `seqopt.vae.codecs.Codec`."""
+        return GrammarWriting(n, self)
+
+    def decode(self, rows: Symbols) -> list[str]:
+        """The strings of whole derivations."""
+        return [
+            "".join(self.rules.terminals_of(ParseTree(tuple(symbol - 1 for symbol in row if symbol))))
+            for row in rows.tolist()
+        ]
+
+    def reads(self, string: str) -> bool:
+        """Whether the grammar derives ``string``."""
+        try:
+            self.derivation(string)
+        except InputError:
+            return False
+        return True
+
+    @property
+    def tokenizer(self) -> TerminalTokenizer:
+        """Splits strings into terminals."""
+        return self.parser.tokenizer
+
+    def same_rules(self, rules: Rules) -> bool:
+        """Whether ``rules`` are those of this codec, in their order."""
+        return (self.rules.names, self.rules.start, self.rules.heads, self.rules.bodies) == (
+            rules.names,
+            rules.start,
+            rules.heads,
+            rules.bodies,
+        )
+
+    def describe(self) -> str:
+        """What the codec was made for."""
+        return f"a grammar model for the grammar {self.name!r} of {len(self.rules)} rules"
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything needed to make it again."""
+        return {
+            "model": self.model,
+            "name": self.name,
+            "max_rules": self.max_rules,
+            "names": list(self.rules.names),
+            "start": self.rules.start,
+            "heads": list(self.rules.heads),
+            "bodies": [list(body) for body in self.rules.bodies],
+        }
+
+    @classmethod
+    def from_json(cls, facts: dict[str, Any]) -> GrammarCodec:
+        """The codec of what `to_json` returned."""
+        bodies = tuple(tuple(body) for body in facts["bodies"])
+        places = tuple(f"rule {number}" for number in range(1, len(bodies) + 1))
+        rules = Rules(tuple(facts["names"]), facts["start"], tuple(facts["heads"]), bodies, places)
+        return cls(rules, facts["max_rules"], facts["name"])
+
+
+class GrammarWriting:
+    """Derivations in the making: for each string a stack of non-terminals, and the rules needed to empty it.
+
+    Args:
+        n: Number of strings.
+        codec: The grammar.
+    """
+
+    def __init__(self, n: int, codec: GrammarCodec) -> None:
+        rules = codec.rules
+        needs = np.array([0, *codec.needs], dtype=np.int64)
+        # What each rule puts on the stack, the leftmost last; symbol 0, padding, puts nothing.
+        pushed: list[list[int]] = [[]]
+        pushed += [[s + 1 for s in reversed(body) if isinstance(s, int)] for body in rules.bodies]
+        self._counts = np.array([len(symbols) for symbols in pushed], dtype=np.int64)
+        self._pushed = padded(pushed, max(1, int(self._counts.max())))
+        # By how much a rule changes the number of rules that the stack needs.
+        self._change = needs[self._pushed].sum(axis=1) - needs[codec.contexts(np.arange(len(rules) + 1))]
+        self._possible = codec.possible
+        self._left = codec.max_rules
+        self._need = np.full(n, codec.needs[rules.start], dtype=np.int64)
+        self._stack = np.zeros((n, codec.max_rules + self._pushed.shape[1]), dtype=np.int64)
+        self._stack[:, 0] = rules.start + 1
+        self._depth = np.ones(n, dtype=np.int64)
+
+    def contexts(self) -> npt.NDArray[np.int64]:
+        """The non-terminal on top of each stack, counted from 1; see `seqopt.vae.codecs.Writing`."""
+        top = self._stack[np.arange(len(self._stack)), np.maximum(self._depth - 1, 0)]
+        return np.where(self._depth > 0, top, 0)
+
+    def allowed(self) -> npt.NDArray[np.bool_]:
+        """See `seqopt.vae.codecs.Writing`."""
+        contexts = self.contexts()
+        finishable = self._need[:, None] + self._change[None, :] <= self._left - 1
+        allowed: npt.NDArray[np.bool_] = self._possible[contexts] & finishable
+        allowed[contexts == 0, 0] = True
+        return allowed
+
+    def write(self, symbols: npt.NDArray[np.int64]) -> None:
+        """See `seqopt.vae.codecs.Writing`."""
+        self._need += self._change[symbols]
+        self._depth -= symbols > 0
+        for column in range(self._pushed.shape[1]):
+            rows = np.flatnonzero(self._counts[symbols] > column)
+            self._stack[rows, self._depth[rows]] = self._pushed[symbols[rows], column]
+            self._depth[rows] += 1
+        self._left -= 1

@@ -1,0 +1,199 @@
+"""The network of a variational autoencoder of strings, and the terms of its objective.
+
+- *Encoder*: the embeddings of all symbols of a row, side by side, go through a perceptron to the mean and the
+  logarithm of the variance of a Gaussian over the latent space.
+- *Decoder*: a perceptron turns a latent point into one vector of features for each step. A small recurrent network (a
+  GRU) reads the symbols written so far beside these features, so that what is written stays consistent. The sum of the
+  features, of its state and of an embedding of the context (what the codec says may follow) is rectified, and a linear
+  layer gives the logits. Most of the work is in the perceptrons, which compute all steps at once.
+
+What the context forbids has probability zero.
+
+References:
+    Kingma, D. P., Welling, M. (2014). Auto-encoding variational Bayes. ICLR (equation 10 for the objective, appendix B
+        for the divergence).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from seqopt.errors import InputError
+
+_LOCK = threading.RLock()
+
+
+@dataclass(frozen=True)
+class NetworkSizes:
+    """Sizes of a `VariationalNetwork`.
+
+    Args:
+        latent: Dimensions of the latent space.
+        hidden: Units of each of the two hidden layers of encoder and decoder.
+        embedding: Dimensions of a symbol's embedding in the encoder.
+        features: Features of a step in the decoder.
+        memory: Units of the decoder's recurrent network.
+
+    Raises:
+        InputError: If a size is not a whole number of at least 1.
+    """
+
+    latent: int
+    hidden: int = 512
+    embedding: int = 32
+    features: int = 48
+    memory: int = 96
+
+    def __post_init__(self) -> None:
+        for name, size in asdict(self).items():
+            if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+                raise InputError(f"{name} is {size!r}; expected a whole number of at least 1")
+
+    def to_json(self) -> dict[str, int]:
+        """As JSON values."""
+        return asdict(self)
+
+
+class VariationalNetwork(nn.Module):
+    """Encoder and decoder; see the module.
+
+    Args:
+        symbols: Number of symbols, without padding.
+        possible: ``contexts x (symbols + 1)``: which symbols each context allows.
+        steps: Width W of rows.
+        sizes: The sizes of the layers.
+    """
+
+    possible: Tensor
+
+    def __init__(self, symbols: int, possible: Tensor, steps: int, sizes: NetworkSizes) -> None:
+        super().__init__()
+        self.steps = steps
+        self.sizes = sizes
+        hidden = sizes.hidden
+        self.register_buffer("possible", possible.bool(), persistent=False)
+        self.embedding = nn.Embedding(symbols + 1, sizes.embedding)
+        self.encoder = _perceptron(steps * sizes.embedding, hidden, 2 * sizes.latent)
+        self.decoder = _perceptron(sizes.latent, hidden, steps * sizes.features)
+        self.context = nn.Embedding(len(possible), sizes.features)
+        # Symbol symbols + 1 stands before the first.
+        self.before = symbols + 1
+        self.previous = nn.Embedding(symbols + 2, sizes.features)
+        self.memory = nn.GRU(sizes.features, sizes.memory, batch_first=True)
+        self.recall = nn.Linear(sizes.memory, sizes.features)
+        self.output = nn.Linear(sizes.features, symbols + 1)
+
+    def posterior(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and logarithm of the variance, both ``n x latent``, of the codes of ``rows`` (``n x W``)."""
+        mean, log_variance = self.encoder(self.embedding(rows).flatten(1)).chunk(2, dim=1)
+        return mean, log_variance
+
+    def features(self, points: Tensor) -> Tensor:
+        """Features of every step, ``n x W x features``, of latent points ``n x latent``."""
+        features: Tensor = self.decoder(points).view(len(points), self.steps, self.sizes.features)
+        return features
+
+    def logits(
+        self, features: Tensor, contexts: Tensor, previous: Tensor, state: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Logits of the symbols of T steps in a row.
+
+        Args:
+            features: ``n x T x features``.
+            contexts: ``n x T``.
+            previous: ``n x T``: the symbol before each step; before the first stands ``symbols + 1``.
+            state: What the recurrent network returned for the steps before; `None` at the beginning.
+
+        Returns:
+            Logits, ``n x T x (symbols + 1)``, minus infinity for what the context forbids; and the state.
+        """
+        memories, state = self.memory(features + self.previous(previous), state)
+        hidden = functional.relu(features + self.recall(memories) + self.context(contexts))
+        logits: Tensor = self.output(hidden)
+        assert state is not None
+        return logits.masked_fill(~self.possible[contexts], -torch.inf), state
+
+    def log_likelihood(self, points: Tensor, rows: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:
+        """How well latent points explain rows.
+
+        Args:
+            points: ``n x latent``.
+            rows: ``n x W``.
+            contexts: ``n x W``.
+
+        Returns:
+            log p(row | point), ``n``, in nats; and whether each symbol is the most likely one given those before it
+            (padding always is), ``n x W``.
+        """
+        previous = torch.cat([rows.new_full((len(rows), 1), self.before), rows[:, :-1]], dim=1)
+        logits, _ = self.logits(self.features(points), contexts, previous)
+        chosen = functional.log_softmax(logits, dim=-1).gather(-1, rows[..., None])[..., 0]
+        return chosen.sum(dim=1), logits.argmax(dim=-1) == rows
+
+
+def gaussian_kl(mean: Tensor, log_variance: Tensor) -> Tensor:
+    """KL(N(mean, variance) || N(0, 1)) for each entry, in nats: (mean^2 + variance - 1 - log variance) / 2.
+
+    Example:
+        >>> gaussian_kl(torch.tensor([0.0, 2.0]), torch.zeros(2))
+        tensor([0., 2.])
+    """
+    return 0.5 * (mean.square() + log_variance.exp() - 1.0 - log_variance)
+
+
+def sampled_codes(mean: Tensor, log_variance: Tensor, noise: Tensor) -> Tensor:
+    """Codes mean + std * noise, drawn from the posterior, differentiable in its parameters."""
+    return mean + (0.5 * log_variance).exp() * noise
+
+
+def resolve_device(device: str | torch.device) -> torch.device:
+    """A torch device; ``"auto"`` is the GPU where there is one, else the CPU.
+
+    Raises:
+        InputError: For a device that torch does not know, or that is not there.
+    """
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+        torch.empty(1, device=chosen)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"device {device!r} cannot be used ({reason}); choose auto, cpu or cuda") from error
+    return chosen
+
+
+@contextmanager
+def torch_threads(threads: int | None) -> Iterator[None]:
+    """Let torch compute in so many threads; `None` leaves them as they are.
+
+    The number is the whole process's, so contexts in several threads take turns. They may be nested.
+
+    Raises:
+        InputError: If ``threads`` < 1.
+    """
+    if threads is not None and threads < 1:
+        raise InputError(f"threads is {threads}; expected at least 1")
+    if threads is None:
+        yield
+        return
+    with _LOCK:
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
+
+
+def _perceptron(inputs: int, hidden: int, outputs: int) -> nn.Module:
+    return nn.Sequential(
+        nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, outputs)
+    )

@@ -1,0 +1,148 @@
+"""Training an autoencoder from the command line, as its users do."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from seqopt.cli.train_vae import train_vae_command
+from seqopt.errors import InputError
+from seqopt.vae import Epoch, StringVAE, training
+
+QUICK = ["--hidden", "16", "--epochs", "2", "--batch", "32", "--device", "cpu"]
+GRAMMAR = ["--grammar", "arithmetic", "--sample", "60", "--max-length", "5"]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def train_vae(*arguments: str, out: str = "model.vae") -> str:
+    """What the command says."""
+    app = typer.Typer()
+    app.command()(train_vae_command)
+    result = CliRunner().invoke(app, [*arguments, "--out", out, *QUICK])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.fixture(autouse=True)
+def _spoken(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The console of a process is made once; its output belongs to the runner of each test.
+    from rich.console import Console
+
+    from seqopt.cli import running
+
+    monkeypatch.setattr(running, "console", Console(highlight=False, soft_wrap=True))
+
+
+@pytest.mark.parametrize("model", ["character", "grammar"])
+def test_strings_drawn_from_a_grammar(model: str) -> None:
+    said = train_vae("--model", model, *GRAMMAR)
+    assert "60 strings of 1 to 5 terminals drawn from the grammar arithmetic" in said
+    assert "25 latent dimensions, KL weight" in said
+    assert re.search(r"\n +2/2 ", said)
+    vae = StringVAE.load("model.vae", model=model)
+    assert vae.size == 25
+    facts = json.loads(Path("model.vae.json").read_text())
+    measured = facts["evaluation"]
+    assert facts["model"] == vae.name
+    assert len(facts["training"]["history"]) == 2
+    assert measured["strings"] == 3
+    assert len(measured["kl_per_dimension"]) == 25
+    assert measured["valid_means"] == "grammatical"
+    assert (measured["valid"] == 1.0) >= (model == "grammar")
+    assert f"{measured['strings_right']:.1%} come back whole" in said
+
+
+def test_molecules_of_a_file() -> None:
+    rows = ["smiles", "CCO", "c1ccccc1", "CC(=O)N", "CCN(CC)CC", "CCCCCCCCCCCCCCCCCCCC", "CCO"]
+    Path("pool.csv").write_text("\n".join([*rows, *("C" * n + "O" for n in range(2, 12))]))
+    said = train_vae("pool.csv", "--max-length", "14")
+    for words in ("molecules from pool.csv", "1 strings of more than 14 symbols", "duplicates", "read by RDKit"):
+        assert words in said
+    vae = StringVAE.load("model.vae", alphabet="CNO")
+    assert vae.size == 56
+    assert vae.facts["kind"] == "molecule"
+
+
+def test_a_random_part_of_a_file_and_strings_that_are_no_expressions() -> None:
+    Path("strings.txt").write_text("\n".join(["x+1", "x+2", "x*3", "x+*1", "sin(x)", "x", "1+x+2"]))
+    options = ["strings.txt", "--kind", "text", "--model", "grammar", "--grammar", "arithmetic"]
+    with pytest.raises(InputError, match=r"'x\+\*1'.*position 3"):
+        train_vae(*options)
+    assert not Path("model.vae").exists()
+    said = train_vae(*options, "--skip", "--latent", "3")
+    assert "1 strings are left out" in said
+    assert StringVAE.load("model.vae").size == 3
+    assert "a random part of 4 strings" in train_vae(*options, "--skip", "--sample", "4", out="part.vae")
+
+
+def test_an_interrupted_training_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = train_vae("--model", "grammar", *GRAMMAR, out="whole.vae")
+    assert "Stopped" not in whole
+    original = training._Trainer.run_epoch
+
+    def interrupted(trainer: training._Trainer) -> Epoch:
+        if trainer.history:
+            raise KeyboardInterrupt
+        return original(trainer)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training._Trainer, "run_epoch", interrupted)
+        patch.setattr("sys.argv", ["seqopt", "train-vae", "--model", "grammar", *GRAMMAR])
+        app = typer.Typer()
+        app.command()(train_vae_command)
+        stopped = CliRunner().invoke(app, ["--model", "grammar", *GRAMMAR, "--out", "model.vae", *QUICK])
+    assert stopped.exit_code == 130
+    assert "Stopped. The model is in model.vae" in stopped.output
+    assert f"seqopt train-vae --model grammar {' '.join(GRAMMAR)} --resume\n" in stopped.output
+    with pytest.raises(InputError, match="is there already: continue it with --resume"):
+        train_vae("--model", "grammar", *GRAMMAR)
+    resumed = train_vae("--model", "grammar", *GRAMMAR, "--resume")
+    assert "2/2" in resumed
+    assert "1/2" not in resumed
+    one, two = (StringVAE.load(name) for name in ("whole.vae", "model.vae"))
+    assert one.name == two.name
+    np.testing.assert_array_equal(one.quantiles, two.quantiles)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--model", "grammar", "--sample", "9"], "needs --grammar"),
+        (["--model", "telepathic"], "choose character or grammar"),
+        ([], "nothing to learn from"),
+        (["--sample", "9"], "nothing to learn from"),
+        (["--sample", "9", "--grammar", "latin"], "latin"),
+        ([*GRAMMAR, "--resume"], "there is no training to resume in model.vae"),
+        ([*GRAMMAR, "--kl-weight", "-1"], "kl_weight is -1.0"),
+        ([*GRAMMAR, "--held-out", "1"], "held_out is 1.0"),
+        ([*GRAMMAR, "--tokenizer", "words"], "unknown tokenizer"),
+        (["nowhere.csv"], "nowhere.csv"),
+    ],
+)
+def test_input_that_cannot_be_used(arguments: list[str], words: str) -> None:
+    with pytest.raises(InputError, match=re.escape(words)):
+        train_vae(*arguments)
+
+
+def test_a_file_that_is_no_checkpoint_or_of_another_training() -> None:
+    Path("model.vae").write_text("x+1\n")
+    with pytest.raises(InputError, match="no model that seqopt train-vae wrote"):
+        train_vae(*GRAMMAR, "--resume")
+    Path("model.vae").unlink()
+    train_vae(*GRAMMAR)
+    with pytest.raises(InputError, match=r"begun for another model: an alphabet.*the grammar 'arithmetic'"):
+        train_vae("--model", "grammar", *GRAMMAR, "--resume")
+    with pytest.raises(InputError, match="begun with other strings"):
+        train_vae(*GRAMMAR, "--resume", "--seed", "1")

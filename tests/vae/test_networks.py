@@ -1,0 +1,84 @@
+"""Terms of the objective against closed forms, and the network against itself, step by step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch.distributions import Normal, kl_divergence
+
+from seqopt.errors import InputError
+from seqopt.vae import CharacterCodec, GrammarCodec, NetworkSizes
+from seqopt.vae.model import build_network
+from seqopt.vae.networks import gaussian_kl, resolve_device, sampled_codes
+
+
+def test_divergence_of_gaussians() -> None:
+    generator = torch.Generator().manual_seed(0)
+    mean, log_variance = torch.randn(2, 50, 7, generator=generator, dtype=torch.float64) * 2
+    expected = kl_divergence(Normal(mean, (0.5 * log_variance).exp()), Normal(0.0, 1.0))
+    torch.testing.assert_close(gaussian_kl(mean, log_variance), expected)
+
+
+def test_codes_have_the_moments_of_the_posterior() -> None:
+    noise = torch.randn(200_000, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    codes = sampled_codes(torch.tensor(1.5), torch.tensor(0.4, dtype=torch.float64).log(), noise)
+    assert abs(float(codes.mean()) - 1.5) < 0.01
+    assert abs(float(codes.var()) - 0.4) < 0.01
+
+
+@pytest.mark.parametrize("model", ["character", "grammar"])
+def test_likelihood_is_the_product_over_steps_and_sums_to_one(model: str) -> None:
+    torch.manual_seed(3)
+    if model == "character":
+        codec = CharacterCodec("ab", 3)
+        strings = ["", *"ab", "aa", "ab", "ba", "bb", *(a + b + c for a in "ab" for b in "ab" for c in "ab")]
+    else:
+        codec = GrammarCodec.of("arithmetic", ["x+1", "x", "exp(2)", "(3)", "x*x", "2/x"])
+        strings = ["x+1", "x", "exp(2)", "(3)", "x*x", "2/x"]
+    network = build_network(codec, NetworkSizes(3, 16, 4, 5, 7))
+    rows = torch.from_numpy(codec.encode(strings))
+    contexts = torch.from_numpy(codec.contexts(rows.numpy()))
+    points = torch.randn(1, 3).expand(len(rows), 3)
+    likelihood, right = network.log_likelihood(points, rows, contexts)
+    features, previous, state = network.features(points), torch.full((len(rows), 1), network.before), None
+    total = torch.zeros(len(rows))
+    for step in range(codec.steps):
+        at = slice(step, step + 1)
+        steps, state = network.logits(features[:, at], contexts[:, at], previous, state)
+        logits, previous = steps[:, 0], rows[:, at]
+        probability = logits.softmax(dim=1)
+        assert not probability[~torch.from_numpy(codec.possible)[contexts[:, step]]].any()
+        total += probability.gather(1, rows[:, step : step + 1])[:, 0].log()
+        assert torch.equal(right[:, step], logits.argmax(1) == rows[:, step])
+    torch.testing.assert_close(likelihood, total)
+    if model == "character":
+        # All strings of up to two symbols, and those of three, which must still end.
+        end = probability[:, codec.symbols]
+        inside = likelihood - torch.where(rows[:, 3] > 0, end.log(), 0)
+        assert inside.exp().sum().item() == pytest.approx(1.0)
+
+
+def test_no_gradient_is_lost_to_what_is_forbidden() -> None:
+    codec = GrammarCodec.of("arithmetic", ["x+1", "x"])
+    network = build_network(codec, NetworkSizes(3, 16))
+    rows = torch.from_numpy(codec.encode(["x+1", "x"]))
+    mean, log_variance = network.posterior(rows)
+    likelihood, _ = network.log_likelihood(mean, rows, torch.from_numpy(codec.contexts(rows.numpy())))
+    (gaussian_kl(mean, log_variance).sum() - likelihood.sum()).backward()
+    assert all(torch.isfinite(parameter.grad).all() for parameter in network.parameters() if parameter.grad is not None)
+    assert float(network.encoder[0].weight.grad.abs().sum()) > 0
+
+
+@pytest.mark.parametrize(("name", "value"), [("latent", 0), ("hidden", 2.5), ("memory", -1), ("features", True)])
+def test_sizes_out_of_range(name: str, value: object) -> None:
+    with pytest.raises(InputError, match=f"{name} is {value!r}"):
+        NetworkSizes(**({"latent": 2} | {name: value}))  # type: ignore[arg-type]
+
+
+def test_devices() -> None:
+    assert resolve_device("auto").type in ("cpu", "cuda")
+    assert np.array_equal(torch.ones(2, device=resolve_device("cpu")).numpy(), [1, 1])
+    for name in ("tpu3", "cuda:99"):
+        with pytest.raises(InputError, match=f"device '{name}' cannot be used"):
+            resolve_device(name)

@@ -1,0 +1,251 @@
+"""Training learns, is deterministic, survives interruptions bit for bit, and refuses what it cannot go on with."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from seqopt.errors import InputError, ModelError
+from seqopt.vae import (
+    CharacterCodec,
+    Codec,
+    Epoch,
+    GrammarCodec,
+    NetworkSizes,
+    StringVAE,
+    Training,
+    TrainingSettings,
+    evaluate_vae,
+    train,
+)
+from seqopt.vae.checkpoint import read_checkpoint
+
+SHORT = TrainingSettings(epochs=4, batch_size=32, held_out=0.1)
+
+
+def codec_of(model: str, strings: list[str]) -> Codec:
+    return CharacterCodec.of(strings) if model == "character" else GrammarCodec.of("arithmetic", strings)
+
+
+def short(strings: list[str], sizes: NetworkSizes, **options: object) -> Training:
+    model = str(options.pop("model", "grammar"))
+    arguments = {"settings": SHORT, "rng": np.random.default_rng(5)} | options
+    codec = arguments.pop("codec", None) or codec_of(model, strings)
+    return train(strings, codec, sizes, **arguments)  # type: ignore[arg-type]
+
+
+def weights(vae: StringVAE) -> dict[str, np.ndarray]:
+    return {name: tensor.numpy() for name, tensor in vae.network.state_dict().items()}
+
+
+def same(a: StringVAE, b: StringVAE) -> bool:
+    return all(np.array_equal(array, weights(b)[name]) for name, array in weights(a).items()) and np.array_equal(
+        a.quantiles, b.quantiles
+    )
+
+
+def without_times(history: list[Epoch]) -> list[Epoch]:
+    return [dataclasses.replace(epoch, seconds=0.0) for epoch in history]
+
+
+@pytest.mark.parametrize("model", ["character", "grammar"])
+def test_reconstruction_improves(model: str, tiny: list[str], toy: SimpleNamespace) -> None:
+    history: list[Epoch] = []
+    training = train(
+        tiny,
+        codec_of(model, tiny),
+        toy.sizes,
+        dataclasses.replace(toy.settings, epochs=25),
+        rng=np.random.default_rng(1),
+        progress=history.append,
+    )
+    assert training.history == history
+    first, last = history[0], history[-1]
+    assert last.train_loss < 0.5 * first.train_loss
+    assert last.symbols_right > first.symbols_right + 0.1
+    assert [epoch.epoch for epoch in history] == list(range(1, 26))
+    assert training.best_epoch == 1 + int(np.argmin([epoch.loss for epoch in history]))
+    for epoch in history:
+        assert epoch.loss == pytest.approx(epoch.reconstruction + 0.02 * epoch.kl)
+
+
+def test_what_was_learnt_comes_back(trained: dict[str, StringVAE], tiny: list[str]) -> None:
+    for vae in trained.values():
+        back = vae.reconstruct(tiny)
+        assert np.mean([a == b for a, b in zip(tiny, back, strict=True)]) > 0.8
+
+
+def test_progress_is_that_of_greedy_decoding(
+    trained: dict[str, StringVAE], tiny: list[str], toy: SimpleNamespace
+) -> None:
+    for vae in trained.values():
+        history = vae.facts["training"]["history"]
+        best = history[vae.facts["training"]["best_epoch"] - 1]
+        training = short(tiny, toy.sizes, codec=vae.codec, rng=np.random.default_rng(1))
+        measured = evaluate_vae(vae, training.held_out, rng=np.random.default_rng(0), samples=0)
+        # A string whose every symbol is the most likely one after the true ones is what greedy decoding gives.
+        assert measured.strings_right == pytest.approx(best["strings_right"], abs=1e-6)
+        assert measured.kl == pytest.approx(best["kl"], rel=1e-4)
+        assert measured.kl == pytest.approx(sum(measured.kl_per_dimension))
+
+
+def test_one_seed_one_model(expressions: list[str], toy: SimpleNamespace) -> None:
+    torch.manual_seed(1)
+    first = short(expressions, toy.sizes)
+    state = torch.random.get_rng_state()
+    torch.manual_seed(2)
+    second = short(expressions, toy.sizes)
+    assert same(first.vae, second.vae)
+    assert first.vae.name == second.vae.name
+    assert first.held_out == second.held_out
+    assert not same(first.vae, short(expressions, toy.sizes, rng=np.random.default_rng(6)).vae)
+    torch.manual_seed(1)
+    assert torch.equal(state, torch.random.get_rng_state())  # the global generator was left alone
+
+
+@pytest.mark.parametrize("model", ["character", "grammar"])
+@pytest.mark.parametrize("epochs", [0, 1, 3])
+def test_a_resumed_training_ends_bit_for_bit_like_one_without_a_break(
+    model: str, epochs: int, expressions: list[str], toy: SimpleNamespace, tmp_path: Path
+) -> None:
+    whole = short(expressions, toy.sizes, model=model)
+    path = tmp_path / "model.vae"
+
+    def stop(epoch: Epoch) -> None:
+        if epoch.epoch == epochs:
+            raise KeyboardInterrupt
+
+    codec = codec_of(model, expressions)
+    if epochs:
+        with pytest.raises(KeyboardInterrupt):
+            short(expressions, toy.sizes, codec=codec, checkpoint=path, progress=stop)
+    else:
+        # Interrupted in the first epoch: the checkpoint was written before it.
+        asked = iter(range(100))
+
+        original = torch.optim.Adam.step
+
+        def step(self: torch.optim.Adam, closure: None = None) -> None:
+            if next(asked) == 3:
+                raise KeyboardInterrupt
+            original(self, closure)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(torch.optim.Adam, "step", step)
+            with pytest.raises(KeyboardInterrupt):
+                short(expressions, toy.sizes, codec=codec, checkpoint=path)
+    halfway = StringVAE.load(path)  # usable as it is
+    assert halfway.facts["training"]["finished"] is False
+    assert len(halfway.facts["training"]["history"]) == epochs
+    assert len(halfway.decode(halfway(expressions[:3]))) == 3
+    resumed = short(expressions, toy.sizes, codec=codec, checkpoint=path, resume=True)
+    assert same(resumed.vae, whole.vae)
+    assert without_times(resumed.history) == without_times(whole.history)
+    assert same(StringVAE.load(path), whole.vae)
+    again = short(expressions, toy.sizes, codec=codec, checkpoint=path, resume=True)
+    assert same(again.vae, whole.vae)
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_training_ends_early_and_keeps_the_best_epoch(expressions: list[str], toy: SimpleNamespace) -> None:
+    settings = TrainingSettings(epochs=100, batch_size=16, learning_rate=0.02, held_out=0.3, patience=3, kl_weight=0.0)
+    training = short(expressions[:60], toy.sizes, settings=settings)
+    losses = [epoch.loss for epoch in training.history]
+    assert len(losses) < 100
+    assert training.best_epoch == len(losses) - 3 == 1 + int(np.argmin(losses))
+    mean = training.vae(training.held_out)
+    assert mean.shape == (18, toy.sizes.latent)
+
+
+def test_held_out_strings_are_not_learnt_from(expressions: list[str], toy: SimpleNamespace) -> None:
+    training = short(expressions * 2, toy.sizes)
+    assert len(training.held_out) == 20 == len(set(training.held_out))
+    learnt = training.vae([string for string in expressions if string not in set(training.held_out)])
+    np.testing.assert_allclose(training.vae.quantiles[[0, -1]], [learnt.min(axis=0), learnt.max(axis=0)], atol=1e-6)
+    np.testing.assert_allclose(training.vae.box(0.5), np.quantile(learnt, [0.25, 0.75], axis=0), atol=1e-6)
+    none = short(expressions, toy.sizes, settings=dataclasses.replace(SHORT, held_out=0.0))
+    assert none.held_out == []
+    assert none.best_epoch == 4
+    assert none.history[-1].loss is None
+
+
+def test_more_weight_on_the_divergence_means_less_of_it(expressions: list[str], toy: SimpleNamespace) -> None:
+    kl = [
+        short(expressions, toy.sizes, settings=dataclasses.replace(SHORT, epochs=8, kl_weight=weight)).history[-1].kl
+        for weight in (0.0, 0.3, 3.0)
+    ]
+    assert kl[0] > kl[1] > kl[2]
+
+
+def test_checkpoints_of_other_trainings_are_refused(
+    expressions: list[str], toy: SimpleNamespace, tmp_path: Path
+) -> None:
+    path = tmp_path / "model.vae"
+    codec = codec_of("grammar", expressions)
+    short(expressions, toy.sizes, codec=codec, checkpoint=path, settings=dataclasses.replace(SHORT, epochs=1))
+    one = dataclasses.replace(SHORT, epochs=1)
+    bare = tmp_path / "bare.vae"
+    StringVAE.load(path).save(bare)
+    for options, words in (
+        ({"settings": SHORT}, "epochs was 1 and is now 4"),
+        ({"settings": dataclasses.replace(one, kl_weight=0.5)}, "kl_weight was 0.1 and is now 0.5"),
+        ({"rng": np.random.default_rng(6)}, "seed"),
+        ({"model": "character", "codec": None}, "grammar 'arithmetic' of 11 rules.*an alphabet of"),
+        ({"checkpoint": tmp_path / "none.vae"}, "no model file"),
+        ({"checkpoint": None}, "give the checkpoint"),
+    ):
+        arguments = {"codec": codec, "checkpoint": path, "resume": True, "settings": one} | options
+        with pytest.raises(InputError, match=words):
+            short(expressions, toy.sizes, **arguments)
+    with pytest.raises(InputError, match="hidden of the network was 128 and is now 8"):
+        short(expressions, NetworkSizes(6, 8, 8, 24, 16), codec=codec, checkpoint=path, resume=True, settings=one)
+    with pytest.raises(InputError, match=r"other strings \(200 of them, now 199\)"):
+        short(expressions[1:], toy.sizes, codec=codec, checkpoint=path, resume=True, settings=one)
+    facts, _ = read_checkpoint(path)
+    assert facts["training"]["finished"] is True
+
+
+def test_settings_and_strings_out_of_range(expressions: list[str], toy: SimpleNamespace, tmp_path: Path) -> None:
+    for name, value in (
+        ("epochs", 0),
+        ("batch_size", 1.5),
+        ("patience", True),
+        ("learning_rate", 0.0),
+        ("kl_weight", -0.1),
+        ("kl_weight", float("nan")),
+        ("warmup", 1.0),
+        ("held_out", -0.1),
+    ):
+        with pytest.raises(InputError, match=name):
+            TrainingSettings(**{name: value})  # type: ignore[arg-type]
+    codec = codec_of("grammar", expressions)
+    for strings, words in ((["x", "x"], "1 different strings are too few"), ([], "0 different strings")):
+        with pytest.raises(InputError, match=words):
+            short(strings, toy.sizes, codec=codec)
+    with pytest.raises(InputError, match="position 3"):
+        short(["x", "x+*1"], toy.sizes, codec=codec)
+    with pytest.raises(InputError, match="threads is 0"):
+        short(expressions, toy.sizes, codec=codec, threads=0)
+    with pytest.raises(InputError, match="cannot be used"):
+        short(expressions, toy.sizes, codec=codec, device="tpu3")
+    with pytest.raises(ModelError, match="lower the learning rate"):
+        short(expressions, toy.sizes, codec=codec, settings=dataclasses.replace(SHORT, learning_rate=1e30))
+    if os.geteuid():
+        locked = tmp_path / "locked"
+        locked.mkdir(mode=0o500)
+        with pytest.raises(InputError, match="cannot write"):
+            short(expressions, toy.sizes, codec=codec, checkpoint=locked / "model.vae")
+
+
+def test_torch_keeps_its_threads(expressions: list[str], toy: SimpleNamespace) -> None:
+    before = torch.get_num_threads()
+    seen: list[int] = []
+    short(expressions, toy.sizes, threads=1, progress=lambda _: seen.append(torch.get_num_threads()))
+    assert set(seen) == {1}
+    assert torch.get_num_threads() == before
