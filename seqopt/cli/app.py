@@ -472,14 +472,15 @@ def bench(
         str,
         typer.Argument(
             metavar="NAME",
-            help="zinc, docking, regression, boss, samplers, batch, tokens or kernel; NAME --help shows its options.",
+            help="zinc, docking, regression, boss, vae, samplers, batch, tokens, kernel, faults; NAME --help shows its "
+            "options.",
         ),
     ] = "",
 ) -> None:
     """Repeat a published experiment, or measure speed."""
     from importlib import import_module
 
-    names = ("zinc", "docking", "regression", "boss", "samplers", "batch", "tokens", "kernel")
+    names = ("zinc", "docking", "regression", "boss", "vae", "samplers", "batch", "tokens", "kernel", "faults")
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:
         from seqopt.errors import InputError

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,9 @@ from seqopt.models.fully_bayesian import FullyBayesianStringGP
 from seqopt.models.protocols import Surrogate
 from seqopt.models.string_gp import StringGP, default_kernel
 from seqopt.spaces import PoolSpace, Space
+
+if TYPE_CHECKING:
+    from seqopt.vae import StringVAE
 
 LATENT = "vae:"
 """What begins the name of a surrogate in the latent space of an autoencoder; the rest is its file."""
@@ -82,11 +86,19 @@ def _codons() -> Surrogate:
     return smooth_gp(CodonFeatures())
 
 
+def latent_gp(vae: StringVAE) -> StringGP:
+    """A Gaussian process with a squared-exponential kernel in the latent space of an autoencoder.
+
+    Two draws from its prior N(0, I) lie sqrt(2 d) apart in d dimensions; the prior of the length scale has the median
+    sqrt(d).
+    """
+    return smooth_gp(vae, math.sqrt(vae.size))
+
+
 def _latent(path: str) -> Surrogate:
     from seqopt.vae import StringVAE
 
-    vae = StringVAE.load(path)
-    return smooth_gp(vae, math.sqrt(vae.size))
+    return latent_gp(StringVAE.load(path))
 
 
 def _bits() -> Featurizer:

@@ -37,6 +37,15 @@ def _random_inner_search() -> dict[str, Any]:
     return {"search": RandomSearch(RANDOM_STRINGS)}
 
 
+def _latent(model: str) -> dict[str, Any]:
+    from seqopt.bench.vae import load_model
+    from seqopt.models.registry import latent_gp
+    from seqopt.search import LatentSearch
+
+    vae = load_model(f"expressions-20-{model}")
+    return {"surrogate": latent_gp(vae), "search": LatentSearch(vae), "acquisition": "logei"}
+
+
 def _point_estimates() -> dict[str, Any]:
     from seqopt.models import StringGP
 
@@ -55,6 +64,8 @@ METHODS: Mapping[str, Method] = {
     "ngram-ga": Method("n-gram-ga", "#009E73", lambda: {"surrogate": "ngrams"}),
     "one-hot-ga": Method("one-hot-ga", "#CC79A7", lambda: {"surrogate": "one-hot"}, ("synthetic", "genes")),
     "codons-ga": Method("codon-frequencies-ga", "#56B4E9", lambda: {"surrogate": "codons"}, ("genes",)),
+    "cvae": Method("character VAE", "#56B4E9", lambda: _latent("character"), ("regression",)),
+    "gvae": Method("grammar VAE", "#D55E00", lambda: _latent("grammar"), ("regression",)),
     "random": Method("random", "#999999", lambda: {"acquisition": "random"}),
     "ssk-ga-map": Method("SSK-ga, point estimates", "#88CCEE", _point_estimates, studied=True),
     "ssk-ga-logei": Method("SSK-ga, log EI", "#117733", lambda: {"acquisition": "logei"}, studied=True),

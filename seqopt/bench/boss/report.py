@@ -168,8 +168,19 @@ def regression(by_method: Mapping[str, Sequence[Run]]) -> Table:
         f"Least error log(1 + MSE) of expressions for {TASKS['regression'].label} after so many evaluations",
         ("method", _SEEDS, *map(str, evaluations), _PAIRED, "median at the end", "best of all runs", _SECONDS),
         rows,
-        f"Evaluations include the {TASKS['regression'].initial} initial expressions. Less is better.",
+        f"Evaluations include the {TASKS['regression'].initial} initial expressions. Less is better. Latent points "
+        f"that decode to nothing count as evaluations: {_undecodable(by_method)}.",
     )
+
+
+def _undecodable(by_method: Mapping[str, Sequence[Run]]) -> str:
+    latent = [name for name in by_method if name in ("cvae", "gvae")]
+    found = [
+        f"{sum(len(run.get('undecodable', ())) for run in by_method[name])} in {len(by_method[name])} runs of the "
+        f"{METHODS[name].label}"
+        for name in latent
+    ]
+    return " and ".join(found) or "no run has any"
 
 
 def _of_part(runs: Runs, part: Part) -> Runs:
@@ -198,7 +209,7 @@ def _each(runs: Runs) -> Iterable[Run]:
 
 
 def _steps(runs: Sequence[Run]) -> int:
-    return len(runs[0]["chosen"])
+    return len(runs[0]["chosen"]) + len(runs[0].get("undecodable", ()))
 
 
 def _task_cells(name: str, runs: Sequence[Run]) -> tuple[str, ...]:

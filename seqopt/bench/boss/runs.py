@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,12 +71,18 @@ def work(job: Job) -> Run:
     strings = initial_strings(job.task, job.seed)
     optimizer.tell(strings, objective(strings).tolist())
     seconds = []
-    for _ in range(steps):
+    undecodable: list[int] = []
+    while (done := len(optimizer.observations) - task.initial + len(undecodable)) < steps:
         started = time.perf_counter()
         strings = optimizer.ask(1)
         seconds.append(time.perf_counter() - started)
+        # A latent point that decodes to nothing has cost an evaluation.
+        failed = getattr(optimizer.search, "undecodable", 0) - len(undecodable)
+        undecodable += range(done, min(done + failed, steps))
+        if done + failed >= steps:
+            break
         optimizer.tell(strings, objective(strings).tolist())
-    rows = optimizer.observations.rows
+    rows = optimizer.observations.with_status("ok")
     strings = [row.string for row in rows]
     result: Run = {
         "job": {"task": job.task, "method": job.method, "seed": job.seed},
@@ -99,6 +106,8 @@ def work(job: Job) -> Run:
     if task.noiseless is not None:
         result["noiseless"] = task.noiseless(strings).tolist()
         result["recommended"] = optimizer.recommend().string
+    if undecodable:
+        result["undecodable"] = undecodable
     return result
 
 
@@ -141,7 +150,7 @@ def read_runs(results: Path, tasks: Iterable[str] = TASKS) -> dict[str, dict[str
                     f"the runs of {method} in {results / name} were made with different settings (see `settings` in "
                     "them): delete the old ones, or keep them in another folder (--results)"
                 )
-        budgets = {len(run["values"]) for several in runs.values() for run in several}
+        budgets = {len(with_undecodable(run, run["values"])) for several in runs.values() for run in several}
         if len(budgets) > 1:
             raise InputError(
                 f"the runs in {results / name} have {' and '.join(map(str, sorted(budgets)))} evaluations: "
@@ -160,6 +169,15 @@ def strings_of(run: Run) -> list[str]:
 def worth_of(run: Run) -> list[float]:
     """What all strings of a run are worth: their values, without noise where there is noise."""
     return list(run["noiseless"] if "noiseless" in run else run["values"])
+
+
+def with_undecodable(run: Run, values: Sequence[float]) -> list[float]:
+    """``values`` of the strings of a run, and the worst for each evaluation that was spent on an undecodable point."""
+    task = TASKS[run["job"]["task"]]
+    found = list(values)
+    for place in run.get("undecodable", ()):
+        found.insert(task.initial + place, task.sign * -math.inf)
+    return found
 
 
 def check(run: Run) -> None:

@@ -17,7 +17,7 @@ from seqopt.bench.boss.published import (
     Score,
     least_acceptable,
 )
-from seqopt.bench.boss.runs import Run, strings_of, worth_of
+from seqopt.bench.boss.runs import Run, strings_of, with_undecodable, worth_of
 from seqopt.bench.boss.tasks import TASKS, Task
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ def best_so_far(run: Run) -> FloatArray:
     With noise, the string of the best observation counts, by its noiseless value.
     """
     task = TASKS[run["job"]["task"]]
-    observed = task.sign * np.asarray(run["values"], dtype=np.float64)
-    worth = np.asarray(worth_of(run), dtype=np.float64)
+    observed = task.sign * np.asarray(with_undecodable(run, run["values"]), dtype=np.float64)
+    worth = np.asarray(with_undecodable(run, worth_of(run)), dtype=np.float64)
     # A value leads from where it first exceeds all before it.
     leads = np.r_[True, observed[1:] > np.maximum.accumulate(observed)[:-1]]
     return worth[np.maximum.accumulate(np.where(leads, np.arange(len(worth)), 0))]

@@ -1,0 +1,228 @@
+"""Variational autoencoders: what they reconstruct, and the validity of what they make up.
+
+Models of arithmetic expressions and of drug-like molecules, one on characters and one on the rules of a grammar each.
+Given are, on strings that a model has not seen, the shares of characters and of whole strings that come back from the
+posterior mean by greedy decoding, the divergence from the prior and the number of dimensions that hold it, and the
+share of 1,000 decoded draws from the prior that are valid. The models are kept in the cache folder, where
+`seqopt bench boss` takes those of its expressions from.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from seqopt.bench.runner import header, replace_section
+from seqopt.datasets.cache import cache_dir
+from seqopt.errors import InputError
+from seqopt.optimizer.run_folder import write_atomically
+
+if TYPE_CHECKING:
+    from seqopt.vae import Codec, StringVAE
+
+EVALUATED = 2000
+"""Held-out strings on which a model is measured."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a model learns, and how.
+
+    Attributes:
+        label: In the table.
+        model: On characters, or on rules of a grammar.
+        strings: How many strings it learns from, those held out included.
+        latent: Latent dimensions.
+        epochs: Passes over the strings.
+        longest: Terminals of the longest expression; `None` for molecules.
+    """
+
+    label: str
+    model: Literal["character", "grammar"]
+    strings: int
+    latent: int
+    epochs: int
+    longest: int | None
+
+
+TASKS: Mapping[str, Task] = {
+    "expressions-15-character": Task("expressions of 1 to 15 symbols", "character", 100_000, 25, 9, 15),
+    "expressions-15-grammar": Task("expressions of 1 to 15 symbols", "grammar", 50_000, 25, 12, 15),
+    "expressions-20-character": Task("expressions of 3 to 20 symbols", "character", 100_000, 25, 12, 20),
+    "expressions-20-grammar": Task("expressions of 3 to 20 symbols", "grammar", 100_000, 25, 12, 20),
+    "molecules-character": Task("molecules of ZINC 250k", "character", 20_000, 56, 60, None),
+    "molecules-grammar": Task("molecules of ZINC 250k", "grammar", 20_000, 56, 25, None),
+}
+"""The models by name."""
+
+SHORTEST = {15: 1, 20: 3}
+"""Terminals of the shortest expression, by those of the longest."""
+
+
+def model_path(name: str) -> Path:
+    """Where the model of a task is kept."""
+    return cache_dir() / "vae" / f"{name}.vae"
+
+
+def load_model(name: str) -> StringVAE:
+    """The trained model of a task.
+
+    Raises:
+        InputError: If it has not been trained on this machine.
+    """
+    from seqopt.vae import StringVAE
+
+    if not model_path(name).exists():
+        raise InputError(f"there is no model {model_path(name)}: train it first, seqopt bench vae --tasks {name}")
+    return StringVAE.load(model_path(name))
+
+
+def strings_of(task: Task) -> list[str]:
+    """The strings that a model learns from, drawn by a fixed seed."""
+    rng = np.random.default_rng(0)
+    if task.longest is not None:
+        from seqopt.spaces import GrammarSpace
+
+        return GrammarSpace("arithmetic", SHORTEST[task.longest], task.longest).sample(task.strings, rng)
+    from seqopt.datasets import read_pool
+
+    keys = read_pool("zinc250k").keys
+    return [keys[place] for place in rng.permutation(len(keys))[: task.strings]]
+
+
+def work(name: str) -> dict[str, Any]:
+    """Train one model, in one thread, and measure it."""
+    from seqopt.vae import NetworkSizes, TrainingSettings, evaluate_vae, train
+
+    task = TASKS[name]
+    path = model_path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    strings = strings_of(task)
+    codec, strings = _codec(task, strings)
+    settings = TrainingSettings(epochs=task.epochs)
+    started, cpu = time.perf_counter(), time.process_time()
+    unfinished = path.with_suffix(".part")
+    training = train(
+        strings,
+        codec,
+        NetworkSizes(latent=task.latent),
+        settings,
+        rng=np.random.default_rng(0),
+        checkpoint=unfinished,
+        resume=unfinished.exists(),
+        progress=lambda epoch: print(
+            f"{name}: epoch {epoch.epoch} of {task.epochs}, {epoch.strings_right or 0:.1%} of held-out strings right, "
+            f"{epoch.seconds:.0f} s",
+            flush=True,
+        ),
+        facts={"task": name},
+    )
+    seconds = {"wall": round(time.perf_counter() - started, 1), "processor": round(time.process_time() - cpu, 1)}
+    unfinished.replace(path)
+    measured = evaluate_vae(
+        training.vae, training.held_out[:EVALUATED], rng=np.random.default_rng(1), valid=_valid(task)
+    )
+    return {
+        "task": name,
+        "model": task.model,
+        "strings": len(strings),
+        "latent": task.latent,
+        "kl_weight": settings.kl_weight,
+        "epochs": len(training.history),
+        "best_epoch": training.best_epoch,
+        "seconds": seconds,
+        "measured": {name: _rounded(value) for name, value in measured.to_json().items()},
+    }
+
+
+def _codec(task: Task, strings: list[str]) -> tuple[Codec, list[str]]:
+    """The codec, and the strings that it reads: the grammar of SMILES does not derive all of ZINC."""
+    from seqopt.vae import CharacterCodec, GrammarCodec
+
+    grammar = "smiles" if task.longest is None else "arithmetic"
+    if task.model == "character":
+        return CharacterCodec.of(strings), strings
+    if task.longest is None:
+        from seqopt.grammar import Parser, Rules, load_grammar
+
+        parser = Parser(Rules.of(load_grammar(grammar)))
+        strings = [string for string in strings if _reads(parser, string)]
+    return GrammarCodec.of(grammar, strings), strings
+
+
+def _reads(parser: Any, string: str) -> bool:
+    try:
+        parser.parse(string)
+    except InputError:
+        return False
+    return True
+
+
+def _valid(task: Task) -> Callable[[str], bool]:
+    if task.longest is not None:
+        from seqopt.spaces import GrammarSpace
+
+        return GrammarSpace("arithmetic", 1, 1000).contains
+    from seqopt.identity import identity_keys
+
+    return lambda string: bool(string) and identity_keys([string], "molecule")[0] is not None
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return round(value, 5) if isinstance(value, float) else value
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Train and measure what is missing, one after the other, then write the table; see ``--help``."""
+    parser = argparse.ArgumentParser(prog="seqopt bench vae", description=str(__doc__).split("\n\n")[0])
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS), help="default: all")
+    parser.add_argument("--results", type=Path, default=Path("results/vae"), help="folder of the raw results")
+    parser.add_argument("--document", type=Path, default=Path("docs/results.md"), help="where the table goes")
+    parser.add_argument("--report-only", action="store_true", help="train nothing, only write the table")
+    options = parser.parse_args(list(argv or []))
+    if not options.report_only:
+        record = header(list(argv or []), "vae")
+        for name in options.tasks:
+            path = options.results / f"{name}.json"
+            if path.exists() and model_path(name).exists():
+                print(f"{name} is there already", flush=True)
+                continue
+            result = work(name) | {"record": record}
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, json.dumps(result, indent=1) + "\n")
+    text = table(options.results)
+    print(text)
+    replace_section(options.document, "vae", text)
+
+
+def table(results: Path) -> str:
+    """All measured models."""
+    lines = [
+        "| strings | model | learnt from | characters right | strings right | KL, nats | active dimensions "
+        "| valid draws | training, s of one thread |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    weights = set()
+    for name, task in TASKS.items():
+        path = results / f"{name}.json"
+        if not path.exists():
+            continue
+        run = json.loads(path.read_text(encoding="utf-8"))
+        found = run["measured"]
+        weights.add(run["kl_weight"])
+        lines.append(
+            f"| {task.label} | {task.model} | {run['strings']:,} | {found['characters_right']:.2%} | "
+            f"{found['strings_right']:.1%} | {found['kl']:.1f} | {found['active']} of {run['latent']} | "
+            f"{found['valid']:.1%} | {run['seconds']['processor']:,.0f} |"
+        )
+    lines.append(f"\nKL weight {' and '.join(f'{weight:g}' for weight in sorted(weights))}.")
+    return "\n".join(lines)

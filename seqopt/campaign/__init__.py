@@ -1,0 +1,74 @@
+"""Campaigns: searches that last for weeks, kept in one SQLite file that never loses a measurement.
+
+`CampaignStore` is the file; `read_results` reads what a laboratory sends back, and `write_sheet` writes tables that a
+spreadsheet may open. Nothing here imports the models: opening a campaign and recording results is quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from seqopt.campaign.errors import CampaignError, StaleStateError
+from seqopt.campaign.rows import (
+    Command,
+    Counts,
+    Measurement,
+    NewMeasurement,
+    NewSnapshot,
+    NewSuggestion,
+    Observed,
+    Settings,
+    Snapshot,
+    Suggestion,
+    Withdrawal,
+)
+from seqopt.campaign.store import CampaignStore, Change
+
+if TYPE_CHECKING:
+    from seqopt.campaign.results import Entry, Remark, Results, check_entries, read_results, write_batch
+    from seqopt.campaign.sheets import read_sheet, write_sheet
+
+_HOMES = {
+    **dict.fromkeys(
+        ("Entry", "Remark", "Results", "check_entries", "read_results", "write_batch"), "seqopt.campaign.results"
+    ),
+    **dict.fromkeys(("read_sheet", "write_sheet"), "seqopt.campaign.sheets"),
+}
+
+__all__ = [
+    "CampaignError",
+    "CampaignStore",
+    "Change",
+    "Command",
+    "Counts",
+    "Entry",
+    "Measurement",
+    "NewMeasurement",
+    "NewSnapshot",
+    "NewSuggestion",
+    "Observed",
+    "Remark",
+    "Results",
+    "Settings",
+    "Snapshot",
+    "StaleStateError",
+    "Suggestion",
+    "Withdrawal",
+    "check_entries",
+    "read_results",
+    "read_sheet",
+    "write_batch",
+    "write_sheet",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # A look at a campaign reads and writes no tables.
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'seqopt.campaign' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(_HOMES))

@@ -1,0 +1,352 @@
+"""What a campaign holds, row by row.
+
+Rows that are to be written (`NewSuggestion`, `NewMeasurement`, `NewSnapshot`) and rows that have been, with the command
+that made them (``made_by``) and the one that undid them (``undone_by``, `None` while they count). Times are UTC.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from seqopt.evaluation import Direction
+
+SuggestionStatus = Literal["open", "measured", "failed", "withdrawn", "undone"]
+"""What became of a suggestion; the first that holds of: its command was undone, a value of it is there, a failure of it
+is there, it was withdrawn, none of these."""
+
+UNDOABLE = ("suggest", "record", "import", "withdraw", "configure")
+"""Kinds of commands that `CampaignStore.undo` takes back, the last one first."""
+
+KINDS = ("create", *UNDOABLE, "fit", "undo", "migrate")
+"""Kinds of commands. ``fit`` keeps a model without suggestions, ``migrate`` brought an older file up to date."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a campaign is about; kept as JSON.
+
+    Attributes:
+        objective: What is measured, such as ``"pIC50"``: the name of the column of values.
+        direction: ``"maximize"`` or ``"minimize"``.
+        unit: Of the values.
+        string_column: What the column of strings is called in the user's files.
+        batch_size: Suggestions at a time.
+        initial: Random suggestions before a model is used.
+        surrogate: Name of the model.
+        acquisition: Name of the acquisition function.
+        transform: ``"log10"`` for values that span decades.
+        seed: Fixes every random draw.
+        space: Facts that tell one space from another.
+        pool: Of a pool: path, column, checksum, size.
+        filters: Conditions on suggestions.
+        extra: Whatever else belongs to the campaign. What a file of a later version holds and this one does not know
+            is found here, too.
+    """
+
+    objective: str
+    direction: Direction = "maximize"
+    unit: str | None = None
+    string_column: str = "string"
+    batch_size: int = 10
+    initial: int = 10
+    surrogate: str = "auto"
+    acquisition: str = "gibbon"
+    transform: str | None = None
+    seed: int = 0
+    space: dict[str, Any] = field(default_factory=dict)
+    pool: dict[str, Any] | None = None
+    filters: list[dict[str, Any]] = field(default_factory=list)
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The settings as JSON values."""
+        values = asdict(self)
+        return values.pop("extra") | values
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Settings:
+        """The settings that `to_json` gave.
+
+        Example:
+            >>> settings = Settings("pIC50", unit="-log10 M", extra={"project": "kinases"})
+            >>> Settings.from_json(settings.to_json()) == settings
+            True
+        """
+        known = {item.name for item in fields(cls)} - {"extra"}
+        return cls(
+            **{name: value for name, value in values.items() if name in known},
+            extra={name: value for name, value in values.items() if name not in known},
+        )
+
+
+@dataclass(frozen=True)
+class Command:
+    """One accepted command.
+
+    Attributes:
+        id: Its number, from 1 without gaps. The last one is the state of the campaign.
+        time: When it was committed, such as ``"2026-03-02T09:15:00.123Z"``.
+        kind: One of `KINDS`.
+        arguments: What it was given.
+        version: Of seqopt.
+        changes: How many rows it made, by table; for an undo, how many it undid.
+        undoes: For an undo, the command that it took back.
+        undone_by: The undo that took it back.
+    """
+
+    id: int
+    time: str
+    kind: str
+    arguments: dict[str, Any]
+    version: str
+    changes: dict[str, int]
+    undoes: int | None
+    undone_by: int | None
+
+    def describe(self) -> str:
+        """What it did, in a few words.
+
+        Example:
+            >>> Command(3, "", "record", {"file": "a.csv"}, "", {"measurements": 7}, None, None).describe()
+            'record a.csv: 7 measurements'
+        """
+        named = "file" if self.arguments.get("file") else "string"
+        what = f"{self.kind} {self.arguments[named]}" if self.arguments.get(named) else self.kind
+        if self.undoes is not None:
+            what = f"undo of command {self.undoes}"
+        rows = ", ".join(
+            f"{number} {table.removesuffix('s') if number == 1 and table != 'settings' else table}"
+            for table, number in self.changes.items()
+        )
+        return (
+            what + (f": {rows}" if rows else "") + (f" (undone by command {self.undone_by})" if self.undone_by else "")
+        )
+
+
+@dataclass(frozen=True)
+class NewSuggestion:
+    """A string to be measured.
+
+    Attributes:
+        string: As its owner writes it.
+        key: Its identity.
+        mean: Predicted mean, in the user's units.
+        std: Predicted standard deviation.
+        low: Lower end of the predicted interval.
+        high: Upper end of it.
+        acquisition: Name of the acquisition function.
+        score: Its value.
+        reason: Why it was chosen, as JSON values.
+    """
+
+    string: str
+    key: str
+    mean: float | None = None
+    std: float | None = None
+    low: float | None = None
+    high: float | None = None
+    acquisition: str | None = None
+    score: float | None = None
+    reason: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Suggestion(NewSuggestion):
+    """A suggestion that was made.
+
+    Attributes:
+        id: Its number.
+        name: What people call it, such as ``"B03-07"``: batch, and place in it. Never given twice, even after an undo.
+        batch: Number of the batch.
+        position: Place in the batch, from 1.
+        snapshot: Number of the model that chose it.
+        status: What became of it.
+        made_by: The command.
+        undone_by: The undo that took it back.
+    """
+
+    id: int = 0
+    name: str = ""
+    batch: int = 0
+    position: int = 0
+    snapshot: int | None = None
+    status: SuggestionStatus = "open"
+    made_by: int = 0
+    undone_by: int | None = None
+
+
+@dataclass(frozen=True)
+class NewMeasurement:
+    """One measurement of a string, or one failure to measure it.
+
+    Attributes:
+        string: As it was written where the value came from.
+        key: Its identity.
+        value: In the user's units; `None` for a failure.
+        failure: Why there is no value; `None` for a value.
+        standard_error: Known standard error of the value.
+        replicate: What tells this replicate from the others.
+        source: The file it came from.
+        line: Its line there.
+        suggestion: Name of the suggestion it answers. Where none is given, the campaign looks for one with the same
+            key: an open one, or else the latest.
+        details: Whatever else is known of it, as JSON values.
+    """
+
+    string: str
+    key: str
+    value: float | None = None
+    failure: str | None = None
+    standard_error: float | None = None
+    replicate: str | None = None
+    source: str | None = None
+    line: int | None = None
+    suggestion: str | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Measurement(NewMeasurement):
+    """A measurement that was recorded.
+
+    Attributes:
+        id: Its number.
+        made_by: The command.
+        undone_by: The undo that took it back.
+    """
+
+    id: int = 0
+    made_by: int = 0
+    undone_by: int | None = None
+
+
+@dataclass(frozen=True)
+class Observed:
+    """All that was measured of one key.
+
+    Attributes:
+        key: The identity.
+        string: As it was written first.
+        measurements: Values and failures one by one, in the order in which they were recorded.
+    """
+
+    key: str
+    string: str
+    measurements: tuple[Measurement, ...]
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The replicates."""
+        return tuple(row.value for row in self.measurements if row.value is not None)
+
+    @property
+    def standard_errors(self) -> tuple[float | None, ...]:
+        """The known standard error of each replicate."""
+        return tuple(row.standard_error for row in self.measurements if row.value is not None)
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Why measurements of it failed."""
+        return tuple(row.failure for row in self.measurements if row.failure is not None)
+
+    def mean(self, *, geometric: bool = False) -> float:
+        """Mean of the replicates, NaN if there are none.
+
+        Args:
+            geometric: The geometric mean, for values on a logarithmic scale; the arithmetic one is taken all the same
+                where a value is not positive.
+        """
+        values = self.values
+        if not values:
+            return math.nan
+        if geometric and len(values) > 1 and min(values) > 0:
+            return math.exp(math.fsum(map(math.log, values)) / len(values))
+        return math.fsum(values) / len(values)
+
+
+@dataclass(frozen=True)
+class NewSnapshot:
+    """A model as it was when it made its suggestions.
+
+    Attributes:
+        surrogate: Its name.
+        n: Measurements that it was fitted to.
+        summary: What ``status`` shows, and what explains a suggestion: parameters, seed, versions, leave-one-out
+            statistics; JSON values, read with every look at the model, so keep it small.
+        state: What restores the model exactly, as JSON values; compressed, and read only by
+            `CampaignStore.snapshot_state`.
+    """
+
+    surrogate: str
+    n: int
+    summary: dict[str, Any] = field(default_factory=dict)
+    state: Any = None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A stored model, without its ``state``.
+
+    Attributes:
+        id: Its number.
+        surrogate: Its name.
+        n: Measurements that it was fitted to.
+        summary: As in `NewSnapshot`.
+        made_by: The command.
+        undone_by: The undo that took it back.
+    """
+
+    id: int
+    surrogate: str
+    n: int
+    summary: dict[str, Any]
+    made_by: int
+    undone_by: int | None
+
+
+@dataclass(frozen=True)
+class Withdrawal:
+    """A suggestion that will not be measured.
+
+    Attributes:
+        id: Its number.
+        suggestion: Name of the suggestion.
+        reason: Why; may be empty.
+        made_by: The command.
+        undone_by: The undo that took it back.
+    """
+
+    id: int
+    suggestion: str
+    reason: str
+    made_by: int
+    undone_by: int | None
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How far a campaign is.
+
+    Attributes:
+        open: Suggestions that await a result.
+        measured: Suggestions with a value.
+        failed: Suggestions that only failed.
+        withdrawn: Suggestions that were withdrawn.
+        batches: Batches that were suggested (and not undone).
+        strings: Different strings with a value.
+        values: Values, replicates counted one by one.
+        failures: Failures.
+    """
+
+    open: int
+    measured: int
+    failed: int
+    withdrawn: int
+    batches: int
+    strings: int
+    values: int
+    failures: int

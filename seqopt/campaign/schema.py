@@ -1,0 +1,234 @@
+"""The tables of a campaign file, and how a file of an older version becomes one of today.
+
+A campaign file is an SQLite database with the tables
+
+- ``commands``: what was done; the last id is the *state* of the campaign,
+- ``settings``: what the campaign is about; the last row that was not undone counts,
+- ``snapshots``: models that made suggestions,
+- ``suggestions``: strings to be measured,
+- ``measurements``: values and failures, one row per replicate,
+- ``withdrawals``: suggestions that will not be measured.
+
+Invariants, which hold after every commit (`seqopt.campaign.CampaignStore.check` looks at each):
+
+1. Commands are numbered from 1 without gaps, and none is ever changed. The first creates the campaign.
+2. Nothing is deleted. Of a row that was written, only ``undone_by`` ever changes, once, from NULL to the undo that took
+   it back. Triggers in the file refuse everything else.
+3. Every row names the command that made it (``made_by``). A command's own row is written last, with the number of rows
+   that it made (``changes``): a command is there with all its rows or not at all.
+4. An undo (``undoes``) takes back a whole command: the last one that is not undone, of a kind that can be. No command
+   is undone twice, and an undo is not undone.
+5. A measurement has a value or a reason for its failure, not both. A standard error is positive, and of a value.
+6. A measurement that answers a suggestion has its key, and does not outlive it: while the measurement counts, so does
+   the suggestion.
+7. A key is open at most once: of the suggestions that count, at most one of a key has neither measurement nor
+   withdrawal.
+8. A suggestion's name and its batch number are never given again, even when it is undone: a list that was printed
+   never means something else.
+
+The status of a suggestion is worked out from measurements and withdrawals, never stored, so that they cannot disagree.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+import seqopt
+from seqopt.campaign.errors import CampaignError
+
+APPLICATION_ID = 0x73716F70
+"""``sqop``: marks an SQLite database as a campaign."""
+
+TABLES = ("settings", "snapshots", "suggestions", "measurements", "withdrawals")
+"""Tables of rows that commands make and undo."""
+
+_ORIGIN = """
+    made_by INTEGER NOT NULL REFERENCES commands (id) DEFERRABLE INITIALLY DEFERRED,
+    undone_by INTEGER REFERENCES commands (id) DEFERRABLE INITIALLY DEFERRED CHECK (undone_by > made_by)
+"""
+
+_FIRST_TABLES = (
+    """CREATE TABLE commands (
+    id INTEGER PRIMARY KEY,
+    time TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    arguments TEXT NOT NULL,
+    version TEXT NOT NULL,
+    changes TEXT NOT NULL DEFAULT '{}',
+    undoes INTEGER UNIQUE REFERENCES commands (id) CHECK (undoes < id),
+    CHECK ((kind = 'undo') = (undoes IS NOT NULL))
+    )""",
+    f"""CREATE TABLE settings (
+    id INTEGER PRIMARY KEY,
+    contents TEXT NOT NULL,
+    {_ORIGIN})""",
+    f"""CREATE TABLE snapshots (
+    id INTEGER PRIMARY KEY,
+    surrogate TEXT NOT NULL,
+    n INTEGER NOT NULL CHECK (n >= 0),
+    summary TEXT NOT NULL,
+    state BLOB,
+    {_ORIGIN})""",
+    f"""CREATE TABLE suggestions (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    batch INTEGER NOT NULL CHECK (batch > 0),
+    position INTEGER NOT NULL CHECK (position > 0),
+    string TEXT NOT NULL CHECK (string <> ''),
+    key TEXT NOT NULL CHECK (key <> ''),
+    mean REAL,
+    std REAL CHECK (std >= 0),
+    low REAL,
+    high REAL,
+    acquisition TEXT,
+    score REAL,
+    reason TEXT NOT NULL,
+    snapshot INTEGER REFERENCES snapshots (id),
+    {_ORIGIN},
+    UNIQUE (batch, position))""",
+    f"""CREATE TABLE measurements (
+    id INTEGER PRIMARY KEY,
+    string TEXT NOT NULL CHECK (string <> ''),
+    key TEXT NOT NULL CHECK (key <> ''),
+    value REAL CHECK (typeof(value) IN ('real', 'null') AND abs(value) <= 1e150),
+    failure TEXT,
+    standard_error REAL CHECK (standard_error IS NULL OR (standard_error > 0 AND value IS NOT NULL)),
+    source TEXT,
+    line INTEGER,
+    suggestion INTEGER REFERENCES suggestions (id),
+    {_ORIGIN},
+    CHECK ((value IS NULL) <> (failure IS NULL)))""",
+    f"""CREATE TABLE withdrawals (
+    id INTEGER PRIMARY KEY,
+    suggestion INTEGER NOT NULL REFERENCES suggestions (id),
+    reason TEXT NOT NULL,
+    {_ORIGIN})""",
+    "CREATE INDEX suggestions_of_key ON suggestions (key)",
+    "CREATE INDEX measurements_of_suggestion ON measurements (suggestion)",
+    "CREATE INDEX withdrawals_of_suggestion ON withdrawals (suggestion)",
+)
+
+
+def _first(connection: sqlite3.Connection) -> None:
+    for statement in _FIRST_TABLES:
+        connection.execute(statement)
+    connection.execute(
+        "CREATE TRIGGER commands_stay BEFORE DELETE ON commands BEGIN SELECT RAISE(ABORT, 'commands are kept'); END"
+    )
+    connection.execute(
+        "CREATE TRIGGER commands_never_change BEFORE UPDATE ON commands "
+        "BEGIN SELECT RAISE(ABORT, 'commands never change'); END"
+    )
+    for table in TABLES:
+        _guard(connection, table)
+
+
+def _second(connection: sqlite3.Connection) -> None:
+    """Labels of replicates, and what automatic runs know of a measurement."""
+    connection.execute("ALTER TABLE measurements ADD COLUMN replicate TEXT")
+    connection.execute("ALTER TABLE measurements ADD COLUMN details TEXT NOT NULL DEFAULT '{}'")
+    connection.execute("CREATE INDEX measurements_of_key ON measurements (key)")
+    _guard(connection, "measurements")
+
+
+MIGRATIONS: Sequence[Callable[[sqlite3.Connection], None]] = (_first, _second)
+"""What makes version 1 of an empty file, version 2 of version 1, and so on. What was released never changes."""
+
+VERSION = len(MIGRATIONS)
+"""Version of the tables that this seqopt reads and writes; kept in the file as ``PRAGMA user_version``."""
+
+
+def _guard(connection: sqlite3.Connection, table: str) -> None:
+    """Let the file itself refuse to lose a row, or to change anything of one but, once, that it is undone."""
+    columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})") if row[1] != "undone_by"]
+    for trigger in ("stay", "never_change", "undone_once"):
+        connection.execute(f"DROP TRIGGER IF EXISTS {table}_{trigger}")
+    refuse = f"BEGIN SELECT RAISE(ABORT, 'rows of {table} are kept as they are'); END"
+    connection.execute(f"CREATE TRIGGER {table}_stay BEFORE DELETE ON {table} {refuse}")
+    connection.execute(f"CREATE TRIGGER {table}_never_change BEFORE UPDATE OF {', '.join(columns)} ON {table} {refuse}")
+    connection.execute(
+        f"CREATE TRIGGER {table}_undone_once BEFORE UPDATE OF undone_by ON {table} "
+        f"WHEN old.undone_by IS NOT NULL OR new.undone_by IS NULL {refuse}"
+    )
+
+
+def now() -> str:
+    """The time as it is written into a file: UTC, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+
+
+def is_blank(connection: sqlite3.Connection) -> bool:
+    """Whether a database holds nothing at all, as when the making of it was interrupted."""
+    marks = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
+    return marks == [0, 0] and not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+
+
+def check_version(connection: sqlite3.Connection, name: str) -> int:
+    """The version of a campaign file.
+
+    Args:
+        connection: The open file.
+        name: What messages call it.
+
+    Raises:
+        CampaignError: If it is no campaign, or one of a newer version.
+    """
+    if is_blank(connection):
+        raise CampaignError(
+            f"{name} is empty: perhaps its making was interrupted. Create the campaign again under this name; "
+            "nothing is lost"
+        )
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if application != APPLICATION_ID or version < 1:
+        raise CampaignError(f"{name} is a database of another program, not a campaign of seqopt")
+    if version > VERSION:
+        raise CampaignError(
+            f"{name} is a campaign file of version {version}; seqopt {seqopt.__version__} reads versions up to "
+            f"{VERSION}. It was written by a newer seqopt: update this one. The file was not changed"
+        )
+    return version
+
+
+def create_tables(connection: sqlite3.Connection) -> None:
+    """Make all tables and mark the file; inside the caller's transaction."""
+    for migration in MIGRATIONS:
+        migration(connection)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def migrate(connection: sqlite3.Connection, name: str) -> None:
+    """Bring an older file up to date, each version in a transaction of its own that is a command, too.
+
+    Two processes may do so at once: the second finds it done. Whatever interrupts it leaves a whole file of the old
+    version or of the next.
+
+    Args:
+        connection: The open file, outside a transaction.
+        name: What messages call it.
+
+    Raises:
+        CampaignError: If the file is no campaign, or one of a newer version.
+    """
+    while check_version(connection, name) < VERSION:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            version = check_version(connection, name)
+            if version < VERSION:
+                MIGRATIONS[version](connection)
+                # These five columns stay what they are in every version.
+                connection.execute(
+                    "INSERT INTO commands (id, time, kind, arguments, version) "
+                    "SELECT max(id) + 1, ?, 'migrate', ?, ? FROM commands",
+                    (now(), json.dumps({"from": version, "to": version + 1}), seqopt.__version__),
+                )
+                connection.execute(f"PRAGMA user_version = {version + 1}")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise

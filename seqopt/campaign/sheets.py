@@ -1,0 +1,257 @@
+"""Tables that people open in spreadsheets: written so that no text is run, and read whatever saved them.
+
+A spreadsheet takes a cell that begins with ``=``, ``+``, ``-`` or ``@`` for a formula. Such text is written with an
+apostrophe before it, which a spreadsheet shows as text; so is text that begins with apostrophes and one of these, so
+that exactly one apostrophe is taken away on reading and every text comes back as it was. Numbers are never changed, be
+they numbers or text that is one (``-5``, ``+1e-3``): a number runs nothing.
+
+References:
+    OWASP Foundation. CSV Injection. https://owasp.org/www-community/attacks/CSV_Injection
+    Shafranovich, Y. (2005). Common Format and MIME Type for Comma-Separated Values (CSV) Files. RFC 4180.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import math
+import os
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import SupportsIndex
+
+from seqopt.errors import InputError
+
+Cell = str | float | SupportsIndex | None
+"""What a table holds; `None` and NaN are empty cells."""
+
+SEPARATORS = (",", "\t", ";", "|")
+"""What may stand between cells, the likeliest first."""
+
+NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+"""A number as programs write it."""
+
+LOOKED_AT = 100
+"""Rows by which the separator is told."""
+
+# Blanks before a formula do not stop every spreadsheet, and the full-width signs are signs, too.
+_RUNS = r"(?:\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n])"
+_DANGEROUS = re.compile(f"'*{_RUNS}")
+_NEUTRALISED = re.compile(f"'+{_RUNS}")
+
+_BINARY = {
+    b"PK\x03\x04": "an Excel workbook or another zip archive: save the sheet as CSV (UTF-8)",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook: save the sheet as CSV (UTF-8)",
+    b"\x1f\x8b": "compressed: unpack it first",
+    b"PAR1\x15": "a parquet file: save it as CSV",
+    b"%PDF-": "a PDF: save the table as CSV (UTF-8)",
+}
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The cells of a file.
+
+    Attributes:
+        rows: Its rows, the names of the columns among them; lines that hold nothing are left out.
+        lines: The line on which each row begins, counted from 1.
+        separator: What stands between cells.
+        encoding: How its text is encoded.
+        sha256: Checksum of the file.
+        guessed: Where the encoding is only a guess, a line that shows it: its number and text.
+    """
+
+    rows: tuple[tuple[str, ...], ...]
+    lines: tuple[int, ...]
+    separator: str
+    encoding: str
+    sha256: str
+    guessed: tuple[int, str] | None = None
+
+
+def neutralise(text: str) -> str:
+    """Text as a cell that no spreadsheet runs; `restore` is its inverse.
+
+    Example:
+        >>> neutralise("=1+1"), neutralise("-CC"), neutralise("-5"), neutralise("CC=O")
+        ("'=1+1", "'-CC", '-5', 'CC=O')
+    """
+    return f"'{text}" if _DANGEROUS.match(text) and not NUMBER.fullmatch(text) else text
+
+
+def restore(cell: str) -> str:
+    """The text that `neutralise` made a cell of; any other cell as it is.
+
+    Example:
+        >>> restore("'=1+1"), restore("'tis"), restore("-5")
+        ('=1+1', "'tis", '-5')
+    """
+    return cell[1:] if _NEUTRALISED.match(cell) else cell
+
+
+def write_sheet(path: str | os.PathLike[str], header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
+    """Write a table; a reader, or a crash, sees the old file or the new one, never a part.
+
+    Text is UTF-8, marked as such if it holds more than ASCII, since spreadsheets take it for something else otherwise.
+    Numbers are written with as many digits as it takes to read the same number back.
+
+    Args:
+        path: The file: separated by tabs if it ends in ``.tsv`` or ``.tab``, by commas otherwise.
+        header: Names of the columns.
+        rows: The rows, each as long as ``header``.
+
+    Raises:
+        InputError: For a row of another length, text that no file can hold, or a file that cannot be written.
+    """
+    file = Path(path)
+    separator = "\t" if file.suffix.lower() in (".tsv", ".tab") else ","
+    lines = []
+    for row in (header, *rows):
+        if len(row) != len(header):
+            raise InputError(f"a row of {len(row)} cells for {len(header)} columns of {file}: {list(row)!r}")
+        lines.append(separator.join(_written(cell, alone=len(header) == 1) for cell in row) + "\n")
+    text = "".join(lines)
+    if "\0" in text:
+        raise InputError(f"{file} cannot hold a NUL character")
+    temporary = file.with_name(file.name + ".part")
+    try:
+        temporary.write_bytes(text.encode("utf-8" if text.isascii() else "utf-8-sig"))
+        os.replace(temporary, file)
+    except UnicodeEncodeError as error:
+        raise InputError(f"{file} cannot hold {error.object[error.start]!r}, which is not text") from error
+    except OSError as error:
+        raise InputError(
+            f"cannot write {file}: {error.strerror or error}. If it is open in a spreadsheet, close it there"
+        ) from error
+
+
+def read_sheet(path: str | os.PathLike[str], *, separator: str | None = None, expected: Collection[str] = ()) -> Sheet:
+    """Read a table as it is, whatever program saved it.
+
+    The encoding is UTF-8 or UTF-16; other bytes are read as Windows-1252, which holds Latin-1, and `Sheet.guessed` says
+    so. Any kind of line end will do. The separator is the one by which most of the ``expected`` names are found in a
+    row, else the one by which the rows are equally long. A first line ``sep=;`` is obeyed.
+
+    Args:
+        path: The file.
+        separator: One of `SEPARATORS`, if it is known.
+        expected: Names of columns that may be there, in small letters.
+
+    Raises:
+        InputError: For a file that is missing, empty, no text, or whose quotation marks do not match.
+    """
+    file = Path(path)
+    if file.is_dir():
+        raise InputError(f"{file} is a folder; name a file in it")
+    try:
+        data = file.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"there is no file {file}") from None
+    except OSError as error:
+        raise InputError(f"cannot read {file}: {error.strerror or error}") from error
+    text, encoding = _decoded(file, data)
+    if not text.strip():
+        raise InputError(f"{file} is empty")
+    first = 1
+    told = re.match(r'"?sep=(.)"?[ \t]*(?:\r\n|\r|\n)', text, re.IGNORECASE)
+    if told:
+        text, separator, first = text[told.end() :], told.group(1), 2
+    if separator is None:
+        separator = _told_separator(text, expected)
+    rows, lines = _cells(file, text, separator, first)
+    guessed = None
+    if encoding == "cp1252":
+        number, line = next((n, line) for n, line in enumerate(text.splitlines(), start=first) if not line.isascii())
+        guessed = number, line.strip()
+    return Sheet(rows, lines, separator, encoding, hashlib.sha256(data).hexdigest(), guessed)
+
+
+def plain_name(name: str) -> str:
+    """The name of a column without what spreadsheets change of it: case, blanks, punctuation, marks of encodings.
+
+    Example:
+        >>> plain_name("\\ufeffIC50 (nM) ")
+        'ic50_nm'
+    """
+    text = name.replace("\u00ef\u00bb\u00bf", " ").casefold()
+    return "_".join(re.findall(r"[^\W_]+", text)) or text.strip()
+
+
+def _written(cell: Cell, *, alone: bool) -> str:
+    if cell is None:
+        text = ""
+    elif isinstance(cell, str):
+        text = neutralise(cell)
+    elif isinstance(cell, SupportsIndex):  # Python's and numpy's whole numbers
+        text = str(int(cell))
+    else:
+        text = "" if math.isnan(cell) else repr(float(cell))
+    # Separators of other locales are quoted, too: the cell stays one whatever a spreadsheet expects.
+    if any(sign in text for sign in (*SEPARATORS, '"', "\r", "\n")) or text != text.strip() or (alone and not text):
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def _decoded(file: Path, data: bytes) -> tuple[str, str]:
+    for signature, what in _BINARY.items():
+        if data.startswith(signature):
+            raise InputError(f"{file} is {what}")
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        candidates = ["utf-16"]
+    elif b"\0" in data[:200]:
+        # Text of mostly Latin letters has a zero in every second byte of UTF-16.
+        candidates = ["utf-16-le" if data[1:200:2].count(0) > data[0:200:2].count(0) else "utf-16-be"]
+    else:
+        candidates = ["utf-8-sig", "cp1252"]
+    for candidate in candidates:
+        try:
+            text = data.decode(candidate)
+        except UnicodeDecodeError:
+            continue
+        # Any bytes but five are Windows-1252; control characters betray that it is no text.
+        if not re.search(r"[\x00-\x08\x0e-\x1f]" if candidate == "cp1252" else r"\x00", text):
+            return text, candidate.removesuffix("-sig")
+    raise InputError(
+        f"{file} is not text in an encoding that can be told (UTF-8, UTF-16 or Windows-1252): save it as CSV (UTF-8)"
+    )
+
+
+def _told_separator(text: str, expected: Collection[str]) -> str:
+    best, separator = (-1, False, -1.0), SEPARATORS[0]
+    for candidate in SEPARATORS:
+        rows = []
+        try:
+            for row in csv.reader(io.StringIO(text, newline=""), delimiter=candidate, strict=True):
+                if row:
+                    rows.append(row)
+                if len(rows) == LOOKED_AT:
+                    break
+        except csv.Error:
+            continue
+        if not rows:
+            continue
+        known = max(sum(plain_name(restore(cell)) in expected for cell in row) for row in rows[:10])
+        agreement = sum(len(row) == len(rows[0]) for row in rows) / len(rows)
+        found = (known, len(rows[0]) > 1, agreement)
+        if found > best:
+            best, separator = found, candidate
+    return separator
+
+
+def _cells(file: Path, text: str, separator: str, first: int) -> tuple[tuple[tuple[str, ...], ...], tuple[int, ...]]:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    rows, lines, previous = [], [], 0
+    try:
+        for row in reader:
+            if row:
+                rows.append(tuple(map(restore, row)))
+                lines.append(previous + first)
+            previous = reader.line_num
+    except csv.Error as error:
+        raise InputError(
+            f"{file}, line {previous + first}: {error}: check the quotation marks from there on"
+        ) from error
+    return tuple(rows), tuple(lines)
