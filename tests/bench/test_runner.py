@@ -80,7 +80,9 @@ def test_methods_of_the_published_protocol() -> None:
     assert np.all([100 % size == 0 for size in budget.values()])
 
 
-@pytest.mark.parametrize("name", ["zinc", "docking", "regression", "boss", "vae", "samplers", "batch", "tokens", "kernel", "faults"])
+@pytest.mark.parametrize(
+    "name", ["zinc", "docking", "regression", "boss", "vae", "samplers", "batch", "tokens", "kernel", "faults"]
+)
 def test_every_benchmark_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["bench", name, "--help"])

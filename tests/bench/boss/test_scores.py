@@ -92,3 +92,14 @@ def test_best_formulas_come_first(make_run) -> None:
 
 def test_published_scores_and_ours_are_of_one_type() -> None:
     assert isinstance(scores.score([1.0]), Score)
+
+
+def test_a_latent_point_that_decodes_to_nothing_costs_an_evaluation_and_gains_nothing() -> None:
+    run = {
+        "job": {"task": "regression", "method": "cvae", "seed": 0},
+        "initial": ["x"] * 15,
+        "chosen": ["1", "2"],
+        "values": [5.0] * 15 + [3.0, 4.0],
+        "undecodable": [0, 2],
+    }
+    assert scores.best_so_far(run).tolist() == [5.0] * 16 + [3.0] * 3

@@ -72,7 +72,9 @@ def test_names_are_file_names_on_every_system() -> None:
 
 
 def test_the_default_methods_leave_everything_to_the_optimiser_but_what_is_compared() -> None:
-    assert DEFAULT_METHODS == ("ssk-ga", "ssk-rs", "random")
+    compared = ("ssk-ga", "ssk-rs", "ngram-ga", "one-hot-ga", "codons-ga", "cvae", "gvae", "random")
+    assert compared == DEFAULT_METHODS
+    assert METHODS["ngram-ga"].arguments() == {"surrogate": "ngrams"}
     assert METHODS["ssk-ga"].arguments() == {}
     search = METHODS["ssk-rs"].arguments()
     assert list(search) == ["search"]
