@@ -14,8 +14,8 @@ import pandas as pd
 from gpytorch.kernels import Kernel
 
 from seqopt.acquisition import Acquisition
+from seqopt.cache import digest
 from seqopt.datasets import Pool, read_pool, write_rejected
-from seqopt.datasets.cache import digest
 from seqopt.encoding import StringEncoder, Tokenizer
 from seqopt.errors import InputError
 from seqopt.evaluation import Direction, ObjectiveFunction

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from seqopt.bench.runner import header, replace_section
-from seqopt.datasets.cache import cache_dir
+from seqopt.cache import cache_dir
 from seqopt.errors import InputError
 from seqopt.optimizer.run_folder import write_atomically
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from rich.markup import escape
 
+from seqopt.cache import digest
 from seqopt.cli.running import (
     Plan,
     check_free,
@@ -24,7 +25,6 @@ from seqopt.cli.running import (
     watched_search,
 )
 from seqopt.datasets import read_points
-from seqopt.datasets.cache import digest
 from seqopt.errors import InputError
 from seqopt.evaluation import Direction
 from seqopt.grammar import GrammarWarning

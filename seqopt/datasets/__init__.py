@@ -4,7 +4,7 @@
 loop.
 """
 
-from seqopt.datasets.cache import cache_dir
+from seqopt.cache import cache_dir
 from seqopt.datasets.named import (
     DATASETS,
     Dataset,

@@ -32,7 +32,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.datasets.cache import cache_dir
+from seqopt.cache import cache_dir
 from seqopt.datasets.tables import read_table
 from seqopt.errors import InputError
 

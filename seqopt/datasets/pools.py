@@ -18,10 +18,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.datasets.cache import digest, read_cached, write_cached
+from seqopt.cache import digest, read_cached, write_cached
 from seqopt.datasets.named import DATASETS, load
 from seqopt.datasets.tables import Table, read_table
-from seqopt.datasets.workers import Progress, map_strings
 from seqopt.errors import InputError
 from seqopt.identity import (
     AMINO_ACIDS,
@@ -32,6 +31,7 @@ from seqopt.identity import (
     quiet_rdkit,
     recognize_kind,
 )
+from seqopt.workers import Progress, map_strings
 
 PARALLEL_FROM = 5_000
 """Number of molecules from which on keys are computed in several processes."""
@@ -207,7 +207,7 @@ def read_pool(
 
     Canonicalising a quarter of a million molecules takes about half a minute on one core. From 5,000
     molecules on it is done in several processes, and the keys of more than 20,000 are kept in the cache
-    folder (`seqopt.datasets.cache.cache_dir`) for the next time.
+    folder (`seqopt.cache.cache_dir`) for the next time.
 
     Args:
         source: A path, or the name of a data set that `seqopt.datasets.load` knows, such as ``"zinc250k"``.

@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.datasets.cache import cache_dir, digest
+from seqopt.cache import cache_dir, digest
 from seqopt.encoding import EncodedStrings
 from seqopt.errors import InputError
 
