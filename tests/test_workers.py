@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seqopt.datasets import workers
+from seqopt import workers
 from seqopt.workers import map_strings
 
 

@@ -13,6 +13,8 @@ References:
 
 from __future__ import annotations
 
+import logging
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import chain
@@ -23,9 +25,16 @@ import numpy.typing as npt
 import torch
 from scipy import sparse
 
+from seqopt.cache import digest, read_cached, write_cached
 from seqopt.encoding.features import FeatureMatrix
 from seqopt.errors import InputError
 from seqopt.identity import explain_rejection, parse_smiles, quiet_rdkit
+from seqopt.workers import map_strings
+
+logger = logging.getLogger(__name__)
+
+MANY = 20_000
+"""Molecules from which on fingerprints are computed in several processes, and kept in the cache folder."""
 
 BLOCK = 1_000
 """Molecules held at a time; RDKit takes some ten kilobytes for each."""
@@ -46,7 +55,8 @@ class MorganFingerprint:
     same features.
 
     Blanks around a SMILES do not count. On one core, 250,000 drug-like molecules take about 45 s, most of it to read
-    the SMILES. Their rows take 140 MB, twice that while they are joined.
+    the SMILES; lists of 20,000 or more are shared among processes, and their rows kept in the cache folder. 250,000
+    rows take 140 MB, and a few hundred more while they are put together.
 
     Args:
         radius: Largest radius in bonds, at least 0.
@@ -82,6 +92,8 @@ class MorganFingerprint:
         Raises:
             InputError: As the class says.
         """
+        if len(strings) >= MANY and not isinstance(strings, str):
+            return _of_many(self, strings)
         return _stacked([self.of_molecules(mols) for mols in _molecules(strings)], self.size)
 
     def of_molecules(self, mols: Sequence[Any]) -> FeatureMatrix:
@@ -138,6 +150,8 @@ class Fragprints:
         Raises:
             InputError: As the class says.
         """
+        if len(strings) >= MANY and not isinstance(strings, str):
+            return _of_many(self, strings)
         return _stacked([self.of_molecules(mols) for mols in _molecules(strings)], self.size)
 
     def of_molecules(self, mols: Sequence[Any]) -> FeatureMatrix:
@@ -145,6 +159,52 @@ class Fragprints:
         counters = _fragment_counters()
         groups = np.array([[count(mol) for count in counters] for mol in mols], dtype=np.float64)
         return _beside(self.fingerprint.of_molecules(mols), groups.reshape(len(mols), len(counters)))
+
+
+def _of_many(featurizer: MorganFingerprint | Fragprints, strings: Sequence[str]) -> FeatureMatrix:
+    """Features of very many molecules, computed by several processes, or read from the cache folder."""
+    import rdkit
+
+    file = f"features-{digest([featurizer.name, rdkit.__version__, *strings])[:32]}.txt"
+    rows: list[Any] | None = read_cached(file, len(strings))
+    if rows is None:
+        logger.info("computing %s of %d molecules once", featurizer.name, len(strings))
+        rows = map_strings("seqopt.encoding.fingerprints:rows_as_text", strings, arguments=_arguments(featurizer))
+        if None in rows:
+            place = rows.index(None)
+            reason = explain_rejection(strings[place], "molecule")
+            raise InputError(f"item {place} is {strings[place]!r}, which is no molecule: {reason}")
+        write_cached(file, rows)
+    found = [np.frombuffer(b64decode(row), dtype=np.uint32) for row in rows]
+    ends = np.cumsum([0, *(len(row) // 2 for row in found)], dtype=np.int32)
+    columns = np.concatenate([row[: len(row) // 2] for row in found]).astype(np.int32)
+    values = np.concatenate([row[len(row) // 2 :] for row in found]).astype(np.float64)
+    return sparse.csr_array((values, columns, ends), shape=(len(strings), featurizer.size))
+
+
+def _arguments(featurizer: MorganFingerprint | Fragprints) -> dict[str, Any]:
+    fingerprint = featurizer.fingerprint if isinstance(featurizer, Fragprints) else featurizer
+    return {
+        "fragments": isinstance(featurizer, Fragprints),
+        "settings": [fingerprint.radius, fingerprint.size, fingerprint.counts, fingerprint.use_chirality],
+    }
+
+
+def rows_as_text(strings: Sequence[str], fragments: bool, settings: Sequence[Any]) -> list[str | None]:
+    """Rows of features as a worker process sends them: base64 of columns, then values, as 32-bit whole numbers.
+
+    Args:
+        strings: SMILES; one that cannot be read gives `None`.
+        fragments: Whether the rows are `Fragprints`.
+        settings: Radius, size, counts and chirality of the fingerprint.
+    """
+    featurizer = Fragprints(*settings) if fragments else MorganFingerprint(*settings)
+    with quiet_rdkit():
+        mols = [parse_smiles(string.strip()) for string in strings]
+    rows = featurizer.of_molecules([mol for mol in mols if mol is not None])
+    pieces = zip(np.split(rows.indices, rows.indptr[1:-1]), np.split(rows.data, rows.indptr[1:-1]), strict=True)
+    texts = (b64encode(np.concatenate(piece).astype(np.uint32).tobytes()).decode() for piece in pieces)
+    return [None if mol is None else next(texts) for mol in mols]
 
 
 def fragment_names() -> list[str]:

@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from rdkit import Chem
 
-from seqopt.datasets import cache, pools, read_pool, write_rejected
+from seqopt import cache
+from seqopt.datasets import pools, read_pool, write_rejected
 from seqopt.datasets.tables import read_table
 from seqopt.errors import InputError
 from seqopt.identity import identity_keys

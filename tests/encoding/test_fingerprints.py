@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -155,3 +156,30 @@ def test_settings_out_of_range_are_refused(arguments, said):
         MorganFingerprint(**arguments)
     with pytest.raises(InputError, match=said.replace("size", "bits")):
         Fragprints(**{name.replace("size", "bits"): value for name, value in arguments.items()})
+
+
+@pytest.mark.parametrize("featurizer", [MorganFingerprint(size=128, counts=True), Fragprints(bits=64)])
+def test_many_molecules_are_shared_among_processes_and_kept(
+    featurizer: MorganFingerprint | Fragprints, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SEQOPT_CACHE", str(tmp_path))
+    strings = ["CCO", "c1ccccc1", "CC(=O)O", "[Na+].[Cl-]", " CCCCCC "] * 3
+    alone = featurizer(strings)
+    monkeypatch.setattr(fingerprints, "MANY", 10)
+    shared = featurizer(strings)
+    assert (shared != alone).nnz == 0
+    assert shared.has_canonical_format
+    (file,) = tmp_path.iterdir()
+    monkeypatch.setattr(fingerprints, "map_strings", None)  # what is kept is not computed again
+    assert (featurizer(strings) != alone).nnz == 0
+    file.write_text(file.read_text()[:-9])
+    with pytest.raises(TypeError):  # nor is a damaged file read
+        featurizer(strings)
+
+
+def test_an_unreadable_molecule_among_many_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SEQOPT_CACHE", str(tmp_path))
+    monkeypatch.setattr(fingerprints, "MANY", 10)
+    with pytest.raises(InputError, match=r"item 11 is 'C1CC', which is no molecule"):
+        MorganFingerprint()(["C"] * 11 + ["C1CC", "C"])
+    assert not list(tmp_path.iterdir())
