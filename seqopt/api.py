@@ -87,7 +87,8 @@ def maximize(
         initial: Random strings evaluated first.
         batch_size: Strings per batch.
         surrogate: See `Optimizer`.
-        tokenizer: How candidates are split into symbols; see `seqopt.spaces.CandidateSet`. A space has its own.
+        tokenizer: How candidates are split into symbols; see `seqopt.spaces.CandidateSet`. With it, the surrogate
+            ``"auto"`` is ``"ssk"``, which looks at symbols. A space has its own.
         acquisition: See `Optimizer`.
         search: See `Optimizer`.
         transform: ``"log10"`` for values that span decades.
@@ -143,6 +144,8 @@ def maximize(
         candidates = CandidateSet(space, tokenizer=tokenizer)
     elif tokenizer is not None:
         raise InputError(f"a {type(space).__name__} has its own tokeniser: leave tokenizer out, or choose it there")
+    if tokenizer is not None and surrogate == "auto":
+        surrogate = "ssk"
     optimizer = Optimizer(
         candidates,
         surrogate=surrogate,

@@ -50,7 +50,8 @@ Budget = Annotated[
 SurrogateName = Annotated[
     str,
     typer.Option(
-        help="The model of the score: auto, ssk (sub-sequence kernel), ssk-bayes, ngrams, one-hot; for molecules "
+        help="The model of the score: auto (minmax for lists of molecules, else ssk or ssk-bayes), ssk (sub-sequence "
+        "kernel), ssk-bayes, ngrams, one-hot; for molecules "
         "tanimoto, minmax, fragprints (fingerprints), ssk+tanimoto, ssk+minmax, ssk+fragprints; for genes codons; "
         "vae:FILE for a model of seqopt train-vae.",
         rich_help_panel=HOW,
@@ -178,8 +179,8 @@ def search(
     tokenizer: Annotated[
         str,
         typer.Option(
-            help="Symbols the model compares: smiles-split (Cl and Br are one symbol; the default for molecules), "
-            "smiles (so are bracket atoms such as [nH]), characters, or auto.",
+            help="Symbols that a sub-sequence or n-gram model compares: smiles-split (Cl and Br are one symbol; the "
+            "default for molecules), smiles (so are bracket atoms such as [nH]), characters, or auto.",
             rich_help_panel=HOW,
         ),
     ] = "auto",

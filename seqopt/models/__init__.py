@@ -1,6 +1,5 @@
 """Surrogates: models of the objective on strings, all behind one protocol."""
 
-from seqopt.models.defaults import default_surrogate
 from seqopt.models.fully_bayesian import FullyBayesianStringGP
 from seqopt.models.protocols import (
     ConditionedProcess,
@@ -11,7 +10,7 @@ from seqopt.models.protocols import (
     StringSurrogate,
     Surrogate,
 )
-from seqopt.models.registry import SURROGATES, resolve_surrogate
+from seqopt.models.registry import SURROGATES, default_surrogate, resolve_surrogate
 from seqopt.models.string_gp import StringGP
 
 __all__ = [

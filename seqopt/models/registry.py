@@ -1,4 +1,4 @@
-"""Surrogates by name."""
+"""Surrogates by name, and the one that a space gets where none is chosen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from seqopt.encoding import EncodedStrings, FeatureEncoder, Featurizer, JointEncoder
 from seqopt.errors import InputError
-from seqopt.models.defaults import default_surrogate
+from seqopt.kernels import SubsequenceKernel
 from seqopt.models.fully_bayesian import FullyBayesianStringGP
 from seqopt.models.protocols import Surrogate
 from seqopt.models.string_gp import StringGP, default_kernel
@@ -21,6 +21,9 @@ from seqopt.spaces import PoolSpace, Space
 
 if TYPE_CHECKING:
     from seqopt.vae import StringVAE
+
+PART_LENGTH = 60
+"""Longest part of a string that the kernel of a default surrogate compares as a whole."""
 
 LATENT = "vae:"
 """What begins the name of a surrogate in the latent space of an autoencoder; the rest is its file."""
@@ -161,6 +164,42 @@ SURROGATES: Mapping[str, NamedSurrogate] = {
     ),
 }
 """All surrogates with a name, beside ``"auto"``: see `default_surrogate`."""
+
+
+def default_surrogate(space: Space, *, partitions: int | None = None) -> Surrogate:
+    """The surrogate of a space where none is chosen.
+
+    For a pool of molecules it is ``"minmax"``, the MinMax kernel on counts of Morgan environments: of all surrogates it
+    finds most of the best molecules of a library of docking scores, it is level with the sub-sequence kernel in the
+    search of ZINC, and costs a tenth of it (``docs/results.md``). For any other pool it is ``"ssk"``, the sub-sequence
+    kernel of order 5 at point estimates of its parameters, so that covariances with the whole pool can be kept from
+    one step to the next. For any other space it is ``"ssk-bayes"``, which averages over the parameters.
+
+    Args:
+        space: Where to search.
+        partitions: Contiguous parts of the sub-sequence kernel. Default: 1 for a pool; else as many as make parts of at
+            most `PART_LENGTH` symbols in a random string of the space.
+
+    Raises:
+        InputError: If ``partitions`` is given for a pool of molecules.
+
+    Example:
+        >>> from seqopt.spaces import CodonSpace
+        >>> default_surrogate(CodonSpace("MA" * 550)).kernel.partitions
+        19
+    """
+    if not isinstance(space, PoolSpace):
+        return FullyBayesianStringGP(SubsequenceKernel(partitions=_parts(space) if partitions is None else partitions))
+    if space.kind == "molecule":
+        if partitions is not None:
+            raise InputError('the default surrogate of molecules has no partitions: choose "ssk" for one that does')
+        return SURROGATES["minmax"].build()
+    return StringGP() if partitions is None else StringGP(default_kernel(partitions=partitions))
+
+
+def _parts(space: Space) -> int:
+    encoded: EncodedStrings = space.encoder.encode(space.sample(1, np.random.default_rng(0)))
+    return max(1, -(-int(encoded.lengths.max(initial=0)) // PART_LENGTH))
 
 
 def resolve_surrogate(surrogate: str | Surrogate, space: Space) -> Surrogate:

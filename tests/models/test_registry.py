@@ -5,14 +5,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seqopt import Optimizer
+from seqopt import Optimizer, maximize
+from seqopt.encoding import MorganFingerprint
 from seqopt.errors import InputError
+from seqopt.kernels import MinMaxKernel, SubsequenceKernel
 from seqopt.models import (
     SURROGATES,
     FullyBayesianStringGP,
     JointSurrogate,
     PoolSurrogate,
+    StringGP,
     StringSurrogate,
+    default_surrogate,
     resolve_surrogate,
 )
 from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, Space, StringSpace
@@ -114,3 +118,24 @@ def test_an_object_is_taken_as_it_is() -> None:
 def test_what_is_no_surrogate_is_refused(surrogate: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Optimizer(StringSpace("01", 8), surrogate=surrogate)  # type: ignore[arg-type]
+
+
+def test_the_default_of_molecules_looks_at_their_environments_and_of_other_pools_at_symbols() -> None:
+    molecules = default_surrogate(CandidateSet(MOLECULES, kind="molecule"))
+    assert isinstance(molecules, StringGP)
+    assert molecules.encoder.name == MorganFingerprint(counts=True).name
+    assert isinstance(molecules.kernel, MinMaxKernel)
+    with pytest.raises(InputError, match="no partitions"):
+        default_surrogate(CandidateSet(MOLECULES, kind="molecule"), partitions=2)
+    texts = default_surrogate(CandidateSet(["ab", "ba"]), partitions=2)
+    assert isinstance(texts, StringGP)
+    assert isinstance(texts.kernel, SubsequenceKernel)
+    assert texts.kernel.partitions == 2
+
+
+def test_a_tokeniser_asks_for_a_model_of_symbols() -> None:
+    found = [maximize("logp", MOLECULES, initial=4, budget=1, tokenizer=name) for name in (None, "characters")]
+    encoders = [result.optimizer.surrogate.encoder.name for result in found]
+    assert encoders == [MorganFingerprint(counts=True).name, "characters"]
+    with pytest.raises(InputError, match="StringSpace has its own tokeniser"):
+        maximize(len, StringSpace("01", 8), tokenizer="characters")
