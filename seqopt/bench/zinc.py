@@ -84,6 +84,9 @@ METHODS = {
     "full-gibbon-10": Method("Whole pool: GIBBON, batches of 10, repulsion 1", "gibbon", 10, None, "#7570B3"),
     "full-mean-1": Method("Whole pool: greedy mean, one at a time", "mean", 1, None, "#A0522D"),
     "full-mean-10": Method("Whole pool: greedy mean, batches of 10", "mean", 10, None, "#D55E00"),
+    "full-gibbon-10-minmax": Method(
+        "Whole pool: minmax, GIBBON, batches of 10", "gibbon", 10, None, "#D81B60", repulsion="1/B", surrogate="minmax"
+    ),
     **{
         f"full-{acquisition}-10-{surrogate}": Method(
             f"Whole pool: {surrogate}, {label}, batches of 10",
@@ -95,15 +98,16 @@ METHODS = {
             "1/B",
             surrogate,
         )
-        for surrogate in ("ngrams", "tanimoto", "minmax", "ssk+minmax")
+        for surrogate in ("minmax", "ngrams", "tanimoto", "ssk+minmax")
         for acquisition, label in (("gibbon", "GIBBON"), ("mean", "greedy mean"))
+        if (surrogate, acquisition) != ("minmax", "gibbon")
     },
 }
 """What is compared. Where nothing else is said, repulsion is the default 1/B and max-values are exact draws."""
 
 VARIANTS = (
     *("gibbon-10-b-10k", "gibbon-10", "gibbon-10-b2", "gibbon-10-gumbel", "full-gibbon-10"),
-    *(name for name, method in METHODS.items() if method.surrogate != "ssk"),
+    *(name for name, method in METHODS.items() if method.colour == "#999999" and method.surrogate != "ssk"),
 )
 """Methods that the plot leaves out."""
 
