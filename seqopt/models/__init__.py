@@ -1,8 +1,10 @@
 """Surrogates: models of the objective on strings, all behind one protocol."""
 
 from seqopt.models.fully_bayesian import FullyBayesianStringGP
+from seqopt.models.leave_one_out import LeaveOneOut
 from seqopt.models.protocols import (
     ConditionedProcess,
+    ExplainedSurrogate,
     JointSurrogate,
     NoiseAwareSurrogate,
     PoolSurrogate,
@@ -16,8 +18,10 @@ from seqopt.models.string_gp import StringGP
 __all__ = [
     "SURROGATES",
     "ConditionedProcess",
+    "ExplainedSurrogate",
     "FullyBayesianStringGP",
     "JointSurrogate",
+    "LeaveOneOut",
     "NoiseAwareSurrogate",
     "PoolSurrogate",
     "Posterior",

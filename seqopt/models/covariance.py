@@ -125,3 +125,12 @@ class KernelEvaluator:
     def _blocks(self, rows: int, columns: int) -> list[slice]:
         size = max(1, BLOCK_ELEMENTS // max(columns, self.width, 1))
         return [slice(start, start + size) for start in range(0, rows, size)] or [slice(0, 0)]
+
+
+def correlations(evaluator: KernelEvaluator, a: Encoded, b: Encoded) -> FloatArray:
+    """Prior correlations ... x len(a) x len(b); 0 where a string has no variance."""
+    self_a, self_b = evaluator.self_similarity(a), evaluator.self_similarity(b)
+    roots = [np.sqrt(evaluator.variance(rows, own)) for rows, own in ((a, self_a), (b, self_b))]
+    scale = roots[0][..., :, None] * roots[1][..., None, :]
+    covariance = evaluator.cross(a, b, self_a, self_b)
+    return np.divide(covariance, scale, out=np.zeros_like(covariance), where=scale > 0)

@@ -33,7 +33,8 @@ from seqopt.kernels import SubsequenceKernel
 from seqopt.kernels.engines import order_sums
 from seqopt.models.checks import checked_noise, checked_values
 from seqopt.models.conditioned import BlockwisePosterior, ConditionedGaussianProcess, DrawnState
-from seqopt.models.covariance import FloatArray, KernelEvaluator
+from seqopt.models.covariance import FloatArray, KernelEvaluator, correlations
+from seqopt.models.leave_one_out import LeaveOneOut, leave_one_out
 
 logger = logging.getLogger(__name__)
 
@@ -280,6 +281,27 @@ class FullyBayesianStringGP:
         roots = vectors * values.clamp_min(0).sqrt()[:, None]
         offset, unit = self._units
         return offset + unit * (mean[chosen] + (roots[chosen] @ normal)[..., 0])
+
+    def similarity(self, a: Sequence[str], b: Sequence[str]) -> FloatArray:
+        """Prior correlation (len(a) x len(b)) at two lists of strings, mean over the draws: 1 for equal ones.
+
+        Raises:
+            ModelError: Before the first fit.
+        """
+        found = correlations(self._fitted.evaluator, self.encoder.encode(a), self.encoder.encode(b))
+        return found.mean(axis=0)
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Predictions for each value from the others: moments of the mixture over the draws.
+
+        Raises:
+            ModelError: Before the first fit.
+        """
+        state = self._fitted
+        mean, variance = leave_one_out(state.cholesky, state.alpha, state.targets)
+        spread = variance.mean(0) + mean.var(0, correction=0)
+        offset, unit = self._units
+        return LeaveOneOut(offset + unit * state.targets.numpy(), *self.to_units(mean.mean(0).numpy(), spread.numpy()))
 
     def to_units(self, mean: npt.ArrayLike, variance: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation in the values' units, from standardised mean and variance."""

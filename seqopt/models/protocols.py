@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from seqopt.models.leave_one_out import LeaveOneOut
 from seqopt.spaces import PoolSpace
 
 FloatArray = npt.NDArray[np.floating]
@@ -121,6 +122,19 @@ class JointSurrogate(Surrogate, Protocol):
 
     def sample(self, strings: Sequence[str], n: int, rng: np.random.Generator) -> torch.Tensor:
         """``n`` joint posterior draws (n x len(strings))."""
+        ...
+
+
+@runtime_checkable
+class ExplainedSurrogate(Surrogate, Protocol):
+    """A surrogate that can say what a prediction rests on, and how good its predictions are."""
+
+    def similarity(self, a: Sequence[str], b: Sequence[str]) -> FloatArray:
+        """Prior correlation (len(a) x len(b)) of the objective at two lists of strings."""
+        ...
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Predictions for each training value from the others."""
         ...
 
 

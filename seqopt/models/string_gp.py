@@ -35,7 +35,8 @@ from seqopt.kernels import SubsequenceKernel
 from seqopt.kernels.threads import one_thread
 from seqopt.models.checks import checked_noise, checked_values
 from seqopt.models.conditioned import ConditionedGaussianProcess, DrawnState
-from seqopt.models.covariance import FittedKernel, FloatArray, KernelEvaluator
+from seqopt.models.covariance import FittedKernel, FloatArray, KernelEvaluator, correlations
+from seqopt.models.leave_one_out import LeaveOneOut, leave_one_out
 from seqopt.models.linalg import stable_cholesky
 from seqopt.models.marginal_likelihood import DenseMarginalLogLikelihood
 from seqopt.models.noise import PartlyKnownNoise
@@ -419,6 +420,26 @@ class StringGP:
         values, vectors = torch.linalg.eigh(covariance)
         normal = torch.from_numpy(rng.standard_normal((n, len(strings))))
         return mean + normal @ (vectors * values.clamp_min(0).sqrt()).T
+
+    def similarity(self, a: Sequence[str], b: Sequence[str]) -> FloatArray:
+        """Prior correlation (len(a) x len(b)) of the objective at two lists of strings: 1 for equal ones.
+
+        Raises:
+            ModelError: Before the first fit.
+        """
+        evaluator = self._fitted.evaluator
+        return correlations(evaluator, self.encoder.encode(a), self.encoder.encode(b))
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Predictions for each value from the others, at the fitted parameters.
+
+        Raises:
+            ModelError: Before the first fit.
+        """
+        state = self._fitted
+        mean, variance = leave_one_out(state.cholesky, state.alpha, state.targets)
+        offset, unit = self._units
+        return LeaveOneOut(offset + unit * state.targets.numpy(), *self.to_units(mean.numpy(), variance.numpy()))
 
     def pool_posterior(
         self,

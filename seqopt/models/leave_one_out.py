@@ -1,0 +1,67 @@
+"""What a Gaussian process would have predicted for each value without it.
+
+With K the covariance of the n values, noise included, at fixed parameters, and alpha = K^-1 (y - c), the prediction for
+value i from the others has the mean y_i - alpha_i / [K^-1]_ii and the variance 1 / [K^-1]_ii, noise included.
+
+References:
+    Rasmussen, C. E. and Williams, C. K. I. (2006). Gaussian Processes for Machine Learning, section 5.4.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class LeaveOneOut:
+    """Predictions for each training value from the others, in the values' units.
+
+    Attributes:
+        values: The n values.
+        mean: What was predicted for each.
+        std: Standard deviation of the prediction, noise included.
+    """
+
+    values: npt.NDArray[np.floating]
+    mean: npt.NDArray[np.floating]
+    std: npt.NDArray[np.floating]
+
+    @property
+    def r2(self) -> float:
+        """1 - sum of squared errors over that of the mean of the *other* values: 0 for a model that knows no more.
+
+        NaN where all values are equal.
+        """
+        n = len(self.values)
+        without_model = (self.values - self.values.mean()) * n / max(n - 1, 1)
+        total = float((without_model**2).sum())
+        return float("nan") if total == 0 else 1.0 - float(((self.values - self.mean) ** 2).sum()) / total
+
+    @property
+    def within_90(self) -> float:
+        """Share of the values within the central 90 % of their predictions."""
+        return float((np.abs(self.values - self.mean) <= 1.6448536269514722 * self.std).mean())
+
+
+def leave_one_out(cholesky: Tensor, alpha: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Means and variances ``... x n`` of the predictions for each target from the others.
+
+    Args:
+        cholesky: Lower factor of K, ``... x n x n``.
+        alpha: ``... x n``.
+        targets: y, ``n``.
+
+    Example:
+        >>> factor = torch.linalg.cholesky(torch.tensor([[2.0, 1.0], [1.0, 2.0]], dtype=torch.float64))
+        >>> y = torch.tensor([1.0, 2.0], dtype=torch.float64)
+        >>> mean, variance = leave_one_out(factor, torch.cholesky_solve(y[:, None], factor)[:, 0], y)
+        >>> mean, variance
+        (tensor([1.0000, 0.5000], dtype=torch.float64), tensor([1.5000, 1.5000], dtype=torch.float64))
+    """
+    variance = 1.0 / torch.cholesky_inverse(cholesky).diagonal(dim1=-1, dim2=-2)
+    return targets - alpha * variance, variance
