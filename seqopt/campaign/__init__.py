@@ -1,7 +1,8 @@
 """Campaigns: searches that last for weeks, kept in one SQLite file that never loses a measurement.
 
-`CampaignStore` is the file; `read_results` reads what a laboratory sends back, and `write_sheet` writes tables that a
-spreadsheet may open. Nothing here imports the models: opening a campaign and recording results is quick.
+`Campaign` says what to measure next, and records what was measured. `CampaignStore` is its file; `read_results` reads
+what a laboratory sends back, and `write_sheet` writes tables that a spreadsheet may open. Models are imported only to
+make suggestions: opening a campaign and recording results is quick.
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ from seqopt.campaign.rows import (
 from seqopt.campaign.store import CampaignStore, Change
 
 if TYPE_CHECKING:
+    from seqopt.campaign.campaign import Campaign, Status
     from seqopt.campaign.results import Entry, Remark, Results, check_entries, read_results, write_batch
     from seqopt.campaign.sheets import read_sheet, write_sheet
 
 _HOMES = {
+    **dict.fromkeys(("Campaign", "Status"), "seqopt.campaign.campaign"),
     **dict.fromkeys(
         ("Entry", "Remark", "Results", "check_entries", "read_results", "write_batch"), "seqopt.campaign.results"
     ),
@@ -37,6 +40,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Campaign",
     "CampaignError",
     "CampaignStore",
     "Change",
@@ -53,6 +57,7 @@ __all__ = [
     "Settings",
     "Snapshot",
     "StaleStateError",
+    "Status",
     "Suggestion",
     "Withdrawal",
     "check_entries",

@@ -89,9 +89,11 @@ class GrammarSpace:
             loaded, places = read_grammar(grammar)
             self.rules = Rules.of(loaded, places)
             self.name = os.path.basename(os.fspath(grammar))
+            self.source: str | None = os.fspath(grammar)
         else:
             self.rules = Rules.of(grammar)
             self.name = f"of {self.rules.names[self.rules.start]}"
+            self.source = None
         report = check_grammar(self.rules, warn=True)
         self.min_length, self.max_length = int(min_length), int(max_length)
         self.accept = accept

@@ -1,0 +1,257 @@
+"""Campaigns: suggestions from a file, and what a laboratory does with them."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seqopt.campaign import Campaign, CampaignError, StaleStateError
+from seqopt.campaign.campaign import _interval
+from seqopt.campaign.spaces import build_space, describe_space
+from seqopt.errors import InputError
+from seqopt.optimizer.transforms import Log10
+from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, LocalSpace, Space, StringSpace
+
+SMILES = ["C" * n + end for n in range(1, 9) for end in ("O", "N", "C(=O)O", "F", "Cl")]
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    path = tmp_path / "library.csv"
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["name", "smiles", "price"])
+        writer.writerows([f"cpd-{number}", string, number] for number, string in enumerate(SMILES))
+    return path
+
+
+def worth(string: str) -> float:
+    return string.count("C") - 0.5 * string.count("O")
+
+
+@pytest.fixture
+def campaign(tmp_path: Path, library: Path) -> Campaign:
+    return Campaign.create(tmp_path / "a.seqopt", library, objective="activity", batch_size=5, unit="nM", seed=3)
+
+
+def measured(campaign: Campaign, batches: int) -> None:
+    for _ in range(batches):
+        for suggestion in campaign.suggest():
+            campaign.record(suggestion.name, worth(suggestion.string))
+
+
+def test_suggestions_stay_until_results_arrive_and_more_are_others(campaign: Campaign) -> None:
+    first = campaign.suggest()
+    assert [row.name for row in first] == [f"B01-0{n}" for n in range(1, 6)]
+    assert {row.reason["kind"] for row in first} == {"random"}
+    assert campaign.suggest() == campaign.suggest(3) == first
+    more = campaign.suggest(2, more=True)
+    assert {row.key for row in more}.isdisjoint(row.key for row in first)
+    assert campaign.suggest() == [*first, *more]
+    campaign.record(first[0].name, 1.0)
+    assert campaign.suggest() == [*first[1:], *more]
+
+
+def test_a_model_chooses_explains_itself_and_finds_good_strings(campaign: Campaign) -> None:
+    measured(campaign, 3)
+    batch = campaign.suggest()
+    known = {one.string for one in campaign.store.observations()}
+    assert known.isdisjoint(row.string for row in batch)
+    for row in batch:
+        assert row.low < row.mean < row.high  # type: ignore[operator]
+        assert row.reason["kind"] in ("exploit", "explore")
+        assert row.reason["nearest"] in known
+        assert 0 <= row.reason["similarity"] <= 1
+    values = [one.mean() for one in campaign.store.observations()]
+    assert np.mean(values[5:]) > np.mean(values[:5])
+    status = campaign.status()
+    assert (status.counts.values, status.counts.open, status.best.mean()) == (15, 5, max(values))  # type: ignore[union-attr]
+    assert status.model["n"] == 15
+    assert status.model["left"] == len(SMILES) - 20  # measured or suggested
+    assert status.model["r2"] > 0
+    assert any("nearly exhausted" in warning for warning in status.warnings)
+
+
+def test_the_same_file_gives_the_same_suggestions_elsewhere(campaign: Campaign, tmp_path: Path) -> None:
+    measured(campaign, 2)
+    campaign.close()
+    copy = shutil.copy(tmp_path / "a.seqopt", tmp_path / "b.seqopt")
+    for _ in range(2):
+        chosen = []
+        for path in (tmp_path / "a.seqopt", copy):
+            with Campaign.open(path) as again:
+                batch = again.suggest()
+                chosen.append([(row.string, row.mean, row.score) for row in batch])
+                for row in batch:
+                    again.record(row.name, worth(row.string))
+        assert chosen[0] == chosen[1]
+
+
+def test_a_batch_comes_back_filled_in(campaign: Campaign, tmp_path: Path) -> None:
+    measured(campaign, 2)
+    batch = campaign.suggest()
+    path = tmp_path / "batch.csv"
+    campaign.write_batch(path)
+    with path.open(newline="", encoding="utf-8-sig") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["smiles"] for row in rows] == [row.string for row in batch]
+    assert {"why", "nearest_measured", "similarity", "predicted_mean", "activity (nM)"} <= set(rows[0])
+    for row in rows[:3]:
+        row["activity (nM)"] = str(worth(row["smiles"]))
+        row["standard_error"] = "0.25"
+    rows[3]["failure"] = "did not dissolve"
+    with path.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    taken, results = campaign.record_file(path)
+    assert len(taken) == 4
+    assert not results.problems
+    assert [row.standard_error for row in taken] == [0.25, 0.25, 0.25, None]
+    assert campaign.suggest() == [next(row for row in campaign.store.suggestions() if row.name == batch[4].name)]
+    campaign.withdraw([batch[4].name], "too expensive")
+    later = campaign.suggest()
+    gone = {batch[3].key, batch[4].key}
+    assert gone.isdisjoint(row.key for row in later)
+    # The known errors have reached the model.
+    observed = campaign.optimizer().observations.with_status("ok")
+    assert [row.noise_variance for row in observed].count((0.0625,)) == 3
+
+
+def test_nothing_is_recorded_unless_all_is_well_or_the_rest_is_asked_for(campaign: Campaign, tmp_path: Path) -> None:
+    campaign.suggest()
+    path = tmp_path / "results.csv"
+    path.write_text("identifier,activity\nB01-01,1.5\nB01-02,high\nB09-01,2\n")
+    with pytest.raises(CampaignError) as refused:
+        campaign.record_file(path)
+    assert "'high'" in str(refused.value)
+    assert "B09-01" in str(refused.value)
+    assert campaign.status().counts.values == 0
+    taken, results = campaign.record_file(path, partial=True)
+    assert [row.value for row in taken] == [1.5]
+    assert len(results.problems) == 2
+
+
+def test_history_replicates_and_undo(campaign: Campaign, tmp_path: Path) -> None:
+    path = tmp_path / "old.csv"
+    path.write_text("smiles,activity\nCCO,1.5\nOCC,1.7\nCCCCCCCCCCCCBr,4\n")
+    with pytest.raises(CampaignError, match="nothing was recorded"):
+        campaign.record_file(path, history=True)
+    taken, _ = campaign.record_file(path, history=True, replicates=True)
+    assert len(taken) == 3
+    ethanol = next(one for one in campaign.store.observations() if one.key == "CCO")
+    assert ethanol.values == (1.5, 1.7)
+    assert [row.value for row in campaign.optimizer().observations.with_status("ok")] == [1.5, 1.7, 4.0]
+    with pytest.raises(CampaignError):
+        campaign.record("CCO", 1.6)
+    campaign.record("CCO", 1.6, replicate=True)
+    assert campaign.undo().kind == "record"
+    assert campaign.undo().kind == "import"
+    assert campaign.store.observations() == []
+    assert [command.kind for command in campaign.history()] == ["create", "import", "record", "undo", "undo"]
+
+
+def test_two_processes_never_suggest_on_the_same_state(campaign: Campaign, tmp_path: Path) -> None:
+    class Slow(Campaign):
+        def optimizer(self):  # type: ignore[no-untyped-def]
+            found = super().optimizer()
+            other.suggest()
+            return found
+
+    other = Campaign.open(tmp_path / "a.seqopt")
+    with Slow.open(tmp_path / "a.seqopt") as slow, pytest.raises(StaleStateError):
+        slow.suggest()
+    assert len(campaign.suggest()) == 5
+
+
+def test_exports_hold_every_measurement(campaign: Campaign, tmp_path: Path) -> None:
+    import pandas as pd
+
+    measured(campaign, 1)
+    campaign.record("CCCCCCCCCBr", None, failure="unstable")
+    campaign.export(tmp_path / "all.csv")
+    campaign.export(tmp_path / "all.parquet")
+    for table in (pd.read_csv(tmp_path / "all.csv"), pd.read_parquet(tmp_path / "all.parquet")):
+        assert len(table) == 6
+        assert table["activity"].notna().sum() == 5
+        assert table["failure"].iloc[-1] == "unstable"
+
+
+def test_a_changed_library_is_noticed(campaign: Campaign, library: Path, tmp_path: Path) -> None:
+    campaign.suggest()
+    library.write_text(library.read_text() + "new,CCCCCCCCCCS,3\n")
+    with Campaign.open(tmp_path / "a.seqopt") as again:
+        assert len(again.suggest()) == 5  # open suggestions need no library
+        with pytest.raises(CampaignError, match="held 40 candidates then and holds 41 now"):
+            again.suggest(more=True)
+    library.unlink()
+    with Campaign.open(tmp_path / "a.seqopt") as again, pytest.raises(CampaignError, match="not there any more"):
+        again.suggest(more=True)
+
+
+def test_what_cannot_be_used_leaves_no_file(tmp_path: Path, library: Path) -> None:
+    path = tmp_path / "bad.seqopt"
+    for space, options, message in (
+        (library, {"surrogate": "forest"}, "unknown surrogate"),
+        (library, {"column": "nonsense"}, "nonsense"),
+        (tmp_path / "no.csv", {}, "no.csv"),
+        (StringSpace("01", 8), {"batch_size": 1}, "batch_size is 1"),
+    ):
+        with pytest.raises(InputError, match=message):
+            Campaign.create(path, space, objective="y", **options)  # type: ignore[arg-type]
+    assert not path.exists()
+
+
+SPACES: list[Space] = [
+    StringSpace("ABC", min_length=2, max_length=5),
+    LocalSpace(["ab", ["xx", "y"]], kind="text"),
+    CodonSpace("MAGIC", start="ATG", stop="TAA", forbidden=["GAATTC"], gc=(0.2, 0.8), both_strands=True),
+    GrammarSpace("arithmetic", 2, 9),
+]
+
+
+@pytest.mark.parametrize("space", SPACES, ids=lambda space: type(space).__name__)
+def test_every_space_can_be_searched_and_is_made_again(space: Space, tmp_path: Path) -> None:
+    import json
+
+    facts = json.loads(json.dumps(describe_space(space)))
+    again = build_space(facts)
+    rng = (np.random.default_rng(0), np.random.default_rng(0))
+    assert again.sample(5, rng[0]) == space.sample(5, rng[1])
+    path = tmp_path / "c.seqopt"
+    with Campaign.create(path, space, objective="y", batch_size=3) as begun:
+        for suggestion in begun.suggest():
+            begun.record(suggestion.name, float(len(set(suggestion.string))))
+    with Campaign.open(path) as later:
+        batch = later.suggest()
+        assert all(space.contains(row.string) for row in batch)
+        with pytest.raises(CampaignError, match="nothing was recorded"):
+            later.record("not in it", 1.0)
+
+
+def test_a_space_of_ones_own_is_given_again(tmp_path: Path) -> None:
+    space = StringSpace("01", 8, accept=lambda string: string.count("1") < 5)
+    path = tmp_path / "own.seqopt"
+    Campaign.create(path, space, objective="y", batch_size=2).close()
+    with Campaign.open(path) as campaign, pytest.raises(CampaignError, match="space of your own"):
+        campaign.suggest()
+    with Campaign.open(path, StringSpace("01", 9)) as campaign, pytest.raises(CampaignError, match="another one"):
+        campaign.suggest()
+    with Campaign.open(path, space) as campaign:
+        assert len(campaign.suggest()) == 2
+
+
+def test_an_interval_on_a_logarithmic_scale_is_that_of_the_logarithms() -> None:
+    low, high = _interval(*Log10().moments(2.0, 0.3), "log10")
+    np.testing.assert_allclose([low, high], [10 ** (2 - 1.6448536 * 0.3), 10 ** (2 + 1.6448536 * 0.3)], rtol=1e-6)
+    assert _interval(1.0, 2.0, None) == pytest.approx((1 - 3.2897073, 1 + 3.2897073))
+    assert _interval(None, None, None) == (None, None)
+
+
+def test_candidates_need_a_file(tmp_path: Path) -> None:
+    facts = describe_space(CandidateSet(["a", "b"]))
+    assert facts["type"] == "own"
