@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seqopt.cli.campaign import app as campaign_app
 from seqopt.cli.train_vae import train_vae_command
 
 if TYPE_CHECKING:
@@ -461,6 +462,7 @@ def expressions(
     )
 
 
+app.add_typer(campaign_app)
 app.command("train-vae", no_args_is_help=True)(train_vae_command)
 
 

@@ -1,0 +1,379 @@
+"""``seqopt campaign``: what to measure next, over weeks."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from seqopt.cli.running import console, note
+from seqopt.errors import InputError
+
+if TYPE_CHECKING:
+    from seqopt.campaign import Campaign, Results, Suggestion
+    from seqopt.spaces import Space
+
+SUFFIX = ".seqopt"
+"""Ending of a campaign's file."""
+
+WHAT, HOW = "What to search", "How to search"
+
+app = typer.Typer(
+    name="campaign",
+    help="A search that lasts for weeks, with a laboratory as its objective; everything is kept in one file.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+
+Which = Annotated[
+    Path | None,
+    typer.Option(
+        "--campaign", "-c", help="The campaign: its name or file. Default: the only one in this folder.", metavar="NAME"
+    ),
+]
+Partial = Annotated[bool, typer.Option("--partial", help="Take the good rows of a table that has bad ones.")]
+Replicate = Annotated[
+    bool, typer.Option("--replicate", help="Results of strings that have one are further measurements of them.")
+]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.")]
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(help="What to call it; its file is NAME.seqopt.")],
+    objective: Annotated[
+        str, typer.Option("--objective-name", help="What is measured, such as pIC50.", rich_help_panel=WHAT)
+    ],
+    pool: Annotated[
+        Path | None, typer.Option(help="A file of candidates, as for seqopt search.", rich_help_panel=WHAT)
+    ] = None,
+    column: Annotated[
+        str | None, typer.Option(help="Column of the candidates, if not recognised.", rich_help_panel=WHAT)
+    ] = None,
+    kind: Annotated[
+        str, typer.Option(help="molecule, protein, dna, rna, text, or auto to recognise it.", rich_help_panel=WHAT)
+    ] = "auto",
+    standardize: Annotated[
+        bool, typer.Option("--standardize", help="Treat salts and charge states as one.", rich_help_panel=WHAT)
+    ] = False,
+    alphabet: Annotated[
+        str | None,
+        typer.Option(help="Instead of a pool: all strings over these letters.", rich_help_panel=WHAT),
+    ] = None,
+    length: Annotated[
+        str | None, typer.Option(help="Their length, 20, or lengths, 5-20.", rich_help_panel=WHAT)
+    ] = None,
+    protein: Annotated[
+        str | None, typer.Option(help="Instead of a pool: all genes of this protein.", rich_help_panel=WHAT)
+    ] = None,
+    grammar: Annotated[
+        str | None,
+        typer.Option(help="Instead of a pool: the strings of a grammar, with --length.", rich_help_panel=WHAT),
+    ] = None,
+    maximize: Annotated[
+        bool, typer.Option("--maximize/--minimize", help="Whether large values are good.", rich_help_panel=WHAT)
+    ] = True,
+    unit: Annotated[str | None, typer.Option(help="Of the values.", rich_help_panel=WHAT)] = None,
+    transform: Annotated[
+        str,
+        typer.Option(help="log10 for positive values that span decades, such as IC50 in nM.", rich_help_panel=WHAT),
+    ] = "none",
+    batch: Annotated[int, typer.Option(help="Suggestions at a time.", rich_help_panel=HOW, min=2)] = 10,
+    surrogate: Annotated[str, typer.Option(help="The model; see seqopt search --help.", rich_help_panel=HOW)] = "auto",
+    acquisition: Annotated[
+        str, typer.Option(help="How batches are chosen; see seqopt search --help.", rich_help_panel=HOW)
+    ] = "gibbon",
+    seed: Annotated[
+        int, typer.Option(help="The same seed gives the same suggestions.", rich_help_panel=HOW, min=0)
+    ] = 0,
+    debug: Debug = False,
+) -> None:
+    """Begin a campaign.
+
+    seqopt campaign new kinase --pool library.csv --objective-name pIC50 --maximize
+    seqopt campaign new enzyme --protein MKV...  --objective-name expression --batch 8
+    """
+    del debug  # read by seqopt.cli.main
+    path = _file_of(Path(name))
+    if path.exists():
+        raise InputError(f"{path} is there already: choose another name, or go on with it")
+    with console.status("reading the candidates"):
+        from seqopt.campaign import Campaign
+
+        campaign = Campaign.create(
+            path,
+            _space(pool, alphabet, protein, grammar, length),
+            objective=objective,
+            direction="maximize" if maximize else "minimize",
+            unit=unit,
+            column=column,
+            kind=None if kind == "auto" else kind,
+            standardize=standardize,
+            batch_size=batch,
+            surrogate=surrogate,
+            acquisition=acquisition,
+            transform=None if transform == "none" else transform,
+            seed=seed,
+        )
+    with campaign:
+        facts = campaign.store.settings.pool
+    what = f"{facts['size']:,} candidates of {facts['path']}" if facts else "strings that are made up"
+    console.print(f"[bold]{escape(str(path))}[/bold]: {escape(objective)} of {escape(what)}")
+    console.print("next: seqopt campaign suggest --out batch.csv")
+
+
+@app.command()
+def suggest(
+    n: Annotated[int | None, typer.Option("-n", help="How many. Default: the campaign's batch.", min=1)] = None,
+    out: Annotated[Path | None, typer.Option(help="Write them as a table to be filled in: .csv or .tsv.")] = None,
+    more: Annotated[bool, typer.Option("--more", help="Suggest further ones although some are open.")] = False,
+    which: Which = None,
+    debug: Debug = False,
+) -> None:
+    """Say what to measure next: the open suggestions, or new ones if there are none."""
+    del debug
+    with _open(which) as campaign:
+        waiting = len(campaign.store.open_suggestions())
+        with console.status("choosing"):
+            batch = campaign.suggest(n, more=more)
+        if waiting and not more:
+            note(f"{waiting} suggestions are open: record their results, withdraw them, or add others with --more")
+        _print_batch(campaign, batch)
+        if out is not None:
+            campaign.write_batch(out, batch)
+            console.print(f"written to {escape(str(out))}: fill in the last columns, then seqopt campaign record {out}")
+
+
+# A negative value is no option.
+@app.command(context_settings={"ignore_unknown_options": True})
+def record(
+    what: Annotated[str, typer.Argument(metavar="FILE|STRING", help="A table of results, a string or an identifier.")],
+    value: Annotated[str | None, typer.Argument(help="Its value, if it is no table.")] = None,
+    failed: Annotated[str | None, typer.Option(help="Why there is no value.", metavar="REASON")] = None,
+    error: Annotated[float | None, typer.Option("--standard-error", help="Known standard error of the value.")] = None,
+    replicate: Replicate = False,
+    column: Annotated[str | None, typer.Option(help="Column of the values in a table, if not recognised.")] = None,
+    partial: Partial = False,
+    which: Which = None,
+    debug: Debug = False,
+) -> None:
+    """Record what was measured: a table as `suggest --out` wrote it, or one result.
+
+    seqopt campaign record batch.csv
+    seqopt campaign record B03-07 6.4
+    seqopt campaign record B03-08 --failed "did not dissolve"
+    """
+    del debug
+    with _open(which) as campaign:
+        if value is None and failed is None:
+            taken, results = campaign.record_file(what, value_column=column, replicates=replicate, partial=partial)
+            _print_results(len(taken), results)
+            return
+        campaign.record(
+            what,
+            None if value is None else _number(value),
+            failure=failed,
+            standard_error=error,
+            replicate=replicate,
+        )
+        console.print(f"recorded {escape(what)}: {escape(value if value is not None else 'failed')}")
+
+
+@app.command("import")
+def import_history(
+    file: Annotated[Path, typer.Argument(help="A table of strings and values from elsewhere.")],
+    column: Annotated[str | None, typer.Option(help="Column of the values, if not recognised.")] = None,
+    string_column: Annotated[str | None, typer.Option(help="Column of the strings, if not recognised.")] = None,
+    replicate: Replicate = False,
+    partial: Partial = False,
+    which: Which = None,
+    debug: Debug = False,
+) -> None:
+    """Add results of strings that were never suggested, from an older project."""
+    del debug
+    with _open(which) as campaign:
+        taken, results = campaign.record_file(
+            file,
+            value_column=column,
+            string_column=string_column,
+            replicates=replicate,
+            partial=partial,
+            history=True,
+        )
+        _print_results(len(taken), results)
+
+
+@app.command()
+def withdraw(
+    names: Annotated[list[str], typer.Argument(help="Identifiers of open suggestions, such as B03-07.")],
+    reason: Annotated[str, typer.Option(help="Why.")] = "",
+    which: Which = None,
+    debug: Debug = False,
+) -> None:
+    """Withdraw suggestions that will not be measured; they are not suggested again."""
+    del debug
+    with _open(which) as campaign:
+        campaign.withdraw(names, reason)
+    console.print(f"withdrawn: {escape(', '.join(names))}")
+
+
+@app.command()
+def undo(which: Which = None, debug: Debug = False) -> None:
+    """Take back the last command that recorded, imported, suggested or withdrew something."""
+    del debug
+    with _open(which) as campaign:
+        console.print(f"undone: {escape(campaign.undo().describe())}")
+
+
+@app.command()
+def status(
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    which: Which = None,
+    debug: Debug = False,
+) -> None:
+    """How the campaign stands: open, measured and failed, the best so far, how good the model is."""
+    del debug
+    from dataclasses import asdict
+
+    with _open(which) as campaign:
+        found = campaign.status()
+    best = None if found.best is None else {"string": found.best.string, "value": found.best.mean()}
+    if as_json:
+        facts = {"counts": asdict(found.counts), "best": best, "model": found.model, "warnings": found.warnings}
+        typer.echo(json.dumps(facts, indent=1))
+        return
+    counts, settings = found.counts, found.settings
+    unit = f" {settings.unit}" if settings.unit else ""
+    console.print(
+        f"[bold]{escape(settings.objective)}[/bold] ({settings.direction}): {counts.values} values of {counts.strings} "
+        f"strings, {counts.failures} failures; {counts.batches} batches suggested, {counts.open} suggestions open, "
+        f"{counts.withdrawn} withdrawn"
+    )
+    if found.best is not None:
+        console.print(f"best: {escape(found.best.string)} with {found.best.mean():,.5g}{escape(unit)}")
+    if found.model:
+        r2 = found.model.get("r2")
+        quality = "" if r2 is None else f", leave-one-out R2 {r2:.2f}, {found.model['within_90']:.0%} within 90 %"
+        console.print(f"model: {escape(found.model['surrogate'])}, fitted to {found.model['n']} values{quality}")
+    for warning in found.warnings:
+        note(warning)
+
+
+@app.command()
+def history(which: Which = None, debug: Debug = False) -> None:
+    """All commands of the campaign, and what they did."""
+    del debug
+    with _open(which) as campaign:
+        for command in campaign.history():
+            console.print(f"{command.id:>5}  {command.time[:16].replace('T', ' ')}  {escape(command.describe())}")
+
+
+@app.command()
+def export(
+    out: Annotated[Path, typer.Argument(help="A .csv, .tsv or .parquet file.")],
+    which: Which = None,
+    debug: Debug = False,
+) -> None:
+    """Write all measurements, one by one."""
+    del debug
+    with _open(which) as campaign:
+        campaign.export(out)
+        console.print(f"{campaign.status().counts.values} values written to {escape(str(out))}")
+
+
+def _file_of(name: Path) -> Path:
+    return name if name.suffix == SUFFIX else name.with_name(name.name + SUFFIX)
+
+
+def _open(which: Path | None) -> Campaign:
+    from seqopt.campaign import Campaign
+
+    if which is not None:
+        return Campaign.open(_file_of(which))
+    here = sorted(Path().glob(f"*{SUFFIX}"))
+    if len(here) != 1:
+        found = f"{len(here)} campaigns in this folder ({', '.join(path.stem for path in here)})" if here else ""
+        raise InputError(
+            f"{found or 'there is no campaign in this folder'}: "
+            + ("say which with --campaign NAME" if here else "begin one with seqopt campaign new, or say where it is")
+        )
+    return Campaign.open(here[0])
+
+
+def _space(
+    pool: Path | None, alphabet: str | None, protein: str | None, grammar: str | None, length: str | None
+) -> Space | Path:
+    given = [name for name, value in _named(pool, alphabet, protein, grammar).items() if value is not None]
+    if len(given) != 1:
+        raise InputError(
+            "say what to search, by one of --pool FILE, --alphabet LETTERS, --protein SEQUENCE and --grammar NAME"
+            + (f" (given: {' and '.join(given)})" if given else "")
+        )
+    if length is not None and (pool is not None or protein is not None):
+        raise InputError(f"--length goes with --alphabet or --grammar, not with {given[0]}")
+    if pool is not None:
+        return pool
+    from seqopt.spaces import CodonSpace, GrammarSpace, StringSpace
+
+    if protein is not None:
+        return CodonSpace(protein)
+    if length is None:
+        raise InputError(f"{given[0]} needs --length, such as 20 or 5-20")
+    shortest, longest = _lengths(length)
+    if alphabet is not None:
+        return StringSpace(alphabet, min_length=shortest, max_length=longest)
+    return GrammarSpace(str(grammar), shortest, longest)
+
+
+def _named(pool: Any, alphabet: Any, protein: Any, grammar: Any) -> dict[str, Any]:
+    return {"--pool": pool, "--alphabet": alphabet, "--protein": protein, "--grammar": grammar}
+
+
+def _lengths(text: str) -> tuple[int, int]:
+    first, _, last = text.partition("-")
+    try:
+        return int(first), int(last or first)
+    except ValueError:
+        raise InputError(f"--length is {text!r}; expected a number, 20, or two, 5-20") from None
+
+
+def _number(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        comma = " (write 6.5, not 6,5)" if "," in text else ""
+        raise InputError(f"the value is {text!r}; expected a number{comma}, or --failed REASON")
+    return number
+
+
+def _print_batch(campaign: Campaign, batch: list[Suggestion]) -> None:
+    settings = campaign.store.settings
+    table = Table(box=None, pad_edge=False)
+    for heading in ("id", settings.string_column, f"predicted {settings.objective}", "90 %", "why", "nearest measured"):
+        table.add_column(escape(heading), overflow="fold")
+    for row in batch:
+        predicted = "" if row.mean is None else f"{row.mean:,.4g}"
+        interval = "" if row.low is None or row.high is None else f"{row.low:,.4g} to {row.high:,.4g}"
+        similarity = row.reason.get("similarity")
+        nearest = "" if similarity is None else f"{row.reason['nearest']} ({similarity:.2f})"
+        table.add_row(
+            row.name, escape(row.string), predicted, interval, escape(str(row.reason.get("kind", ""))), escape(nearest)
+        )
+    console.print(table)
+
+
+def _print_results(taken: int, results: Results) -> None:
+    console.print(f"recorded {taken} results of {escape(results.source)}")
+    for remark in results.problems:
+        note(f"not recorded: {remark}")
+    for remark in results.warnings:
+        note(str(remark))
+    if results.unfilled:
+        note(f"{len(results.unfilled)} rows have no result yet")
