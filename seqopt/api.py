@@ -19,7 +19,9 @@ from seqopt.datasets import Pool, read_pool, write_rejected
 from seqopt.encoding import StringEncoder, Tokenizer
 from seqopt.errors import InputError
 from seqopt.evaluation import Direction, ObjectiveFunction
+from seqopt.kernels import SubsequenceKernel
 from seqopt.models import StringGP, Surrogate
+from seqopt.models.registry import looks_at_symbols
 from seqopt.objectives import Objective, resolve_objective
 from seqopt.optimizer import Evaluation, Evaluator, Optimizer, RunFolder, Step, run_loop
 from seqopt.search import Search
@@ -144,8 +146,11 @@ def maximize(
         candidates = CandidateSet(space, tokenizer=tokenizer)
     elif tokenizer is not None:
         raise InputError(f"a {type(space).__name__} has its own tokeniser: leave tokenizer out, or choose it there")
-    if tokenizer is not None and surrogate == "auto":
-        surrogate = "ssk"
+    if tokenizer is not None and isinstance(surrogate, str):
+        if surrogate.strip().lower() == "auto":
+            surrogate = "ssk"
+        elif not looks_at_symbols(surrogate):
+            raise InputError(f"the surrogate {surrogate} does not look at symbols: leave the tokenizer out")
     optimizer = Optimizer(
         candidates,
         surrogate=surrogate,
@@ -254,12 +259,20 @@ def _describe(part: object) -> dict[str, Any]:
     """Type and plain parameters of a part of the optimiser, so that a run is resumed with the same one."""
     found: dict[str, Any] = {"type": type(part).__name__}
     if isinstance(part, StringGP):
+        # Runs from before there were these two can be resumed.
+        later = {"fit_size": (part.fit_size, 1000), "interpolate": (part.interpolate, True)}
         return found | {
             "kernel": _describe(part.kernel),
             "restarts": part.restarts,
             "refit_growth": part.refit_growth,
             "tokenizer": part.encoder.name,
+            **{name: value for name, (value, default) in later.items() if value != default},
         }
+    if isinstance(part, Kernel) and not isinstance(part, SubsequenceKernel):
+        # Parameters to begin with, bounds, priors.
+        found["state"] = {name: tensor.tolist() for name, tensor in part.state_dict().items()}
+        kernels = {name: child for name, child in part.named_children() if isinstance(child, Kernel)}
+        found |= {name: _describe(child) for name, child in kernels.items()}
     for name, value in sorted(vars(part).items()):
         if name.startswith("_") or name == "training":
             continue

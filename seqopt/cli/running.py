@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from seqopt.errors import InputError, RunFolderError, SeqoptError
+from seqopt.errors import RunFolderError, SeqoptError
 from seqopt.evaluation import Direction
 from seqopt.objectives import Objective
 
@@ -48,10 +48,9 @@ def check_names(plan: Plan) -> None:
     """
     with console.status("loading the model"):
         from seqopt.acquisition import resolve_acquisition
-        from seqopt.models import SURROGATES
+        from seqopt.models.registry import check_surrogate
     resolve_acquisition(plan.acquisition)
-    if plan.surrogate != "auto" and plan.surrogate not in SURROGATES and not plan.surrogate.startswith("vae:"):
-        raise InputError(f"unknown surrogate {plan.surrogate!r}: choose {', '.join(['auto', *SURROGATES, 'vae:FILE'])}")
+    check_surrogate(plan.surrogate)
 
 
 def show_notes() -> None:

@@ -55,8 +55,8 @@ class MorganFingerprint:
     same features.
 
     Blanks around a SMILES do not count. On one core, 250,000 drug-like molecules take about 45 s, most of it to read
-    the SMILES; lists of 20,000 or more are shared among processes, and their rows kept in the cache folder. 250,000
-    rows take 140 MB, and a few hundred more while they are put together.
+    the SMILES; lists of 20,000 or more are shared among processes, and their rows kept in the cache folder (120 MB
+    for 250,000; delete them as you like). 250,000 rows take 140 MB, and a few hundred more while they are put together.
 
     Args:
         radius: Largest radius in bonds, at least 0.

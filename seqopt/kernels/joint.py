@@ -17,9 +17,14 @@ from torch import Tensor
 
 from seqopt.encoding import TokensAndFeatures
 from seqopt.errors import InputError
+from seqopt.kernels.ngrams import NgramKernel
+from seqopt.kernels.one_hot import OneHotKernel
 from seqopt.kernels.subsequence import SubsequenceKernel
 
 FloatArray = npt.NDArray[np.floating]
+
+ON_TOKENS = (SubsequenceKernel, NgramKernel, OneHotKernel)
+"""Kernels that compare symbols."""
 
 
 class JointKernel(gpytorch.kernels.Kernel):
@@ -69,7 +74,7 @@ class JointKernel(gpytorch.kernels.Kernel):
         super().__init__()
         if not isinstance(tokens, SubsequenceKernel) or not tokens.normalize or tokens.batch_shape:
             raise InputError("the kernel on tokens must be a normalised SubsequenceKernel without batch shape")
-        if not hasattr(features, "cross") or features.batch_shape:
+        if not hasattr(features, "cross") or isinstance(features, ON_TOKENS) or features.batch_shape:
             raise InputError(f"{type(features).__name__} is no kernel of seqopt on features, without batch shape")
         if feature_columns < 1:
             raise InputError(f"feature_columns is {feature_columns}; it must be at least 1")
@@ -142,13 +147,14 @@ class JointKernel(gpytorch.kernels.Kernel):
 
     def _of_features(self, x1: Tensor, x2: Tensor, diag: bool) -> Tensor:
         kept = self._kept
-        same = x1 is x2 and not diag
+        learning = any(parameter.requires_grad for parameter in self.features.parameters())
+        same = x1 is x2 and not (diag or learning or x1.is_inference())
         if same and kept is not None and kept[0]() is x1 and kept[1] == x1._version:
             return kept[2]
         d = self.feature_columns
         first = x1[..., :d]
         values: Tensor = self.features.forward(first, first if x1 is x2 else x2[..., :d], diag=diag)
-        if same and not values.requires_grad:
+        if same:
             self._kept = weakref.ref(x1), x1._version, values
         return values
 

@@ -71,7 +71,7 @@ class DrawnState:
         """Factorise the covariance of the training strings.
 
         ``noise_variance`` (D) is what every value has, ``known_noise`` (n) what each has besides; a value to come will
-        have the mean of these.
+        have the mean of these (0 counting where nothing is known).
         """
         own = evaluator.self_similarity(encoded)
         gram = _stacked(evaluator.cross(encoded, None, own), len(scale))

@@ -13,7 +13,7 @@ from torch import Tensor
 class PartlyKnownNoise(GaussianLikelihood):
     """Gaussian noise whose variance is learned, plus a known variance for each training value.
 
-    A value to come is taken to have the mean of the known variances.
+    A value to come is taken to have the mean of them, 0 counting where nothing is known.
 
     Args:
         known: Known variances of the n training values, 0 where nothing is known.
@@ -33,7 +33,7 @@ class PartlyKnownNoise(GaussianLikelihood):
     def __init__(self, known: Tensor, inputs: Tensor, **options: Any) -> None:
         super().__init__(**options)
         self.known = known
-        self._inputs = inputs
+        self.inputs = inputs
 
     def _shaped_noise_covar(self, base_shape: torch.Size, *params: Any, **kwargs: Any) -> LinearOperator:
         learned = super()._shaped_noise_covar(base_shape, *params, **kwargs)
@@ -44,4 +44,4 @@ class PartlyKnownNoise(GaussianLikelihood):
         if self.training:
             return True
         given = params[0][0] if params and isinstance(params[0], list | tuple) else next(iter(params), None)
-        return isinstance(given, Tensor) and given.shape == self._inputs.shape and torch.equal(given, self._inputs)
+        return isinstance(given, Tensor) and given.shape == self.inputs.shape and torch.equal(given, self.inputs)

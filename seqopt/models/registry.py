@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.encoding import EncodedStrings, FeatureEncoder, Featurizer, JointEncoder
+from seqopt.encoding import EncodedStrings, FeatureEncoder, Featurizer, JointEncoder, StringEncoder
 from seqopt.errors import InputError
 from seqopt.kernels import SubsequenceKernel
 from seqopt.models.fully_bayesian import FullyBayesianStringGP
@@ -31,6 +31,9 @@ LATENT = "vae:"
 LEAST_LENGTHSCALE = 0.025
 """Lower bound of a length scale, in its prior's median."""
 
+TRIED = 20_000
+"""Candidates of a pool whose features are looked at before anything is evaluated."""
+
 LOOKED_AT = 20
 """Random strings of a space that show whether its strings differ in length."""
 
@@ -44,12 +47,14 @@ class NamedSurrogate:
         build: Makes one, unfitted.
         kinds: Kinds of strings it is for; empty for all.
         one_length: Whether all strings must have the same number of symbols.
+        symbols: Whether it looks at the symbols of strings, so that the tokeniser matters.
     """
 
     summary: str
     build: Callable[[], Surrogate]
     kinds: tuple[str, ...] = ()
     one_length: bool = False
+    symbols: bool = True
 
 
 def _ngrams() -> Surrogate:
@@ -98,7 +103,7 @@ def latent_gp(vae: StringVAE) -> StringGP:
     return smooth_gp(vae, math.sqrt(vae.size))
 
 
-def _latent(path: str) -> Surrogate:
+def _latent(path: str) -> StringGP:
     from seqopt.vae import StringVAE
 
     return latent_gp(StringVAE.load(path))
@@ -145,17 +150,23 @@ SURROGATES: Mapping[str, NamedSurrogate] = {
     "ssk-bayes": NamedSurrogate("sub-sequence kernel, averaged over its parameters", FullyBayesianStringGP),
     "ngrams": NamedSurrogate("squared-exponential kernel on counts of contiguous 1- to 5-grams", _ngrams),
     "one-hot": NamedSurrogate("linear kernel on one-hot symbols (strings of one length)", _one_hot, one_length=True),
-    "codons": NamedSurrogate("squared-exponential kernel on frequencies of codons and bases", _codons, ("dna", "rna")),
+    "codons": NamedSurrogate(
+        "squared-exponential kernel on frequencies of codons and bases", _codons, ("dna", "rna"), symbols=False
+    ),
     "tanimoto": NamedSurrogate(
-        "Tanimoto kernel on Morgan fingerprints", partial(_fingerprint, _bits, False), _MOLECULES
+        "Tanimoto kernel on Morgan fingerprints", partial(_fingerprint, _bits, False), _MOLECULES, symbols=False
     ),
     "minmax": NamedSurrogate(
-        "MinMax kernel on counts of Morgan environments", partial(_fingerprint, _counts, True), _MOLECULES
+        "MinMax kernel on counts of Morgan environments",
+        partial(_fingerprint, _counts, True),
+        _MOLECULES,
+        symbols=False,
     ),
     "fragprints": NamedSurrogate(
         "Tanimoto kernel on Morgan fingerprints and fragment counts",
         partial(_fingerprint, _fragments, False),
         _MOLECULES,
+        symbols=False,
     ),
     "ssk+tanimoto": NamedSurrogate("learned mean of ssk and tanimoto", partial(_joint, _bits, False), _MOLECULES),
     "ssk+minmax": NamedSurrogate("learned mean of ssk and minmax", partial(_joint, _counts, True), _MOLECULES),
@@ -169,11 +180,11 @@ SURROGATES: Mapping[str, NamedSurrogate] = {
 def default_surrogate(space: Space, *, partitions: int | None = None) -> Surrogate:
     """The surrogate of a space where none is chosen.
 
-    For a pool of molecules it is ``"minmax"``, the MinMax kernel on counts of Morgan environments: of all surrogates it
-    finds most of the best molecules of a library of docking scores, it is level with the sub-sequence kernel in the
-    search of ZINC, and costs a tenth of it (``docs/results.md``). For any other pool it is ``"ssk"``, the sub-sequence
-    kernel of order 5 at point estimates of its parameters, so that covariances with the whole pool can be kept from
-    one step to the next. For any other space it is ``"ssk-bayes"``, which averages over the parameters.
+    For a pool of molecules it is ``"minmax"``, the MinMax kernel on counts of Morgan environments: in five searches
+    each it found more of the best molecules of a library of docking scores than bits or n-grams did, and was ahead of
+    the sub-sequence kernel in ZINC at a tenth of its cost (``docs/results.md``). For any other pool it is ``"ssk"``,
+    the sub-sequence kernel of order 5 at point estimates of its parameters, so that covariances with the whole pool can
+    be kept from one step to the next. For any other space it is ``"ssk-bayes"``, which averages over the parameters.
 
     Args:
         space: Where to search.
@@ -223,19 +234,24 @@ def resolve_surrogate(surrogate: str | Surrogate, space: Space) -> Surrogate:
         if isinstance(surrogate, Surrogate) and not isinstance(surrogate, type):
             return surrogate
         raise InputError(f"{surrogate!r} is no surrogate: choose {_names()}, or give an object with fit and predict")
+    check_surrogate(surrogate)
     name = surrogate.strip().lower()
     if name == "auto":
         return default_surrogate(space)
     if name.startswith(LATENT):
-        return _latent(surrogate.strip()[len(LATENT) :])
-    named = SURROGATES.get(name)
-    if named is None:
-        raise InputError(f"unknown surrogate {surrogate!r}: choose {_names()}, or give an object")
+        latent = _latent(surrogate.strip()[len(LATENT) :])
+        _try(latent.encoder, space)
+        return latent
+    named = SURROGATES[name]
     if named.kinds and space.kind not in named.kinds:
         raise InputError(
             f"the surrogate {name} is for {' and '.join(named.kinds)} strings, but those of this space are of kind "
             f"{space.kind!r}: choose another, or say what the strings are"
         )
+    built = named.build()
+    if name == "codons":
+        assert isinstance(built, StringGP)
+        _try(built.encoder, space)
     if named.one_length:
         lengths = _lengths(space)
         if lengths.min() < lengths.max():
@@ -243,13 +259,47 @@ def resolve_surrogate(surrogate: str | Surrogate, space: Space) -> Surrogate:
                 f"the surrogate {name} compares strings of one length, position by position, but this space has "
                 f"strings of {lengths.min()} and of {lengths.max()} symbols: choose another, such as ssk or ngrams"
             )
-    return named.build()
+    return built
+
+
+def check_surrogate(surrogate: str) -> None:
+    """Refuse a name that means nothing, before anything else is done.
+
+    Raises:
+        InputError: For an unknown name, or a file that holds no autoencoder.
+    """
+    name = surrogate.strip().lower()
+    if name.startswith(LATENT):
+        from seqopt.vae.checkpoint import read_checkpoint
+
+        read_checkpoint(surrogate.strip()[len(LATENT) :])
+    elif name != "auto" and name not in SURROGATES:
+        raise InputError(f"unknown surrogate {surrogate!r}: choose {_names()}, or give an object")
+
+
+def looks_at_symbols(surrogate: str) -> bool:
+    """Whether the tokeniser matters to a surrogate of that name."""
+    name = surrogate.strip().lower()
+    return not name.startswith(LATENT) and (name not in SURROGATES or SURROGATES[name].symbols)
+
+
+def _try(encoder: StringEncoder, space: Space) -> None:
+    """Encode strings of a space: those that have no features are refused before anything is evaluated."""
+    rng = np.random.default_rng(0)
+    if isinstance(space, PoolSpace):
+        places = rng.permutation(len(space))[:TRIED]
+        encoder.encode([space.keys[int(place)] for place in places])
+    else:
+        encoder.encode([space.key(string) for string in space.sample(LOOKED_AT, rng)])
 
 
 def _lengths(space: Space) -> npt.NDArray[np.int32]:
-    """Numbers of symbols: of all candidates of a pool, or of some random strings of another space."""
+    """Numbers of symbols: of all candidates of a pool, the limits of a space, or of some random strings of it."""
     if isinstance(space, PoolSpace):
         return space.encoded.lengths
+    limits = getattr(space, "min_length", None), getattr(space, "max_length", None)
+    if isinstance(limits[0], int) and isinstance(limits[1], int):
+        return np.array(limits, dtype=np.int32)
     encoded: EncodedStrings = space.encoder.encode(space.sample(LOOKED_AT, np.random.default_rng(0)))
     return encoded.lengths
 

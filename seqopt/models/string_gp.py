@@ -299,6 +299,13 @@ class StringGP:
         part = self._build(encoded.take(chosen), targets[chosen], known[chosen])
         self._optimize(part, rng, full=full)
         _set_parameters(model, _parameters_of(part))
+        # The part was standardised by its own values.
+        (own_mean, own_unit), (mean, unit) = _units_of(part), _units_of(model)
+        ratio = own_unit / unit
+        with torch.no_grad():
+            model.covar_module.outputscale = float(part.covar_module.outputscale) * ratio**2
+            model.likelihood.noise = max(float(part.likelihood.noise.mean()) * ratio**2, MIN_NOISE)
+            model.mean_module.constant.copy_(part.mean_module.constant * ratio + (own_mean - mean) / unit)
 
     def _optimize(self, model: SingleTaskGP, rng: np.random.Generator, *, full: bool) -> None:
         likelihood = DenseMarginalLogLikelihood(model.likelihood, model)
@@ -520,8 +527,7 @@ class StringGP:
 
     @property
     def _units(self) -> tuple[float, float]:
-        transform = self.model.outcome_transform
-        return float(transform.means.squeeze()), float(transform.stdvs.squeeze())
+        return _units_of(self.model)
 
     def _encoded_pool(self, pool: PoolSpace) -> Encoded:
         if pool.encoder is self.encoder:
@@ -560,6 +566,12 @@ def _engine_threads(kernel: gpytorch.kernels.Kernel) -> Iterator[None]:
         yield
     finally:
         kernel.threads = before
+
+
+def _units_of(model: SingleTaskGP) -> tuple[float, float]:
+    """Mean and standard deviation by which a model standardises its values."""
+    transform = model.outcome_transform
+    return float(transform.means.squeeze()), float(transform.stdvs.squeeze())
 
 
 def _frozen(model: torch.nn.Module) -> list[str]:

@@ -17,6 +17,7 @@ from seqopt.models import NoiseAwareSurrogate, Surrogate, resolve_surrogate
 from seqopt.optimizer.observations import Observation, Observations
 from seqopt.optimizer.transforms import Transform, resolve_transform
 from seqopt.search import GeneticSearch, PoolSearch, RandomSearch, Search, Suggestion
+from seqopt.search.protocols import CheckedSearch, StatefulSearch
 from seqopt.spaces import CandidateSet, EvolvableSpace, PoolSpace, Space
 
 logger = logging.getLogger(__name__)
@@ -114,6 +115,8 @@ class Optimizer:
             self.search = default_search(self.space)
         else:
             self.search = search
+        if isinstance(self.search, CheckedSearch):
+            self.search.check(self.space, self.surrogate, self.acquisition)
         self.batch_size = batch_size
         self.initial = initial
         self.direction: Direction = direction
@@ -193,6 +196,8 @@ class Optimizer:
             numbers = [float(value) for value in np.asarray(values, dtype=np.float64).reshape(-1)]
         except (TypeError, ValueError):
             raise InputError(f"values must be numbers, one per string; got {values!r}") from None
+        # Of a table's column, only the values count.
+        standard_errors = None if standard_errors is None else list(standard_errors)
         lists: tuple[tuple[str, Sequence[Any] | None], ...] = (
             ("values", numbers),
             ("standard errors", standard_errors),
@@ -202,8 +207,8 @@ class Optimizer:
         for name, given in lists:
             if given is not None and len(given) != len(strings):
                 raise InputError(f"{len(strings)} strings but {len(given)} {name}; give one for each string")
-        known = [_known_variance(error) for error in standard_errors or [None] * len(strings)]
-        if any(known) and not isinstance(self.surrogate, NoiseAwareSurrogate):
+        known = [None if standard_errors is None else _known_variance(standard_errors[i]) for i in range(len(strings))]
+        if any(known) and not getattr(self.surrogate, "takes_noise_variance", False):
             raise InputError(
                 f"{type(self.surrogate).__name__} cannot take standard errors into account: leave them out"
             )
@@ -267,6 +272,7 @@ class Optimizer:
             "asks": self._asks,
             "batches": self._batches,
             "surrogate": self.surrogate.state_dict(),
+            **({"search": self.search.state_dict()} if isinstance(self.search, StatefulSearch) else {}),
             "hyperparameters": self.hyperparameters,
             "observations": [
                 {
@@ -305,6 +311,8 @@ class Optimizer:
         self._asks = state["asks"]
         self._batches = state["batches"]
         self.surrogate.load_state_dict(state["surrogate"])
+        if isinstance(self.search, StatefulSearch) and "search" in state:
+            self.search.load_state_dict(state["search"])
         self._hyperparameters = dict(state["hyperparameters"])
 
     def _model_ready(self) -> bool:
@@ -405,12 +413,14 @@ def _known_variance(standard_error: float | None) -> float | None:
     Raises:
         InputError: If it is no number from 0.
     """
-    if standard_error is None or (isinstance(standard_error, float) and math.isnan(standard_error)):
+    if standard_error is None:
         return None
     try:
         number = float(standard_error)
     except (TypeError, ValueError):
         number = -1.0
+    if math.isnan(number):
+        return None
     if not 0 <= number <= LARGEST_VALUE:
         raise InputError(f"a standard error is {standard_error!r}; expected a number from 0, or None if it is unknown")
     return number**2

@@ -28,6 +28,7 @@ from torch import Tensor
 from seqopt.acquisition import Acquisition
 from seqopt.errors import InputError
 from seqopt.kernels.threads import one_thread
+from seqopt.models.noise import PartlyKnownNoise
 from seqopt.search.protocols import Suggestion
 from seqopt.spaces import GrammarSpace, Space, StringSpace
 from seqopt.vae import StringVAE
@@ -139,6 +140,14 @@ class LatentSearch:
         """The points that decoded to nothing usable, ``undecodable x latent``."""
         return np.array(self._rejected).reshape(-1, self.vae.size)
 
+    def state_dict(self) -> dict[str, Any]:
+        """The points that decoded to nothing usable."""
+        return {"rejected": self.rejected.tolist()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore `state_dict`."""
+        self._rejected = [np.array(point, dtype=np.float64) for point in state["rejected"]]
+
     def suggest(
         self,
         n: int,
@@ -157,11 +166,7 @@ class LatentSearch:
                 posterior means of this search's autoencoder, or that was made for another grammar or alphabet than
                 the space's.
         """
-        if acquisition.name != "logei":
-            raise InputError(
-                f"LatentSearch maximises log expected improvement, not {acquisition.name!r}: give acquisition='logei'"
-            )
-        self._check(space)
+        self.check(space, surrogate, acquisition)
         # The matrices are small: waiting for a second thread costs more than it brings.
         with one_thread():
             process = _LatentProcess.of(surrogate.model, self.vae.size)
@@ -180,8 +185,23 @@ class LatentSearch:
                 process.observe(self.vae([key]))
         return chosen
 
-    def _check(self, space: Space) -> None:
-        """Complain if the autoencoder was made for another grammar, or lacks symbols of the space's alphabet."""
+    def check(self, space: Space, surrogate: Any, acquisition: Acquisition) -> None:
+        """Complain of what does not go with this search; called before anything is evaluated.
+
+        Raises:
+            InputError: If the acquisition function is another than ``logei``, the surrogate does not see the posterior
+                means of this search's autoencoder, or that was made for another grammar or alphabet than the space's.
+        """
+        if acquisition.name != "logei":
+            raise InputError(
+                f"LatentSearch maximises log expected improvement, not {acquisition.name!r}: give acquisition='logei'"
+            )
+        featurizer = getattr(getattr(surrogate, "encoder", None), "featurizer", None)
+        if getattr(featurizer, "name", None) != self.vae.name:
+            raise InputError(
+                "LatentSearch needs a surrogate in the latent space of its autoencoder, and this "
+                f"{type(surrogate).__name__} is not: give StringGP(kernel, encoder=FeatureEncoder(vae))"
+            )
         if isinstance(space, GrammarSpace) and self.vae.codec.model == "grammar":
             self.vae.expect(grammar=space.rules, where="the autoencoder")
         elif isinstance(space, StringSpace):
@@ -300,10 +320,16 @@ class _LatentProcess:
         if self._model is None:
             with validate_input_scaling(False), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
+                likelihood = copy.deepcopy(self.fitted.likelihood)
+                if isinstance(likelihood, PartlyKnownNoise):
+                    # Points that were added have no known noise of their own.
+                    added = len(self.points) - len(likelihood.known)
+                    likelihood.known = torch.cat([likelihood.known, likelihood.known.new_zeros(added)])
+                    likelihood.inputs = self.points
                 self._model = SingleTaskGP(
                     self.points,
                     self.values[:, None],
-                    likelihood=copy.deepcopy(self.fitted.likelihood),
+                    likelihood=likelihood,
                     covar_module=copy.deepcopy(self.fitted.covar_module),
                     mean_module=copy.deepcopy(self.fitted.mean_module),
                     outcome_transform=None,

@@ -57,3 +57,29 @@ class Search(Protocol):
             rng: The only source of randomness.
         """
         ...
+
+
+@runtime_checkable
+class CheckedSearch(Search, Protocol):
+    """A search that does not go with every space, surrogate and acquisition function."""
+
+    def check(self, space: Any, surrogate: Any, acquisition: Acquisition) -> None:
+        """Complain before anything is evaluated.
+
+        Raises:
+            InputError: If they do not fit.
+        """
+        ...
+
+
+@runtime_checkable
+class StatefulSearch(Search, Protocol):
+    """A search that remembers something from one batch to the next, kept with a run so that it can be resumed."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it remembers, as JSON values."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore what `state_dict` returned."""
+        ...

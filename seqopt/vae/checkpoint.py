@@ -12,6 +12,7 @@ import json
 import os
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,10 @@ def read_checkpoint(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[
         version = int(facts["version"])
     except OSError as error:
         raise InputError(f"cannot read {target}: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+    except (
+        *(ValueError, KeyError, TypeError, EOFError, AttributeError, OverflowError),
+        *(NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error),
+    ) as error:
         raise InputError(
             f"{target} is no model that seqopt train-vae wrote, or is damaged: expected its archive of arrays and facts"
         ) from error

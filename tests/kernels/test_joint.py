@@ -10,7 +10,7 @@ from gpytorch.kernels import ScaleKernel
 from seqopt.encoding import Encoder, FeatureEncoder, JointEncoder, TokensAndFeatures
 from seqopt.encoding.fingerprints import MorganFingerprint
 from seqopt.errors import InputError
-from seqopt.kernels import JointKernel, SubsequenceKernel, TanimotoKernel
+from seqopt.kernels import JointKernel, NgramKernel, SubsequenceKernel, TanimotoKernel
 
 SMILES = ["CCO", "CCN", "c1ccccc1O", "CC(=O)Oc1ccccc1C(=O)O", "CCCCCC", "OCC(O)CO"]
 FINGERPRINT = MorganFingerprint(size=64)
@@ -88,6 +88,28 @@ def test_the_gram_matrix_of_features_is_kept_only_for_the_same_rows() -> None:
     assert len(calls) == 3
 
 
+def test_a_kernel_on_features_that_learns_is_evaluated_anew() -> None:
+    class Learning(TanimotoKernel):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_parameter("exponent", torch.nn.Parameter(torch.tensor(1.0, dtype=torch.float64)))
+
+        def forward(self, x1: torch.Tensor, x2: torch.Tensor, **options: bool) -> torch.Tensor:  # type: ignore[override]
+            return super().forward(x1, x2, **options) ** self.exponent
+
+    joint, x = JointKernel(SubsequenceKernel(), Learning(), FINGERPRINT.size), encoded().to_tensor()
+    with torch.no_grad():
+        before = joint.forward(x, x)
+        joint.features.exponent.fill_(3.0)
+        assert not torch.allclose(joint.forward(x, x), before)
+    joint.forward(x, x).sum().backward()
+    assert joint.features.exponent.grad is not None
+    with torch.inference_mode():
+        kernel().forward(x.clone(), x.clone())
+        inner = x.clone()
+        kernel().forward(inner, inner)
+
+
 def test_interpolation_covers_the_tokens() -> None:
     joint, x = kernel(), encoded().to_tensor()
     exact = joint(x).to_dense()
@@ -112,6 +134,7 @@ def test_it_is_a_kernel_of_gpytorch_and_survives_pickling() -> None:
         (lambda: JointKernel(TanimotoKernel(), TanimotoKernel(), 3), "normalised SubsequenceKernel"),  # type: ignore[arg-type]
         (lambda: JointKernel(SubsequenceKernel(normalize=False), TanimotoKernel(), 3), "normalised SubsequenceKernel"),
         (lambda: JointKernel(SubsequenceKernel(), torch.nn.Linear(1, 1), 3), "Linear is no kernel"),
+        (lambda: JointKernel(SubsequenceKernel(), NgramKernel(), 3), "NgramKernel is no kernel"),
         (lambda: JointKernel(SubsequenceKernel(), TanimotoKernel(), 0), "feature_columns is 0"),
     ],
 )

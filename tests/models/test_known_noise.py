@@ -1,6 +1,7 @@
 """Values whose noise is known in part."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy.stats import multivariate_normal
@@ -128,6 +129,20 @@ def test_standard_errors_reach_the_model_in_its_units() -> None:
     assert Log10().variance(10.0, 0.01) == pytest.approx(draws.var(), rel=0.02)
 
 
+def test_standard_errors_may_be_an_array_or_a_column_of_a_table() -> None:
+    known = []
+    for errors in (
+        np.array([0.5, np.nan]),
+        pd.Series([0.5, np.nan]),
+        [np.float32(0.5), np.float32("nan")],
+        (0.5, None),
+    ):
+        optimizer = Optimizer(STRINGS, initial=2)
+        optimizer.tell(STRINGS[:2], [1.0, 2.0], standard_errors=errors)  # type: ignore[arg-type]
+        known.append([row.noise_variance for row in optimizer.observations.rows])
+    assert known == [[(0.25,), None]] * 4
+
+
 @pytest.mark.parametrize("error", [-1.0, "wide", float("inf")])
 def test_a_standard_error_is_a_number_from_zero(error: object) -> None:
     optimizer = Optimizer(STRINGS, initial=2)
@@ -138,6 +153,8 @@ def test_a_standard_error_is_a_number_from_zero(error: object) -> None:
 
 def test_a_surrogate_that_knows_no_noise_refuses_standard_errors() -> None:
     class Plain:
+        takes_noise_variance = False
+
         def fit(self, strings, values, *, rng):  # type: ignore[no-untyped-def]
             pass
 

@@ -1,5 +1,6 @@
 """Surrogates by name."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from seqopt.models import (
     default_surrogate,
     resolve_surrogate,
 )
+from seqopt.models.registry import looks_at_symbols
 from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, Space, StringSpace
 from seqopt.vae import GrammarCodec, NetworkSizes, TrainingSettings, train
 
@@ -139,3 +141,48 @@ def test_a_tokeniser_asks_for_a_model_of_symbols() -> None:
     assert encoders == [MorganFingerprint(counts=True).name, "characters"]
     with pytest.raises(InputError, match="StringSpace has its own tokeniser"):
         maximize(len, StringSpace("01", 8), tokenizer="characters")
+
+
+def test_strings_without_features_are_refused_before_anything_is_evaluated(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="ATGAC"):
+        Optimizer(CandidateSet(["ATGACC", "ATGAC"], kind="dna"), surrogate="codons")
+    space = GrammarSpace("arithmetic", 1, 5)
+    strings = space.sample(100, np.random.default_rng(0))
+    sizes, settings = NetworkSizes(latent=3, hidden=16), TrainingSettings(epochs=1)
+    vae = train(strings, GrammarCodec.of("arithmetic", strings), sizes, settings, rng=np.random.default_rng(0)).vae
+    vae.save(tmp_path / "a.vae")
+    for other in (StringSpace("ab", 6), GrammarSpace("arithmetic", 15, 20)):
+        with pytest.raises(InputError):
+            Optimizer(other, surrogate=f"vae:{tmp_path / 'a.vae'}")
+
+
+def test_a_tokeniser_means_nothing_to_features() -> None:
+    with pytest.raises(InputError, match="minmax does not look at symbols"):
+        maximize("logp", MOLECULES, surrogate="minmax", tokenizer="characters")
+    assert [name for name in SURROGATES if not looks_at_symbols(name)] == ["codons", "tanimoto", "minmax", "fragprints"]
+
+
+def test_models_that_differ_are_described_differently() -> None:
+    from gpytorch.kernels import RBFKernel
+
+    from seqopt.api import _describe
+    from seqopt.encoding import CodonFeatures
+    from seqopt.kernels import JointKernel, NgramKernel, TanimotoKernel
+    from seqopt.models.registry import smooth_gp
+
+    models = [
+        StringGP(),
+        StringGP(fit_size=50),
+        StringGP(interpolate=False),
+        StringGP(NgramKernel()),
+        StringGP(NgramKernel(lengthscale=3.0)),
+        StringGP(RBFKernel()),
+        smooth_gp(CodonFeatures()),
+        smooth_gp(CodonFeatures(), 2.0),
+        StringGP(JointKernel(SubsequenceKernel(3), TanimotoKernel(), 8)),
+        StringGP(JointKernel(SubsequenceKernel(5), TanimotoKernel(), 8)),
+        StringGP(JointKernel(SubsequenceKernel(5), MinMaxKernel(), 8)),
+    ]
+    described = [json.dumps(_describe(model), sort_keys=True) for model in models]
+    assert len(set(described)) == len(models)
+    assert described == [json.dumps(_describe(model), sort_keys=True) for model in models]

@@ -201,10 +201,55 @@ def test_arguments_out_of_range(vae: StringVAE) -> None:
         suggest(LatentSearch(vae), surrogate, acquisition=GIBBON())
     on_tokens = StringGP(restarts=1)
     on_tokens.fit(strings, [value(string) for string in strings], rng=np.random.default_rng(0))
-    with pytest.raises(InputError, match="the autoencoder has 4 dimensions"):
+    with pytest.raises(InputError, match="this StringGP is not"):
         suggest(LatentSearch(vae), on_tokens)
     with pytest.raises(InputError, match=r"'arithmetic' of 11 rules.*the one given of \d+ rules"):
         suggest(LatentSearch(vae), surrogate, space=GrammarSpace("regex", 1, 5))
     reader = StringVAE(CharacterCodec("x+", 15), vae.network, vae.quantiles)
     with pytest.raises(InputError, match=r"alphabet x \+ 7 was asked for, and it lacks 7"):
         suggest(LatentSearch(reader), surrogate, space=StringSpace("x+7", 3))
+
+
+def test_a_point_that_changes_nothing_changes_nothing_where_noise_is_known(vae: StringVAE) -> None:
+    strings = SPACE.sample(12, np.random.default_rng(3))
+    surrogate = StringGP(gpytorch.kernels.RBFKernel(), encoder=FeatureEncoder(vae), restarts=1)
+    known = np.zeros(12)
+    known[:2] = 1e4
+    surrogate.fit(strings, [value(string) for string in strings], rng=np.random.default_rng(4), noise_variance=known)
+    process = latent._LatentProcess.of(surrogate.model, vae.size)
+    before = process.mean(process.points)
+    process.observe(vae(SPACE.sample(1, np.random.default_rng(9))))
+    torch.testing.assert_close(process.mean(process.points)[:12], before, rtol=1e-5, atol=1e-7)
+
+
+def test_a_resumed_search_remembers_what_decoded_to_nothing(vae: StringVAE) -> None:
+    def begun() -> Optimizer:
+        surrogate = StringGP(gpytorch.kernels.RBFKernel(), encoder=FeatureEncoder(vae), restarts=1)
+        return Optimizer(
+            SPACE, surrogate=surrogate, acquisition="logei", search=LatentSearch(Recording(vae)), initial=8, seed=5
+        )
+
+    optimizer = begun()
+    for _ in range(2):
+        strings = optimizer.ask()
+        optimizer.tell(strings, [value(string) for string in strings])
+    assert optimizer.search.undecodable >= 1  # type: ignore[attr-defined]
+    again = begun()
+    again.load_state_dict(optimizer.state_dict())
+    again.search.vae.first = False  # type: ignore[attr-defined]
+    assert again.search.undecodable == optimizer.search.undecodable  # type: ignore[attr-defined]
+    assert again.ask() == optimizer.ask()
+
+
+def test_what_does_not_go_with_the_search_is_refused_before_anything_is_evaluated(vae: StringVAE) -> None:
+    surrogate = StringGP(gpytorch.kernels.RBFKernel(), encoder=FeatureEncoder(vae))
+    for options, message in (
+        ({"surrogate": surrogate}, "not 'gibbon'"),
+        ({"surrogate": "ssk", "acquisition": "logei"}, "this StringGP is not"),
+        ({"acquisition": "logei"}, "this FullyBayesianStringGP is not"),
+    ):
+        with pytest.raises(InputError, match=message):
+            Optimizer(SPACE, search=LatentSearch(vae), **options)  # type: ignore[arg-type]
+    other = GrammarSpace("regex", 1, 5)
+    with pytest.raises(InputError, match="asked for"):
+        Optimizer(other, surrogate=surrogate, acquisition="logei", search=LatentSearch(vae))

@@ -118,6 +118,9 @@ def describe_surrogate(surrogate: object) -> dict[str, Any]:
     found = describe(surrogate)
     if (kernel := getattr(surrogate, "kernel", None)) is not None:
         found["kernel"] = describe(kernel)
+    featurizer = getattr(getattr(surrogate, "encoder", None), "featurizer", None)
+    if featurizer is not None:
+        found["features"] = featurizer.name
     if isinstance(surrogate, FullyBayesianStringGP):
         names = ("GAP_DECAYS", "MATCH_DECAYS", "OUTPUT_SCALES", "NOISE_VARIANCES")
         found["grid"] = {name.lower(): [round(v, 6) for v in getattr(fully_bayesian, name)] for name in names}
