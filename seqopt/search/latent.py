@@ -196,16 +196,16 @@ class LatentSearch:
             raise InputError(
                 f"LatentSearch maximises log expected improvement, not {acquisition.name!r}: give acquisition='logei'"
             )
+        if isinstance(space, GrammarSpace) and self.vae.codec.model == "grammar":
+            self.vae.expect(grammar=space.rules, where="the autoencoder")
+        elif isinstance(space, StringSpace):
+            self.vae.expect(alphabet=space.symbols, where="the autoencoder")
         featurizer = getattr(getattr(surrogate, "encoder", None), "featurizer", None)
         if getattr(featurizer, "name", None) != self.vae.name:
             raise InputError(
                 "LatentSearch needs a surrogate in the latent space of its autoencoder, and this "
                 f"{type(surrogate).__name__} is not: give StringGP(kernel, encoder=FeatureEncoder(vae))"
             )
-        if isinstance(space, GrammarSpace) and self.vae.codec.model == "grammar":
-            self.vae.expect(grammar=space.rules, where="the autoencoder")
-        elif isinstance(space, StringSpace):
-            self.vae.expect(alphabet=space.symbols, where="the autoencoder")
 
     def _next(
         self, process: _LatentProcess, space: Space, taken: Set[str], rng: np.random.Generator
