@@ -405,13 +405,14 @@ class Campaign:
         """Write suggestions (by default the open ones) as a table to be filled in and recorded.
 
         Besides what was predicted it says why each was chosen: ``why`` (exploit or explore), the nearest measured
-        string and how similar the model takes the two to be.
+        string and how similar the model takes the two to be. Every other column of the library comes last.
         """
         chosen = list(self.store.open_suggestions() if suggestions is None else suggestions)
         further: dict[str, list[Cell]] = {
             "why": [row.reason.get("kind") for row in chosen],
             "nearest_measured": [row.reason.get("nearest") for row in chosen],
             "similarity": [row.reason.get("similarity") for row in chosen],
+            **_library_columns(self.store.settings.pool, [row.string for row in chosen]),
         }
         write_batch(path, chosen, self.store.settings, further)
 
@@ -567,6 +568,27 @@ def _same_library(facts: dict[str, Any]) -> CandidateSet:
             f"holds {len(space):,} now. Restore it, or begin another campaign and import what was measured"
         )
     return space
+
+
+def _library_columns(facts: dict[str, Any] | None, strings: Sequence[str]) -> dict[str, list[Cell]]:
+    """The cells of a library beside its strings, as they stand in the file; of the first row of equal strings."""
+    if facts is None or not Path(facts["path"]).is_file():
+        return {}
+    from seqopt.datasets.tables import read_table
+
+    table = read_table(Path(facts["path"]))
+    column = facts["column"] or "string"
+    if column not in table.columns:
+        return {}
+    rows: dict[str, int] = {}
+    for row, string in enumerate(table.columns[column]):
+        rows.setdefault(string.strip(), row)
+    places = [rows.get(string) for string in strings]
+    return {
+        name: [None if place is None else cells[place] for place in places]
+        for name, cells in table.columns.items()
+        if name != column
+    }
 
 
 def _digest(space: CandidateSet) -> str:

@@ -99,6 +99,9 @@ def test_a_batch_comes_back_filled_in(campaign: Campaign, tmp_path: Path) -> Non
     with path.open(newline="", encoding="utf-8-sig") as stream:
         rows = list(csv.DictReader(stream))
     assert [row["smiles"] for row in rows] == [row.string for row in batch]
+    # What the library knows of a candidate stands beside it.
+    assert [row["name"] for row in rows] == [f"cpd-{SMILES.index(row.string)}" for row in batch]
+    assert [row["price"] for row in rows] == [str(SMILES.index(row.string)) for row in batch]
     assert {"why", "nearest_measured", "similarity", "predicted_mean", "activity (nM)"} <= set(rows[0])
     for row in rows[:3]:
         row["activity (nM)"] = str(worth(row["smiles"]))
