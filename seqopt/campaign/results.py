@@ -260,6 +260,9 @@ def check_entries(
                 row.wrong(f"is no value: expected a number up to {LARGEST_VALUE:g}", repr(number))
         if row.entry.value is not None and (problem := _unfit(row.entry.value, settings)):
             row.wrong(problem, repr(row.entry.value))
+        # In a table these words say that nothing failed, or only that something did: an export would not be read back.
+        if row.entry.failure is not None and row.entry.failure.strip().casefold() in _NO | _YES:
+            row.wrong("is no reason for a failure: say what happened", repr(row.entry.failure))
     return _check(rows, store, identify, settings, "", replicates=replicates, history=history)
 
 

@@ -139,6 +139,14 @@ def test_nothing_is_recorded_unless_all_is_well_or_the_rest_is_asked_for(campaig
     assert len(results.problems) == 2
 
 
+@pytest.mark.parametrize("reason", ["no", "0", " Yes "])
+def test_a_failure_needs_a_reason_that_a_table_would_not_take_for_yes_or_no(campaign: Campaign, reason: str) -> None:
+    (name, *_) = [row.name for row in campaign.suggest()]
+    with pytest.raises(CampaignError, match="is no reason for a failure"):
+        campaign.record(name, failure=reason)
+    campaign.record(name, failure="no crystals")
+
+
 def test_history_replicates_and_undo(campaign: Campaign, tmp_path: Path) -> None:
     path = tmp_path / "old.csv"
     path.write_text("smiles,activity\nCCO,1.5\nOCC,1.7\nCCCCCCCCCCCCBr,4\n")
