@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ from gpytorch.kernels import Kernel
 
 from seqopt.acquisition import Acquisition
 from seqopt.cache import digest
+from seqopt.campaign.run_settings import run_settings
+from seqopt.campaign.runs import RunFolder
 from seqopt.datasets import Pool, read_pool, write_rejected
 from seqopt.encoding import StringEncoder, Tokenizer
 from seqopt.errors import InputError
@@ -23,15 +25,16 @@ from seqopt.kernels import SubsequenceKernel
 from seqopt.models import StringGP, Surrogate
 from seqopt.models.registry import looks_at_symbols
 from seqopt.objectives import Objective, resolve_objective
-from seqopt.optimizer import Evaluation, Evaluator, Optimizer, RunFolder, Step, run_loop
-from seqopt.search import Search
+from seqopt.optimizer import Evaluation, Evaluator, Optimizer, Step, run_asynchronously, run_loop
+from seqopt.search import PoolSearch, Search
+from seqopt.shown import Tabulated
 from seqopt.spaces import CandidateSet, DescribedSpace, PoolSpace, Space
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Result:
+@dataclass(frozen=True, repr=False)
+class Result(Tabulated):
     """Outcome of a search.
 
     Attributes:
@@ -46,9 +49,13 @@ class Result:
     best_string: str
     best_value: float
     evaluations: pd.DataFrame
-    steps: list[Step] = field(repr=False)
-    optimizer: Optimizer = field(repr=False)
+    steps: list[Step]
+    optimizer: Optimizer
     run_folder: Path | None = None
+
+    def to_pandas(self) -> pd.DataFrame:
+        """`evaluations`, as a table of one's own to change."""
+        return self.evaluations.copy()
 
 
 def maximize(
@@ -67,6 +74,7 @@ def maximize(
     allow_repeats: bool = False,
     executor: Executor | None = None,
     workers: int = 1,
+    asynchronous: bool = False,
     timeout: float | None = None,
     run_folder: str | os.PathLike[str] | None = None,
     resume: bool = False,
@@ -98,9 +106,14 @@ def maximize(
         allow_repeats: Whether strings that were evaluated may be evaluated again, for objectives with noise; see
             `Optimizer`.
         executor: Runs evaluations in parallel: any `concurrent.futures.Executor`.
-        workers: Without an executor, evaluations at a time.
+        workers: Evaluations at a time; an executor is given whole batches, and decides for itself.
+        asynchronous: Do without batches: whenever one of the ``workers`` is free, it is given a string at once, chosen
+            given the results so far and what the others are busy with. The model is then fitted each time, and the run
+            depends on the order in which results come. ``batch_size`` is how many results make a step of the reports.
+            An executor is given at most ``workers`` strings at a time.
         timeout: Seconds after which one evaluation is given up as failed.
-        run_folder: Keep the run here: log, ``evaluations.csv``, ``summary.json``, plot, ``report.html``.
+        run_folder: Keep the run here: the campaign file ``campaign.seqopt``, and what is exported from it,
+            ``evaluations.csv``, ``summary.json``, plot, ``report.html``.
         resume: Continue the run in ``run_folder``. The space must be the same: for a pool the candidates, for another
             space what its ``facts`` method returns (its alphabet, its protein, its grammar, ...).
         settings: Further facts to keep in ``summary.json``; they must be the same when the run is resumed.
@@ -127,6 +140,8 @@ def maximize(
         raise InputError(f"budget is {budget!r}; expected a whole number of evaluations after the initial ones")
     if resume and run_folder is None:
         raise InputError("resume needs the run_folder to continue")
+    if asynchronous and executor is not None and workers < 2:
+        raise InputError("an asynchronous run needs to know how many evaluations the executor makes at once: workers=4")
     if isinstance(space, str | os.PathLike):
         spec = objective.strip() if isinstance(objective, str) else ""
         column = spec.removeprefix("column:") if spec.startswith("column:") else None
@@ -146,6 +161,9 @@ def maximize(
         candidates = CandidateSet(space, tokenizer=tokenizer)
     elif tokenizer is not None:
         raise InputError(f"a {type(space).__name__} has its own tokeniser: leave tokenizer out, or choose it there")
+    named = surrogate if isinstance(surrogate, str) else None
+    by_hand = "" if tokenizer is None else "it has its own tokenizer"
+    by_hand = by_hand or _unrepeatable(surrogate, acquisition, search, pool, allow_repeats=allow_repeats)
     if tokenizer is not None and isinstance(surrogate, str):
         if surrogate.strip().lower() == "auto":
             surrogate = "ssk"
@@ -179,6 +197,7 @@ def maximize(
         "workers": workers,
         # Left out where it is the default, so that runs from before there was this setting can be resumed.
         **({"allow_repeats": True} if allow_repeats else {}),
+        **({"asynchronous": True} if asynchronous else {}),
         **_space_facts(optimizer.space),
         **(_pool_facts(pool) if pool is not None else {}),
         **(settings or {}),
@@ -190,17 +209,20 @@ def maximize(
         if on_step is not None:
             on_step(step)
 
+    run = run_asynchronously if asynchronous else run_loop
     with Evaluator(score, executor=executor, workers=workers, timeout=timeout) as evaluator:
         if run_folder is None:
-            run_loop(optimizer, evaluator, budget, on_step=stepped, on_evaluation=on_evaluation)
+            run(optimizer, evaluator, budget, on_step=stepped, on_evaluation=on_evaluation)
         else:
-            folder = RunFolder.resume(run_folder, facts) if resume else RunFolder.create(run_folder, facts)
+            campaign = run_settings(optimizer, facts, surrogate=named, pool=pool, by_hand=by_hand)
+            begin = RunFolder.resume if resume else RunFolder.create
+            folder = begin(run_folder, facts, campaign)
             status = "interrupted"
             try:
                 if pool is not None and pool.rejected:
                     write_rejected(pool, folder.path / "rejected.csv")
                 folder.restore(optimizer)
-                run_loop(optimizer, evaluator, budget, log=folder, on_step=stepped, on_evaluation=on_evaluation)
+                run(optimizer, evaluator, budget, log=folder, on_step=stepped, on_evaluation=on_evaluation)
                 status = "finished"
             finally:
                 folder.close(optimizer, status)
@@ -228,6 +250,25 @@ def minimize(
         1.0
     """
     return maximize(objective, space, direction="minimize", **options)
+
+
+def _unrepeatable(
+    surrogate: Surrogate | str,
+    acquisition: Acquisition | str,
+    search: Search | str,
+    pool: Pool | None,
+    *,
+    allow_repeats: bool,
+) -> str:
+    """What of a run its campaign cannot repeat by itself; empty if it can."""
+    for name, part in (("surrogate", surrogate), ("acquisition function", acquisition)):
+        if not isinstance(part, str):
+            return f"its {name} is an object of its own, not a name"
+    if not (search == "auto" or (type(search) is PoolSearch and search.candidates is None)):
+        return "it has its own inner search"
+    if pool is not None and pool.values is not None:
+        return "its values are looked up in a column"
+    return "measured strings may be suggested again in it" if allow_repeats else ""
 
 
 def _write_report(folder: Path) -> None:

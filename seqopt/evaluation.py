@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 import numpy.typing as npt
 
-from seqopt.errors import InputError
+from seqopt.errors import InputError, ObjectiveError
 
 ObjectiveFunction = Callable[[list[str]], npt.ArrayLike]
 """From a list of strings to as many numbers."""
@@ -60,6 +60,11 @@ class Evaluation:
 
 
 OnResult = Callable[[Evaluation], None]
+
+Supply = Callable[[int], list[str]]
+"""From a number of free workers to at most as many strings; none if there is nothing for them now."""
+
+Submit = Callable[[str], "Future[Evaluation]"]
 
 
 def evaluate(
@@ -101,7 +106,8 @@ class Evaluator:
     Args:
         objective: From a list of strings to as many numbers.
         executor: Any `concurrent.futures.Executor`; it is not shut down.
-        workers: How many calls are made at once; with an ``executor``, that is the executor's business.
+        workers: How many calls are made at once; with an ``executor``, that is the executor's business, except in
+            `keep_busy`, which gives it no more than so many at a time.
         timeout: Seconds after which a call counts as failed.
 
     Raises:
@@ -162,9 +168,45 @@ class Evaluator:
             return _Batch(strings, on_result, self.timeout).run_in(self._executor, self.objective)
         if self.workers == 1 and self.timeout is None:
             return [_told(call(self.objective, string), on_result) for string in strings]
-        processes = self._start_processes()
-        batch = _Batch(strings, on_result, self.timeout)
-        if processes is None:
+        return self._limited(_Batch(strings, on_result, self.timeout))
+
+    def keep_busy(self, supply: Supply, *, on_result: OnResult | None = None) -> None:
+        """Evaluate without batches: as soon as a worker is free, it gets another string.
+
+        Args:
+            supply: Called in this thread with the number of free workers, at the beginning and whenever results have
+                come, after ``on_result`` was called for all of them. All is done when it returns no strings and no call
+                is going on.
+            on_result: Called in this thread with each result as soon as it is there.
+
+        Raises:
+            ObjectiveError: If the executor takes no more calls.
+            KeyboardInterrupt: When the user interrupts, after ``on_result`` was called for all that had
+                finished.
+
+        Example:
+            >>> strings = ["C", "CC", "CCC"]
+            >>> with Evaluator(lambda strings: [len(string) for string in strings], workers=2) as evaluator:
+            ...     evaluator.keep_busy(
+            ...         lambda free: [strings.pop() for _ in range(min(free, len(strings)))],
+            ...         on_result=lambda evaluation: print(evaluation.value),
+            ...     )
+            3.0
+            2.0
+            1.0
+        """
+        if self._executor is not None:
+            batch = _Batch([], on_result, self.timeout, supply)
+            batch.run_limited(self._submit_to_executor, self.workers, immediate=False)
+        elif self.workers == 1 and self.timeout is None:
+            while strings := supply(1):
+                for string in strings:
+                    _told(call(self.objective, string), on_result)
+        else:
+            self._limited(_Batch([], on_result, self.timeout, supply))
+
+    def _limited(self, batch: _Batch) -> list[Evaluation]:
+        if self._start_processes() is None:
             return batch.run_limited(lambda string: _in_thread(self.objective, string), self.workers)
         try:
             return batch.run_limited(self._submit, self.workers, enforced=True)
@@ -172,6 +214,16 @@ class Evaluator:
             # Whatever the workers are still busy with is of no use any more.
             self.close()
             raise
+
+    def _submit_to_executor(self, string: str) -> Future[Evaluation]:
+        assert self._executor is not None
+        try:
+            return self._executor.submit(call, self.objective, string)
+        except RuntimeError as error:
+            raise ObjectiveError(
+                f"the executor takes no more evaluations ({describe(error)}): {string!r} was not evaluated. Make "
+                "another executor, then go on"
+            ) from error
 
     def _submit(self, string: str) -> Future[Evaluation]:
         processes = self._start_processes()
@@ -238,7 +290,8 @@ def _single_value(returned: Any) -> tuple[float, str]:
         return math.nan, f"the objective returned {value!r}, expected a number"
     if not math.isfinite(number):
         return math.nan, f"the objective returned {number}"
-    return number, ""
+    # A database does not tell -0.0 from 0.0, and a run is resumed from one.
+    return number + 0.0, ""
 
 
 def _told(evaluation: Evaluation, on_result: OnResult | None) -> Evaluation:
@@ -248,33 +301,62 @@ def _told(evaluation: Evaluation, on_result: OnResult | None) -> Evaluation:
 
 
 class _Batch:
-    """The strings of one call to `Evaluator.evaluate`, and what has become of them."""
+    """The strings of one call to `Evaluator.evaluate` or `Evaluator.keep_busy`, and what has become of them."""
 
-    def __init__(self, strings: Sequence[str], on_result: OnResult | None, timeout: float | None) -> None:
-        self.strings = strings
+    def __init__(
+        self,
+        strings: Sequence[str],
+        on_result: OnResult | None,
+        timeout: float | None,
+        supply: Supply | None = None,
+    ) -> None:
+        self.strings = list(strings)
         self.on_result = on_result
         self.timeout = timeout
+        self.supply = supply
+        self.refused_at = -1
         self.results: dict[int, Evaluation] = {}
         self.running: dict[Future[Evaluation], int] = {}
         self.started: dict[Future[Evaluation], float] = {}
         self.last_progress = time.monotonic()
 
     def run_limited(
-        self, submit: Callable[[str], Future[Evaluation]], workers: int, *, enforced: bool = False
+        self, submit: Submit, workers: int, *, enforced: bool = False, immediate: bool = True
     ) -> list[Evaluation]:
-        """Keep at most ``workers`` calls going; ``enforced`` when ``submit`` itself sees to the time-out."""
-        position = 0
+        """Keep at most ``workers`` calls going.
+
+        Args:
+            submit: Makes a call.
+            workers: How many at once.
+            enforced: Whether ``submit`` itself sees to the time-out.
+            immediate: Whether a call that is submitted has begun.
+        """
         with self._delivering():
-            while position < len(self.strings) or self.running:
-                while position < len(self.strings) and len(self.running) < workers:
+            position = 0
+            while True:
+                while len(self.running) < workers and self._more(workers - len(self.running), position):
                     future = submit(self.strings[position])
                     self.running[future] = position
-                    self.started[future] = time.monotonic()
+                    if immediate:
+                        self.started[future] = time.monotonic()
                     position += 1
+                if not self.running:
+                    return self._ordered()
                 self._collect(self._pause(enforced))
                 if not enforced:
+                    self._note_started()
                     self._time_out()
-        return self._ordered()
+                    self._give_up_waiting()
+
+    def _more(self, free: int, position: int) -> bool:
+        """Whether there is a string at ``position``; if not, ``free`` further ones are asked for."""
+        # Whoever had nothing to give is asked again only after a further result.
+        if position == len(self.strings) and self.supply is not None and self.refused_at < len(self.results):
+            further = self.supply(free)
+            self.strings += further
+            if not further:
+                self.refused_at = len(self.results)
+        return position < len(self.strings)
 
     def run_in(self, executor: Executor, objective: ObjectiveFunction) -> list[Evaluation]:
         """Give all strings to ``executor``."""
@@ -443,7 +525,7 @@ class _Processes:
             "time-out cannot stop. Put it into a module of its own, and start a script's work under "
             'if __name__ == "__main__":',
             RuntimeWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
         return None
 

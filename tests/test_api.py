@@ -134,10 +134,10 @@ def test_every_kind_of_space_is_searched_and_resumed(kind: str, tmp_path: Path) 
 def test_a_run_is_not_resumed_in_another_space(began: Space, other: Space, said: str, tmp_path: Path) -> None:
     options = {"initial": 2, "budget": 0, "run_folder": tmp_path / "run"}
     seqopt.maximize(weight, began, **options)
-    log = (tmp_path / "run" / "log.jsonl").read_bytes()
+    before = (tmp_path / "run" / "evaluations.csv").read_bytes()
     with pytest.raises(RunFolderError, match=re.escape(said)):
         seqopt.maximize(weight, other, resume=True, **options)
-    assert (tmp_path / "run" / "log.jsonl").read_bytes() == log
+    assert (tmp_path / "run" / "evaluations.csv").read_bytes() == before
 
 
 class Dice:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqopt.errors import InputError
+from seqopt.errors import InputError, ObjectiveError
 from seqopt.evaluation import Evaluation, Evaluator, evaluate
 from seqopt.objectives import Objective, resolve_objective
 
@@ -331,6 +331,96 @@ def test_a_script_without_a_guard_is_not_run_twice(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == ["[1.0, 2.0]"], done.stderr
     assert "RuntimeWarning" in done.stderr
     assert '__name__ == "__main__"' in done.stderr
+
+
+def feed(strings: list[str], asked: list[int]) -> Callable[[int], list[str]]:
+    """Gives the strings one after the other, and notes how many workers were free."""
+
+    def supply(free: int) -> list[str]:
+        asked.append(free)
+        return [strings.pop(0) for _ in range(min(free, len(strings)))]
+
+    return supply
+
+
+@pytest.mark.parametrize("make", _executors())
+def test_free_workers_are_fed_wherever_they_are(make: Callable[[], Executor] | None, score: Objective) -> None:
+    strings = ["a", "raise", "bb", "nan", "ccc", "a"]
+    expected = sorted(str((r.string, r.value, r.status, r.error)) for r in evaluate(score, strings))
+    executor, seen, asked = make() if make is not None else None, list[Evaluation](), list[int]()
+    try:
+        with Evaluator(score, executor=executor, workers=2, timeout=30) as evaluator:
+            evaluator.keep_busy(feed(strings, asked), on_result=seen.append)
+    finally:
+        if executor is not None:
+            executor.shutdown()
+    assert sorted(str((r.string, r.value, r.status, r.error)) for r in seen) == expected
+    assert asked[0] == 2
+    assert set(asked) <= {1, 2}
+
+
+def test_a_worker_is_fed_as_soon_as_it_is_free(release: threading.Event) -> None:
+    def local(strings: list[str]) -> list[float]:
+        if strings == ["slow"]:
+            assert release.wait(60)
+        if strings == ["last"]:
+            release.set()  # which comes only if nobody waits for the slow one
+        return lengths(strings)
+
+    order: list[str] = []
+    with Evaluator(local, workers=2) as evaluator:
+        evaluator.keep_busy(
+            feed(["slow", "a", "b", "c", "last"], []), on_result=lambda result: order.append(result.string)
+        )
+    assert sorted(order) == ["a", "b", "c", "last", "slow"]
+    assert order[:3] == ["a", "b", "c"]
+
+
+def test_a_worker_that_is_given_nothing_is_asked_again_after_the_next_result() -> None:
+    asked: list[int] = []
+    answers = [["a", "b"], [], ["c"], [], ["d"], []]
+
+    def supply(free: int) -> list[str]:
+        asked.append(free)
+        return answers[len(asked) - 1][:free] if len(asked) <= len(answers) else []
+
+    with ThreadPoolExecutor(2) as executor, Evaluator(lengths, executor=executor, workers=3) as evaluator:
+        seen: list[str] = []
+        evaluator.keep_busy(supply, on_result=lambda result: seen.append(result.string))
+    assert {"a", "b"} <= set(seen)
+    assert len(asked) <= 2 + 2 * len(seen)
+
+
+def test_calls_that_hang_fail_at_the_time_out_and_others_are_made(release: threading.Event) -> None:
+    def local(strings: list[str]) -> list[float]:
+        if strings[0].startswith("slow"):
+            release.wait(60)
+        return lengths(strings)
+
+    results: dict[str, Evaluation] = {}
+    with ThreadPoolExecutor(2) as executor, Evaluator(local, executor=executor, workers=2, timeout=0.3) as evaluator:
+        evaluator.keep_busy(
+            feed(["slow", "a", "bb", "ccc"], []), on_result=lambda result: results.update({result.string: result})
+        )
+        release.set()
+    assert results["slow"].error == "timed out after 0.3 s"
+    assert [results[string].value for string in ("a", "bb", "ccc")] == [1.0, 2.0, 3.0]
+
+
+def test_an_executor_that_takes_no_more_ends_the_feeding() -> None:
+    executor = ThreadPoolExecutor(1)
+    executor.shutdown()
+    with pytest.raises(ObjectiveError, match=r"takes no more evaluations .*'a' was not evaluated"):
+        Evaluator(lengths, executor=executor, workers=2).keep_busy(feed(["a", "b"], []))
+
+
+def test_an_interruption_of_the_feeding_passes_after_what_has_finished() -> None:
+    seen: list[Evaluation] = []
+    for workers in (1, 2):
+        with pytest.raises(KeyboardInterrupt), Evaluator(_interrupting, workers=workers) as evaluator:
+            evaluator.keep_busy(feed(["a", "stop", "ccc"], []), on_result=seen.append)
+    assert "a" in {result.string for result in seen}
+    assert "stop" not in {result.string for result in seen}
 
 
 @pytest.mark.parametrize("returned", [3, 2.5, np.float64(1.0), np.array(4.0)])

@@ -7,6 +7,7 @@ from seqopt.acquisition.improvement import LogExpectedImprovement
 from seqopt.acquisition.max_values import ExactMaxValueSampler, GumbelMaxValueSampler, MaxValueSampler
 from seqopt.acquisition.protocols import (
     Acquisition,
+    MonotoneAcquisition,
     Posterior,
     PreparedAcquisition,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "GumbelMaxValueSampler",
     "LogExpectedImprovement",
     "MaxValueSampler",
+    "MonotoneAcquisition",
     "Posterior",
     "PosteriorMean",
     "PreparedAcquisition",

@@ -38,6 +38,7 @@ class UpperConfidenceBound:
     """
 
     name = "ucb"
+    monotone = True
 
     def __init__(self, beta: float = 4.0) -> None:
         if not beta >= 0:
@@ -64,6 +65,7 @@ class PosteriorMean:
     """
 
     name = "mean"
+    monotone = True
 
     def prepare(self, posterior: Posterior, rng: np.random.Generator, batch_size: int = 1) -> PreparedAcquisition:
         """Nothing needs preparing; see `seqopt.acquisition.protocols.Acquisition`."""

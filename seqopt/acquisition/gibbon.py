@@ -163,6 +163,11 @@ class GIBBON:
         self.repulsion = repulsion
         _resolve_repulsion(repulsion, 1)
 
+    @property
+    def monotone(self) -> bool:
+        """True where the repulsion is known not to be negative; see `MonotoneAcquisition`."""
+        return not callable(self.repulsion)
+
     def prepare(self, posterior: Posterior, rng: np.random.Generator, batch_size: int = 1) -> PreparedAcquisition:
         """Draw the max-values of one step; see `seqopt.acquisition.protocols.Acquisition`."""
         max_values = self.sampler(posterior, self.num_samples, rng)

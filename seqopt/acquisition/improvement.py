@@ -40,6 +40,7 @@ class LogExpectedImprovement:
     """
 
     name = "logei"
+    monotone = True
 
     def prepare(self, posterior: Posterior, rng: np.random.Generator, batch_size: int = 1) -> PreparedAcquisition:
         """Find the incumbent, 0 without data; see `seqopt.acquisition.protocols.Acquisition`."""

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from seqopt.models.protocols import Posterior
 
-__all__ = ["Acquisition", "Posterior", "PreparedAcquisition"]
+__all__ = ["Acquisition", "MonotoneAcquisition", "Posterior", "PreparedAcquisition"]
 
 
 @runtime_checkable
@@ -44,5 +44,21 @@ class Acquisition(Protocol):
             rng: The only source of randomness, now and in calls of what is returned.
             batch_size: How many points are to be under evaluation together: those asked for and the pending
                 ones. Only acquisition functions that scale with the batch use it.
+        """
+        ...
+
+
+@runtime_checkable
+class MonotoneAcquisition(Acquisition, Protocol):
+    """An acquisition function that may say that more uncertainty is never worse.
+
+    Where it says so, batches are filled from a large pool without the conditional variance of every candidate.
+    """
+
+    @property
+    def monotone(self) -> bool:
+        """Whether the score of a point does not fall when its own conditional variance, and nothing else, grows.
+
+        The conditional variances of other points must not enter it.
         """
         ...

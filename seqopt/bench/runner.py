@@ -17,7 +17,8 @@ from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any, TypeVar
 
-from seqopt.optimizer.run_folder import versions, write_atomically
+from seqopt.files import write_atomically
+from seqopt.versions import versions
 
 Job = TypeVar("Job")
 

@@ -22,7 +22,7 @@ import numpy as np
 from seqopt.bench.runner import header, replace_section
 from seqopt.cache import cache_dir
 from seqopt.errors import InputError
-from seqopt.optimizer.run_folder import write_atomically
+from seqopt.files import write_atomically
 
 if TYPE_CHECKING:
     from seqopt.vae import Codec, StringVAE

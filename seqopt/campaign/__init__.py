@@ -1,8 +1,9 @@
 """Campaigns: searches that last for weeks, kept in one SQLite file that never loses a measurement.
 
 `Campaign` says what to measure next, and records what was measured. `CampaignStore` is its file; `read_results` reads
-what a laboratory sends back, and `write_sheet` writes tables that a spreadsheet may open. Models are imported only to
-make suggestions: opening a campaign and recording results is quick.
+what a laboratory sends back, and `write_sheet` writes tables that a spreadsheet may open. Automatic searches are kept
+in the same files, by `seqopt.campaign.runs`. Models are imported only to make suggestions: opening a campaign and
+recording results is quick.
 """
 
 from __future__ import annotations
@@ -27,23 +28,31 @@ from seqopt.campaign.rows import (
 from seqopt.campaign.store import CampaignStore, Change
 
 if TYPE_CHECKING:
+    from seqopt.campaign.batches import Suggestions
     from seqopt.campaign.campaign import Campaign, Status
+    from seqopt.campaign.filters import Alerts, ColumnCondition, Pattern, PropertyRange, Substructure
     from seqopt.campaign.results import Entry, Remark, Results, check_entries, read_results, write_batch
     from seqopt.campaign.sheets import read_sheet, write_sheet
 
 _HOMES = {
+    "Suggestions": "seqopt.campaign.batches",
     **dict.fromkeys(("Campaign", "Status"), "seqopt.campaign.campaign"),
     **dict.fromkeys(
         ("Entry", "Remark", "Results", "check_entries", "read_results", "write_batch"), "seqopt.campaign.results"
+    ),
+    **dict.fromkeys(
+        ("Alerts", "ColumnCondition", "Pattern", "PropertyRange", "Substructure"), "seqopt.campaign.filters"
     ),
     **dict.fromkeys(("read_sheet", "write_sheet"), "seqopt.campaign.sheets"),
 }
 
 __all__ = [
+    "Alerts",
     "Campaign",
     "CampaignError",
     "CampaignStore",
     "Change",
+    "ColumnCondition",
     "Command",
     "Counts",
     "Entry",
@@ -52,13 +61,17 @@ __all__ = [
     "NewSnapshot",
     "NewSuggestion",
     "Observed",
+    "Pattern",
+    "PropertyRange",
     "Remark",
     "Results",
     "Settings",
     "Snapshot",
     "StaleStateError",
     "Status",
+    "Substructure",
     "Suggestion",
+    "Suggestions",
     "Withdrawal",
     "check_entries",
     "read_results",

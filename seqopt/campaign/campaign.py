@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from seqopt.campaign.batches import Suggestions
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.results import Entry, Results, check_entries, measurements_table, read_results, write_batch
 from seqopt.campaign.rows import (
     Command,
     Counts,
     Measurement,
-    NewSnapshot,
     NewSuggestion,
     Observed,
     Settings,
@@ -28,23 +28,28 @@ from seqopt.campaign.rows import (
 from seqopt.campaign.sheets import Cell, write_sheet
 from seqopt.campaign.spaces import build_space, describe_space
 from seqopt.campaign.store import CampaignStore
-from seqopt.errors import InputError
+from seqopt.errors import ExhaustedError, InputError
+from seqopt.shown import Tabulated
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     import pandas as pd
 
-    from seqopt.evaluation import Direction
+    from seqopt.campaign.filtering import FilterReport
+    from seqopt.campaign.filters import Filter
+    from seqopt.evaluation import Direction, Evaluation, ObjectiveFunction
     from seqopt.optimizer import Optimizer
     from seqopt.spaces import CandidateSet, Space
-
-INTERVAL = 1.6448536269514722
-"""Half the width of the central 90 % of a normal distribution, in standard deviations."""
+    from seqopt.workers import Progress
 
 WITHDRAWN, FAILED = "withdrawn", "failed"
 
+_CHANGE = "Change the filters: seqopt campaign filter --list, --drop or --clear"
 
-@dataclass(frozen=True)
-class Status:
+
+@dataclass(frozen=True, repr=False)
+class Status(Tabulated):
     """How a campaign stands.
 
     Attributes:
@@ -53,6 +58,8 @@ class Status:
         best: The best string so far, `None` before the first value.
         model: What was known of the model when it last made suggestions; empty before.
         warnings: What the user should know of it.
+        filters: The filters in words.
+        failing: Open suggestions that fail a filter that was added after them, by name, and why.
     """
 
     settings: Settings
@@ -60,9 +67,11 @@ class Status:
     best: Observed | None
     model: dict[str, Any]
     warnings: tuple[str, ...]
+    filters: tuple[str, ...] = ()
+    failing: Mapping[str, str] = field(default_factory=dict)
 
 
-class Campaign:
+class Campaign(Tabulated):
     """A search that goes on over weeks, with a laboratory as its objective.
 
     Args:
@@ -93,6 +102,7 @@ class Campaign:
         self.store = store
         self._given = space
         self._space: Space | None = None
+        self._narrowed: _Narrowed | None = None
 
     @classmethod
     def create(
@@ -111,6 +121,7 @@ class Campaign:
         acquisition: str = "gibbon",
         transform: str | None = None,
         seed: int = 0,
+        filters: Iterable[Filter | Mapping[str, Any]] = (),
     ) -> Campaign:
         """Begin a campaign in a new file.
 
@@ -128,17 +139,20 @@ class Campaign:
             acquisition: Name of the acquisition function.
             transform: ``"log10"`` for values that span decades.
             seed: Fixes every random draw.
+            filters: What strings have to pass in order to be suggested: see `seqopt.campaign.filters`.
 
         Raises:
             InputError: For what cannot be used.
             CampaignError: If there is such a file already.
         """
+        from seqopt.campaign.filters import checked, to_json
         from seqopt.optimizer import Optimizer
 
         pool, string_column = None, "string"
         if isinstance(space, str | os.PathLike):
             pool, space, string_column = _library(Path(space), column, kind, standardize)
         facts = describe_space(space) if pool is None else {"type": "pool", "kind": space.kind}
+        wanted = _fitting(checked(filters), space.kind, space, pool)
         if batch_size < 2:
             raise InputError(f"batch_size is {batch_size}; a model needs at least 2 values to begin with")
         # Whatever an optimiser would refuse is refused before there is a file.
@@ -165,6 +179,7 @@ class Campaign:
             seed=seed,
             space=facts,
             pool=pool,
+            filters=to_json(wanted),
         )
         campaign = cls(CampaignStore.create(path, settings), space if facts["type"] == "own" else None)
         campaign._space = space
@@ -207,8 +222,84 @@ class Campaign:
             )
         return self._space
 
-    def suggest(self, n: int | None = None, *, more: bool = False) -> list[Suggestion]:
-        """What to measure next.
+    @property
+    def filters(self) -> list[Filter]:
+        """What strings have to pass in order to be suggested."""
+        kept = self.store.settings.filters
+        if not kept:  # as a rule there are none, and the commands that only look load nothing for them
+            return []
+        from seqopt.campaign.filters import from_json
+
+        return from_json(kept)
+
+    def set_filters(self, filters: Iterable[Filter | Mapping[str, Any]]) -> dict[str, str]:
+        """Let these filters count from now on, instead of those before; a command that can be undone.
+
+        Open suggestions stay open, and what was measured teaches the model whether it passes or not.
+
+        Args:
+            filters: All filters, see `seqopt.campaign.filters`; none lets everything pass.
+
+        Returns:
+            Open suggestions that fail, by name, and why; `status` says so, too.
+
+        Raises:
+            InputError: For filters that cannot be used, or do not fit what is searched. Nothing has been changed.
+            CampaignError: If a file that is needed is missing or has changed.
+
+        Example:
+            >>> import tempfile
+            >>> from seqopt.campaign.filters import Pattern
+            >>> from seqopt.spaces import StringSpace
+            >>> folder = tempfile.TemporaryDirectory()
+            >>> campaign = Campaign.create(
+            ...     Path(folder.name, "a.seqopt"), StringSpace("01", 12), objective="activity", batch_size=4
+            ... )
+            >>> campaign.set_filters([Pattern("^1"), Pattern("000", required=False)])
+            {}
+            >>> all(row.string[0] == "1" and "000" not in row.string for row in campaign.suggest())
+            True
+            >>> campaign.close(); folder.cleanup()
+        """
+        from seqopt.campaign.filtering import failing, library_cells
+        from seqopt.campaign.filters import checked, describe, to_json
+
+        pool = self.store.settings.pool
+        # A library itself, which may be large, is not needed for that.
+        space = self.space if pool is None else None
+        kind = pool["kind"] if pool is not None else self.space.kind
+        wanted = _fitting(checked(filters), kind, space, pool)
+        with self.store.transaction("configure") as change:
+            settings = self.store.settings
+            if to_json(wanted) == settings.filters:
+                raise CampaignError("these are the filters already: nothing was changed")
+            waiting = self.store.open_suggestions()
+            found: dict[str, str] = {}
+            if wanted and waiting:
+                cells = library_cells(settings.pool, [row.string for row in waiting])
+                found = failing({row.name: (row.string, row.key) for row in waiting}, kind, wanted, cells)
+            change.arguments.update(what=f"filters ({describe(wanted) or 'none'})", failing=found)
+            change.save_settings(replace(settings, filters=to_json(wanted)))
+        return found
+
+    def filter_report(self, progress: Progress | None = None) -> FilterReport | None:
+        """How many candidates pass each filter and all of them; `None` without filters.
+
+        Of a library, all candidates are looked at, the first time for minutes if there are many: see
+        `seqopt.campaign.filtering`. Where strings are made up, 500 random ones are.
+
+        Args:
+            progress: Told how many molecules are done, of those whose properties have to be computed.
+
+        Raises:
+            CampaignError: If a file that is needed is missing or has changed.
+            InputError: If a filter does not fit the library any more.
+        """
+        narrowed = self._narrow(progress)
+        return None if narrowed is None else narrowed.report
+
+    def suggest(self, n: int | None = None, *, more: bool = False) -> Suggestions:
+        """What to measure next: only what passes the `filters`.
 
         While suggestions are open they are returned again, whatever ``n`` is; ``more`` adds others, conditioned on the
         open ones.
@@ -220,21 +311,26 @@ class Campaign:
         Raises:
             InputError: If ``n`` < 1.
             ExhaustedError: If nothing is left to suggest.
+            CampaignError: If no candidate passes the filters; it says which removes how many.
             StaleStateError: If another process has changed the campaign meanwhile.
         """
+        if n is not None and n < 1:
+            raise InputError(f"asked for {n} strings; expected at least 1")
         state, waiting = self.store.state, self.store.open_suggestions()
-        if waiting and not more:
-            return waiting
         settings = self.store.settings
+        if waiting and not more:
+            return Suggestions(waiting, settings)
+        from seqopt.campaign.predictions import interval, snapshot_of
+
         optimizer = self.optimizer()
         before = len(optimizer.observations)
-        optimizer.ask(settings.batch_size if n is None else n)
+        self._ask(optimizer, settings.batch_size if n is None else n)
         rows = optimizer.observations.rows[before:]
         reasons = self._reasons(optimizer, [row.key for row in rows])
         new = []
         for row, reason in zip(rows, reasons, strict=True):
             mean, std = row.context["predicted_mean"], row.context["predicted_std"]
-            low, high = _interval(mean, std, settings.transform)
+            low, high = interval(mean, std, settings.transform)
             new.append(
                 NewSuggestion(
                     row.string,
@@ -248,17 +344,35 @@ class Campaign:
                     reason,
                 )
             )
-        with self.store.transaction("suggest", {"n": n, "more": more}, expected_state=state) as change:
-            snapshot = change.add_snapshot(self._snapshot(optimizer)) if optimizer.hyperparameters else None
-            return change.add_suggestions(new, snapshot=snapshot)
+        arguments: dict[str, Any] = {"n": n, "more": more}
+        snapshot = snapshot_of(optimizer) if optimizer.hyperparameters else None
+        report = self.filter_report()
+        if report is not None:
+            arguments["filters"] = report.to_json()
+            # What is left was counted among what passes.
+            snapshot = snapshot and replace(snapshot, summary=snapshot.summary | {"filtered": True})
+        with self.store.transaction("suggest", arguments, expected_state=state) as change:
+            number = change.add_snapshot(snapshot) if snapshot is not None else None
+            return Suggestions(change.add_suggestions(new, snapshot=number), settings)
 
     def optimizer(self) -> Optimizer:
-        """The optimiser as the file has it: everything measured is told, and open suggestions are pending."""
+        """The optimiser as the file has it: everything measured is told, and open suggestions are pending.
+
+        It asks for strings that pass the filters only.
+
+        Raises:
+            CampaignError: If no candidate of a library passes them, a file that is needed is missing or has changed, or
+                the campaign is that of a run with parts that the file cannot name.
+        """
+        from seqopt.campaign.run_settings import check_by_hand
         from seqopt.optimizer import Optimizer
+        from seqopt.spaces import PoolSpace
 
         settings = self.store.settings
+        check_by_hand(settings, self.store.path)
+        allowed = self._allowed()
         optimizer = Optimizer(
-            self.space,
+            allowed if isinstance(self.space, PoolSpace) else self.space,
             surrogate=settings.surrogate,
             acquisition=settings.acquisition,
             batch_size=settings.batch_size,
@@ -293,6 +407,8 @@ class Campaign:
         optimizer.replay_ask(
             pending, {"asks": counts.batches, "batches": batches, "surrogate": surrogate, "hyperparameters": {}}
         )
+        # Not before: a space that is made up takes no results of strings outside it.
+        optimizer.space = allowed
         return optimizer
 
     def record(
@@ -381,8 +497,68 @@ class Campaign:
         with self.store.transaction("withdraw", {"suggestions": names, "reason": reason}) as change:
             change.withdraw(names, reason)
 
+    def run(
+        self,
+        objective: ObjectiveFunction | str,
+        *,
+        budget: int,
+        executor: Executor | None = None,
+        workers: int = 1,
+        asynchronous: bool = False,
+        timeout: float | None = None,
+        on_evaluation: Callable[[Evaluation], Any] | None = None,
+    ) -> int:
+        """Let a function evaluate what the campaign suggests, until it holds ``budget`` results.
+
+        Open suggestions are evaluated first, so the same call goes on after a crash, and no evaluation is repeated.
+        Each result is on the disk before the next suggestion is made.
+
+        Args:
+            objective: A function from a list of strings to a list of their values, called with one string at a time, or
+                the name of one: see `seqopt.maximize`. What it cannot evaluate is recorded as a failure.
+            budget: Results in the campaign when it ends, those that are there now and failures among them.
+            executor: Evaluates in parallel: any `concurrent.futures.Executor`.
+            workers: Evaluations at a time.
+            asynchronous: Whether a free worker gets another string at once, instead of batches; see `seqopt.maximize`.
+            timeout: Seconds after which one evaluation is given up as failed.
+            on_evaluation: Called after each evaluation.
+
+        Returns:
+            How many evaluations were made.
+
+        Raises:
+            ObjectiveError: If nothing has ever succeeded.
+            CampaignError: If another process is running the campaign, or it cannot be written.
+
+        Example:
+            >>> import tempfile
+            >>> from seqopt.spaces import StringSpace
+            >>> folder = tempfile.TemporaryDirectory()
+            >>> campaign = Campaign.create(
+            ...     Path(folder.name, "a.seqopt"), StringSpace("01", 12), objective="activity", batch_size=4
+            ... )
+            >>> count = lambda strings: [string.count("101") for string in strings]
+            >>> campaign.run(count, budget=6)
+            6
+            >>> campaign.run(count, budget=6)
+            0
+            >>> campaign.close(); folder.cleanup()
+        """
+        from seqopt.campaign.automatic import run_campaign
+
+        return run_campaign(
+            self,
+            objective,
+            budget=budget,
+            executor=executor,
+            workers=workers,
+            asynchronous=asynchronous,
+            timeout=timeout,
+            on_evaluation=on_evaluation,
+        )
+
     def undo(self) -> Command:
-        """Take back the last command that recorded, imported, suggested or withdrew something, and return it.
+        """Take back the last command that recorded, imported, suggested, withdrew or filtered something, and return it.
 
         Raises:
             CampaignError: If there is nothing to undo.
@@ -397,9 +573,15 @@ class Campaign:
         """How the campaign stands; what it says of the model is from the last suggestion, so no model is fitted."""
         with self.store.reading():
             settings, counts, best = self.store.settings, self.store.counts(), self.store.best()
-            latest = self.store.latest_snapshot()
+            latest, failing = self.store.latest_snapshot(), self._failing()
         model = {} if latest is None else {"surrogate": latest.surrogate, "n": latest.n, **latest.summary}
-        return Status(settings, counts, best, model, tuple(_warnings(settings, counts, model)))
+        warnings = _warnings(settings, counts, model)
+        if failing:
+            from seqopt.campaign.filtering import failing_note
+
+            warnings.append(failing_note(failing))
+        filters = tuple(item.describe() for item in self.filters)
+        return Status(settings, counts, best, model, tuple(warnings), filters, failing)
 
     def write_batch(self, path: str | os.PathLike[str], suggestions: Sequence[Suggestion] | None = None) -> None:
         """Write suggestions (by default the open ones) as a table to be filled in and recorded.
@@ -407,12 +589,14 @@ class Campaign:
         Besides what was predicted it says why each was chosen: ``why`` (exploit or explore), the nearest measured
         string and how similar the model takes the two to be. Every other column of the library comes last.
         """
+        from seqopt.campaign.filtering import library_cells
+
         chosen = list(self.store.open_suggestions() if suggestions is None else suggestions)
-        further: dict[str, list[Cell]] = {
+        further: dict[str, Sequence[Cell]] = {
             "why": [row.reason.get("kind") for row in chosen],
             "nearest_measured": [row.reason.get("nearest") for row in chosen],
             "similarity": [row.reason.get("similarity") for row in chosen],
-            **_library_columns(self.store.settings.pool, [row.string for row in chosen]),
+            **(library_cells(self.store.settings.pool, [row.string for row in chosen]) or {}),
         }
         write_batch(path, chosen, self.store.settings, further)
 
@@ -435,6 +619,49 @@ class Campaign:
 
         header, rows = measurements_table(self.store)
         return pd.DataFrame(rows, columns=header)
+
+    def _failing(self) -> dict[str, str]:
+        """Open suggestions that fail a filter, and why: what was found when the filters that count were set."""
+        set_by = [row for row in self.store.history() if row.kind == "configure" and row.undone_by is None]
+        found: dict[str, str] = set_by[-1].arguments.get("failing", {}) if set_by else {}
+        waiting = {row.name for row in self.store.open_suggestions()} if found else set()
+        return {name: why for name, why in found.items() if name in waiting}
+
+    def _narrow(self, progress: Progress | None = None) -> _Narrowed | None:
+        """The space as the filters leave it, worked out once; `None` without filters."""
+        settings = self.store.settings
+        if not settings.filters:
+            return None
+        if self._narrowed is None or self._narrowed.filters != settings.filters:
+            self._narrowed = _narrowed(self.space, settings, progress)
+        return self._narrowed
+
+    def _allowed(self) -> Space:
+        """What may be suggested."""
+        narrowed = self._narrow()
+        if narrowed is None:
+            return self.space
+        if narrowed.space is None:
+            raise CampaignError(f"{narrowed.report.refusal()}. {_CHANGE}")
+        return narrowed.space
+
+    def _ask(self, optimizer: Optimizer, n: int) -> None:
+        try:
+            optimizer.ask(n)
+        except (ExhaustedError, InputError) as error:
+            narrowed = self._narrow()
+            if narrowed is None:
+                raise
+            if isinstance(error, ExhaustedError):
+                raise ExhaustedError(
+                    f"all {narrowed.report.allowed:,} candidates that pass the filters have been suggested already"
+                    f": nothing is left. {_CHANGE}"
+                    if not narrowed.report.sampled
+                    else f"{error}, of what passes the filters. {_CHANGE}"
+                ) from error
+            found = narrowed.report
+            tried = found.refusal() if not found.allowed else found.lines()[0]
+            raise CampaignError(f"no string was found: {error}; {tried}. {_CHANGE}") from error
 
     def _identify(self, string: str) -> str:
         from seqopt.identity import identity_keys
@@ -477,38 +704,6 @@ class Campaign:
             for mean, place, row in zip(means.tolist(), nearest, similarity, strict=True)
         ]
 
-    def _snapshot(self, optimizer: Optimizer) -> NewSnapshot:
-        from seqopt.models import ExplainedSurrogate
-        from seqopt.optimizer.run_folder import versions
-        from seqopt.spaces import PoolSpace
-
-        surrogate = optimizer.surrogate
-        summary: dict[str, Any] = {
-            "parameters": optimizer.hyperparameters,
-            "seed": optimizer.seed,
-            "versions": versions(),
-        }
-        if isinstance(surrogate, ExplainedSurrogate):
-            found = surrogate.leave_one_out()
-            summary["r2"] = None if math.isnan(found.r2) else round(found.r2, 4)
-            summary["within_90"] = round(found.within_90, 4)
-        if isinstance(self.space, PoolSpace):
-            summary["left"] = len(self.space) - len(optimizer.observations.seen)
-        measured = len(optimizer.observations.with_status("ok"))
-        return NewSnapshot(type(surrogate).__name__, measured, summary, surrogate.state_dict())
-
-
-def _interval(mean: float | None, std: float | None, transform: str | None) -> tuple[float | None, float | None]:
-    """The central 90 % of a prediction in the user's units."""
-    if mean is None or std is None:
-        return None, None
-    if transform != "log10" or mean <= 0:
-        return mean - INTERVAL * std, mean + INTERVAL * std
-    # The moments are those of a log-normal distribution, whose quantiles follow from them.
-    spread = math.log1p((std / mean) ** 2)
-    centre, half = math.log(mean) - spread / 2, INTERVAL * math.sqrt(spread)
-    return math.exp(centre - half), math.exp(centre + half)
-
 
 def _refuse(results: Results, *, partial: bool) -> None:
     if results.problems and not (partial and results.records):
@@ -531,7 +726,8 @@ def _warnings(settings: Settings, counts: Counts, model: dict[str, Any]) -> list
         found.append("the noise swallows the signal: replicates, or a better assay, would help more than new strings")
     left = model.get("left")
     if left is not None and left < 10 * settings.batch_size:
-        found.append(f"the pool is nearly exhausted: {left:,} candidates were left at the last suggestion")
+        passing = " that pass the filters" if model.get("filtered") else ""
+        found.append(f"the pool is nearly exhausted: {left:,} candidates{passing} were left at the last suggestion")
     if counts.failures > counts.values and counts.failures >= settings.batch_size:
         found.append(f"most measurements fail ({counts.failures} of {counts.failures + counts.values})")
     return found
@@ -570,25 +766,46 @@ def _same_library(facts: dict[str, Any]) -> CandidateSet:
     return space
 
 
-def _library_columns(facts: dict[str, Any] | None, strings: Sequence[str]) -> dict[str, list[Cell]]:
-    """The cells of a library beside its strings, as they stand in the file; of the first row of equal strings."""
-    if facts is None or not Path(facts["path"]).is_file():
-        return {}
-    from seqopt.datasets.tables import read_table
+def _fitting(filters: list[Filter], kind: str, space: Space | None, pool: dict[str, Any] | None) -> list[Filter]:
+    if not filters:
+        return filters
+    from seqopt.campaign.filtering import check_filters, library_cells
 
-    table = read_table(Path(facts["path"]))
-    column = facts["column"] or "string"
-    if column not in table.columns:
-        return {}
-    rows: dict[str, int] = {}
-    for row, string in enumerate(table.columns[column]):
-        rows.setdefault(string.strip(), row)
-    places = [rows.get(string) for string in strings]
-    return {
-        name: [None if place is None else cells[place] for place in places]
-        for name, cells in table.columns.items()
-        if name != column
-    }
+    return check_filters(filters, kind, space, library_cells(pool) if _look_at_columns(filters) else None)
+
+
+def _look_at_columns(filters: Iterable[Filter]) -> bool:
+    from seqopt.campaign.filters import ColumnCondition
+
+    return any(isinstance(item, ColumnCondition) for item in filters)
+
+
+@dataclass(frozen=True)
+class _Narrowed:
+    """A space as filters leave it.
+
+    Attributes:
+        filters: The filters, as JSON values.
+        space: What passes; `None` if nothing does.
+        report: What each filter does.
+    """
+
+    filters: list[dict[str, Any]]
+    space: Space | None
+    report: FilterReport
+
+
+def _narrowed(space: Space, settings: Settings, progress: Progress | None) -> _Narrowed:
+    from seqopt.campaign.filtering import library_cells, narrow, narrowed_pool, try_filters
+    from seqopt.campaign.filters import from_json
+    from seqopt.spaces import PoolSpace
+
+    filters = from_json(settings.filters)
+    if isinstance(space, PoolSpace):
+        strings = [space[place] for place in range(len(space))]
+        cells = library_cells(settings.pool, strings) if _look_at_columns(filters) else None
+        return _Narrowed(settings.filters, *narrowed_pool(space, filters, cells, progress=progress))
+    return _Narrowed(settings.filters, narrow(space, filters), try_filters(space, filters, settings.seed))
 
 
 def _digest(space: CandidateSet) -> str:

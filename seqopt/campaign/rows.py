@@ -25,6 +25,16 @@ KINDS = ("create", *UNDOABLE, "fit", "undo", "migrate")
 """Kinds of commands. ``fit`` keeps a model without suggestions, ``migrate`` brought an older file up to date."""
 
 
+def storable(text: str) -> str:
+    """Text without what a file cannot hold, such as bytes of a file name in another encoding, which become escapes.
+
+    Example:
+        >>> storable(b"no file caf\\xe9".decode("utf-8", "surrogateescape"))
+        'no file caf\\\\udce9'
+    """
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 @dataclass(frozen=True)
 class Settings:
     """What a campaign is about; kept as JSON.
@@ -114,8 +124,8 @@ class Command:
             >>> Command(3, "", "record", {"file": "a.csv"}, "", {"measurements": 7}, None, None).describe()
             'record a.csv: 7 measurements'
         """
-        named = "file" if self.arguments.get("file") else "string"
-        what = f"{self.kind} {self.arguments[named]}" if self.arguments.get(named) else self.kind
+        named = next((name for name in ("file", "string", "what") if self.arguments.get(name)), None)
+        what = f"{self.kind} {self.arguments[named]}" if named else self.kind
         if self.undoes is not None:
             what = f"undo of command {self.undoes}"
         rows = ", ".join(

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import SupportsIndex
 
 from seqopt.errors import InputError
+from seqopt.files import write_atomically
 
 Cell = str | float | SupportsIndex | None
 """What a table holds; `None` and NaN are empty cells."""
@@ -116,10 +117,8 @@ def write_sheet(path: str | os.PathLike[str], header: Sequence[str], rows: Itera
     text = "".join(lines)
     if "\0" in text:
         raise InputError(f"{file} cannot hold a NUL character")
-    temporary = file.with_name(file.name + ".part")
     try:
-        temporary.write_bytes(text.encode("utf-8" if text.isascii() else "utf-8-sig"))
-        os.replace(temporary, file)
+        write_atomically(file, text.encode("utf-8" if text.isascii() else "utf-8-sig"))
     except UnicodeEncodeError as error:
         raise InputError(f"{file} cannot hold {error.object[error.start]!r}, which is not text") from error
     except OSError as error:

@@ -214,6 +214,25 @@ class CampaignStore:
         return store
 
     @classmethod
+    def begun(cls, path: str | os.PathLike[str]) -> bool:
+        """Whether there is a file that holds anything: not where the making of a campaign was interrupted.
+
+        Nothing is changed, and a file that cannot be read counts.
+        """
+        file = Path(path)
+        if not file.exists():
+            return False
+        log = file.resolve().with_name(file.resolve().name + "-wal")
+        # With nothing in the log the file is whole; a connection that may not write would leave an empty log behind.
+        how = "mode=ro" if log.exists() and log.stat().st_size else "mode=ro&immutable=1"
+        try:
+            connection = sqlite3.connect(f"{file.resolve().as_uri()}?{how}", uri=True, timeout=TIMEOUT)
+            with contextlib.closing(connection):
+                return not schema.is_blank(connection)
+        except sqlite3.Error:
+            return True
+
+    @classmethod
     def _open(cls, path: Path, file: Path, timeout: float, factory: type[sqlite3.Connection]) -> CampaignStore:
         store = cls(path, _connect(file, "rw", timeout, factory), timeout)
         try:
@@ -473,9 +492,10 @@ class CampaignStore:
             raise CampaignError(f"{self.path} cannot be written, nor can its folder. {_INTACT}, and can be read")
         connection = self._connection
         with _explained(self.path, self._timeout):
-            connection.execute("BEGIN IMMEDIATE")
-            self._depth = 1
             try:
+                # Inside the block, so that an interruption right after it leaves no transaction open.
+                connection.execute("BEGIN IMMEDIATE")
+                self._depth = 1
                 if blank and not schema.is_blank(connection):
                     raise CampaignError(f"{self.path} was just created by another process: open it")
                 state = 0 if blank else self.state
@@ -513,8 +533,11 @@ class CampaignStore:
                 self._depth = 0
 
     def _rows(self, query: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with _explained(self.path, self._timeout):
-            return self._connection.execute(query, parameters).fetchall()
+        try:
+            with _explained(self.path, self._timeout):
+                return self._connection.execute(query, parameters).fetchall()
+        except UnicodeEncodeError as error:
+            raise _no_text(error) from error
 
 
 class Change:
@@ -579,21 +602,23 @@ class Change:
             InputError: For numbers that are not finite, or what JSON cannot hold.
         """
         new = list(suggestions)
-        if snapshot is not None and all(snapshot != known.id for known in self._store.snapshots()):
+        query = "SELECT count(*) FROM snapshots WHERE id = ? AND undone_by IS NULL"
+        if snapshot is not None and not self._connection.execute(query, (snapshot,)).fetchone()[0]:
             raise CampaignError(f"there is no stored model {snapshot}, or it was undone")
-        query = "SELECT max(batch) FROM suggestions WHERE made_by <> ?"
-        batch = (self._connection.execute(query, (self.command,)).fetchone()[0] or 0) + 1
+        query = "SELECT batch FROM suggestions WHERE made_by <> ? ORDER BY batch DESC LIMIT 1"
+        last = self._connection.execute(query, (self.command,)).fetchone()
+        batch = (last[0] if last else 0) + 1
         place = self.changes.get("suggestions", 0)
-        open_keys = {row.key: row.name for row in self._store.open_suggestions()}
+        names: dict[str, str] = {}
         rows = []
         for position, suggestion in enumerate(new, start=place + 1):
             name = f"B{batch:02d}-{position:02d}"
-            if suggestion.key in open_keys:
+            taken = names.get(suggestion.key) or self._open_name(suggestion.key)
+            if taken is not None:
                 raise CampaignError(
-                    f"{suggestion.string!r} is suggested already, as {open_keys[suggestion.key]}: record its result or "
-                    "withdraw it first"
+                    f"{suggestion.string!r} is suggested already, as {taken}: record its result or withdraw it first"
                 )
-            open_keys[suggestion.key] = name
+            names[suggestion.key] = name
             numbers = {item: getattr(suggestion, item) for item in ("mean", "std", "low", "high", "score")}
             for item, number in numbers.items():
                 if number is not None and not math.isfinite(number):
@@ -612,7 +637,8 @@ class Change:
                 }
             )
         self._insert("suggestions", rows)
-        return [row for row in self._store.suggestions(batch=batch) if row.position > place]
+        query = f"{_SUGGESTIONS} WHERE s.batch = ? AND s.position > ? ORDER BY s.id"
+        return [_suggestion(row) for row in self._store._rows(query, (batch, place))]
 
     def add_measurements(self, measurements: Iterable[NewMeasurement]) -> list[Measurement]:
         """Add values and failures.
@@ -627,19 +653,14 @@ class Change:
             CampaignError: If a suggestion is unknown, undone, or of another string.
             InputError: For an entry that is neither a value nor a failure, or both, or not finite.
         """
-        by_name: dict[str, Suggestion] = {}
-        by_key: dict[str, Suggestion] = {}
-        for known in self._store.suggestions():
-            by_name[known.name] = known
-            if known.key not in by_key or by_key[known.key].status != "open":
-                by_key[known.key] = known
         rows = []
         for entry in measurements:
             _check_measurement(entry)
-            answered = by_key.get(entry.key)
-            if entry.suggestion is not None:
-                answered = by_name.get(entry.suggestion)
-                if answered is None:
+            if entry.suggestion is None:
+                answered = self._latest_of(entry.key)
+            else:
+                answered = self._store.suggestion(entry.suggestion)
+                if answered is None or answered.undone_by is not None:
                     raise CampaignError(f"there is no suggestion {entry.suggestion!r}, or it was undone")
                 if answered.key != entry.key:
                     raise CampaignError(
@@ -694,6 +715,19 @@ class Change:
                 self.changes[table] = undone
         return self._store.command(last.id)
 
+    def _open_name(self, key: str) -> str | None:
+        """The name under which a key is open."""
+        known = self._latest_of(key)
+        return known.name if known is not None and known.status == "open" else None
+
+    def _latest_of(self, key: str) -> Suggestion | None:
+        """The suggestion of a key that is open, or else the latest, by the index of keys."""
+        query = (
+            f"{_SUGGESTIONS} WHERE s.key = ? AND s.undone_by IS NULL ORDER BY status = 'open' DESC, s.id DESC LIMIT 1"
+        )
+        rows = self._store._rows(query, (key,))
+        return _suggestion(rows[0]) if rows else None
+
     def _insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> range:
         if table not in _MAKES[self._kind]:
             raise InputError(f"a command of kind {self._kind} makes no {table}")
@@ -708,9 +742,13 @@ class Change:
                 ([*row.values(), first + number, self.command] for number, row in enumerate(rows)),
             )
         except UnicodeEncodeError as error:
-            raise InputError(f"{error.object!r} is not text that can be stored") from error
+            raise _no_text(error) from error
         self.changes[table] = self.changes.get(table, 0) + len(rows)
         return range(first, first + len(rows))
+
+
+def _no_text(error: UnicodeEncodeError) -> InputError:
+    return InputError(f"{error.object!r} is not text that can be stored")
 
 
 def _check_measurement(entry: NewMeasurement) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seqopt.cli.campaign import app as campaign_app
+from seqopt.cli.embed import embed_command
+from seqopt.cli.report import report_command
 from seqopt.cli.train_vae import train_vae_command
 
 if TYPE_CHECKING:
@@ -81,6 +83,15 @@ Timeout = Annotated[
     typer.Option(help="Give one evaluation up after this many seconds and record it as failed.", rich_help_panel=RUN),
 ]
 Workers = Annotated[int, typer.Option(help="Evaluations at the same time.", rich_help_panel=RUN, min=1)]
+Asynchronous = Annotated[
+    bool,
+    typer.Option(
+        "--asynchronous",
+        help="No batches: each of the --workers gets the next one as soon as it is free. --batch is how many make a "
+        "line of the table.",
+        rich_help_panel=RUN,
+    ),
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.", rich_help_panel=RUN)]
 
 
@@ -94,10 +105,11 @@ def _plan(
     resume: bool,
     timeout: float | None,
     workers: int,
+    asynchronous: bool,
 ) -> Plan:
     from seqopt.cli.running import Plan
 
-    return Plan(initial, batch, budget, surrogate, acquisition, seed, resume, timeout, workers)
+    return Plan(initial, batch, budget, surrogate, acquisition, seed, resume, timeout, workers, asynchronous)
 
 
 def _direction(maximize: bool | None) -> Direction | None:
@@ -193,6 +205,7 @@ def search(
     resume: Resume = False,
     timeout: Timeout = None,
     workers: Workers = 1,
+    asynchronous: Asynchronous = False,
     debug: Debug = False,
 ) -> None:
     """Search a list of candidates for the best ones, scoring only a few.
@@ -225,7 +238,7 @@ def search(
     run_search(
         pool,
         objective,
-        _plan(initial, batch, budget, surrogate, acquisition, seed, resume, timeout, workers),
+        _plan(initial, batch, budget, surrogate, acquisition, seed, resume, timeout, workers, asynchronous),
         column=column,
         kind=None if kind == "auto" else kind,
         direction=_direction(maximize),
@@ -331,6 +344,7 @@ def genes(
     resume: Resume = False,
     timeout: Timeout = None,
     workers: Workers = 1,
+    asynchronous: Asynchronous = False,
     debug: Debug = False,
 ) -> None:
     """Design genes that code for a protein.
@@ -359,7 +373,7 @@ def genes(
     run_genes(
         protein,
         objective,
-        _plan(initial, batch, budget, surrogate, acquisition, seed, resume, timeout, workers),
+        _plan(initial, batch, budget, surrogate, acquisition, seed, resume, timeout, workers, asynchronous),
         direction=_direction(maximize),
         code=code,
         representation=representation,
@@ -425,6 +439,7 @@ def expressions(
     resume: Resume = False,
     timeout: Timeout = None,
     workers: Workers = 1,
+    asynchronous: Asynchronous = False,
     debug: Debug = False,
 ) -> None:
     """Fit a formula to points (symbolic regression).
@@ -453,7 +468,7 @@ def expressions(
     run_expressions(
         data,
         grammar,
-        _plan(initial, batch, budget, surrogate, acquisition, seed, resume, timeout, workers),
+        _plan(initial, batch, budget, surrogate, acquisition, seed, resume, timeout, workers, asynchronous),
         x=x,
         y=y,
         min_length=min_length,
@@ -464,6 +479,8 @@ def expressions(
 
 app.add_typer(campaign_app)
 app.command("train-vae", no_args_is_help=True)(train_vae_command)
+app.command("report", no_args_is_help=True)(report_command)
+app.command("embed", no_args_is_help=True)(embed_command)
 
 
 @app.command(
@@ -475,15 +492,18 @@ def bench(
         str,
         typer.Argument(
             metavar="NAME",
-            help="zinc, docking, regression, boss, vae, samplers, batch, tokens, kernel, faults; NAME --help shows its "
-            "options.",
+            help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign; "
+            "NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
     """Repeat a published experiment, or measure speed."""
     from importlib import import_module
 
-    names = ("zinc", "docking", "regression", "boss", "vae", "samplers", "batch", "tokens", "kernel", "faults")
+    names = (
+        *("zinc", "docking", "regression", "boss", "vae", "embedding"),
+        *("samplers", "batch", "tokens", "kernel", "faults", "campaign"),
+    )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:
         from seqopt.errors import InputError

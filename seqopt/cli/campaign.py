@@ -15,13 +15,17 @@ from seqopt.cli.running import console, note
 from seqopt.errors import InputError
 
 if TYPE_CHECKING:
+    from rich.status import Status as RichStatus
+
     from seqopt.campaign import Campaign, Results, Suggestion
+    from seqopt.campaign.filters import Filter
     from seqopt.spaces import Space
+    from seqopt.workers import Progress
 
 SUFFIX = ".seqopt"
 """Ending of a campaign's file."""
 
-WHAT, HOW = "What to search", "How to search"
+WHAT, HOW, FILTERS = "What to search", "How to search", "What may be suggested"
 
 app = typer.Typer(
     name="campaign",
@@ -41,6 +45,50 @@ Replicate = Annotated[
     bool, typer.Option("--replicate", help="Results of strings that have one are further measurements of them.")
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.")]
+Properties = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--property",
+        metavar="RANGE",
+        help="Bounds of a property of molecules: 'MW 200..500', 'logP <= 5'. One of MW, logP, TPSA, HBD, HBA, "
+        "rotatable_bonds, rings, aromatic_rings, heavy_atoms, heteroatoms, fsp3, charge, SA, QED, or a descriptor of "
+        "RDKit. May be given several times, as may all of these.",
+        rich_help_panel=FILTERS,
+    ),
+]
+Require = Annotated[
+    list[str] | None,
+    typer.Option(metavar="SMARTS", help="A substructure that molecules must have.", rich_help_panel=FILTERS),
+]
+Forbid = Annotated[
+    list[str] | None,
+    typer.Option(metavar="SMARTS", help="A substructure that molecules must not have.", rich_help_panel=FILTERS),
+]
+AlertNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--alerts",
+        metavar="NAMES",
+        help="Catalogues of alerts that molecules must not match: pains,brenk (or nih, zinc, chembl, ...).",
+        rich_help_panel=FILTERS,
+    ),
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CONDITION",
+        help="On a column of the library: 'price <= 100', 'supplier == ACME', 'stock != no'.",
+        rich_help_panel=FILTERS,
+    ),
+]
+RequirePattern = Annotated[
+    list[str] | None,
+    typer.Option(metavar="REGEX", help="A regular expression that strings must hold.", rich_help_panel=FILTERS),
+]
+ForbidPattern = Annotated[
+    list[str] | None,
+    typer.Option(metavar="REGEX", help="A regular expression that strings must not hold.", rich_help_panel=FILTERS),
+]
 
 
 @app.command()
@@ -91,11 +139,19 @@ def new(
     seed: Annotated[
         int, typer.Option(help="The same seed gives the same suggestions.", rich_help_panel=HOW, min=0)
     ] = 0,
+    properties: Properties = None,
+    require: Require = None,
+    forbid: Forbid = None,
+    alerts: AlertNames = None,
+    where: Where = None,
+    require_pattern: RequirePattern = None,
+    forbid_pattern: ForbidPattern = None,
     debug: Debug = False,
 ) -> None:
     """Begin a campaign.
 
     seqopt campaign new kinase --pool library.csv --objective-name pIC50 --maximize
+    seqopt campaign new kinase --pool library.csv --objective-name pIC50 --property "MW 200..500" --where "price <= 100"
     seqopt campaign new enzyme --protein MKV...  --objective-name expression --batch 8
     """
     del debug  # read by seqopt.cli.main
@@ -107,7 +163,7 @@ def new(
 
         campaign = Campaign.create(
             path,
-            _space(pool, alphabet, protein, grammar, length),
+            _space(pool, alphabet, protein, grammar, length, kind),
             objective=objective,
             direction="maximize" if maximize else "minimize",
             unit=unit,
@@ -119,11 +175,14 @@ def new(
             acquisition=acquisition,
             transform=None if transform == "none" else transform,
             seed=seed,
+            filters=_filters(properties, require, forbid, alerts, where, require_pattern, forbid_pattern),
         )
     with campaign:
-        facts = campaign.store.settings.pool
+        facts, filters = campaign.store.settings.pool, campaign.status().filters
     what = f"{facts['size']:,} candidates of {facts['path']}" if facts else "strings that are made up"
     console.print(f"[bold]{escape(str(path))}[/bold]: {escape(objective)} of {escape(what)}")
+    if filters:
+        console.print(f"suggested is only: {escape('; '.join(filters))}")
     console.print("next: seqopt campaign suggest --out batch.csv")
 
 
@@ -137,12 +196,22 @@ def suggest(
 ) -> None:
     """Say what to measure next: the open suggestions, or new ones if there are none."""
     del debug
+    from seqopt.campaign.filtering import failing_note
+
     with _open(which) as campaign:
         waiting = len(campaign.store.open_suggestions())
-        with console.status("choosing"):
+        with console.status("choosing") as progress:
+            if more or not waiting:
+                report = campaign.filter_report(_progress(progress))
+                if report is not None:
+                    _print_lines(report.lines())
+            progress.update("choosing")
             batch = campaign.suggest(n, more=more)
         if waiting and not more:
             note(f"{waiting} suggestions are open: record their results, withdraw them, or add others with --more")
+        failing = campaign.status().failing
+        if failing:
+            note(f"{failing_note(failing)}. Withdraw what shall not be measured")
         _print_batch(campaign, batch)
         if out is not None:
             campaign.write_batch(out, batch)
@@ -222,9 +291,60 @@ def withdraw(
     console.print(f"withdrawn: {escape(', '.join(names))}")
 
 
+@app.command("filter")
+def filter_suggestions(
+    name: Annotated[Path | None, typer.Argument(help="The campaign, as --campaign does.")] = None,
+    properties: Properties = None,
+    require: Require = None,
+    forbid: Forbid = None,
+    alerts: AlertNames = None,
+    where: Where = None,
+    require_pattern: RequirePattern = None,
+    forbid_pattern: ForbidPattern = None,
+    drop: Annotated[
+        list[int] | None, typer.Option(help="Take this filter away, by its number in the list.", min=1)
+    ] = None,
+    clear: Annotated[bool, typer.Option("--clear", help="Take all filters away, and add those given.")] = False,
+    show: Annotated[bool, typer.Option("--list", help="Only list the filters, as without any option.")] = False,
+    count: Annotated[bool, typer.Option("--count", help="Say how many candidates pass each of them.")] = False,
+    which: Which = None,
+    debug: Debug = False,
+) -> None:
+    """Show or change what may be suggested. Filters add up; a change is in the history, and can be undone.
+
+    seqopt campaign filter --property "MW 200..500" --alerts pains,brenk --where "price <= 100"
+    seqopt campaign filter --drop 2
+    """
+    del debug
+    from seqopt.campaign.filtering import failing_note
+
+    added = _filters(properties, require, forbid, alerts, where, require_pattern, forbid_pattern)
+    if show and (added or drop or clear):
+        raise InputError("--list only lists the filters: leave it out to change them")
+    if clear and drop:
+        raise InputError("--clear takes all filters away: leave --drop out")
+    with _open(name if which is None else which) as campaign:
+        filters = campaign.filters
+        for number in drop or []:
+            if number > len(filters):
+                raise InputError(f"there is no filter {number}: there are {len(filters)}; see --list")
+        if added or drop or clear:
+            kept = [] if clear else [item for number, item in enumerate(filters, 1) if number not in (drop or [])]
+            failing = campaign.set_filters([*kept, *added])
+            if failing:
+                note(f"{failing_note(failing)}. Withdraw what shall not be measured")
+        found = campaign.status().filters
+        _print_lines([f"{number}  {words}" for number, words in enumerate(found, 1)] or ["no filters: all may pass"])
+        if count:
+            with console.status("filtering") as progress:
+                report = campaign.filter_report(_progress(progress))
+            if report is not None:
+                _print_lines(report.lines())
+
+
 @app.command()
 def undo(which: Which = None, debug: Debug = False) -> None:
-    """Take back the last command that recorded, imported, suggested or withdrew something."""
+    """Take back the last command that recorded, imported, suggested, withdrew or filtered something."""
     del debug
     with _open(which) as campaign:
         console.print(f"undone: {escape(campaign.undo().describe())}")
@@ -244,7 +364,14 @@ def status(
         found = campaign.status()
     best = None if found.best is None else {"string": found.best.string, "value": found.best.mean()}
     if as_json:
-        facts = {"counts": asdict(found.counts), "best": best, "model": found.model, "warnings": found.warnings}
+        facts = {
+            "counts": asdict(found.counts),
+            "best": best,
+            "model": found.model,
+            "filters": found.filters,
+            "failing": found.failing,
+            "warnings": found.warnings,
+        }
         typer.echo(json.dumps(facts, indent=1))
         return
     counts, settings = found.counts, found.settings
@@ -260,8 +387,33 @@ def status(
         r2 = found.model.get("r2")
         quality = "" if r2 is None else f", leave-one-out R2 {r2:.2f}, {found.model['within_90']:.0%} within 90 %"
         console.print(f"model: {escape(found.model['surrogate'])}, fitted to {found.model['n']} values{quality}")
+    if found.filters:
+        console.print(f"suggested is only: {escape('; '.join(found.filters))}")
     for warning in found.warnings:
         note(warning)
+
+
+@app.command()
+def report(
+    name: Annotated[Path | None, typer.Argument(help="The campaign, as --campaign does.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write it to a text file instead.")] = None,
+    which: Which = None,
+    debug: Debug = False,
+) -> None:
+    """All of a campaign as plain tables: the best, predictions against results, what is open, the model, failures."""
+    del debug
+    from seqopt.campaign.summary import render, summarize
+
+    with _open(name if which is None else which) as campaign:
+        sections = summarize(campaign)
+    if out is None:
+        typer.echo(render(sections, width=console.width), nl=False)
+        return
+    try:
+        out.write_text(render(sections), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write {out}: {error.strerror or error}") from error
+    console.print(f"written to {escape(str(out))}")
 
 
 @app.command()
@@ -305,8 +457,40 @@ def _open(which: Path | None) -> Campaign:
     return Campaign.open(here[0])
 
 
+def _filters(
+    properties: list[str] | None,
+    require: list[str] | None,
+    forbid: list[str] | None,
+    alerts: list[str] | None,
+    where: list[str] | None,
+    require_pattern: list[str] | None,
+    forbid_pattern: list[str] | None,
+) -> list[Filter]:
+    from seqopt.campaign.filters import Alerts, ColumnCondition, Pattern, PropertyRange, Substructure
+
+    catalogs = [name.strip() for names in alerts or [] for name in names.split(",") if name.strip()]
+    return [
+        *map(ColumnCondition.parse, where or []),
+        *map(PropertyRange.parse, properties or []),
+        *(Substructure(smarts) for smarts in require or []),
+        *(Substructure(smarts, required=False) for smarts in forbid or []),
+        *map(Alerts, catalogs),
+        *(Pattern(pattern) for pattern in require_pattern or []),
+        *(Pattern(pattern, required=False) for pattern in forbid_pattern or []),
+    ]
+
+
+def _progress(shown: RichStatus) -> Progress:
+    return lambda done, total: shown.update(f"properties of {done:,} of {total:,} molecules, kept for the next time")
+
+
+def _print_lines(lines: list[str]) -> None:
+    for line in lines:
+        console.print(escape(line))
+
+
 def _space(
-    pool: Path | None, alphabet: str | None, protein: str | None, grammar: str | None, length: str | None
+    pool: Path | None, alphabet: str | None, protein: str | None, grammar: str | None, length: str | None, kind: str
 ) -> Space | Path:
     given = [name for name, value in _named(pool, alphabet, protein, grammar).items() if value is not None]
     if len(given) != 1:
@@ -325,9 +509,10 @@ def _space(
     if length is None:
         raise InputError(f"{given[0]} needs --length, such as 20 or 5-20")
     shortest, longest = _lengths(length)
+    kind = "text" if kind == "auto" else kind
     if alphabet is not None:
-        return StringSpace(alphabet, min_length=shortest, max_length=longest)
-    return GrammarSpace(str(grammar), shortest, longest)
+        return StringSpace(alphabet, min_length=shortest, max_length=longest, kind=kind)
+    return GrammarSpace(str(grammar), shortest, longest, kind=kind)
 
 
 def _named(pool: Any, alphabet: Any, protein: Any, grammar: Any) -> dict[str, Any]:

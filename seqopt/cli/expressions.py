@@ -56,7 +56,7 @@ def run_expressions(
     space = formula_space(grammar, min_length, max_length)
     folder = out if out is not None else default_folder(data.name.split(".")[0], Path(grammar).stem)
     check_names(plan)
-    from seqopt.optimizer.run_folder import check_folder
+    from seqopt.campaign.runs import check_folder
     from seqopt.report.exports import EXPRESSIONS_CSV, write_expressions
 
     check_folder(folder, plan.resume)

@@ -94,12 +94,12 @@ def run_genes(
     check_names(plan)
     if partitions is not None and plan.surrogate != "auto":
         raise InputError(f"--partitions is for the default surrogate: leave it out with --surrogate {plan.surrogate}")
-    from seqopt.optimizer.run_folder import LOG, check_folder
+    from seqopt.campaign.runs import CAMPAIGN, check_folder, holds_something
     from seqopt.report.exports import BEST_CSV, BEST_FASTA, GENES_CSV, GENES_FASTA, write_best_genes
 
-    begun = {task.folder for task in tasks if plan.resume and (task.folder / LOG).exists()}
+    begun = {task.folder for task in tasks if plan.resume and holds_something(task.folder)}
     if plan.resume and not begun:
-        raise RunFolderError(f"{folder} holds no run to resume (no {LOG}): leave --resume out to start one")
+        raise RunFolderError(f"{folder} holds no run to resume (no {CAMPAIGN}): leave --resume out to start one")
     for task in tasks:
         check_folder(task.folder, task.folder in begun)
         check_free(task.folder, (GENES_FASTA, GENES_CSV), task.folder in begun)

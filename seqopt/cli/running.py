@@ -10,15 +10,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from seqopt.errors import RunFolderError, SeqoptError
-from seqopt.evaluation import Direction
-from seqopt.objectives import Objective
+
+if TYPE_CHECKING:
+    from seqopt.evaluation import Direction
+    from seqopt.objectives import Objective
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +40,7 @@ class Plan:
     resume: bool
     timeout: float | None
     workers: int
+    asynchronous: bool = False
 
 
 def check_names(plan: Plan) -> None:
@@ -135,10 +138,12 @@ def watched_search(
     from seqopt.api import maximize
 
     steps = -(-plan.budget // plan.batch)
-    batches = "1 batch" if steps == 1 else f"{steps} batches"
+    batches = f"{'1 batch' if steps == 1 else f'{steps} batches'} of {plan.batch}"
+    if plan.asynchronous:
+        batches = f"turn, {plan.workers} at a time"
     console.print(
-        f"{goal[:-1]}ing [bold]{escape(objective.name)}[/bold]: {plan.initial} random, then {plan.budget} in {batches} "
-        f"of {plan.batch} by {plan.acquisition}; seed {plan.seed}; results in {escape(str(folder))}"
+        f"{goal[:-1]}ing [bold]{escape(objective.name)}[/bold]: {plan.initial} random, then {plan.budget} in {batches},"
+        f" by {plan.acquisition}; seed {plan.seed}; results in {escape(str(folder))}"
     )
     console.print(
         f"\n{'step':>7} {'scored':>7} {'failed':>7} {'best so far':>14} {'choosing':>10} {'scoring':>9} {'time':>7}"
@@ -159,9 +164,9 @@ def watched_search(
             try:
                 export()
             except (OSError, SeqoptError) as error:
-                logger.warning("%s; evaluations.csv and log.jsonl in %s have every result", error, folder)
+                logger.warning("%s; evaluations.csv and campaign.seqopt in %s have every result", error, folder)
 
-    before = _log_size(folder)
+    before = _written(folder)
     try:
         with console.status("searching") as status:
             return maximize(
@@ -174,6 +179,7 @@ def watched_search(
                 acquisition=plan.acquisition,
                 seed=plan.seed,
                 workers=plan.workers,
+                asynchronous=plan.asynchronous,
                 timeout=plan.timeout,
                 run_folder=folder,
                 resume=plan.resume,
@@ -195,14 +201,15 @@ def watched_search(
         )
         raise
     finally:
-        # A run that was refused has not grown, and its files are not ours to write.
-        if _log_size(folder) != before and (folder / "evaluations.csv").exists():
+        # A run that was refused has written nothing, and its files are not ours to write.
+        if _written(folder) != before:
             write()
 
 
-def _log_size(folder: Path) -> int:
-    log = folder / "log.jsonl"
-    return log.stat().st_size if log.exists() else 0
+def _written(folder: Path) -> int:
+    """When the table of a run was last written; 0 if there is none."""
+    table = folder / "evaluations.csv"
+    return table.stat().st_mtime_ns if table.exists() else 0
 
 
 def print_best(title: str, columns: dict[str, str], rows: list[tuple[str, ...]]) -> None:

@@ -48,7 +48,7 @@ def run_search(
     objective = None if values_column else resolve_objective(objective_spec)
     folder = out if out is not None else default_folder(Path(source).name.split(".")[0], objective_spec)
     check_names(plan)
-    from seqopt.optimizer.run_folder import check_folder
+    from seqopt.campaign.runs import check_folder
     from seqopt.search import PoolSearch
 
     check_folder(folder, plan.resume)

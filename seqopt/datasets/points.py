@@ -117,7 +117,7 @@ def _called(table: Table, name: str) -> str | None:
 
 def _is_number(cell: str) -> bool:
     try:
-        return math.isfinite(float(cell))
+        return "_" not in cell and math.isfinite(float(cell))  # Python reads 1_0 as 10; in a file it is a slip
     except ValueError:
         return False
 

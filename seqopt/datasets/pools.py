@@ -380,7 +380,7 @@ def _is_text(cells: Sequence[str]) -> bool:
 
 def _number(cell: str) -> float | None:
     try:
-        return float(cell)
+        return float(cell) if "_" not in cell else None  # Python reads 1_0 as 10; in a file it is a slip
     except ValueError:
         return None
 

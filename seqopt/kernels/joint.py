@@ -62,6 +62,9 @@ class JointKernel(gpytorch.kernels.Kernel):
         torch.Size([2, 2])
     """
 
+    costly = True
+    """Covariances with a large pool are worth keeping on disk."""
+
     def __init__(
         self,
         tokens: SubsequenceKernel,

@@ -132,6 +132,9 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
         torch.Size([2, 2])
     """
 
+    costly = True
+    """Covariances with a large pool are worth keeping on disk."""
+
     def __init__(
         self,
         order: int = 5,

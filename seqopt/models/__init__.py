@@ -3,6 +3,7 @@
 from seqopt.models.fully_bayesian import FullyBayesianStringGP
 from seqopt.models.leave_one_out import LeaveOneOut
 from seqopt.models.protocols import (
+    BoundedPosterior,
     ConditionedProcess,
     ExplainedSurrogate,
     JointSurrogate,
@@ -17,6 +18,7 @@ from seqopt.models.string_gp import StringGP
 
 __all__ = [
     "SURROGATES",
+    "BoundedPosterior",
     "ConditionedProcess",
     "ExplainedSurrogate",
     "FullyBayesianStringGP",

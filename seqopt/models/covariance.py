@@ -87,6 +87,11 @@ class KernelEvaluator:
         self.kernel = kernel
         self.width = width
 
+    @property
+    def costly(self) -> bool:
+        """Whether covariances with a large pool are worth keeping on disk, and single precision will do for them."""
+        return bool(getattr(self.kernel, "costly", False))
+
     def self_similarity(self, a: Encoded) -> FloatArray | None:
         """What `cross` takes as ``self_a``, or `None` where it is not needed."""
         if isinstance(self.kernel, StringKernel) and self.kernel.normalize:
@@ -109,10 +114,11 @@ class KernelEvaluator:
         b: Encoded | None,
         self_a: FloatArray | None = None,
         self_b: FloatArray | None = None,
+        dtype: npt.DTypeLike = np.float64,
     ) -> FloatArray:
-        """Covariances ... x len(a) x len(b), float64; `None` stands for ``a`` again."""
+        """Covariances ... x len(a) x len(b), float64 or float32; `None` stands for ``a`` again."""
         if isinstance(self.kernel, StringKernel):
-            return self.kernel.cross(a, b, self_a, self_b)
+            return self.kernel.cross(a, b, self_a, self_b, dtype)
         b = a if b is None else b
         columns = b.to_tensor(self.width)
         with torch.no_grad():
@@ -120,7 +126,7 @@ class KernelEvaluator:
                 self.kernel(a.take(rows).to_tensor(self.width), columns).to_dense().numpy()
                 for rows in self._blocks(len(a), len(b))
             ]
-        return np.concatenate(blocks, axis=-2).astype(np.float64)
+        return np.concatenate(blocks, axis=-2).astype(dtype)
 
     def _blocks(self, rows: int, columns: int) -> list[slice]:
         size = max(1, BLOCK_ELEMENTS // max(columns, self.width, 1))

@@ -8,6 +8,7 @@ V = L^-1 k(X, P). Observing one more candidate b (with noise, its value unknown)
 
 and leaves the mean alone, so a batch of B candidates costs B prior-covariance columns and B matrix-vector products.
 Memory: one N-vector of float64 for every training or conditioned point (8 N (n + B) bytes) and blocks of fixed size.
+Where that is too much, `seqopt.models.streamed_posterior` takes its place.
 
 References:
     Rasmussen, C. E. and Williams, C. K. I. (2006). Gaussian Processes for Machine Learning, algorithm 2.1.
@@ -28,6 +29,12 @@ from seqopt.models.covariance import KernelEvaluator
 
 BLOCK_CANDIDATES = 1 << 15
 """Candidates whose V is held at once while variances are computed."""
+
+PANEL = 512
+"""Rows of V that are computed at once: they need only as many columns of the triangular inverse."""
+
+NEW_ELEMENTS = 1 << 25
+"""Prior covariances that are computed at once before they are put in their place (256 MiB)."""
 
 MIN_RELATIVE_VARIANCE = 1e-10
 """Posterior variances are kept above this fraction of the output scale: rounding must not make them negative."""
@@ -104,10 +111,12 @@ class ColumnCache:
             new = encoded.take(np.array([first[unique[i]] for i in missing]))
             used = len(self._positions)
             self._reserve(used + len(missing))
-            self_new = self.evaluator.self_similarity(new)
-            self._rows[used : used + len(missing)] = torch.from_numpy(
-                self.evaluator.cross(new, self.candidates, self_new, self._self)
-            )
+            step = max(1, NEW_ELEMENTS // max(1, len(self.candidates)))
+            for start in range(0, len(missing), step):
+                part = new.take(slice(start, start + step))
+                self._rows[used + start : used + start + len(part)] = torch.from_numpy(
+                    self.evaluator.cross(part, self.candidates, self.evaluator.self_similarity(part), self._self)
+                )
             self._positions.update({unique[i]: used + offset for offset, i in enumerate(missing)})
 
     def among(self, indices: npt.NDArray[np.int64]) -> torch.Tensor:
@@ -128,10 +137,60 @@ class ColumnCache:
 
     def _reserve(self, rows: int) -> None:
         if rows > self._rows.shape[0]:
-            grown = torch.empty(max(rows, self._rows.shape[0] + 32), self._rows.shape[1], dtype=torch.float64)
+            held = self._rows.shape[0]
+            grown = torch.empty(max(rows, held + held // 8 + 32), self._rows.shape[1], dtype=torch.float64)
             used = len(self._positions)
             grown[:used] = self._rows[:used]
             self._rows = grown
+
+
+class Conditioning:
+    """The points that a posterior is conditioned on: those with values, and those whose values are awaited.
+
+    Args:
+        state: The fitted process.
+
+    Attributes:
+        encoded: All points, the n training strings first.
+        factor: Lower Cholesky factor of their covariance with noise.
+        mean: Posterior mean given the data at the points without values, in their order.
+        floor: Smallest variance.
+    """
+
+    def __init__(self, state: GaussianState) -> None:
+        self._state = state
+        self.encoded = state.encoded
+        self.factor = state.cholesky
+        self.mean = torch.empty(0, dtype=torch.float64)
+        self.floor = MIN_RELATIVE_VARIANCE * state.scale
+
+    def add(self, encoded: Encoded) -> tuple[torch.Tensor, torch.Tensor]:
+        """One more point, with noise and of unknown value.
+
+        Returns:
+            The weights of the points before it in its posterior mean, and the standard deviation of its observation.
+            The posterior covariance of it and another point s is k(b, s) - weights @ k(points, s).
+        """
+        state, evaluator = self._state, self._state.evaluator
+        self_new = evaluator.self_similarity(encoded)
+        cross = evaluator.cross(self.encoded, encoded, evaluator.self_similarity(self.encoded), self_new)[:, 0]
+        own_mean = state.constant + state.scale * state.alpha.numpy() @ cross[: len(state.keys)]
+        self.mean = torch.cat([self.mean, torch.tensor([own_mean], dtype=torch.float64)])
+        prior = state.scale * float(evaluator.variance(encoded, self_new)[0])
+        link = torch.linalg.solve_triangular(
+            self.factor, state.scale * torch.from_numpy(cross)[:, None].to(torch.float64), upper=False
+        )[:, 0]
+        corner = torch.as_tensor(prior + state.noise_variance - link.dot(link))
+        corner = corner.clamp_min(self.floor).sqrt()
+        weights = torch.linalg.solve_triangular(self.factor.T, link[:, None], upper=True)[:, 0]
+        m = len(self.factor)
+        factor = torch.zeros(m + 1, m + 1, dtype=torch.float64)
+        factor[:m, :m] = self.factor
+        factor[m, :m] = link
+        factor[m, m] = corner
+        self.factor = factor
+        self.encoded = self.encoded.joined(encoded)
+        return weights, corner
 
 
 class PoolPosterior:
@@ -148,7 +207,6 @@ class PoolPosterior:
         mean: Posterior mean, N.
         variance: Noiseless posterior variance given the data, N.
         conditional_variance: The same given also the pending points and those passed to `condition`, N.
-        conditioned_mean: Posterior mean given the data at the points conditioned on so far, in their order.
         noise_variance: Scalar tensor.
         observed_mean: Posterior mean at the training strings, n.
         best_observed: Largest training value.
@@ -165,9 +223,8 @@ class PoolPosterior:
         self._state = state
         self._cache = cache
         self._candidate_keys = candidate_keys
+        self._conditioning = Conditioning(state)
         self._conditioned_keys = list(state.keys)
-        self._encoded = state.encoded
-        self._factor = state.cholesky
         self.noise_variance = torch.tensor(state.noise_variance, dtype=torch.float64)
         self.best_observed = float(state.targets.max())
         # K alpha = targets - constant - noise * alpha, since (K + diag(noise)) alpha = targets - constant.
@@ -175,9 +232,8 @@ class PoolPosterior:
         rows = cache.rows(state.keys, state.encoded)
         self.mean = state.constant + state.scale * (state.alpha @ rows)
         prior = state.scale * cache.prior_variance
-        self.conditioned_mean = torch.empty(0, dtype=torch.float64)
-        self._floor = MIN_RELATIVE_VARIANCE * state.scale
-        self.variance = (prior - self._explained(rows)).clamp_min(self._floor)
+        inverse = torch.linalg.inv(state.cholesky) * state.scale
+        self.variance = (prior - explained(inverse, rows)).clamp_min(self._conditioning.floor)
         self.conditional_variance = self.variance.clone()
         for position, key in enumerate(pending):
             if pending_encoded is None:
@@ -190,50 +246,63 @@ class PoolPosterior:
 
     def joint(self, indices: torch.Tensor, include_observed: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
         """Mean (k) and noiseless covariance (k x k) given the data; the n training strings first if included."""
-        state = self._state
-        chosen = indices.numpy()
-        rows = self._cache.rows(state.keys, state.encoded)[:, indices] * state.scale
-        prior = self._cache.among(chosen) * state.scale
-        mean = self.mean[indices]
-        if include_observed:
-            observed = state.cholesky @ state.cholesky.T - state.observed_noise.diag()
-            prior = torch.cat([torch.cat([observed, rows], 1), torch.cat([rows.T, prior], 1)], 0)
-            rows = torch.cat([observed, rows], 1)
-            mean = torch.cat([self.observed_mean, mean])
-        solved = torch.linalg.solve_triangular(state.cholesky, rows, upper=False)
-        covariance = prior - solved.T @ solved
-        return mean, 0.5 * (covariance + covariance.T)
+        rows = self._cache.rows(self._state.keys, self._state.encoded)[:, indices]
+        prior = self._cache.among(indices.numpy())
+        return joint(self._state, rows, prior, self.mean[indices], self.observed_mean if include_observed else None)
 
-    def _explained(self, rows: torch.Tensor) -> torch.Tensor:
-        explained = torch.empty(rows.shape[1], dtype=torch.float64)
-        inverse = torch.linalg.inv(self._factor) * self._state.scale
-        for start in range(0, rows.shape[1], BLOCK_CANDIDATES):
-            block = slice(start, start + BLOCK_CANDIDATES)
-            explained[block] = (inverse @ rows[:, block]).square_().sum(0)
-        return explained
+    @property
+    def conditioned_mean(self) -> torch.Tensor:
+        """Posterior mean given the data at the points conditioned on so far, in their order."""
+        return self._conditioning.mean
 
     def _condition(self, key: str, encoded: Encoded) -> None:
-        state, evaluator = self._state, self._state.evaluator
         own = self._cache.row(key, encoded)
-        rows = self._cache.rows(self._conditioned_keys, self._encoded)
-        self_new = evaluator.self_similarity(encoded)
-        cross = evaluator.cross(self._encoded, encoded, evaluator.self_similarity(self._encoded), self_new)[:, 0]
-        own_mean = state.constant + state.scale * state.alpha.numpy() @ cross[: len(state.keys)]
-        self.conditioned_mean = torch.cat([self.conditioned_mean, torch.tensor([own_mean], dtype=torch.float64)])
-        prior = state.scale * float(evaluator.variance(encoded, self_new)[0])
-        link = torch.linalg.solve_triangular(
-            self._factor, state.scale * torch.from_numpy(cross)[:, None].to(torch.float64), upper=False
-        )[:, 0]
-        corner = prior + state.noise_variance - link.dot(link)
-        corner = corner.clamp_min(self._floor).sqrt()
-        weights = torch.linalg.solve_triangular(self._factor.T, link[:, None], upper=True)[:, 0]
-        update = state.scale * (own - weights @ rows) / corner
-        self.conditional_variance = (self.conditional_variance - update.square()).clamp_min(self._floor)
-        m = len(self._conditioned_keys)
-        factor = torch.zeros(m + 1, m + 1, dtype=torch.float64)
-        factor[:m, :m] = self._factor
-        factor[m, :m] = link
-        factor[m, m] = corner
-        self._factor = factor
+        rows = self._cache.rows(self._conditioned_keys, self._conditioning.encoded)
+        weights, corner = self._conditioning.add(encoded)
+        update = self._state.scale * (own - weights @ rows) / corner
+        self.conditional_variance = (self.conditional_variance - update.square()).clamp_min(self._conditioning.floor)
         self._conditioned_keys.append(key)
-        self._encoded = self._encoded.joined(encoded)
+
+
+def explained(inverse: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    """Column sums of the squares of ``inverse @ rows``, N; ``inverse`` (n x n) is lower triangular, ``rows`` n x N."""
+    sums = torch.empty(rows.shape[1], dtype=torch.float64)
+    for start in range(0, rows.shape[1], BLOCK_CANDIDATES):
+        block = slice(start, start + BLOCK_CANDIDATES)
+        part = torch.zeros(1, dtype=torch.float64)
+        for top in range(0, max(len(inverse), 1), PANEL):
+            end = min(top + PANEL, len(inverse))
+            squares = (inverse[top:end, :end] @ rows[:end, block]).square_().sum(0)
+            part = part + squares if top else squares
+        sums[block] = part
+    return sums
+
+
+def joint(
+    state: GaussianState,
+    rows: torch.Tensor,
+    prior: torch.Tensor,
+    mean: torch.Tensor,
+    observed_mean: torch.Tensor | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Joint posterior at k points given the data.
+
+    Args:
+        state: The fitted process.
+        rows: Prior covariances with the n training strings, n x k, without output scale.
+        prior: Those among the points, k x k.
+        mean: Posterior mean at the points, k.
+        observed_mean: That at the training strings, n, where these are to come first.
+
+    Returns:
+        Mean and noiseless covariance.
+    """
+    rows, prior = rows * state.scale, prior * state.scale
+    if observed_mean is not None:
+        observed = state.cholesky @ state.cholesky.T - state.observed_noise.diag()
+        prior = torch.cat([torch.cat([observed, rows], 1), torch.cat([rows.T, prior], 1)], 0)
+        rows = torch.cat([observed, rows], 1)
+        mean = torch.cat([observed_mean, mean])
+    solved = torch.linalg.solve_triangular(state.cholesky, rows, upper=False)
+    covariance = prior - solved.T @ solved
+    return mean, 0.5 * (covariance + covariance.T)

@@ -36,11 +36,19 @@ class Posterior(Protocol):
 
     mean: torch.Tensor
     variance: torch.Tensor
-    conditional_variance: torch.Tensor
-    conditioned_mean: torch.Tensor
     noise_variance: torch.Tensor
     observed_mean: torch.Tensor
     best_observed: float
+
+    @property
+    def conditional_variance(self) -> torch.Tensor:
+        """See the class."""
+        ...
+
+    @property
+    def conditioned_mean(self) -> torch.Tensor:
+        """See the class."""
+        ...
 
     def joint(self, indices: torch.Tensor, include_observed: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
         """Joint distribution of g at some points given the data (not the points conditioned on).
@@ -60,6 +68,23 @@ class Posterior(Protocol):
 
         Updates `conditional_variance` and `conditioned_mean`.
         """
+        ...
+
+
+@runtime_checkable
+class BoundedPosterior(Protocol):
+    """What a `Posterior` offers that need not know the conditional variances of all its points."""
+
+    def use_bounds(self) -> None:
+        """From now on ``conditional_variance`` holds upper bounds, which are exact where `is_exact`."""
+        ...
+
+    def is_exact(self, index: int) -> bool:
+        """Whether ``conditional_variance`` of point ``index`` is more than a bound."""
+        ...
+
+    def refine(self, scores: FloatArray) -> None:
+        """Make bounds exact, those of largest ``scores`` (N) first; at least one that is not."""
         ...
 
 

@@ -41,6 +41,9 @@ from seqopt.models.linalg import stable_cholesky
 from seqopt.models.marginal_likelihood import DenseMarginalLogLikelihood
 from seqopt.models.noise import PartlyKnownNoise
 from seqopt.models.pool_posterior import ColumnCache, GaussianState, PoolPosterior
+from seqopt.models.protocols import Posterior
+from seqopt.models.stored_columns import StoredColumns, stored_columns
+from seqopt.models.streamed_posterior import StreamedPosterior
 from seqopt.spaces import PoolSpace
 
 logger = logging.getLogger(__name__)
@@ -52,6 +55,10 @@ FIT_OPTIONS = {"maxiter": 60, "ftol": 1e-6}
 
 INTERPOLATED = 100
 """Number of training strings from which a fit interpolates the kernel in the gap decay: fewer cost less than that."""
+
+COLUMN_MEMORY = 1 << 30
+"""Bytes of prior covariances with the candidates of a pool that are kept: at 250,000 candidates, those of some 500
+strings. Beyond, they are computed anew in blocks whenever they are needed; see `seqopt.models.streamed_posterior`."""
 
 SINGLE_THREADED = 512
 """Number of training strings up to which a fit runs in one thread, see `seqopt.kernels.threads.one_thread`."""
@@ -412,9 +419,7 @@ class StringGP:
         Raises:
             ModelError: Before the first fit.
         """
-        posterior = PoolPosterior(
-            self._fitted, ColumnCache(self._fitted.evaluator, self.encoder.encode(strings)), list(strings)
-        )
+        posterior = self._posterior_at(self.encoder.encode(strings), list(strings))
         return self.to_units(posterior.mean.numpy(), posterior.variance.numpy())
 
     def sample(self, strings: Sequence[str], n: int, rng: np.random.Generator) -> torch.Tensor:
@@ -453,29 +458,47 @@ class StringGP:
         pool: PoolSpace,
         indices: npt.NDArray[np.int64] | None = None,
         pending: Sequence[str] = (),
-    ) -> PoolPosterior:
+    ) -> Posterior:
         """Posterior (in standardised units) at the candidates of ``pool``.
 
-        Prior covariances with the whole pool are kept until the kernel's parameters change; with ``indices`` only
-        those candidates are looked at, and nothing is kept.
+        Prior covariances with the whole pool are kept until the kernel's parameters change, as long as they fit into
+        `COLUMN_MEMORY`; beyond, those of a costly kernel are kept in the cache folder. With ``indices`` only those
+        candidates are looked at, and nothing is kept.
 
         Args:
             pool: The candidates.
             indices: Positions of the candidates to look at; default all.
             pending: Keys of suggestions whose results are awaited.
         """
-        state = self._fitted
         encoded = self._encoded_pool(pool)
-        keys: Sequence[str] = pool.keys
-        if indices is None:
-            if pool not in self._caches:
-                self._caches[pool] = ColumnCache(state.evaluator, encoded)
-            cache = self._caches[pool]
-        else:
-            cache = ColumnCache(state.evaluator, encoded.take(indices))
-            keys = [keys[int(index)] for index in indices]
+        if indices is not None:
+            return self._posterior_at(encoded.take(indices), [pool.keys[int(index)] for index in indices], pending)
+        if not self._fits(encoded):
+            self._caches.pop(pool, None)
+            kernel = self._fitted.evaluator.kernel
+            store = stored_columns(kernel, self.encoder.name, pool.keys) if self._fitted.evaluator.costly else None
+            return self._posterior_at(encoded, pool.keys, pending, store=store)
+        if pool not in self._caches:
+            self._caches[pool] = ColumnCache(self._fitted.evaluator, encoded)
+        return self._posterior_at(encoded, pool.keys, pending, self._caches[pool])
+
+    def _posterior_at(
+        self,
+        encoded: Encoded,
+        keys: Sequence[str],
+        pending: Sequence[str] = (),
+        cache: ColumnCache | None = None,
+        store: StoredColumns | None = None,
+    ) -> Posterior:
+        state = self._fitted
         awaited = self.encoder.encode(pending) if pending else None
+        if cache is None and not self._fits(encoded):
+            return StreamedPosterior(state, encoded, keys, pending, awaited, store)
+        cache = ColumnCache(state.evaluator, encoded) if cache is None else cache
         return PoolPosterior(state, cache, keys, pending, awaited)
+
+    def _fits(self, candidates: Encoded) -> bool:
+        return 8 * len(candidates) * len(set(self._fitted.keys)) <= COLUMN_MEMORY
 
     def conditioned(self, pending: Sequence[str] = ()) -> ConditionedGaussianProcess:
         """Posterior (in standardised units, with one draw: the point estimate) at any strings; see

@@ -1,18 +1,20 @@
-"""The optimiser (ask and tell), the loop around it, and the folder that a run leaves behind."""
+"""The optimiser (ask and tell), and the loops around it."""
 
 from seqopt.evaluation import Evaluation, Evaluator
-from seqopt.optimizer.loop import Step, run_loop
+from seqopt.optimizer.batch import Batch
+from seqopt.optimizer.loop import RunLog, Step, run_asynchronously, run_loop
 from seqopt.optimizer.observations import Observation, Observations
 from seqopt.optimizer.optimizer import Optimizer
-from seqopt.optimizer.run_folder import RunFolder
 
 __all__ = [
+    "Batch",
     "Evaluation",
     "Evaluator",
     "Observation",
     "Observations",
     "Optimizer",
-    "RunFolder",
+    "RunLog",
     "Step",
+    "run_asynchronously",
     "run_loop",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -81,26 +82,31 @@ class Observations:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per observation, with the columns of ``evaluations.csv``."""
-        records = [
-            {
-                "number": number,
-                "string": row.string,
-                "key": row.key,
-                "status": row.status,
-                "value": row.value,
-                "batch": row.context.get("batch"),
-                "predicted_mean": row.context.get("predicted_mean"),
-                "predicted_std": row.context.get("predicted_std"),
-                "acquisition": row.context.get("acquisition"),
-                "seconds": row.context.get("seconds"),
-                "error": row.context.get("error") or "",
-            }
-            for number, row in enumerate(self.rows, start=1)
-        ]
-        return pd.DataFrame.from_records(records, columns=list(COLUMNS))
+        return observation_table(self.rows)
 
     def __len__(self) -> int:
         return len(self.rows)
+
+
+def observation_table(rows: Sequence[Observation]) -> pd.DataFrame:
+    """One row per observation, numbered from 1, with the columns of ``evaluations.csv``."""
+    records = [
+        {
+            "number": number,
+            "string": row.string,
+            "key": row.key,
+            "status": row.status,
+            "value": row.value,
+            "batch": row.context.get("batch"),
+            "predicted_mean": row.context.get("predicted_mean"),
+            "predicted_std": row.context.get("predicted_std"),
+            "acquisition": row.context.get("acquisition"),
+            "seconds": row.context.get("seconds"),
+            "error": row.context.get("error") or "",
+        }
+        for number, row in enumerate(rows, start=1)
+    ]
+    return pd.DataFrame.from_records(records, columns=list(COLUMNS))
 
 
 COLUMNS = (

@@ -6,7 +6,7 @@ import copy
 import logging
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -14,11 +14,16 @@ from seqopt.acquisition import Acquisition, RandomAcquisition, resolve_acquisiti
 from seqopt.errors import ExhaustedError, InputError, ModelError
 from seqopt.evaluation import Direction
 from seqopt.models import NoiseAwareSurrogate, Surrogate, resolve_surrogate
+from seqopt.optimizer.batch import Batch
 from seqopt.optimizer.observations import Observation, Observations
 from seqopt.optimizer.transforms import Transform, resolve_transform
 from seqopt.search import GeneticSearch, PoolSearch, RandomSearch, Search, Suggestion
 from seqopt.search.protocols import CheckedSearch, StatefulSearch
+from seqopt.shown import Tabulated
 from seqopt.spaces import CandidateSet, EvolvableSpace, PoolSpace, Space
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +50,7 @@ def default_search(space: Space) -> Search:
     return GeneticSearch() if isinstance(space, EvolvableSpace) else RandomSearch()
 
 
-class Optimizer:
+class Optimizer(Tabulated):
     """Proposes strings to evaluate, learns from their values, and proposes again.
 
     Ask for any number of strings, tell results in any order and any number, ask again before all have arrived: the
@@ -129,12 +134,15 @@ class Optimizer:
         self._hyperparameters: dict[str, float] = {}
         self._sign = 1.0 if direction == "maximize" else -1.0
 
-    def ask(self, n: int | None = None) -> list[str]:
+    def ask(self, n: int | None = None) -> Batch:
         """The next strings to evaluate, as the space's owner wrote them; they are pending from now on.
 
         Args:
             n: How many. Default: what the initial design still lacks, then ``batch_size``. Fewer come back only when
                 the space holds no more.
+
+        Returns:
+            A list of strings, which a notebook shows with what is predicted of each.
 
         Raises:
             InputError: If ``n`` < 1.
@@ -163,7 +171,7 @@ class Optimizer:
                 "acquisition": suggestion.acquisition,
             }
             self.observations.add(Observation(suggestion.string, suggestion.key, "pending", context=context))
-        return [suggestion.string for suggestion in suggestions]
+        return Batch(self.observations.rows[-len(suggestions) :], self.space.kind)
 
     def tell(
         self,
@@ -251,6 +259,10 @@ class Optimizer:
         measured = [row for row in rows if row.status == "ok"]
         return max(measured, key=lambda row: self._sign * row.value) if measured else None
 
+    def to_pandas(self) -> pd.DataFrame:
+        """Everything suggested or told, one row each, with the columns of ``evaluations.csv``."""
+        return self.observations.to_frame()
+
     @property
     def pending(self) -> list[str]:
         """Suggested strings that await a result."""
@@ -319,6 +331,8 @@ class Optimizer:
         values = [row.value for row in self.observations.with_status("ok")]
         if len(self.observations) < self.initial:
             return False
+        if len(values) < 2 and self.observations.pending:
+            return False  # of an asynchronous run, whose first results have yet to come
         if len(values) < 2:
             logger.warning(
                 "%d of %d evaluations succeeded; a model needs two, so the next strings are random",

@@ -1,7 +1,7 @@
 """What a search leaves to look at: a plot and a self-contained page.
 
-`write_report` turns a run folder into ``report.html``, ``search.png`` and ``search.svg``; `plot_search` draws the
-plot of any table of evaluations. Nothing here imports the models or the loop.
+`write_report` turns a run folder into ``report.html``, ``search.png`` and ``search.svg``, and a campaign into a page;
+`plot_search` draws the plot of any table of evaluations; `write_map_page` makes an interactive map of any points.
 """
 
 from __future__ import annotations
@@ -11,11 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from seqopt.report.html import write_report
+    from seqopt.report.map_page import MapPoint, write_map_page
     from seqopt.report.plot import plot_search
 
-_HOMES = {"plot_search": "seqopt.report.plot", "write_report": "seqopt.report.html"}
+_HOMES = {
+    "MapPoint": "seqopt.report.map_page",
+    "plot_search": "seqopt.report.plot",
+    "write_map_page": "seqopt.report.map_page",
+    "write_report": "seqopt.report.html",
+}
 
-__all__ = ["plot_search", "write_report"]
+__all__ = ["MapPoint", "plot_search", "write_map_page", "write_report"]
 
 
 def __getattr__(name: str) -> Any:

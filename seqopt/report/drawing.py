@@ -8,13 +8,19 @@ import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
+from seqopt.genetic_codes import genetic_code
 from seqopt.identity import parse_smiles, quiet_rdkit
 from seqopt.objectives import logp, molecular_weight
+from seqopt.report.structures import can_be_folded, fold, folded_coordinates
 
 LARGEST_DRAWN = 150
 """Heavy atoms beyond which a drawing shows nothing, and takes long."""
+
+LETTERED = 150
+"""Bases up to which a folded RNA has letters."""
 
 LONGEST_SHOWN = 600
 """Symbols of a sequence that are shown."""
@@ -23,6 +29,9 @@ GROUP = 10
 
 # RDKit's yellow sulphur and cyan fluorine are hard to read on white.
 _PALETTE = {9: (0.0, 0.45, 0.35), 16: (0.6, 0.45, 0.0), 17: (0.0, 0.5, 0.0), 35: (0.55, 0.2, 0.05), 53: (0.4, 0.0, 0.6)}
+
+ROWS = "rows-"
+"""What begins the id of a group of points; the numbers of their evaluations follow."""
 
 _XLINK = "{http://www.w3.org/1999/xlink}href"
 _DROPPED = {"metadata", "style", "title", "desc", "script", "foreignObject"}
@@ -34,7 +43,8 @@ def inline_svg(document: str, prefix: str, *, label: str, colours: Mapping[str, 
     """An SVG document as an element that can stand in an HTML page next to others.
 
     Namespaces, metadata, style sheets (which would apply to the whole page) and everything that could run or load
-    something are dropped; ids get a prefix, so that two drawings do not share them; fonts are those of the page.
+    something are dropped; ids get a prefix, so that two drawings do not share them; fonts are those of the page. An id
+    that begins with `ROWS` becomes the attribute ``data-rows``.
 
     Args:
         document: The SVG document.
@@ -57,9 +67,11 @@ def inline_svg(document: str, prefix: str, *, label: str, colours: Mapping[str, 
         element.attrib = dict(
             _clean(name, value, prefix, colours or {})
             for name, value in element.attrib.items()
-            if _keeps(name, value) and (name != "id" or value in used)
+            if _keeps(name, value) and (name != "id" or value in used or value.startswith(ROWS))
         )
         element.text, element.tail = _stripped(element.text), _stripped(element.tail)
+        if element.get("id", "").startswith(prefix + ROWS):
+            element.attrib["data-rows"] = element.attrib.pop("id").removeprefix(prefix + ROWS)
     size: dict[str, str] = {name: root.attrib[name] for name in ("viewBox", "fill", "stroke") if name in root.attrib}
     root.attrib = {"role": "img", "aria-label": label, **size}
     return ElementTree.tostring(root, encoding="unicode")
@@ -265,3 +277,66 @@ def sparkline(values: Sequence[float | None], *, width: int = 180, height: int =
         return f"{margin + across * index / (len(values) - 1):.1f},{margin + up * (1 - share):.1f}"
 
     return " ".join(point(index, value) for index, value in known)
+
+
+def draw_fold(gene: str, *, label: str) -> Structure | None:
+    """The folded RNA of a gene with its bases coloured, or `None` where it cannot be folded.
+
+    The structure is that of minimum free energy, the places of the bases are those of ViennaRNA; its own drawing would
+    bring a script along.
+
+    Args:
+        gene: A sequence of at most `seqopt.report.structures.LONGEST_FOLDED` bases.
+        label: What a screen reader says.
+    """
+    if not can_be_folded(gene):
+        return None
+    brackets, energy = fold(gene)
+    places = folded_coordinates(brackets)
+    low, high = places.min(axis=0) - 16, places.max(axis=0) + 16
+    bases = gene.upper().replace("T", "U")
+    parts = ['<polyline points="{}" />'.format(" ".join(f"{x:.1f},{y:.1f}" for x, y in places))]
+    opened: list[int] = []
+    pairs = 0
+    for place, bracket in enumerate(brackets):
+        if bracket == "(":
+            opened.append(place)
+        elif bracket == ")":
+            (x1, y1), (x2, y2) = places[opened.pop()], places[place]
+            parts.append(f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" />')
+            pairs += 1
+    for base, (x, y) in zip(bases, places, strict=True):
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6.5" class="base-{base}" />')
+        if len(bases) <= LETTERED:
+            parts.append(f'<text x="{x:.1f}" y="{y + 3.2:.1f}" text-anchor="middle" class="on-{base}">{base}</text>')
+    for (x, y), end in ((places[0], "5′"), (places[-1], "3′")):
+        parts.append(f'<text x="{x:.1f}" y="{y - 9:.1f}" text-anchor="middle" class="end">{end}</text>')
+    box = f"{low[0]:.0f} {low[1]:.0f} {high[0] - low[0]:.0f} {high[1] - low[1]:.0f}"
+    svg = f'<svg viewBox="{box}" class="fold" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
+    return Structure(svg, f"{pairs} base pairs · minimum free energy {energy:.1f} kcal/mol")
+
+
+def codons_of(gene: str, reference: str | None, code: str | int = "standard") -> list[tuple[str, str, bool]]:
+    """The codons of a gene: the codon, its amino acid (``*`` for stop, ``?`` if unknown), whether it differs.
+
+    Args:
+        gene: A sequence of bases.
+        reference: A gene of the same length to compare with.
+        code: The genetic code.
+
+    Example:
+        >>> codons_of("ATGGCATAA", "ATGGCCTAA")
+        [('ATG', 'M', False), ('GCA', 'A', True), ('TAA', '*', False)]
+    """
+    table = genetic_code(code).amino_acids
+    plain = gene.upper().replace("U", "T")
+    other = (reference or "").upper().replace("U", "T")
+    compared = len(other) == len(plain)
+    return [
+        (
+            gene[start : start + 3],
+            table.get(plain[start : start + 3], "?"),
+            compared and plain[start : start + 3] != other[start : start + 3],
+        )
+        for start in range(0, min(len(gene), LONGEST_SHOWN), 3)
+    ]

@@ -13,8 +13,8 @@ from typing import Any
 
 import pandas as pd
 
+from seqopt.files import write_atomically
 from seqopt.objectives.expressions import LARGEST_ERROR
-from seqopt.optimizer.run_folder import write_atomically
 from seqopt.report.results import Run, ranked, read_run
 
 BEST_FASTA, BEST_CSV = "best.fasta", "best.csv"

@@ -2,76 +2,103 @@
 
 from __future__ import annotations
 
-import json
-import math
+import logging
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jinja2
-import pandas as pd
 from markupsafe import Markup
 
-from seqopt.errors import InputError
-from seqopt.identity import recognize_kind
-from seqopt.report.drawing import (
-    Reference,
-    choose_reference,
-    draw_molecule,
-    inline_svg,
-    mark_sequence,
-    sparkline,
+from seqopt.errors import InputError, RunFolderError
+from seqopt.report.cards import best_cards, current_batch
+from seqopt.report.curves import curves_of
+from seqopt.report.drawing import inline_svg
+from seqopt.report.formats import printable, significant
+from seqopt.report.map_page import GROUPS, DrawnMap, MapPoint, draw_map
+from seqopt.report.pages import embedded_json, environment, script_hash
+from seqopt.report.plot import (
+    BEST,
+    CHOSEN,
+    GRID,
+    INK,
+    MUTED,
+    RANDOM,
+    describe_quality,
+    panel_svg,
+    plot_search,
+    quality_phrases,
 )
-from seqopt.report.formats import NumberFormat, compact, duration, number_format, printable, shortened, significant
-from seqopt.report.plot import BEST, CHOSEN, GRID, INK, MUTED, describe_quality, is_positive, panel_svg, plot_search
-from seqopt.report.results import Run, as_number, best_so_far, log10_moments, predictions, ranked, read_run
+from seqopt.report.results import Run, prediction_quality, ranked, read_what_is_there
+from seqopt.report.sections import (
+    batches_of,
+    choice_of,
+    failures_of,
+    headline,
+    parameters_of,
+    resume_command,
+    setting_text,
+    subject_of,
+)
+from seqopt.report.string_table import listed_rows, string_table
+from seqopt.report.structures import gene_structure
+from seqopt.report.view import View, rows_of, view_of, whole_number
 
-THEME = {INK: "currentColor", MUTED: "var(--dot)", GRID: "var(--line)", CHOSEN: "var(--chosen)", BEST: "var(--best)"}
+if TYPE_CHECKING:
+    from seqopt.report.samples import Baseline
+
+logger = logging.getLogger(__name__)
+
+THEME = {
+    INK: "currentColor",
+    MUTED: "var(--dot)",
+    GRID: "var(--line)",
+    CHOSEN: "var(--chosen)",
+    BEST: "var(--best)",
+    RANDOM: "var(--random)",
+}
 """Colours of the plot that follow the page, light or dark."""
 
-KIND_NAMES = {
-    "molecule": ("molecule", "molecules"),
-    "protein": ("protein", "proteins"),
-    "dna": ("DNA sequence", "DNA sequences"),
-    "rna": ("RNA sequence", "RNA sequences"),
-}
+FEWEST_MODELLED = 3
+"""Measured strings without which no model is asked."""
 
-PARAMETERS = {
-    "match_decay": ("match decay", "per shared symbol: the smaller, the less long shared sub-sequences count"),
-    "gap_decay": ("gap decay", "per skipped symbol: near 0 only unbroken matches count, at 1 gaps cost nothing"),
-    "lengthscale": ("length scale", "distance over which values stay alike"),
-    "outputscale": ("output scale", "prior variance"),
-    "noise": ("noise variance", "what the model puts down to noise"),
-    "noise_variance": ("noise variance", "what the model puts down to noise"),
-    "mean": ("mean", "prior mean"),
-}
+CAMPAIGN_IN_RUN = "campaign.seqopt"
+"""The campaign's file in a folder of a run."""
 
-LISTED_ERRORS = 12
-"""Different error messages that are listed."""
-
-LONGEST_LISTED = 200
-"""Symbols of a string that a row of a table shows."""
+FOLDED_BASES = 60_000
+"""Bases of the genes of a map that are folded, so that the page does not take long."""
 
 
-def write_report(run_folder: str | os.PathLike[str], top: int = 24) -> Path:
-    """Write ``report.html``, ``search.png`` and ``search.svg`` into a run folder.
+def write_report(
+    run_folder: str | os.PathLike[str], top: int = 24, *, out: str | os.PathLike[str] | None = None
+) -> Path:
+    """Write the page of a run folder or of a campaign.
 
-    The page needs nothing but itself: no script, no network, no other file. It shows the best value, the plot, the
-    best distinct strings (molecules drawn, sequences marked where they differ from their parent), the last batch, the
-    model's parameters, failures, settings and versions. A finished, interrupted or running search will do.
+    The page needs nothing but itself: no network, no other file; without JavaScript it shows the same, only nothing
+    moves. It shows the best value, the plot with a random baseline where one is known, predictions and measurements,
+    the current batch and the best distinct strings (molecules drawn, genes folded, formulas as curves, other sequences
+    marked where they differ from their parent), the map of the kernel, a table of all strings, the model's parameters,
+    failures, settings and versions. A finished, interrupted or running search will do; what is missing is said.
+
+    For the map, the surrogate of the search is conditioned on all its values once more, which takes about as long as
+    one step of the search.
 
     Args:
-        run_folder: Holds ``evaluations.csv`` and, as a rule, ``summary.json``: see
-            `seqopt.report.results.read_run`.
+        run_folder: A folder with ``evaluations.csv`` and, as a rule, ``summary.json``: see
+            `seqopt.report.results.read_run`; or the file of a campaign.
         top: Number of best strings shown.
+        out: The page. By default ``report.html`` in a run folder, where ``search.png`` and ``search.svg`` are written,
+            too; for a campaign its name with the ending ``.html``.
 
     Returns:
         The path of the page.
 
     Raises:
-        RunFolderError: If a file is missing or damaged.
+        RunFolderError: If there is no run, or its table is damaged.
+        CampaignError: If there is no campaign in the file, or it is damaged.
         InputError: If ``top`` is negative.
+        OSError: If the page cannot be written.
 
     Example:
         >>> import tempfile
@@ -83,21 +110,48 @@ def write_report(run_folder: str | os.PathLike[str], top: int = 24) -> Path:
     """
     if top < 0:
         raise InputError(f"top is {top}; expected 0 or more strings to show")
-    run = read_run(run_folder)
-    log10 = run.settings.get("transform") == "log10" and is_positive(run.evaluations)
-    label = value_label(run.settings)
-    plot_search(
-        run.evaluations,
-        run.folder / "search",
-        direction=run.direction,
-        title=_title(run),
-        value_label=label,
-        log10=log10,
-    )
-    text = _environment().get_template("report.html").render(_page(run, top, label, log10))
-    path = run.folder / "report.html"
-    path.write_text(text, encoding="utf-8")
+    run = read_source(run_folder)
+    view = view_of(run, value_label(run.settings))
+    view, baseline, missing = _modelled(view)
+    if not run.campaign and out is None:
+        plot_search(
+            run.evaluations,
+            run.folder / "search",
+            direction=run.direction,
+            title=_title(run),
+            value_label=view.label,
+            log10=view.log10,
+            baseline=None if baseline is None else baseline.table,
+        )
+    default = Path(run_folder).with_suffix(".html") if run.campaign else run.folder / "report.html"
+    path = default if out is None else Path(out)
+    text = environment().get_template("report.html").render(_page(view, top, baseline, missing))
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")
     return path
+
+
+def read_source(path: str | os.PathLike[str]) -> Run:
+    """The search in a run folder, or in the file of a campaign.
+
+    Raises:
+        RunFolderError: If there is neither.
+        CampaignError: If the campaign's file is damaged.
+    """
+    path = Path(path)
+    if path.is_file():
+        from seqopt.report.campaigns import read_campaign
+
+        return read_campaign(path)
+    try:
+        return read_what_is_there(path)
+    except RunFolderError:
+        if not (path / CAMPAIGN_IN_RUN).is_file():
+            raise
+    from seqopt.report.campaigns import read_campaign
+
+    found = read_campaign(path / CAMPAIGN_IN_RUN)
+    lacking = "evaluations.csv and summary.json are missing: this is what campaign.seqopt knows."
+    return replace(found, campaign="", missing=(lacking, *found.missing))
 
 
 def value_label(settings: Mapping[str, Any]) -> str:
@@ -124,172 +178,183 @@ def value_label(settings: Mapping[str, Any]) -> str:
     return f"{name} ({unit})" if unit else name
 
 
-def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader("seqopt", "report/templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        # Every text that the page shows passes here, before it is escaped.
-        finalize=lambda value: printable(value) if type(value) is str else value,
-    )
+def _modelled(view: View) -> tuple[View, Baseline | None, list[str]]:
+    """The view with what models and samples say of the search, the random baseline, and what is missing."""
+    run = view.run
+    curves, without_curves = curves_of(run)
+    view = replace(view, curves=curves, listed=_listed(run))
+    missing = [*run.missing, *([without_curves] if without_curves else [])]
+    # A table alone, without settings, says nothing of a model; nor do two values.
+    if not run.settings or run.evaluations["measured"].sum() < FEWEST_MODELLED:
+        return view, None, missing
+    from seqopt.report.analysis import analyse
+    from seqopt.report.samples import POOL_SAMPLE, own_objective, random_baseline, sample_candidates
+
+    candidates = sample_candidates(run, view.kind, POOL_SAMPLE)
+    score = own_objective(run) if curves is None else curves.objective()
+    baseline = random_baseline(run, candidates, score, log10=view.log10)
+    analysis = analyse(run, view.kind, candidates)
+    missing += [*([candidates.missing] if candidates.missing else []), *analysis.missing]
+    return replace(view, analysis=analysis, reasons={**analysis.reasons, **view.reasons}), baseline, missing
+
+
+def _listed(run: Run) -> frozenset[int]:
+    return frozenset(int(number) for number in listed_rows(run.evaluations, run.direction)["number"])
 
 
 def _title(run: Run) -> str:
-    name, subject = _objective_name(run), _subject(run)
+    name, subject = _objective_name(run), subject_of(run)
     if run.settings.get("pool"):
         return f"{name}, {subject.removeprefix('in ')}"
     return f"{name} {subject}" if subject else name
-
-
-def _subject(run: Run) -> str:
-    """What was searched, in words that follow the objective's name; empty where the settings do not say."""
-    pool = run.settings.get("pool")
-    return f"in {Path(str(pool)).name}" if pool else str(run.settings.get("subject") or "")
-
-
-def _names(run: Run, kind: str) -> tuple[str, str]:
-    """What one of the strings is called, and several of them."""
-    if _space(run).get("type") == "CodonSpace":
-        return "gene", "genes"
-    if run.settings.get("objective") == "expression_error":
-        return "formula", "formulas"
-    return KIND_NAMES.get(kind, ("string", "strings"))
-
-
-def _space(run: Run) -> Mapping[str, Any]:
-    space = run.settings.get("space")
-    return space if isinstance(space, dict) else {}
-
-
-def _choice(run: Run, names: tuple[str, str]) -> str:
-    """How many strings there were to choose from, in words; empty where the settings do not say."""
-    pool_size = _count(run.settings.get("pool_size"))
-    if pool_size:
-        return f"{pool_size:,} candidates"
-    space = _space(run)
-    if not space.get("size"):
-        return ""
-    narrowed = any(space.get(name) for name in ("forbidden", "gc", "accept"))
-    return f"{'at most ' if narrowed else ''}{space['size']} {names[1]}"
 
 
 def _objective_name(run: Run) -> str:
     return value_label({"objective": run.settings.get("objective"), "unit": ""})
 
 
-def _page(run: Run, top: int, label: str, log10: bool) -> dict[str, Any]:
-    table = run.evaluations
-    kind = run.settings.get("kind")
-    if kind not in (*KIND_NAMES, "text"):
-        kind = recognize_kind(list(table["string"]))
-    show = number_format(table.loc[table["measured"], "value"], log10=log10)
-    best = ranked(table, run.direction)
-    # Formulas and other text of various lengths have no positions to compare, and no groups of ten.
-    aligned = kind != "text" or table["string"].str.len().nunique() <= 1
-    reference = _reference(table, run.direction) if kind != "molecule" and aligned else None
-    names = _names(run, kind)
+def _page(view: View, top: int, baseline: Baseline | None, missing: list[str]) -> dict[str, Any]:
+    run, analysis = view.run, view.analysis
+    best = ranked(run.evaluations, run.direction)
+    drawn, data = _map(view)
     return {
         "title": _title(run),
-        "label": label,
+        "label": view.label,
         "name": _objective_name(run),
-        "subject": _subject(run),
+        "subject": subject_of(run),
+        "campaign": run.campaign,
         "description": str(run.settings.get("objective_description") or ""),
         "direction": run.direction,
-        "kind": kind,
-        "names": names,
+        "kind": view.kind,
+        "folded": view.is_folded,
+        "names": view.names,
         "status": run.status,
-        "resume": _resume_command(run.settings),
-        "headline": _headline(run, best, show, log10) | {"choice": _choice(run, names)},
-        "panels": _panels(run, label, log10),
-        "quality": describe_quality(table, log10=log10).split("\n"),
-        "reference": reference,
-        "cards": [
-            _card(rank, row, kind, reference, show, names[0], log10, whole=not aligned)
-            for rank, row in enumerate(_rows(best.head(top)), 1)
-        ],
+        "missing": missing,
+        "remarks": list(run.remarks),
+        "resume": resume_command(run.settings),
+        "headline": headline(view, best) | {"choice": choice_of(run, view.names)},
+        "panels": _panels(view, baseline),
+        "quality": describe_quality(run.evaluations, log10=view.log10).split("\n"),
+        "held_out": _held_out(view),
+        "baseline": None if baseline is None else baseline.source,
+        "reference": view.reference,
+        "batch": current_batch(view),
+        "cards": best_cards(view, top),
         "distinct": len(best),
-        "log10": log10,
-        "last": _last_batch(table, show, log10),
-        "batches": _batches(run, show),
-        "parameters": _parameters(run),
-        "failures": _failures(table),
-        "rejected": _count(run.settings.get("rejected")),
-        "duplicates": _count(run.settings.get("duplicates")),
-        "settings": [(str(name), _setting(value)) for name, value in run.settings.items() if name != "versions"],
-        "versions": [(str(name), _setting(value)) for name, value in run.versions.items()],
+        "log10": view.log10,
+        "map": drawn,
+        "analysis": analysis,
+        "table": string_table(view),
+        "batches": batches_of(run, view.show),
+        "parameters": parameters_of(run),
+        "failures": failures_of(run.evaluations),
+        "rejected": whole_number(run.settings.get("rejected")),
+        "duplicates": whole_number(run.settings.get("duplicates")),
+        "settings": [(str(name), setting_text(value)) for name, value in run.settings.items() if name != "versions"],
+        "versions": [(str(name), setting_text(value)) for name, value in run.versions.items()],
+        "data": embedded_json(data),
+        "script_hash": script_hash(),
     }
 
 
-def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+def _map(view: View) -> tuple[DrawnMap | None, dict[str, Any]]:
+    """The map, and the data of the page's script."""
+    run = view.run
+    curve = None if view.curves is None else {"data": view.curves.points()}
+    best = ranked(run.evaluations, run.direction)
+    data: dict[str, Any] = {"points": [], "curve": curve, "first": int(best["number"].iloc[0]) if len(best) else 0}
+    if view.analysis is None or view.analysis.map is None:
+        return None, data
+    words = GROUPS | {"pool": f"random {view.names[1]}"}
+    drawn = draw_map(
+        _points(view), value_label=view.label, minimize=run.direction == "minimize", show=view.show, words=words
+    )
+    return drawn, data | {"points": drawn.data, "groups": list(words.values())}
 
 
-def _reference(table: pd.DataFrame, direction: str) -> Reference | None:
-    initial = ranked(table[table["batch"] == 0], direction)
-    return choose_reference(list(table["key"]), initial["key"].iloc[0] if len(initial) else None)
+def _points(view: View) -> list[MapPoint]:
+    assert view.analysis is not None
+    assert view.analysis.map is not None
+    found = view.analysis.map
+    rows = {str(row["key"]): row for row in rows_of(ranked(view.run.evaluations, view.run.direction))}
+    pending = view.run.evaluations[view.run.evaluations["status"] == "pending"]
+    rows |= {str(row["key"]): row for row in rows_of(pending)}
+    points, bases = [], 0
+    # Measured and suggested strings come last, and matter most.
+    for place in reversed(range(len(found.keys))):
+        row = rows.get(found.keys[place], {})
+        group, string = found.group[place], found.strings[place]
+        structure: str | None = None
+        if view.curves is not None:
+            structure = view.curves.structure(string)
+        elif view.kind != "molecule":
+            bases += len(string)
+            structure = gene_structure(string.strip()) if view.is_folded and bases <= FOLDED_BASES else ""
+        value = float(row["value"] if group == "measured" else found.mean[place])
+        points.append(
+            MapPoint(
+                string,
+                float(found.coordinates[place, 0]),
+                float(found.coordinates[place, 1]),
+                value,
+                _point_label(view, row, group),
+                group,
+                view.kind,
+                int(row.get("number", 0)),
+                structure,
+            )
+        )
+    return points[::-1]
 
 
-def _headline(run: Run, best: pd.DataFrame, show: NumberFormat, log10: bool) -> dict[str, Any]:
-    table = run.evaluations
-    initial = table[table["batch"] == 0]
-    initial_best = best_so_far(initial, run.direction)
-    seconds = run.total_seconds
-    choosing, scoring = _seconds(run, ("suggest", "select", "fit")), _seconds(run, ("evaluate", "objective"))
-    return {
-        "best": show(best["value"].iloc[0]) if len(best) else None,
-        "number": int(best["number"].iloc[0]) if len(best) else None,
-        "batch": int(best["batch"].iloc[0]) if len(best) else None,
-        "gain": _gain(best, initial_best, run.direction, show, log10),
-        "initial_best": show(initial_best.iloc[-1]) if initial_best.notna().any() else None,
-        "initial": len(initial),
-        "evaluations": int((table["status"] != "pending").sum()),
-        "pending": int((table["status"] == "pending").sum()),
-        "failed": int((table["status"] == "failed").sum()),
-        "batches": int(table.loc[table["batch"] > 0, "batch"].nunique()),
-        "time": None if seconds is None else duration(seconds),
-        "choosing": None if choosing is None else duration(choosing),
-        "scoring": None if scoring is None else duration(scoring),
-    }
+def _point_label(view: View, row: Mapping[str, Any], group: str) -> str:
+    if group == "pool":
+        return "predicted"
+    what = f"{row['name']}, " if row.get("name") else f"no. {int(row['number'])}, "
+    return what + ("predicted, to be measured" if group == "suggested" else f"measured, {view.origin(row['batch'])}")
 
 
-def _gain(best: pd.DataFrame, initial: pd.Series, direction: str, show: NumberFormat, log10: bool) -> str | None:
-    """How much better than the best initial value, in words; `None` where there is nothing to compare."""
-    if not len(best) or not initial.notna().any():
+def _held_out(view: View) -> tuple[str, str] | None:
+    """How good leave-one-out predictions are, in words."""
+    analysis = view.analysis
+    if analysis is None or analysis.held_out is None:
         return None
-    found, start = float(best["value"].iloc[0]), float(initial.iloc[-1])
-    if found == start:
-        return "no better than"
-    word = "lower" if direction == "minimize" else "higher"
-    if log10:
-        return f"{significant(max(found, start) / min(found, start), 3)} times {word} than"
-    return f"{show(abs(found - start))} {word} than"
+    quality = prediction_quality(analysis.held_out)
+    if quality is None:
+        return None
+    errors, coverage = quality_phrases(quality, log10=view.log10)
+    errors = errors.replace("predicted)", "left out in turn)")
+    r2 = "" if analysis.r2 is None else f"R² {significant(analysis.r2, 2)}, "
+    return r2 + errors, coverage
 
 
-def _seconds(run: Run, names: tuple[str, ...]) -> float | None:
-    spent = [
-        number
-        for step in run.steps
-        if isinstance(step.get("seconds"), dict)
-        for name in names
-        if (number := as_number(step["seconds"].get(name))) is not None
-    ]
-    return sum(spent) if spent else None
-
-
-def _panels(run: Run, label: str, log10: bool) -> list[tuple[str, Markup]]:
+def _panels(view: View, baseline: Baseline | None) -> list[tuple[str, Markup]]:
     descriptions = {
-        "progress": f"Plot of {label} by evaluation, with the best so far; its numbers are in the table of batches",
+        "progress": f"Plot of {view.label} by evaluation, with the best so far; the table of batches has its numbers",
+        "narrow": f"Plot of {view.label} by evaluation, with the best so far",
         "predictions": "Plot of predicted against measured values of the strings that the model chose",
+        "held_out": "Plot of leave-one-out predictions against measured values",
     }
+    held_out = None if view.analysis is None else view.analysis.held_out
+    if held_out is None:
+        del descriptions["held_out"]
+    if not len(view.run.evaluations):
+        return []
     return [
         (
             panel,
             # What inline_svg returns was serialised by an XML writer, which escapes text and attributes.
             Markup(
                 inline_svg(
-                    panel_svg(panel, run.evaluations, direction=run.direction, value_label=label, log10=log10),
+                    panel_svg(
+                        panel,
+                        view.run.evaluations,
+                        direction=view.run.direction,
+                        value_label=view.label,
+                        log10=view.log10,
+                        baseline=None if baseline is None else baseline.table,
+                        held_out=held_out,
+                    ),
                     f"{panel}-",
                     label=printable(description),
                     colours=THEME,
@@ -298,185 +363,3 @@ def _panels(run: Run, label: str, log10: bool) -> list[tuple[str, Markup]]:
         )
         for panel, description in descriptions.items()
     ]
-
-
-def _card(
-    rank: int,
-    row: dict[str, Any],
-    kind: str,
-    reference: Reference | None,
-    show: NumberFormat,
-    name: str,
-    log10: bool,
-    *,
-    whole: bool,
-) -> dict[str, Any]:
-    string = str(row["string"])
-    card = {
-        "rank": rank,
-        "string": string,
-        "value": show(row["value"]),
-        "number": int(row["number"]),
-        "measurements": int(row["measurements"]),
-        "predicted": _prediction(row, show, log10),
-        "origin": "initial design" if row["batch"] == 0 else f"batch {int(row['batch'])}",
-        "structure": None,
-        "facts": "",
-        "sequence": None,
-    }
-    if kind == "molecule":
-        structure = draw_molecule(string, f"mol{rank}-", label=f"{name.capitalize()} {rank}")
-        if structure is not None:
-            card |= {"structure": Markup(structure.svg), "facts": structure.facts}
-    else:
-        card["sequence"] = mark_sequence(string.strip(), _aligned(reference, row), whole=whole)
-    return card
-
-
-def _aligned(reference: Reference | None, row: dict[str, Any]) -> str | None:
-    """The reference as it is to be compared with the string of ``row``, which may be in lower case."""
-    if reference is None:
-        return None
-    lower = row["string"].strip().islower() and row["key"].isupper()
-    return reference.string.lower() if lower else reference.string
-
-
-def _prediction(row: dict[str, Any], show: NumberFormat, log10: bool) -> str:
-    mean, std = row["predicted_mean"], row["predicted_std"]
-    if math.isnan(mean):
-        return ""
-    if log10 and mean > 0 and not math.isnan(std):
-        # The moments of a wide log-normal distribution say little; its median and the interval around it do.
-        centre, spread = log10_moments(mean, std)
-        low, middle, high = (show(10**exponent) for exponent in (centre - spread, centre, centre + spread))
-        return f"{middle} ({low} to {high})"
-    return show(mean) if math.isnan(std) else f"{show(mean)} ± {show(std)}"
-
-
-def _last_batch(table: pd.DataFrame, show: NumberFormat, log10: bool) -> dict[str, Any]:
-    if not len(table):
-        return {"batch": 0, "rows": []}
-    rows = table[table["batch"] == table["batch"].max()]
-    predicted = predictions(rows, log10=log10)
-    # How many predicted standard deviations each measurement lies from its prediction.
-    off = ((predicted["value"] - predicted["mean"]) / predicted["std"])[predicted["std"] > 0]
-    deviations = dict(zip(predicted.loc[off.index, "number"], off, strict=True))
-    return {
-        "batch": int(rows["batch"].iloc[0]),
-        "rows": [
-            {
-                "number": int(row["number"]),
-                "string": shortened(row["string"], LONGEST_LISTED),
-                "predicted": _prediction(row, show, log10),
-                "measured": show(row["value"]) if row["measured"] else row["status"] or "failed",
-                "off": f"{deviations[row['number']] + 0.0:+.1f}" if row["number"] in deviations else "",
-                "error": shortened(row["error"], 160),
-            }
-            for row in _rows(rows)
-        ],
-    }
-
-
-def _batches(run: Run, show: NumberFormat) -> list[dict[str, Any]]:
-    table = run.evaluations
-    table = table.assign(best=best_so_far(table, run.direction))
-    steps = {int(number): step for step in run.steps if (number := as_number(step.get("step"))) is not None}
-    batches = []
-    for batch, rows in table.groupby("batch", sort=True):
-        values = rows.loc[rows["measured"], "value"]
-        own = values.min() if run.direction == "minimize" else values.max()
-        best = rows["best"].iloc[-1]
-        number = int(float(str(batch)))
-        seconds = steps.get(number, {}).get("seconds")
-        spent = [as_number(value) for value in seconds.values()] if isinstance(seconds, dict) else []
-        batches.append(
-            {
-                "name": "initial" if number == 0 else str(number),
-                "evaluated": len(rows),
-                "failed": int((rows["status"] == "failed").sum()),
-                "own": show(own) if len(values) else "–",
-                "best": show(best) if not math.isnan(best) else "–",
-                "better": number > 0 and bool(len(values)) and own == best and not _reached_before(table, number, best),
-                "seconds": duration(sum(value or 0.0 for value in spent)) if spent else "",
-            }
-        )
-    return batches
-
-
-def _reached_before(table: pd.DataFrame, batch: int, best: float) -> bool:
-    return bool((table.loc[table["batch"] < batch, "best"] == best).any())
-
-
-def _parameters(run: Run) -> list[dict[str, Any]]:
-    """The kernel's parameters by step; only those that are numbers."""
-    kernels = [
-        (int(number), step["kernel"])
-        for step in run.steps
-        if isinstance(step.get("kernel"), dict)
-        and step["kernel"]
-        and (number := as_number(step.get("step"))) is not None
-    ]
-    names = list(dict.fromkeys(str(name) for _, kernel in kernels for name in kernel))
-    parameters = []
-    for name in names:
-        values = [(step, as_number(kernel.get(name))) for step, kernel in kernels]
-        known = [value for _, value in values if value is not None]
-        if not known:
-            continue
-        title, meaning = PARAMETERS.get(name, (name.replace("_", " "), ""))
-        curve = sparkline([value for _, value in values])
-        parameters.append(
-            {
-                "name": title,
-                "meaning": meaning,
-                "latest": compact(known[-1]),
-                "range": f"{compact(min(known))} to {compact(max(known))}",
-                "curve": curve,
-                "end": curve.rpartition(" ")[2].split(",") if curve else [],
-                "steps": [(step, "–" if value is None else compact(value)) for step, value in values],
-            }
-        )
-    return parameters
-
-
-def _failures(table: pd.DataFrame) -> list[dict[str, Any]]:
-    failed = table[table["status"] == "failed"]
-    counts = failed["error"].value_counts(sort=True)
-    return [
-        {
-            "error": shortened(str(error), 300) or "no reason recorded",
-            "count": int(count),
-            "example": shortened(failed.loc[failed["error"] == error, "string"].iloc[0], LONGEST_LISTED),
-        }
-        for error, count in counts.head(LISTED_ERRORS).items()
-    ] + (
-        [
-            {
-                "error": f"{len(counts) - LISTED_ERRORS} other messages, see evaluations.csv",
-                "count": int(counts.iloc[LISTED_ERRORS:].sum()),
-                "example": "",
-            }
-        ]
-        if len(counts) > LISTED_ERRORS
-        else []
-    )
-
-
-def _count(value: object) -> int:
-    number = as_number(value)
-    return 0 if number is None else int(number)
-
-
-def _resume_command(settings: Mapping[str, Any]) -> str:
-    command = str(settings.get("command") or "").strip()
-    if not command:
-        return ""
-    return command if "--resume" in command.split() else f"{command} --resume"
-
-
-def _setting(value: object) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -26,6 +26,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from seqopt.errors import InputError
+from seqopt.report.drawing import ROWS
 from seqopt.report.formats import NumberFormat, number_format, printable, shortened, significant
 from seqopt.report.results import (
     PredictionQuality,
@@ -40,6 +41,9 @@ INK, MUTED, GRID = "#1b1f24", "#7d858f", "#dfe3e8"
 
 CHOSEN, BEST = "#0072b2", "#d55e00"
 """Okabe and Ito's blue and vermilion: evaluations that the model chose, and the best so far."""
+
+RANDOM = "#009e73"
+"""Okabe and Ito's green: what random choice would have found."""
 
 MANY_POINTS = 3000
 """From here on the points of an SVG are an embedded image, so that the file stays small."""
@@ -82,6 +86,7 @@ def plot_search(
     title: str,
     value_label: str,
     log10: bool = False,
+    baseline: pd.DataFrame | None = None,
 ) -> tuple[Path, Path]:
     """Draw a search and save it as PNG and SVG.
 
@@ -99,6 +104,7 @@ def plot_search(
         value_label: Name and unit of the values.
         log10: Logarithmic axes for the values, and predictions judged on that scale. Ignored unless every measured
             value is positive.
+        baseline: The best of k random strings, as `seqopt.report.samples.best_of_random` returns it.
 
     Returns:
         The paths of both files.
@@ -123,7 +129,7 @@ def plot_search(
         figure = Figure(figsize=(12, 5), layout="constrained")
         figure.suptitle(shortened(printable(title), 110), fontsize=13, x=0.01, ha="left", parse_math=False)
         left, right = figure.subplots(1, 2, width_ratios=(3, 2))
-        draw_progress(left, table, direction=direction, value_label=value_label, log10=log10)
+        draw_progress(left, table, direction=direction, value_label=value_label, log10=log10, baseline=baseline)
         draw_predictions(right, table, value_label=value_label, log10=log10)
         right.set_title(describe_quality(table, log10=log10), fontsize=10, loc="left", pad=24, parse_math=False)
         png, svg = Path(f"{os.fspath(path_base)}.png"), Path(f"{os.fspath(path_base)}.svg")
@@ -135,27 +141,55 @@ def plot_search(
 @contextmanager
 def plot_style() -> Iterator[None]:
     """Matplotlib's defaults with our style on top, whatever the user's own settings are; restored afterwards."""
-    with matplotlib.style.context(["default", _STYLE]), warnings.catch_warnings():
-        # A letter that the font of the PNG lacks (a Chinese label, say) is no reason to bother the user.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        yield
+    interactive = matplotlib.is_interactive()
+    try:
+        with matplotlib.style.context(["default", _STYLE]), warnings.catch_warnings():
+            # A letter that the font of the PNG lacks (a Chinese label, say) is no reason to bother the user.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+            try:
+                yield
+            finally:
+                interactive = matplotlib.is_interactive()
+    finally:
+        # A notebook turns this on when pyplot is first imported, which may be here: its later figures would not show.
+        matplotlib.interactive(interactive)
 
 
-def panel_svg(panel: str, evaluations: pd.DataFrame, *, direction: str, value_label: str, log10: bool = False) -> str:
+def panel_svg(
+    panel: str,
+    evaluations: pd.DataFrame,
+    *,
+    direction: str,
+    value_label: str,
+    log10: bool = False,
+    baseline: pd.DataFrame | None = None,
+    held_out: pd.DataFrame | None = None,
+) -> str:
     """One panel as an SVG document with a transparent background.
 
+    Groups of points carry the numbers of their evaluations as an id: see `seqopt.report.drawing.inline_svg`.
+
     Args:
-        panel: ``"progress"`` or ``"predictions"``.
+        panel: ``"progress"``, ``"narrow"`` (the same for a telephone), ``"predictions"`` or ``"held_out"``.
         evaluations: See `seqopt.report.results.tidy_evaluations`.
         direction: ``"maximize"`` or ``"minimize"``.
         value_label: Name and unit of the values.
         log10: See `plot_search`.
+        baseline: See `plot_search`.
+        held_out: Leave-one-out predictions, for that panel.
     """
     with plot_style():
-        figure = Figure(figsize=(6.0, 3.8) if panel == "progress" else (4.0, 3.8), layout="constrained")
+        figure = Figure(figsize=(9.0, 3.6) if panel == "progress" else (4.4, 3.9), layout="constrained")
         axes = figure.subplots()
-        if panel == "progress":
-            draw_progress(axes, evaluations, direction=direction, value_label=value_label, log10=log10)
+        if panel in ("progress", "narrow"):
+            draw_progress(
+                axes, evaluations, direction=direction, value_label=value_label, log10=log10, baseline=baseline
+            )
+            if panel == "narrow":
+                # In the size of the others the legend would be wider than the panel.
+                _draw_legend(axes, columns=2)
+        elif panel == "held_out" and held_out is not None:
+            draw_against(axes, held_out, value_label=value_label, log10=log10, what="predicted from the others, ± 1 sd")
         else:
             draw_predictions(axes, evaluations, value_label=value_label, log10=log10)
         stream = io.StringIO()
@@ -164,7 +198,13 @@ def panel_svg(panel: str, evaluations: pd.DataFrame, *, direction: str, value_la
 
 
 def draw_progress(
-    axes: Axes, evaluations: pd.DataFrame, *, direction: str, value_label: str, log10: bool = False
+    axes: Axes,
+    evaluations: pd.DataFrame,
+    *,
+    direction: str,
+    value_label: str,
+    log10: bool = False,
+    baseline: pd.DataFrame | None = None,
 ) -> None:
     """Every evaluation in its order, and the best so far; see `plot_search`."""
     better = "lower" if direction == "minimize" else "higher"
@@ -184,6 +224,7 @@ def draw_progress(
         (measured[~initial], CHOSEN, 26, later),
     ):
         if len(rows):
+            many = len(measured) > MANY_POINTS
             axes.scatter(
                 rows["number"],
                 rows["value"],
@@ -192,9 +233,12 @@ def draw_progress(
                 linewidths=0,
                 alpha=0.85,
                 label=name,
-                rasterized=len(measured) > MANY_POINTS,
+                rasterized=many,
                 zorder=3,
+                gid=None if many else _row_numbers(rows),
             )
+    if len(measured) and baseline is not None and len(baseline):
+        _draw_baseline(axes, baseline)
     if len(measured):
         best = best_so_far(evaluations, direction)
         axes.step(evaluations["number"], best, where="post", color=BEST, linewidth=1.8, label="best so far", zorder=2)
@@ -209,7 +253,20 @@ def draw_predictions(axes: Axes, evaluations: pd.DataFrame, *, value_label: str,
     """Predicted against measured values, with the identity line; see `plot_search`."""
     log10 = log10 and is_positive(evaluations)
     table = predictions(_drawable(evaluations), log10=log10)
-    axes.set_xlabel("predicted when chosen, ± 1 sd")
+    draw_against(axes, table, value_label=value_label, log10=log10, what="predicted when chosen, ± 1 sd")
+
+
+def draw_against(axes: Axes, table: pd.DataFrame, *, value_label: str, log10: bool, what: str) -> None:
+    """Predicted against measured values, with the identity line.
+
+    Args:
+        axes: Where.
+        table: As `seqopt.report.results.predictions` returns it; with ``log10``, of log10 values.
+        value_label: Name and unit of the values.
+        log10: Whether axes are logarithmic.
+        what: Label of the predictions.
+    """
+    axes.set_xlabel(what)
     axes.set_ylabel(f"measured {_label(value_label)}", parse_math=False)
     if not len(table):
         axes.set_xticks([])
@@ -230,7 +287,17 @@ def draw_predictions(axes: Axes, evaluations: pd.DataFrame, *, value_label: str,
     axes.plot(limits, limits, color=INK, linewidth=1, linestyle=(0, (4, 3)), label="predicted = measured", zorder=2)
     many = len(table) > MANY_POINTS
     axes.hlines(value, low, high, color=CHOSEN, alpha=0.3, linewidth=1.1, zorder=3, rasterized=many)
-    axes.scatter(mean, value, s=26, color=CHOSEN, linewidths=0, alpha=0.85, zorder=4, rasterized=many)
+    axes.scatter(
+        mean,
+        value,
+        s=26,
+        color=CHOSEN,
+        linewidths=0,
+        alpha=0.85,
+        zorder=4,
+        rasterized=many,
+        gid=None if many else _row_numbers(table),
+    )
     axes.set_xlim(limits[0], limits[1])
     axes.set_ylim(limits[0], limits[1])
     _draw_legend(axes)
@@ -286,6 +353,23 @@ def _scale_values(axes: Axes, values: pd.Series, log10: bool, name: str) -> Numb
     return number_format(values, log10=log10)
 
 
+def _row_numbers(rows: pd.DataFrame) -> str:
+    return ROWS + ",".join(str(int(number)) for number in rows["number"])
+
+
+def _draw_baseline(axes: Axes, baseline: pd.DataFrame) -> None:
+    axes.fill_between(baseline["draws"], baseline["low"], baseline["high"], color=RANDOM, alpha=0.16, linewidth=0)
+    axes.plot(
+        baseline["draws"],
+        baseline["mean"],
+        color=RANDOM,
+        linewidth=1.4,
+        linestyle=(0, (5, 2)),
+        label="best at random (mean, 90%)",
+        zorder=2,
+    )
+
+
 def _draw_batches(axes: Axes, evaluations: pd.DataFrame) -> None:
     batches = evaluations["batch"].to_numpy()
     starts = np.flatnonzero(np.diff(batches)) + 1
@@ -311,14 +395,15 @@ def _draw_failures(axes: Axes, evaluations: pd.DataFrame) -> None:
         )
 
 
-def _draw_legend(axes: Axes) -> None:
+def _draw_legend(axes: Axes, columns: int | None = None) -> None:
     """Above the panel, where it hides nothing."""
     handles, _ = axes.get_legend_handles_labels()
     if handles:
         axes.legend(
             loc="lower left",
             bbox_to_anchor=(-0.01, 1.0),
-            ncols=len(handles),
+            ncols=len(handles) if columns is None else columns,
+            fontsize=None if columns is None else 8,
             frameon=False,
             borderpad=0,
             columnspacing=1.2,

@@ -1,10 +1,14 @@
-"""The evaluations of a run as a table, and what is read off it."""
+"""A search as a report sees it, and what is read off its table of evaluations.
+
+`Run` is the common view of a run folder (`read_run`) and of a campaign (`seqopt.report.campaigns.read_campaign`).
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import os
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,22 +18,33 @@ import pandas as pd
 
 from seqopt.errors import InputError, RunFolderError
 
-TEXT_COLUMNS = ("string", "key", "status", "error")
-NUMBER_COLUMNS = ("number", "value", "batch", "predicted_mean", "predicted_std", "acquisition", "seconds")
+TEXT_COLUMNS = ("string", "key", "status", "error", "name", "why", "nearest")
+NUMBER_COLUMNS = (
+    *("number", "value", "batch", "predicted_mean", "predicted_std", "acquisition", "seconds"),
+    *("similarity", "measurements", "standard_error"),
+)
+
+
+EVALUATIONS, SUMMARY = "evaluations.csv", "summary.json"
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run folder, read.
+    """A search, read from a run folder or from a campaign.
 
     Attributes:
         folder: Where it lies.
         evaluations: See `tidy_evaluations`.
-        status: ``"finished"``, ``"interrupted"``, ``"running"``, or empty when the summary does not say.
-        settings: What the run was told.
+        status: ``"finished"``, ``"interrupted"``, ``"running"``, or empty when nothing says.
+        settings: What the search was told.
         versions: Of the packages that decided its course.
         steps: One mapping per step, as in ``summary.json``.
         total_seconds: Time of the whole run, `None` when unknown.
+        campaign: Name of the campaign; empty for a run folder.
+        model: The surrogate's state when it last made suggestions, as `Surrogate.state_dict` gave it; `None` where it
+            was not kept.
+        missing: What is not there and why, a sentence each.
+        remarks: What its owner should know, a sentence each.
     """
 
     folder: Path
@@ -39,6 +54,10 @@ class Run:
     versions: dict[str, Any] = field(default_factory=dict)
     steps: list[dict[str, Any]] = field(default_factory=list)
     total_seconds: float | None = None
+    campaign: str = ""
+    model: dict[str, Any] | None = None
+    missing: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def direction(self) -> str:
@@ -49,16 +68,35 @@ class Run:
 def read_run(folder: str | os.PathLike[str]) -> Run:
     """Read ``evaluations.csv`` and ``summary.json``.
 
-    Only ``evaluations.csv`` with a column ``string`` is indispensable; whatever else is missing is left out.
+    Only ``evaluations.csv`` with a column ``string`` is indispensable; what else is missing is said in `Run.missing`.
 
     Args:
         folder: The run folder.
 
     Raises:
-        RunFolderError: If a file is missing or damaged.
+        RunFolderError: If ``evaluations.csv`` is missing or damaged.
     """
     folder = Path(folder)
-    table = folder / "evaluations.csv"
+    evaluations = _read_evaluations(folder / EVALUATIONS)
+    return _summarized(folder, evaluations)
+
+
+def read_what_is_there(folder: str | os.PathLike[str]) -> Run:
+    """As `read_run`, but ``evaluations.csv`` may be missing or damaged where ``summary.json`` is there.
+
+    Raises:
+        RunFolderError: If there is neither.
+    """
+    folder = Path(folder)
+    try:
+        return read_run(folder)
+    except RunFolderError as error:
+        if not (folder / SUMMARY).is_file():
+            raise
+        return _summarized(folder, tidy_evaluations(pd.DataFrame({"string": []})), (f"{error}.",))
+
+
+def _read_evaluations(table: Path) -> pd.DataFrame:
     try:
         # Strings such as "NA" and "None" are strings here, not gaps in the table.
         raw = pd.read_csv(table, dtype=str, keep_default_na=False, encoding="utf-8", encoding_errors="replace")
@@ -69,10 +107,13 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
     except (OSError, ValueError) as error:
         raise RunFolderError(f"cannot read {table}: {error}. Resuming the run writes it afresh") from error
     try:
-        evaluations = tidy_evaluations(raw)
+        return tidy_evaluations(raw)
     except InputError as error:
         raise RunFolderError(f"{table}: {error}") from error
-    summary = _read_summary(folder / "summary.json")
+
+
+def _summarized(folder: Path, evaluations: pd.DataFrame, missing: tuple[str, ...] = ()) -> Run:
+    summary, problem = _read_summary(folder / SUMMARY)
     timings = _mapping(summary.get("timings"))
     settings = _mapping(summary.get("settings"))
     return Run(
@@ -83,16 +124,19 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
         versions=_mapping(summary.get("versions")) or _mapping(settings.get("versions")),
         steps=[step for step in summary.get("steps") or [] if isinstance(step, dict)],
         total_seconds=as_number(timings.get("total_seconds", timings.get("total"))),
+        missing=(*missing, *([problem] if problem else [])),
     )
 
 
-def _read_summary(path: Path) -> dict[str, Any]:
+def _read_summary(path: Path) -> tuple[dict[str, Any], str]:
+    """The summary, and what is wrong with it."""
+    without = "settings, versions, times and the parameters of the model are not known"
     try:
-        return _mapping(json.loads(path.read_text(encoding="utf-8")))
+        return _mapping(json.loads(path.read_text(encoding="utf-8"))), ""
     except FileNotFoundError:
-        return {}
+        return {}, f"{path.name} is missing: {without}. Resuming the run writes it afresh."
     except (OSError, ValueError) as error:
-        raise RunFolderError(f"cannot read {path}: {error}. It is an export and may be deleted") from error
+        return {}, f"{path.name} cannot be read ({error}): {without}. Resuming the run writes it afresh."
 
 
 def _mapping(value: object) -> dict[str, Any]:
@@ -111,6 +155,26 @@ def as_number(value: object) -> float | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None
+
+
+def option_of(command: str, *names: str) -> str:
+    """The value of an option in a command line, empty if it is not there.
+
+    Example:
+        >>> option_of("seqopt search 'my pool.csv' --surrogate=ssk", "--surrogate")
+        'ssk'
+        >>> option_of("seqopt expressions -d 'two words.csv'", "--data", "-d"), option_of("an 'open quote", "-d")
+        ('two words.csv', '')
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return ""
+    for place, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name in names:
+            return value if equals else (words[place + 1 : place + 2] or [""])[0]
+    return ""
 
 
 def tidy_evaluations(evaluations: pd.DataFrame) -> pd.DataFrame:
@@ -165,11 +229,11 @@ def best_so_far(evaluations: pd.DataFrame, direction: str) -> pd.Series:
 def ranked(evaluations: pd.DataFrame, direction: str) -> pd.DataFrame:
     """Measured rows, best first, each key once.
 
-    A key measured several times is ranked by its best value; the column ``measurements`` says how many there were.
-    Equal values keep the order in which they were measured.
+    A key measured several times is ranked by its best value; the column ``measurements`` says how many there were,
+    unless the table does. Equal values keep the order in which they were measured.
     """
     measured = evaluations[evaluations["measured"]]
-    counts = measured["key"].map(measured["key"].value_counts())
+    counts = measured["measurements"].fillna(measured["key"].map(measured["key"].value_counts()))
     measured = measured.assign(measurements=counts).sort_values(
         "value", ascending=direction == "minimize", kind="stable"
     )

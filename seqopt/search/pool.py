@@ -6,9 +6,9 @@ from collections.abc import Set
 
 import numpy as np
 
-from seqopt.acquisition import Acquisition
+from seqopt.acquisition import Acquisition, MonotoneAcquisition
 from seqopt.errors import InputError
-from seqopt.models import PoolSurrogate
+from seqopt.models import BoundedPosterior, PoolSurrogate
 from seqopt.search.protocols import Suggestion
 from seqopt.search.scoring import fill_batch, suggestion
 from seqopt.spaces import PoolSpace
@@ -18,7 +18,9 @@ class PoolSearch:
     """Scores a pool of candidates and fills a batch greedily.
 
     The first element of a batch maximises the acquisition function over the pool; each next one maximises it given
-    those chosen, which costs one prior-covariance column and one rank-one update (thesis, algorithm 4).
+    those chosen, which costs one prior-covariance column and one rank-one update (thesis, algorithm 4). Where the pool
+    is so large that this is computed for some candidates only (`seqopt.models.BoundedPosterior`), the choice is the
+    same.
 
     Args:
         candidates: Score only this many candidates, drawn afresh at each step (the protocol of the thesis, section
@@ -50,6 +52,9 @@ class PoolSearch:
             return []
         posterior = surrogate.pool_posterior(space, indices, pending)
         prepared = acquisition.prepare(posterior, rng, n + len(pending))
+        monotone = isinstance(acquisition, MonotoneAcquisition) and acquisition.monotone
+        if monotone and isinstance(posterior, BoundedPosterior):
+            posterior.use_bounds()
         size = len(space) if indices is None else len(indices)
         allowed = np.ones(size, dtype=bool)
         if indices is None:

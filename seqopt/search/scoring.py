@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqopt.acquisition import PreparedAcquisition
-from seqopt.models import ConditionedProcess, PoolSurrogate, Posterior, StringSurrogate
+from seqopt.models import BoundedPosterior, ConditionedProcess, PoolSurrogate, Posterior, StringSurrogate
 from seqopt.search.protocols import Suggestion
 from seqopt.spaces import Space
 
@@ -80,6 +80,10 @@ def fill_batch(
     for _ in range(min(n, int(allowed.sum()))):
         scores = np.where(allowed, acquisition(posterior).numpy(), -np.inf)
         best = int(np.argmax(scores))
+        while isinstance(posterior, BoundedPosterior) and allowed[best] and not posterior.is_exact(best):
+            posterior.refine(scores)
+            scores = np.where(allowed, acquisition(posterior).numpy(), -np.inf)
+            best = int(np.argmax(scores))
         if not allowed[best]:  # the acquisition rules every remaining point out
             break
         chosen.append(propose(best, float(scores[best])))

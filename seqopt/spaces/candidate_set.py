@@ -10,9 +10,10 @@ import numpy as np
 from seqopt.encoding import EncodedStrings, Encoder, Tokenizer
 from seqopt.errors import InputError
 from seqopt.identity import KINDS, identity_keys, recognize_kind
+from seqopt.shown import Shown
 
 
-class CandidateSet:
+class CandidateSet(Shown):
     """A finite pool of candidate strings, the fourth kind of space of the BOSS paper (thesis, section 4.5).
 
     Every candidate is kept as it was written. For molecules the *key* that identifies it, and that models see, is its

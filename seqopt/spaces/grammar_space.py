@@ -13,6 +13,7 @@ from seqopt.encoding.alphabet import Alphabet
 from seqopt.errors import InputError
 from seqopt.grammar import DISCOUNT, Parser, ParseTree, Rules, Sampler, Subtrees, check_grammar, read_grammar
 from seqopt.identity import KINDS, explain_rejection, identity_keys
+from seqopt.shown import Shown
 from seqopt.spaces.facts import fingerprint, predicate_name
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ DRAWS = 10_000
 """Draws in a row that may bring nothing before sampling gives up."""
 
 
-class GrammarSpace:
+class GrammarSpace(Shown):
     """The language of a context-free grammar within limits of length, the third kind of space of the BOSS paper
     (thesis, section 4.5).
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from seqopt.encoding import Encoder
 from seqopt.errors import InputError
 from seqopt.identity import KINDS, explain_rejection, identity_keys
+from seqopt.shown import Shown
 from seqopt.spaces.facts import predicate_name
 
 Population = npt.NDArray[np.intp]
@@ -44,7 +45,7 @@ BLOCK = 4096
 """Most strings looked at in one go where a whole space is searched."""
 
 
-class SequenceSpace(ABC):
+class SequenceSpace(Shown, ABC):
     """A space of symbol sequences; individuals are plain strings.
 
     Args:

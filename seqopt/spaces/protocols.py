@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -45,10 +45,12 @@ class Space(Protocol):
 class PoolSpace(Space, Protocol):
     """A space that is a finite list: numbered, encoded once, scored in blocks."""
 
-    @property
-    def encoded(self) -> EncodedStrings:
-        """All keys, encoded, in the order of the pool."""
-        ...
+    if TYPE_CHECKING:
+        # `isinstance` looks at every attribute that is there when the program runs, and would encode the pool.
+        @property
+        def encoded(self) -> EncodedStrings:
+            """All keys, encoded, in the order of the pool."""
+            ...
 
     @property
     def keys(self) -> Sequence[str]:

@@ -81,7 +81,8 @@ def test_methods_of_the_published_protocol() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["zinc", "docking", "regression", "boss", "vae", "samplers", "batch", "tokens", "kernel", "faults"]
+    "name",
+    ["zinc", "docking", "regression", "boss", "vae", "samplers", "batch", "tokens", "kernel", "faults", "campaign"],
 )
 def test_every_benchmark_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:

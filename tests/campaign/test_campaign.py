@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from seqopt.campaign import Campaign, CampaignError, StaleStateError
-from seqopt.campaign.campaign import _interval
+from seqopt.campaign.predictions import interval
 from seqopt.campaign.spaces import build_space, describe_space
 from seqopt.errors import InputError
 from seqopt.optimizer.transforms import Log10
@@ -257,10 +257,10 @@ def test_a_space_of_ones_own_is_given_again(tmp_path: Path) -> None:
 
 
 def test_an_interval_on_a_logarithmic_scale_is_that_of_the_logarithms() -> None:
-    low, high = _interval(*Log10().moments(2.0, 0.3), "log10")
+    low, high = interval(*Log10().moments(2.0, 0.3), "log10")
     np.testing.assert_allclose([low, high], [10 ** (2 - 1.6448536 * 0.3), 10 ** (2 + 1.6448536 * 0.3)], rtol=1e-6)
-    assert _interval(1.0, 2.0, None) == pytest.approx((1 - 3.2897073, 1 + 3.2897073))
-    assert _interval(None, None, None) == (None, None)
+    assert interval(1.0, 2.0, None) == pytest.approx((1 - 3.2897073, 1 + 3.2897073))
+    assert interval(None, None, None) == (None, None)
 
 
 def test_candidates_need_a_file(tmp_path: Path) -> None:

@@ -132,6 +132,20 @@ def _as_new(row: Any) -> NewMeasurement:
     return NewMeasurement(*(getattr(row, field.name) for field in dataclasses.fields(NewMeasurement)))
 
 
+def test_a_look_whether_there_is_a_campaign_changes_nothing(tmp_path: Path, store: CampaignStore) -> None:
+    suggest(store, "a")
+    assert CampaignStore.begun(store.path)  # with its log beside it
+    store.close()
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert CampaignStore.begun(store.path)
+    assert not CampaignStore.begun(tmp_path / "other")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    (tmp_path / "blank").touch()
+    (tmp_path / "text").write_text("not a database " * 100)
+    assert not CampaignStore.begun(tmp_path / "blank")
+    assert CampaignStore.begun(tmp_path / "text")
+
+
 def test_a_command_that_fails_leaves_nothing(store: CampaignStore) -> None:
     suggest(store, "a")
     before = contents(store), store.history()

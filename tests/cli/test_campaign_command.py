@@ -111,3 +111,88 @@ def test_what_is_wrong_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     run("new", "second", "--protein", "MAGIC", "--objective-name", "y")
     refused("2 campaigns in this folder (kinase, second): say which", "status")
     run("status", "-c", "second")
+
+
+def priced() -> None:
+    rows = [f"{smiles},{number},{'no' if number % 3 else 'yes'}" for number, smiles in enumerate(SMILES)]
+    Path("library.csv").write_text("smiles,price,stock\n" + "\n".join(rows) + "\n")
+
+
+def test_filters_are_given_shown_changed_and_undone(capsys: pytest.CaptureFixture[str]) -> None:
+    def said(*words: str) -> str:
+        capsys.readouterr()
+        run(*words)
+        return capsys.readouterr().out
+
+    priced()
+    begin = ("new", "kinase", "--pool", "library.csv", "--objective-name", "logS", "--batch", "3")
+    out = said(*begin, "--property", "MW 50..120", "--forbid", "F", "--alerts", "pains,brenk", "--where", "price <= 18")
+    assert "only: price <= 18; MW 50 to 120; without F; no PAINS alert; no BRENK alert" in " ".join(out.split())
+    counted = said("filter", "--count").splitlines()[4:7]
+    assert counted == ["5  no BRENK alert", "4 of 24 candidates pass the filters", "  price <= 18: 19 of 24"]
+    out = said("suggest")
+    assert out.splitlines()[0] == counted[1]
+    assert out.count("B01-0") == 3
+    run("filter", "--drop", "4", "--drop", "5", "--where", "stock == yes", "--property", "heavy_atoms < 6")
+    out = capsys.readouterr().out
+    assert "open suggestion" in out
+    assert out.splitlines()[-5:] == [
+        *("1  price <= 18", "2  MW 50 to 120", "3  without F", "4  stock == yes", "5  heavy_atoms < 6")
+    ]
+    assert "fail" in said("status")
+    assert len(json.loads(said("status", "--json"))["filters"]) == 5
+    assert "configure filters (price <= 18; MW 50 to 120; without F; stock == yes; heavy_atoms < 6)" in " ".join(
+        said("history").split()
+    )
+    run("undo")
+    assert len(said("filter").splitlines()) == 5
+    assert said("filter", "kinase", "--clear").strip() == "no filters: all may pass"
+    assert "pass the filters" not in said("suggest", "--more")
+
+
+def test_wrong_filters_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    def refused(message: str, *words: str) -> None:
+        run(*words, fails=True)
+        assert message in " ".join(capsys.readouterr().err.split())
+
+    priced()
+    new = ("new", "kinase", "--pool", "library.csv", "--objective-name", "y")
+    refused("Did you mean 'price'?", *new, "--where", "prise <= 3")
+    refused("is reversed", *new, "--property", "MW 500..200")
+    refused("no SMARTS", *new, "--require", "c1cc")
+    refused("no catalogue of alerts", *new, "--alerts", "pains,brenc")
+    assert not Path("kinase.seqopt").exists()
+    run(*new, "--property", "MW >= 900")
+    refused("'MW >= 900' removes 24 of 24", "suggest")
+    refused("there is no filter 2", "filter", "--drop", "2")
+    refused("--list only lists", "filter", "--list", "--clear")
+    refused("leave --drop out", "filter", "--clear", "--drop", "1")
+
+
+def test_a_grammar_of_smiles_takes_filters_of_molecules(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--grammar", "smiles", "--length", "3-9", "--kind", "molecule", "--objective-name", "y", "--batch", "3")
+    run("new", "made", *words, "--property", "heavy_atoms <= 6", "--require", "[#7]")
+    run("suggest")
+    out = capsys.readouterr().out
+    assert "random strings pass the filters" in out
+    assert out.count("B01-0") == 3
+
+
+def test_a_report_is_a_plain_table_with_and_without_results(capsys: pytest.CaptureFixture[str]) -> None:
+    begun()
+    capsys.readouterr()
+    run("report")
+    out = capsys.readouterr().out
+    assert "Nothing has been measured yet." in out
+    run("suggest")
+    run("record", "B01-01", "-2.5")
+    run("record", "B01-02", "--failed", "did [not] dissolve")
+    capsys.readouterr()
+    run("report", "kinase", "--out", "report.txt")
+    text = Path("report.txt").read_text()
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert "measured: 1 values of 1 strings, 1 failures" in lines
+    assert any(line.startswith("1 B01-01") and line.endswith("-2.5 1") for line in lines)
+    assert any("B01-02" in line and line.endswith("did [not] dissolve") for line in lines)
+    assert sum(line.startswith("B01-0") for line in lines) == 4 + 2  # the batch, and what is open
+    run("report", "--out", "nowhere/report.txt", fails=True)

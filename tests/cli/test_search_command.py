@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -153,10 +154,10 @@ def test_a_taken_folder_and_a_budget_beyond_the_pool(capsys: pytest.CaptureFixtu
     assert search(pool, "--objective", "logp") == 0
     assert "more than the 9 candidates" in capsys.readouterr().out.replace("\n", " ")
     assert len(table()) == 9
-    before = (Path("out") / "log.jsonl").read_bytes()
+    before = {path.name: path.read_bytes() for path in Path("out").iterdir()}
     assert search(pool, "--objective", "logp") == 2
     assert "already holds a run" in capsys.readouterr().err
-    assert (Path("out") / "log.jsonl").read_bytes() == before
+    assert {path.name: path.read_bytes() for path in Path("out").iterdir()} == before
     assert search(pool, "--objective", "logp", "--resume") == 0
     assert len(table()) == 9
 
@@ -182,31 +183,44 @@ SLOW = "import time\ndef count(strings):\n    time.sleep(0.15)\n    return [s.co
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_stopped_from_outside_and_resumed(sent: signal.Signals, capfd: pytest.CaptureFixture[str]) -> None:
+def test_stopped_from_outside_and_resumed(
+    sent: signal.Signals, capfd: pytest.CaptureFixture[str], measured: Callable[[str], int]
+) -> None:
     write("slow.py", SLOW)
     pool = write("library.smi", "\n".join(SMILES))
     command = [pool, "--objective", "slow.py:count", "--workers", "1"]
     process = subprocess.Popen(
         [sys.executable, "-m", "seqopt", "search", *command, "--out", "stopped", *QUICK], env=ENVIRONMENT
     )
-    log = Path("stopped") / "log.jsonl"
     deadline = time.monotonic() + 120
-    while not (log.exists() and log.read_text().count('"evaluated"') >= 3):
+    while measured("stopped") < 3:
         assert time.monotonic() < deadline, "the search did not start"
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(sent)
     status = process.wait(timeout=60)
     assert status == (-signal.SIGKILL if sent == signal.SIGKILL else 130)
-    measured = log.read_text().count('"evaluated"')
-    assert 3 <= measured < 13
+    results = measured("stopped")
+    assert 3 <= results < 13
     if sent != signal.SIGKILL:
         assert "--resume" in capfd.readouterr().out
-        assert (table("stopped")["status"] == "ok").sum() == measured
+        assert (table("stopped")["status"] == "ok").sum() == results
     write("slow.py", SLOW.replace("0.15", "0"))
     assert search(*command, "--resume", out="stopped") == 0
     assert search(*command, out="whole") == 0
     pd.testing.assert_frame_equal(table("stopped").drop(columns="seconds"), table("whole").drop(columns="seconds"))
+
+
+def test_without_batches(capsys: pytest.CaptureFixture[str]) -> None:
+    write("scores.py", "def count(strings):\n    return [s.count('C') for s in strings]\n")
+    pool = write("library.smi", "\n".join(SMILES))
+    options = ["--objective", "scores.py:count", "--workers", "2", "--asynchronous", "--acquisition", "random"]
+    assert search(pool, *options) == 0
+    assert "8 in turn, 2 at a time" in capsys.readouterr().out
+    assert table()["string"].nunique() == 13
+    assert json.loads((Path("out") / "summary.json").read_text())["settings"]["asynchronous"] is True
+    assert main(["campaign", "status", "--campaign", "out/campaign.seqopt"]) == 0
+    assert "13 values of 13 strings" in capsys.readouterr().out.replace("\n", " ")
 
 
 def test_a_hanging_evaluation_is_given_up() -> None:

@@ -131,11 +131,11 @@ def test_standardize_merges_salts_and_keeps_the_strings(write: Write) -> None:
 
 
 def test_rows_without_a_finite_value_are_rejected(write: Write) -> None:
-    path = write("pool.csv", "smiles,y\nC,1\nCC,\nCCC,n/a\nCCCC,nan\nCCCCC,inf\nCCCCCC, 2.5e0 \n")
+    path = write("pool.csv", "smiles,y\nC,1\nCC,\nCCC,n/a\nCCCC,nan\nCCCCC,inf\nCCCCCC, 2.5e0 \nCCCCCCC,1_0\n")
     pool = read_pool(path, values_column="y")
     assert pool.values is not None
     assert pool.values.tolist() == [1.0, 2.5]
-    assert [record.line for record in pool.rejected] == [3, 4, 5, 6]
+    assert [record.line for record in pool.rejected] == [3, 4, 5, 6, 8]
     assert "'y' is empty" in pool.rejected[0].reason
     assert "'n/a'" in pool.rejected[1].reason
 

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqopt.report.drawing import LONGEST_SHOWN, choose_reference, draw_molecule, inline_svg, mark_sequence, sparkline
+from seqopt.report.drawing import (
+    LONGEST_SHOWN,
+    choose_reference,
+    draw_fold,
+    draw_molecule,
+    inline_svg,
+    mark_sequence,
+    sparkline,
+)
 
 
 def test_inlined_svg_keeps_nothing_that_runs_loads_or_leaks() -> None:
@@ -94,3 +102,22 @@ def test_a_sparkline_has_its_extremes_at_its_edges() -> None:
     assert sparkline([1.0, None, 3.0], width=106, height=26) == "3.0,23.0 103.0,3.0"
     assert sparkline([2.0, 2.0], width=106, height=26) == "3.0,13.0 103.0,13.0"
     assert sparkline([2.0, None]) == ""
+
+
+def test_groups_of_points_keep_the_numbers_of_their_evaluations() -> None:
+    document = '<svg xmlns="http://www.w3.org/2000/svg"><g id="rows-3,5"><path d="M0 0"/></g><g id="other"/></svg>'
+    first, second = ElementTree.fromstring(inline_svg(document, "p-", label="points")).findall("g")
+    assert (first.attrib, second.attrib) == ({"data-rows": "3,5"}, {})
+
+
+def test_a_folded_gene_is_drawn_from_coordinates_without_a_script() -> None:
+    drawn = draw_fold("GGGAAACTTCGGTTTCCC", label='a "gene" & <b>')
+    assert drawn is not None
+    root = ElementTree.fromstring(drawn.svg)
+    assert root.get("aria-label") == 'a "gene" & <b>'
+    assert {element.tag for element in root.iter()} == {"svg", "polyline", "line", "circle", "text"}
+    bases = [element.text for element in root.iter("text")]
+    assert "".join(filter(None, bases[:-2])) == "GGGAAACUUCGGUUUCCC"
+    pairs = int(drawn.facts.split()[0])
+    assert len(root.findall("line")) == pairs > 0
+    assert draw_fold("MKVLA", label="a protein") is None

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from seqopt.errors import InputError
 from seqopt.report import plot_search
-from seqopt.report.plot import describe_quality, draw_predictions, draw_progress
+from seqopt.report.plot import describe_quality, draw_predictions, draw_progress, plot_style
 from seqopt.report.results import tidy_evaluations
 
 STATES: dict[str, dict[str, list[Any]]] = {
@@ -131,3 +131,14 @@ def test_neither_torch_nor_pyplot_is_loaded(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_notebook_that_imports_pyplot_while_a_plot_is_drawn_goes_on_showing_figures() -> None:
+    before = matplotlib.is_interactive()
+    try:
+        matplotlib.interactive(False)
+        with plot_style():
+            matplotlib.interactive(True)
+        assert matplotlib.is_interactive()
+    finally:
+        matplotlib.interactive(before)

@@ -21,6 +21,7 @@ from seqopt.report.results import (
     predictions,
     ranked,
     read_run,
+    read_what_is_there,
     tidy_evaluations,
 )
 
@@ -56,8 +57,17 @@ def test_damage_is_said_with_the_file(tmp_path: Path) -> None:
         read_run(tmp_path)
     (tmp_path / "evaluations.csv").write_text("string,value\nC,1\n")
     (tmp_path / "summary.json").write_text("{")
-    with pytest.raises(RunFolderError, match=r"summary\.json"):
-        read_run(tmp_path)
+    (problem,) = read_run(tmp_path).missing
+    assert problem.startswith("summary.json cannot be read")
+
+
+def test_what_is_there_is_read(tmp_path: Path) -> None:
+    with pytest.raises(RunFolderError, match=r"evaluations\.csv is missing"):
+        read_what_is_there(tmp_path)
+    (tmp_path / "summary.json").write_text('{"settings": {"seed": 3}}')
+    run = read_what_is_there(tmp_path)
+    assert (len(run.evaluations), run.settings) == (0, {"seed": 3})
+    assert "evaluations.csv is missing" in run.missing[0]
 
 
 def test_summary_keys_of_either_spelling_and_wrong_types_are_tolerated(make_run: Callable[..., Path]) -> None:

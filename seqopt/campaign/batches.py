@@ -1,0 +1,56 @@
+"""What a campaign has suggested."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from seqopt.campaign.rows import Settings, Suggestion
+from seqopt.shown import Tabulated
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = ("name", "string", "predicted_mean", "predicted_std", "predicted_low", "predicted_high")
+FURTHER = ("acquisition", "acquisition_value", "why", "nearest_measured", "similarity", "status")
+
+
+class Suggestions(Tabulated, list[Suggestion]):
+    """A list of suggestions that shows itself as a table, with what was predicted of each and why it was chosen.
+
+    Args:
+        rows: The suggestions.
+        settings: Of their campaign.
+
+    Attributes:
+        settings: As given.
+    """
+
+    def __init__(self, rows: Sequence[Suggestion], settings: Settings) -> None:
+        super().__init__(rows)
+        self.settings = settings
+
+    @property
+    def kind(self) -> str:
+        """What the strings are: ``"molecule"``, ...; ``"text"`` where the campaign's file does not say."""
+        facts = self.settings.space if self.settings.pool is None else self.settings.pool
+        return str(facts.get("kind") or ("dna" if facts.get("type") == "CodonSpace" else "text"))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per suggestion, with the columns of ``batch.csv`` under names that are always the same.
+
+        Example:
+            >>> Suggestions([Suggestion("CCO", "CCO", name="B01-01")], Settings("pIC50")).to_pandas().loc[0, "name"]
+            'B01-01'
+        """
+        import pandas as pd
+
+        cells = [
+            (
+                *(row.name, row.string, row.mean, row.std, row.low, row.high, row.acquisition, row.score),
+                *(row.reason.get(name) for name in ("kind", "nearest", "similarity")),
+                row.status,
+            )
+            for row in self
+        ]
+        return pd.DataFrame(cells, columns=[*COLUMNS, *FURTHER])

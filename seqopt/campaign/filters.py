@@ -1,0 +1,534 @@
+"""Filters of a campaign: which strings it may suggest.
+
+A string is suggested only if it passes every filter. What was measured teaches the model all the same. There are
+filters for molecules (`PropertyRange`, `Substructure`, `Alerts`), for libraries (`ColumnCondition`) and for any strings
+(`Pattern`); each says in words what it asks for, and is kept with the campaign as JSON values.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from seqopt.campaign.properties import (
+    ALERTS,
+    PROPERTY,
+    SMARTS,
+    catalog_name,
+    check_smarts,
+    first_alert,
+    property_name,
+)
+from seqopt.campaign.sheets import NUMBER
+from seqopt.errors import InputError
+
+ORDERINGS = ("<=", ">=", "<", ">")
+"""Comparisons of numbers."""
+
+EQUALITIES = ("==", "!=")
+"""Comparisons of numbers or of text."""
+
+SHOWN = 3
+"""Values of a column that messages show."""
+
+_OPERATOR = "<=|>=|==|!=|<|>|="
+_CONDITION = re.compile(rf"\s*(?:\"([^\"]+)\"|'([^']+)'|([^<>=!\s].*?))\s*({_OPERATOR})\s*(.*?)\s*", re.DOTALL)
+_RANGE = re.compile(r"\s*(\S*?)\s*\.\.\s*(\S*)\s*")
+_PROPERTY = re.compile(rf"\s*(.*?[^\W\d_]\w*)\s*(?:({_OPERATOR})\s*(\S+)|\s+([-+.\d][^<>=]*))\s*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class PropertyRange:
+    """A property of a molecule lies within bounds.
+
+    Args:
+        name: One of `seqopt.campaign.properties.PROPERTIES`, or a descriptor of RDKit.
+        low: Lower bound.
+        high: Upper bound.
+        low_open: Whether the lower bound itself fails.
+        high_open: Whether the upper bound itself fails.
+
+    Example:
+        >>> PropertyRange("MW", 200, 500).describe()
+        'MW 200 to 500'
+        >>> PropertyRange.parse("logP <= 5"), PropertyRange.parse("rings 1..").describe()
+        (PropertyRange(name='logP', low=None, high=5.0, low_open=False, high_open=False), 'rings >= 1')
+    """
+
+    name: str
+    low: float | None = None
+    high: float | None = None
+    low_open: bool = False
+    high_open: bool = False
+
+    kind: ClassVar[str] = "property"
+
+    @classmethod
+    def parse(cls, text: str) -> PropertyRange:
+        """Read ``MW 200..500``, ``rings 1..``, ``TPSA ..140``, ``logP <= 5`` or ``charge 0``.
+
+        Raises:
+            InputError: For anything else.
+        """
+        wrong = InputError(f"{text!r} is no range of a property; expected 'MW 200..500', 'logP <= 5' or 'charge == 0'")
+        found = _PROPERTY.fullmatch(text)
+        if found is None:
+            raise wrong
+        name, operator, bound, rest = found.groups()
+        if operator is None:
+            ends = _RANGE.fullmatch(rest)
+            if ends is None and not NUMBER.fullmatch(rest.strip()):
+                raise wrong
+            low, high = (rest.strip(), rest.strip()) if ends is None else ends.groups()
+            return cls(name, _bound(low, text), _bound(high, text))
+        if operator == "!=":
+            raise wrong
+        number = _bound(bound, text)
+        low_or_high = {
+            "<": {"high": number, "high_open": True},
+            "<=": {"high": number},
+            ">": {"low": number, "low_open": True},
+            ">=": {"low": number},
+        }
+        return cls(name, **low_or_high.get(operator, {"low": number, "high": number}))  # type: ignore[arg-type]
+
+    def checked(self) -> PropertyRange:
+        """The filter with the property's proper name.
+
+        Raises:
+            InputError: For an unknown property, no bounds, or bounds between which there is nothing.
+        """
+        name = property_name(self.name)
+        bounds = [bound for bound in (self.low, self.high) if bound is not None]
+        if not bounds or not all(isinstance(bound, int | float) and math.isfinite(bound) for bound in bounds):
+            raise InputError(f"the range of {name} has no bounds: expected one or two numbers, '{name} 200..500'")
+        if self.low is not None and self.high is not None:
+            if self.low > self.high:
+                raise InputError(
+                    f"the range of {name} is reversed: {self.low:g} is above {self.high:g}; write "
+                    f"'{name} {self.high:g}..{self.low:g}'"
+                )
+            if self.low == self.high and (self.low_open or self.high_open):
+                raise InputError(f"the range of {name} is empty: nothing lies between {self.low:g} and itself")
+        return PropertyRange(name, self.low, self.high, self.low_open, self.high_open)
+
+    def describe(self) -> str:
+        """What it asks for, in words."""
+        low = None if self.low is None else f"{'>' if self.low_open else '>='} {self.low:g}"
+        high = None if self.high is None else f"{'<' if self.high_open else '<='} {self.high:g}"
+        if low and high:
+            if self.low == self.high:
+                return f"{self.name} = {self.low:g}"
+            if not (self.low_open or self.high_open):
+                return f"{self.name} {self.low:g} to {self.high:g}"
+        return f"{self.name} {' and '.join(part for part in (low, high) if part)}"
+
+    @property
+    def feature(self) -> str:
+        """What has to be computed of a molecule."""
+        return PROPERTY + self.name
+
+    @property
+    def bounds(self) -> dict[str, Any]:
+        """Between which the feature has to lie; arguments of `seqopt.campaign.properties.within`."""
+        return {"low": self.low, "high": self.high, "low_open": self.low_open, "high_open": self.high_open}
+
+    def why_not(self, smiles: str, value: float) -> str:
+        """Why a molecule with this value of the feature fails."""
+        return f"{self.name} is {'unknown' if math.isnan(value) else f'{value:.4g}'}, wanted is {self.describe()}"
+
+
+@dataclass(frozen=True)
+class Substructure:
+    """A molecule has a substructure, or has it not.
+
+    Args:
+        smarts: The substructure.
+        required: Whether it must be there; else it must not.
+
+    Example:
+        >>> Substructure("c1ccncc1", required=False).describe()
+        'without c1ccncc1'
+    """
+
+    smarts: str
+    required: bool = True
+
+    kind: ClassVar[str] = "substructure"
+
+    def checked(self) -> Substructure:
+        """The filter itself.
+
+        Raises:
+            InputError: For what RDKit does not read as SMARTS.
+        """
+        check_smarts(self.smarts)
+        return self
+
+    def describe(self) -> str:
+        """What it asks for, in words."""
+        return f"{'with' if self.required else 'without'} {self.smarts}"
+
+    @property
+    def feature(self) -> str:
+        """What has to be computed of a molecule."""
+        return SMARTS + self.smarts
+
+    @property
+    def bounds(self) -> dict[str, Any]:
+        """Between which the feature has to lie."""
+        return {"low": 1.0} if self.required else {"high": 0.0}
+
+    def why_not(self, smiles: str, value: float) -> str:
+        """Why a molecule fails."""
+        return f"it {'lacks' if self.required else 'has'} {self.smarts}"
+
+
+@dataclass(frozen=True)
+class Alerts:
+    """A molecule has none of the substructures of a catalogue that often spoil an assay or a drug.
+
+    Args:
+        catalog: ``"PAINS"``, ``"BRENK"``, ``"NIH"`` or another of `seqopt.campaign.properties.catalog_names`.
+
+    Example:
+        >>> Alerts("pains").checked().describe()
+        'no PAINS alert'
+    """
+
+    catalog: str
+
+    kind: ClassVar[str] = "alerts"
+
+    def checked(self) -> Alerts:
+        """The filter with the catalogue's proper name.
+
+        Raises:
+            InputError: For an unknown one.
+        """
+        return Alerts(catalog_name(self.catalog))
+
+    def describe(self) -> str:
+        """What it asks for, in words."""
+        return f"no {self.catalog} alert"
+
+    @property
+    def feature(self) -> str:
+        """What has to be computed of a molecule."""
+        return ALERTS + self.catalog
+
+    @property
+    def bounds(self) -> dict[str, Any]:
+        """Between which the feature has to lie."""
+        return {"high": 0.0}
+
+    def why_not(self, smiles: str, value: float) -> str:
+        """Why a molecule fails."""
+        return f"it has the {self.catalog} alert {first_alert(smiles, self.catalog)}"
+
+
+@dataclass(frozen=True)
+class ColumnCondition:
+    """A cell of the library, in the row of the candidate, compares with a value.
+
+    ``<``, ``<=``, ``>`` and ``>=`` compare numbers. ``==`` and ``!=`` compare numbers where the value and all filled
+    cells of the column are numbers, and else text, whatever the case of its letters and blanks around it. In a
+    comparison of numbers a cell that is empty, or no number, fails. In one of text an empty cell is the text ``""``.
+
+    Args:
+        column: Its name, whatever the case of its letters.
+        operator: One of `ORDERINGS` and `EQUALITIES`.
+        value: What cells are compared with.
+
+    Example:
+        >>> condition = ColumnCondition.parse("price <= 100")
+        >>> condition.describe(), condition.mask(["99.5", "", "101", "on request"])
+        ('price <= 100', [True, False, False, False])
+        >>> ColumnCondition.parse("supplier != acme").mask(["ACME", "Enamine", ""])
+        [False, True, True]
+    """
+
+    column: str
+    operator: str
+    value: str
+
+    kind: ClassVar[str] = "column"
+
+    @classmethod
+    def parse(cls, text: str) -> ColumnCondition:
+        """Read ``price <= 100``, ``supplier == ACME`` or ``"in stock" != no``.
+
+        Quotation marks around the column and around the value may be left out.
+
+        Raises:
+            InputError: For anything else.
+        """
+        found = _CONDITION.fullmatch(text)
+        if found is None:
+            raise InputError(
+                f"{text!r} is no condition on a column; expected a column, one of "
+                f"{' '.join((*ORDERINGS, *EQUALITIES))}, and a value: 'price <= 100', 'supplier == ACME'"
+            )
+        double, single, bare, operator, value = found.groups()
+        if value[:1] and value[0] in "<>=":
+            raise InputError(
+                f"{text!r}: unknown comparison {operator + value[0]!r}; choose {', '.join((*ORDERINGS, *EQUALITIES))}"
+            )
+        quoted = re.fullmatch(r"\"(.*)\"|'(.*)'", value, re.DOTALL)
+        if quoted:
+            value = quoted.group(1) if quoted.group(1) is not None else quoted.group(2)
+        elif not value:
+            raise InputError(f'{text!r} compares with nothing: write "" for an empty cell')
+        return cls(double or single or bare, "==" if operator == "=" else operator, value)
+
+    def checked(self) -> ColumnCondition:
+        """The filter itself.
+
+        Raises:
+            InputError: For an unknown operator, or the order of something that is no number.
+        """
+        value = str(self.value)
+        if self.operator not in (*ORDERINGS, *EQUALITIES):
+            raise InputError(
+                f"unknown comparison {self.operator!r} of column {self.column!r}: choose "
+                f"{', '.join((*ORDERINGS, *EQUALITIES))}"
+            )
+        if self.operator in ORDERINGS and not _is_number(value):
+            comma = ": write 6.5, not 6,5" if _is_number(value.replace(",", ".")) else ""
+            raise InputError(
+                f"{self.column} {self.operator} {value}: {self.operator} compares numbers, and {value!r} is none{comma}"
+            )
+        return ColumnCondition(self.column, self.operator, value)
+
+    def describe(self) -> str:
+        """What it asks for, in words."""
+        return f"{self.column} {self.operator} {self.value or _EMPTY}"
+
+    def found_in(self, names: Sequence[str]) -> str:
+        """The name of its column among those of a library.
+
+        Raises:
+            InputError: If it is not there; the message lists them.
+        """
+        if self.column in names:
+            return self.column
+        folded = self.column.strip().casefold()
+        matches = [name for name in names if name.strip().casefold() == folded]
+        if len(matches) == 1:
+            return matches[0]
+        if not names:
+            raise InputError(f"the library has no columns besides its strings, so there is no {self.column!r}")
+        close = difflib.get_close_matches(folded, [name.casefold() for name in names], n=1)
+        guess = next((name for name in names if close and name.casefold() == close[0]), None)
+        raise InputError(
+            f"the library has {'several columns' if matches else 'no column'} {self.column!r}; its columns are "
+            f"{', '.join(map(repr, names))}" + (f". Did you mean {guess!r}?" if guess and not matches else "")
+        )
+
+    def check_cells(self, cells: Iterable[str]) -> None:
+        """Refuse to compare a number with a column of text, or text with a column of numbers.
+
+        Raises:
+            InputError: With a few cells.
+        """
+        filled = list(dict.fromkeys(cell.strip() for cell in cells if cell.strip()))
+        numbers = sum(map(_is_number, filled))
+        shown = ", ".join(map(repr, filled[:SHOWN]))
+        if not filled or self.value == "":
+            return
+        if _is_number(self.value) and not numbers:
+            raise InputError(
+                f"{self.describe()}: column {self.column!r} holds no numbers ({shown}, ...), but {self.value} is one"
+            )
+        wanted = self.value.strip().casefold()
+        if not _is_number(self.value) and 2 * numbers > len(filled) and wanted not in map(str.casefold, filled):
+            raise InputError(
+                f"{self.describe()}: column {self.column!r} holds numbers ({shown}, ...), but {self.value!r} is none"
+            )
+
+    def mask(self, cells: Sequence[str]) -> list[bool]:
+        """For each cell of its column, whether it passes."""
+        if self.numeric(cells):
+            bound = float(self.value)
+            return [(number := _number(cell)) is not None and self._compares(number, bound) for cell in cells]
+        wanted = self.value.strip().casefold()
+        return [(cell.strip().casefold() == wanted) == (self.operator == "==") for cell in cells]
+
+    def unread(self, cells: Sequence[str]) -> list[str]:
+        """Cells that are neither empty nor numbers and so fail a comparison of numbers, each once."""
+        if not self.numeric(cells):
+            return []
+        return list(dict.fromkeys(cell.strip() for cell in cells if cell.strip() and _number(cell) is None))
+
+    def numeric(self, cells: Iterable[str]) -> bool:
+        """Whether the cells of its column are compared as numbers."""
+        if self.operator in ORDERINGS:
+            return True
+        return _is_number(self.value) and all(_is_number(cell) for cell in cells if cell.strip())
+
+    def _compares(self, number: float, bound: float) -> bool:
+        answers = {
+            "<=": number <= bound,
+            ">=": number >= bound,
+            "<": number < bound,
+            ">": number > bound,
+            "==": number == bound,
+            "!=": number != bound,
+        }
+        return answers[self.operator]
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A regular expression is found in a string, or is not.
+
+    Strings are looked at as they are written; sequences in upper case.
+
+    Args:
+        pattern: The expression, in the syntax of Python's `re`.
+        required: Whether it must be found; else it must not be.
+
+    Example:
+        >>> Pattern("GAATTC|GGATCC", required=False).matches("ACGAATTC", "dna")
+        False
+    """
+
+    pattern: str
+    required: bool = True
+
+    kind: ClassVar[str] = "pattern"
+
+    def checked(self) -> Pattern:
+        """The filter itself.
+
+        Raises:
+            InputError: For what is no regular expression.
+        """
+        try:
+            re.compile(self.pattern)
+        except (re.error, OverflowError) as error:
+            raise InputError(f"{self.pattern!r} is no regular expression: {error}") from error
+        if not self.pattern:
+            raise InputError("a pattern is empty: it would be found everywhere")
+        return self
+
+    def describe(self) -> str:
+        """What it asks for, in words."""
+        return f"{'with' if self.required else 'without'} the pattern {self.pattern}"
+
+    def matches(self, string: str, kind: str) -> bool:
+        """Whether a string of a kind (`seqopt.identity.KINDS`) passes."""
+        text = string.strip() if kind in ("molecule", "text") else string.strip().upper()
+        return (re.search(self.pattern, text) is not None) == self.required
+
+
+MoleculeFilter = PropertyRange | Substructure | Alerts
+"""Filters that need a molecule."""
+
+Filter = MoleculeFilter | ColumnCondition | Pattern
+
+KINDS: dict[str, type[Filter]] = {
+    kind.kind: kind for kind in (PropertyRange, Substructure, Alerts, ColumnCondition, Pattern)
+}
+"""Filters by the name under which they are kept."""
+
+_EMPTY = '""'
+
+
+def to_json(filters: Iterable[Filter]) -> list[dict[str, Any]]:
+    """Filters as JSON values; `from_json` reads them back.
+
+    Example:
+        >>> to_json([Alerts("PAINS")])
+        [{'kind': 'alerts', 'catalog': 'PAINS'}]
+        >>> from_json(to_json([PropertyRange("MW", 200, 500)])) == [PropertyRange("MW", 200, 500)]
+        True
+    """
+    return [{"kind": item.kind, **asdict(item)} for item in filters]
+
+
+def from_json(values: Iterable[Mapping[str, Any]]) -> list[Filter]:
+    """Filters from what `to_json` gave; they are not checked.
+
+    Raises:
+        InputError: For what is none.
+    """
+    found: list[Filter] = []
+    for value in values:
+        arguments = dict(value)
+        kind = arguments.pop("kind", None)
+        if kind not in KINDS:
+            raise InputError(f"unknown kind of filter {kind!r}: choose {', '.join(KINDS)}")
+        try:
+            found.append(KINDS[kind](**arguments))
+        except TypeError as error:
+            raise InputError(f"{dict(value)!r} is no filter: {error}") from error
+    return found
+
+
+def checked(filters: Iterable[Filter | Mapping[str, Any]]) -> list[Filter]:
+    """Filters in order, each once, with the proper names of what they refer to.
+
+    Args:
+        filters: Filters, or their JSON values.
+
+    Raises:
+        InputError: For what is no filter, or one that cannot be used.
+    """
+    found: list[Filter] = []
+    for item in filters:
+        given = from_json([item])[0] if isinstance(item, Mapping) else item
+        if not isinstance(given, Filter):
+            raise InputError(
+                f"{given!r} is no filter: give objects of seqopt.campaign.filters, such as "
+                "PropertyRange('MW', 200, 500) or ColumnCondition.parse('price <= 100')"
+            )
+        found.append(given.checked())
+    return list(dict.fromkeys(found))
+
+
+def describe(filters: Iterable[Filter]) -> str:
+    """Filters in words.
+
+    Example:
+        >>> describe([PropertyRange("MW", 200, 500), Alerts("PAINS")])
+        'MW 200 to 500; no PAINS alert'
+    """
+    return "; ".join(item.describe() for item in filters)
+
+
+def passing(item: MoleculeFilter, values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Which molecules pass, by their values of the filter's feature; `seqopt.campaign.properties.within` for many."""
+    low, high = item.bounds.get("low"), item.bounds.get("high")
+    found = ~np.isnan(values)
+    if low is not None:
+        found &= values > low if item.bounds.get("low_open") else values >= low
+    if high is not None:
+        found &= values < high if item.bounds.get("high_open") else values <= high
+    return found
+
+
+def _bound(text: str, whole: str) -> float | None:
+    if not text:
+        return None
+    number = _number(text)
+    if number is None:
+        hint = ": write 6.5, not 6,5" if _number(text.replace(",", ".")) is not None else ""
+        raise InputError(f"{whole!r}: {text!r} is no number{hint}")
+    return number
+
+
+def _is_number(text: str) -> bool:
+    return _number(text) is not None
+
+
+def _number(text: str) -> float | None:
+    stripped = text.strip()
+    return float(stripped) if NUMBER.fullmatch(stripped) else None

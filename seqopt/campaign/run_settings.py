@@ -1,0 +1,140 @@
+"""What a run was told: kept with its campaign, and compared when it is resumed."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from seqopt.campaign.errors import CampaignError
+from seqopt.campaign.rows import Settings
+from seqopt.campaign.spaces import describe_space
+from seqopt.datasets import Pool
+from seqopt.errors import RunFolderError
+from seqopt.optimizer import Optimizer
+from seqopt.versions import versions
+
+logger = logging.getLogger(__name__)
+
+RUN = "run"
+"""Where a campaign's settings hold those of its run: ``settings``, ``versions``, and ``by_hand``."""
+
+ADJUSTABLE = frozenset(
+    {"budget", "timeout", "workers", "command", "pool", "pool_size", "rejected", "duplicates", "objective_description"}
+)
+"""Settings that may differ between a run and its resumption: what the pool holds is compared by its digest."""
+
+
+def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as JSON values; other objects as their `str`."""
+    made: dict[str, Any] = json.loads(json.dumps(settings, default=str))
+    return made
+
+
+def run_settings(
+    optimizer: Optimizer,
+    facts: Mapping[str, Any],
+    *,
+    surrogate: str | None = None,
+    pool: Pool | None = None,
+    by_hand: str = "",
+) -> Settings:
+    """The settings of a run's campaign, so that the commands for campaigns work on it.
+
+    Args:
+        optimizer: That of the run, before it has asked for anything.
+        facts: All that the run was told.
+        surrogate: The name of its surrogate, if it was chosen by one.
+        pool: The candidates, if they were read from a file.
+        by_hand: Why suggestions made from the campaign alone would not be those of the run; empty if they would be.
+    """
+    return Settings(
+        objective=str(facts.get("objective", "value")),
+        direction=optimizer.direction,
+        unit=facts.get("unit") or None,
+        string_column=(pool.column if pool is not None else None) or "string",
+        batch_size=optimizer.batch_size,
+        initial=optimizer.initial,
+        surrogate=surrogate or type(optimizer.surrogate).__name__,
+        acquisition=optimizer.acquisition.name,
+        transform=None if optimizer.transform.name == "none" else optimizer.transform.name,
+        seed=optimizer.seed,
+        space=describe_space(optimizer.space) if pool is None else {"type": "pool", "kind": optimizer.space.kind},
+        pool=None if pool is None else _library(pool, facts),
+        extra={RUN: {"settings": plain(facts), "versions": versions(), "by_hand": by_hand}},
+    )
+
+
+def _library(pool: Pool, facts: Mapping[str, Any]) -> dict[str, Any]:
+    path = Path(pool.source)
+    return {
+        "path": str(path.resolve() if path.exists() else path),
+        "column": pool.column,
+        "kind": pool.kind,
+        "standardize": pool.standardized,
+        "size": len(pool),
+        "keys_sha256": facts["pool_sha256"],
+    }
+
+
+def check_by_hand(settings: Settings, path: Path) -> None:
+    """Refuse to suggest from the campaign of a run what the run itself would not.
+
+    Raises:
+        CampaignError: If the run has parts that its campaign cannot repeat; the message names them.
+    """
+    reason = settings.extra.get(RUN, {}).get("by_hand")
+    if reason:
+        raise CampaignError(
+            f"{path} is the campaign of a run that suggests by itself, and cannot be continued by hand: {reason}. "
+            "Resume the run; status, history, export, record and undo work here"
+        )
+
+
+def compare_settings(kept: Settings, settings: Mapping[str, Any], folder: Path) -> None:
+    """Refuse to resume a run with other settings; warn if it was begun with other versions.
+
+    Raises:
+        RunFolderError: If settings differ that decide the course of the run, or the campaign is not that of a run.
+    """
+    run = kept.extra.get(RUN)
+    if run is None:
+        raise RunFolderError(
+            f"the campaign in {folder} was begun by hand, not by a run: go on with it by seqopt campaign or, in "
+            "Python, Campaign.run"
+        )
+    if kept.filters:
+        raise RunFolderError(
+            f"the campaign of the run in {folder} has been given filters, which a run does not know: take them away "
+            "with seqopt campaign filter --clear, or go on by seqopt campaign suggest"
+        )
+    old, new = _leaves(run["settings"]), _leaves(settings)
+    digests = {"pool_sha256": "the candidates have", "values_sha256": "the values that are looked up have"}
+    names = [name for name in sorted(set(old) | set(new)) if name.split(".")[0] not in ADJUSTABLE | set(digests)]
+    changed = [name for name in names if old.get(name) != new.get(name)]
+    if changed:
+        listed = "; ".join(f"{name} was {old.get(name)!r}, is now {new.get(name)!r}" for name in changed)
+        raise RunFolderError(
+            f"the run in {folder} was made with other settings ({listed}): resume it with the same ones, or start a "
+            "new run with --out"
+        )
+    for name, what in digests.items():
+        if old.get(name) != new.get(name):
+            raise RunFolderError(
+                f"{what} changed since the run in {folder} began ({old.get('pool_size')} candidates then, "
+                f"{new.get('pool_size')} now): resume it with the same file, or start a new run with --out"
+            )
+    then, now = run.get("versions", {}), versions()
+    newer = [f"{name} {then.get(name)} then, {now.get(name)} now" for name in now if then.get(name) != now.get(name)]
+    if newer:
+        logger.warning("the run was begun with other versions (%s): what follows may differ slightly", "; ".join(newer))
+
+
+def _leaves(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings as one level, with dotted names, so that a message can name what differs."""
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        found |= _leaves(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return found

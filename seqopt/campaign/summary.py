@@ -1,0 +1,250 @@
+"""A campaign as plain tables, for a terminal, a mail or a laboratory journal."""
+
+from __future__ import annotations
+
+import io
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seqopt.campaign.rows import Observed, Settings, Suggestion
+
+if TYPE_CHECKING:
+    from seqopt.campaign.campaign import Campaign, Status
+
+BEST = 10
+"""Strings in the table of the best."""
+
+UNSUGGESTED = "not suggested"
+"""Stands in place of the name of a suggestion."""
+
+WIDTH = 160
+"""Characters in a line of a file."""
+
+FEWEST_RANKED = 3
+"""Results that it takes to speak of their order."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a report.
+
+    Attributes:
+        title: Its heading.
+        lines: What is said before the table.
+        header: Names of the columns; none for a part without a table.
+        rows: The cells.
+    """
+
+    title: str
+    lines: tuple[str, ...] = ()
+    header: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+
+
+def summarize(campaign: Campaign) -> list[Section]:
+    """What a campaign is about, the best, the last batch held against its results, what is open, the model, failures.
+
+    No model is fitted, and no library is read.
+
+    Args:
+        campaign: The campaign; it may be one without any measurement.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from seqopt.campaign import Campaign
+        >>> from seqopt.spaces import StringSpace
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with Campaign.create(Path(folder, "a.seqopt"), StringSpace("01", 8), objective="y") as campaign:
+        ...         sections = summarize(campaign)
+        >>> [section.title for section in sections][:4]
+        ['y (maximize)', 'Best measured', 'Last batch with results', 'Open suggestions']
+    """
+    store = campaign.store
+    with store.reading():
+        status, observed, suggestions = campaign.status(), store.observations(), store.suggestions()
+        times = {command.id: command.time for command in store.history()}
+    settings = status.settings
+    by_key = {one.key: one for one in observed}
+    return [
+        _heading(status),
+        _best(settings, observed, suggestions),
+        _last_batch(settings, suggestions, by_key),
+        _open(settings, [row for row in suggestions if row.status == "open"], status),
+        _model(status),
+        _failures(settings, observed, times),
+        Section("Warnings", status.warnings or ("None.",)),
+    ]
+
+
+def render(sections: Sequence[Section], width: int = WIDTH) -> str:
+    """A report as plain text.
+
+    Args:
+        sections: Its parts.
+        width: Characters in a line; long strings go on in the next.
+    """
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    stream = io.StringIO()
+    console = Console(file=stream, width=max(width, 60), color_system=None, highlight=False, emoji=False)
+    for number, section in enumerate(sections):
+        console.print(Text(("\n" if number else "") + section.title + "\n" + "-" * len(section.title)))
+        for line in section.lines:
+            console.print(Text(line))
+        if section.rows:
+            table = Table(box=None, pad_edge=False)
+            for name in section.header:
+                table.add_column(Text(name), overflow="fold")
+            for row in section.rows:
+                table.add_row(*map(Text, row))
+            console.print(table)
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
+
+
+def _heading(status: Status) -> Section:
+    settings, counts = status.settings, status.counts
+    where = (
+        f"{settings.pool['size']:,} candidates of {settings.pool['path']}"
+        if settings.pool is not None
+        else f"strings that are made up ({settings.space.get('type')})"
+    )
+    lines = [
+        f"searched: {where}",
+        f"measured: {counts.values} values of {counts.strings} strings, {counts.failures} failures",
+        f"suggested: {counts.batches} batches; {counts.measured} measured, {counts.failed} failed, {counts.withdrawn} "
+        f"withdrawn, {counts.open} open",
+        f"filters: {'; '.join(status.filters) or 'none'}",
+    ]
+    unit = f", {settings.unit}" if settings.unit else ""
+    return Section(f"{settings.objective} ({settings.direction}{unit})", tuple(lines))
+
+
+def _best(settings: Settings, observed: Sequence[Observed], suggestions: Sequence[Suggestion]) -> Section:
+    names = {row.key: row.name for row in suggestions}
+    geometric = settings.transform == "log10"
+    sign = -1.0 if settings.direction == "maximize" else 1.0
+    measured = sorted(
+        (one for one in observed if one.values), key=lambda one: sign * one.mean(geometric=geometric)
+    )  # ties stay in the order in which they were measured
+    rows = [
+        (
+            str(place),
+            names.get(one.key, UNSUGGESTED),
+            one.string,
+            _number(one.mean(geometric=geometric)),
+            str(len(one.values)),
+            _number(statistics.stdev(one.values)) if len(one.values) > 1 else "",
+        )
+        for place, one in enumerate(measured[:BEST], start=1)
+    ]
+    header = ("", "id", settings.string_column, settings.objective, "replicates", "their std")
+    lines = () if rows else ("Nothing has been measured yet.",)
+    return Section("Best measured", lines, header, tuple(rows))
+
+
+def _last_batch(settings: Settings, suggestions: Sequence[Suggestion], by_key: dict[str, Observed]) -> Section:
+    title = "Last batch with results"
+    answered = [row.batch for row in suggestions if row.status in ("measured", "failed")]
+    if not answered:
+        return Section(title, ("No suggestion has a result yet.",))
+    batch = [row for row in suggestions if row.batch == max(answered)]
+    geometric = settings.transform == "log10"
+    judged: list[_Judged] = []
+    rows = []
+    for row in batch:
+        found = by_key.get(row.key)
+        value = math.nan if found is None else found.mean(geometric=geometric)
+        inside = ""
+        if row.mean is not None and row.low is not None and row.high is not None and not math.isnan(value):
+            judged.append(_Judged(row.low, row.mean, row.high, value))
+            inside = "inside" if row.low <= value <= row.high else "above" if value > row.high else "below"
+        result = row.status if math.isnan(value) else _number(value)
+        rows.append((row.name, row.string, _predicted(row), _interval(row), result, inside))
+    header = ("id", settings.string_column, "predicted", "90 %", f"measured {settings.objective}", "the interval")
+    return Section(title, (_verdict(batch[0].batch, judged),), header, tuple(rows))
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A prediction, with the ends of its interval, and the value that came."""
+
+    low: float
+    mean: float
+    high: float
+    value: float
+
+
+def _verdict(batch: int, judged: Sequence[_Judged]) -> str:
+    if not judged:
+        return f"Batch {batch}: chosen without a prediction, or without a value so far."
+    inside = sum(one.low <= one.value <= one.high for one in judged)
+    error = statistics.fmean(abs(one.value - one.mean) for one in judged)
+    text = f"Batch {batch}: {inside} of {len(judged)} results within their 90 % interval, mean error {_number(error)}"
+    predictions, values = [one.mean for one in judged], [one.value for one in judged]
+    if len(judged) >= FEWEST_RANKED and len(set(predictions)) > 1 and len(set(values)) > 1:
+        from scipy import stats
+
+        text += f", rank correlation {stats.spearmanr(predictions, values).statistic:.2f}"
+    return f"{text}."
+
+
+def _open(settings: Settings, waiting: Sequence[Suggestion], status: Status) -> Section:
+    rows = []
+    for row in waiting:
+        similarity = row.reason.get("similarity")
+        nearest = "" if similarity is None else f"{row.reason.get('nearest')} ({similarity:.2f})"
+        why = str(row.reason.get("kind", ""))
+        if row.name in status.failing:
+            why = f"{why}, fails: {status.failing[row.name]}"
+        rows.append((row.name, row.string, _predicted(row), _interval(row), why, nearest))
+    header = ("id", settings.string_column, "predicted", "90 %", "why", "nearest measured")
+    lines = () if rows else ("None: seqopt campaign suggest says what to measure next.",)
+    return Section("Open suggestions", lines, header, tuple(rows))
+
+
+def _model(status: Status) -> Section:
+    model = status.model
+    if not model:
+        return Section("Model", ("None yet: the first batch is random.",))
+    lines = [f"{model['surrogate']}, fitted to {model['n']} values at the last suggestion"]
+    if model.get("r2") is not None:
+        lines.append(
+            f"leave-one-out: R2 {model['r2']:.2f}; {model['within_90']:.0%} of the values within their 90 % interval"
+        )
+    if "left" in model:
+        lines.append(f"candidates left then: {model['left']:,}")
+    parameters = ", ".join(
+        f"{name} {value:.4g}" for name, value in model.get("parameters", {}).items() if isinstance(value, int | float)
+    )
+    if parameters:
+        lines.append(f"parameters: {parameters}")
+    return Section("Model", tuple(lines))
+
+
+def _failures(settings: Settings, observed: Sequence[Observed], times: dict[int, str]) -> Section:
+    rows = [
+        (times.get(row.made_by, "")[:10], row.suggestion or UNSUGGESTED, row.string, row.failure)
+        for one in observed
+        for row in one.measurements
+        if row.failure is not None
+    ]
+    header = ("day", "id", settings.string_column, "reason")
+    return Section("Failures", () if rows else ("None.",), header, tuple(rows))
+
+
+def _predicted(row: Suggestion) -> str:
+    return "" if row.mean is None else _number(row.mean)
+
+
+def _interval(row: Suggestion) -> str:
+    return "" if row.low is None or row.high is None else f"{_number(row.low)} to {_number(row.high)}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.4g}"

@@ -1,0 +1,192 @@
+"""Prior covariances with the candidates of a large pool, kept in the cache folder between processes.
+
+The sub-sequence kernel takes minutes for a quarter of a million candidates and two thousand strings, and its parameters
+change seldom: covariances that were computed once serve until then. They are kept in single precision, 4 N n bytes for
+N candidates and n strings, in a folder for each pool and each set of kernel parameters, and in a file for each block of
+candidates. A file is a chain of segments, each a header with the checksum of what follows, the digests of the strings'
+keys, and a row of covariances for each. New strings are appended. What does not match its checksum is cut off and
+computed again; a folder that cannot be written only means that the work is done again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import shutil
+import struct
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import gpytorch
+import numpy as np
+import numpy.typing as npt
+import torch
+
+import seqopt
+from seqopt.cache import cache_dir, digest
+
+logger = logging.getLogger(__name__)
+
+Rows = npt.NDArray[np.float32]
+
+STORED = 1 << 31
+"""Bytes of stored covariances besides those in use; beyond, those that were not used for longest are deleted."""
+
+TOLERANCE = 1e-4
+"""Largest difference of a stored covariance from the same one computed again, as a fraction of the row's largest."""
+
+_MAGIC = b"seqopt-1"
+_HEADER = struct.Struct("<8sII32s")
+_MARK = 16
+
+
+class StoredColumns:
+    """Covariances of strings with blocks of candidates, on disk.
+
+    Args:
+        folder: Where the files are; it need not exist.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = StoredColumns(Path(folder))
+        ...     first = store.rows("block", 2, ["a"], lambda places: np.ones((len(places), 2), dtype=np.float32))
+        ...     store.rows("block", 2, ["b", "a"], lambda places: np.ones((len(places), 2), dtype=np.float32)).tolist()
+        [[1.0, 1.0], [1.0, 1.0]]
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._marks: dict[str, bytes] = {}
+
+    def rows(self, name: str, width: int, keys: Sequence[str], compute: Callable[[list[int]], Rows]) -> Rows:
+        """Covariances of strings with one block of candidates.
+
+        Args:
+            name: Of the block.
+            width: Candidates in the block.
+            keys: What identifies the strings, all different.
+            compute: Gives the rows at some places of ``keys``. One row that is stored is computed again, too: where it
+                differs, nothing that is stored is used.
+
+        Returns:
+            ``len(keys) x width``, float32.
+        """
+        stored = self._read(name, width)
+        marks = [self._mark(key) for key in keys]
+        known = [place for place, mark in enumerate(marks) if mark in stored]
+        if known and not _agree(stored[marks[known[0]]], compute(known[:1])[0]):
+            logger.info("stored covariances in %s are of another kernel and are computed again", self.folder)
+            self._cut(name, 0)
+            stored, known = {}, []
+        values = np.empty((len(keys), width), dtype=np.float32)
+        for place in known:
+            values[place] = stored[marks[place]]
+        missing = [place for place, mark in enumerate(marks) if mark not in stored]
+        del stored
+        if missing:
+            values[missing] = compute(missing)
+            self._append(name, [marks[place] for place in missing], values[missing])
+        return values
+
+    def _mark(self, key: str) -> bytes:
+        if key not in self._marks:
+            self._marks[key] = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()[:_MARK]
+        return self._marks[key]
+
+    def _read(self, name: str, width: int) -> dict[bytes, Rows]:
+        found: dict[bytes, Rows] = {}
+        try:
+            data = memoryview((self.folder / name).read_bytes())
+        except OSError:
+            return found
+        place = 0
+        while place < len(data):
+            segment = _segment(data[place:], width)
+            if segment is None:
+                self._cut(name, place)
+                break
+            marks, values, size = segment
+            found.update(zip(marks, values, strict=True))
+            place += size
+        return found
+
+    def _append(self, name: str, marks: list[bytes], values: Rows) -> None:
+        body = b"".join(marks) + np.ascontiguousarray(values, dtype="<f4").tobytes()
+        header = _HEADER.pack(_MAGIC, *values.shape, hashlib.sha256(body).digest())
+        with contextlib.suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if shutil.disk_usage(self.folder).free < 4 * len(body):
+                return
+            with (self.folder / name).open("ab") as stream:
+                stream.write(header + body)
+
+    def _cut(self, name: str, place: int) -> None:
+        with contextlib.suppress(OSError):
+            os.truncate(self.folder / name, place)
+
+
+def stored_columns(kernel: gpytorch.kernels.Kernel, encoder: str, keys: Sequence[str]) -> StoredColumns:
+    """The store of a kernel, at the parameters it has now, and a pool; the oldest others make room for it.
+
+    Args:
+        kernel: The kernel, without output scale.
+        encoder: Name of what turns the candidates into what the kernel takes.
+        keys: Of the candidates, in their order.
+    """
+    home = cache_dir() / "columns"
+    folder = home / digest([seqopt.__version__, encoder, *_settings(kernel), *keys])[:32]
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
+        _make_room(home, folder)
+    return StoredColumns(folder)
+
+
+def _make_room(home: Path, kept: Path) -> None:
+    folders = sorted((path for path in home.iterdir() if path != kept), key=lambda path: -path.stat().st_mtime)
+    total = 0
+    for folder in folders:
+        total += _size(folder)
+        if total > STORED:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.iterdir())
+
+
+def _settings(kernel: gpytorch.kernels.Kernel) -> list[str]:
+    """What tells one kernel from another: classes, plain attributes, parameters."""
+    found = []
+    for module in kernel.modules():
+        plain = {
+            name: value
+            for name, value in vars(module).items()
+            if isinstance(value, bool | int | float | str) and name not in ("training", "threads")
+        }
+        found.append(f"{type(module).__qualname__} {sorted(plain.items())}")
+    found += [f"{name} {parameter.detach().reshape(-1).tolist()}" for name, parameter in kernel.named_parameters()]
+    found += [f"{name} {buffer.reshape(-1).to(torch.float64).tolist()}" for name, buffer in kernel.named_buffers()]
+    return found
+
+
+def _segment(data: memoryview, width: int) -> tuple[list[bytes], Rows, int] | None:
+    """Digests of keys, covariances and length of the segment that begins ``data``; `None` for a damaged one."""
+    if len(data) < _HEADER.size:
+        return None
+    magic, rows, columns, checksum = _HEADER.unpack_from(data)
+    size = _HEADER.size + rows * (_MARK + 4 * columns)
+    body = data[_HEADER.size : size]
+    if magic != _MAGIC or columns != width or len(data) < size or hashlib.sha256(body).digest() != checksum:
+        return None
+    marks = [bytes(body[place : place + _MARK]) for place in range(0, rows * _MARK, _MARK)]
+    values = np.frombuffer(body[rows * _MARK :], dtype="<f4").reshape(rows, columns)
+    return marks, values, size
+
+
+def _agree(stored: Rows, computed: Rows) -> bool:
+    largest = float(np.abs(computed).max(initial=0.0))
+    return bool(np.abs(stored - computed).max(initial=0.0) <= TOLERANCE * largest)

@@ -1,0 +1,363 @@
+"""What a surrogate says of a finished search: leave-one-out predictions, nearest neighbours, and the kernel's map.
+
+The surrogate is that of the search, with the parameters of its kernel where they were kept; it is conditioned on all
+values for the page. What cannot be restored is fitted afresh or left out, and the page says so.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+
+from seqopt.errors import InputError
+from seqopt.models import FullyBayesianStringGP, StringGP, Surrogate, resolve_surrogate
+from seqopt.models.registry import SURROGATES
+from seqopt.models.string_gp import default_kernel
+from seqopt.optimizer.transforms import resolve_transform
+from seqopt.report.kernel_pca import FEWEST, kernel_pca
+from seqopt.report.results import Run, option_of
+from seqopt.report.samples import Candidates, space_of
+from seqopt.spaces import CandidateSet
+
+logger = logging.getLogger(__name__)
+
+FloatArray = npt.NDArray[np.float64]
+
+MOST_MEASURED = 2_000
+"""Measured strings that the model of a page is conditioned on, and that its map shows."""
+
+SYMBOLS = 200_000
+"""Strings of a map times their mean length, for a kernel on symbols: beyond, the sample of candidates is smaller."""
+
+MOST_AVERAGED = 600
+"""Strings of a map whose kernel is averaged over draws."""
+
+EXPLOIT, EXPLORE = "exploit", "explore"
+
+
+@dataclass(frozen=True)
+class MapData:
+    """Coordinates of strings in the map of a kernel.
+
+    Attributes:
+        strings: What is shown of each.
+        keys: Their identities.
+        group: ``"pool"``, ``"measured"`` or ``"suggested"`` for each.
+        coordinates: ``n x 2``.
+        explained: Shares of the variance along both components.
+        mean: Predicted values of strings without a measured one, NaN elsewhere, in the user's units.
+        std: Standard deviations of these predictions.
+    """
+
+    strings: list[str]
+    keys: list[str]
+    group: list[str]
+    coordinates: FloatArray
+    explained: FloatArray
+    mean: FloatArray
+    std: FloatArray
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What the model of a page says.
+
+    Attributes:
+        kernel: The kernel, in words.
+        how: How the model was made, a sentence.
+        held_out: Leave-one-out predictions as `seqopt.report.results.predictions` returns predictions; `None` without.
+        r2: Leave-one-out R2, of log10 values where those are modelled; `None` where unknown.
+        within_90: Share of the values within the central 90% of their leave-one-out predictions.
+        reasons: By number of the evaluation: why it was chosen, the nearest string measured before, the similarity.
+        map: The map; `None` where there is none.
+        missing: What is not there and why, a sentence each.
+        seconds: Time that all this took.
+    """
+
+    kernel: str = ""
+    how: str = ""
+    held_out: pd.DataFrame | None = None
+    r2: float | None = None
+    within_90: float | None = None
+    reasons: dict[int, tuple[str, str, float]] = field(default_factory=dict)
+    map: MapData | None = None
+    missing: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+def analyse(run: Run, kind: str, candidates: Candidates, *, seed: int = 0) -> Analysis:
+    """Fit the model of a search again and ask it what a page shows.
+
+    Whatever goes wrong is said in `Analysis.missing`.
+
+    Args:
+        run: The search.
+        kind: What its strings are.
+        candidates: Random strings of what was searched.
+        seed: Of the random choices.
+    """
+    started = time.perf_counter()
+    if run.evaluations["measured"].sum() < FEWEST:
+        return Analysis(missing=(f"The map of the kernel needs at least {FEWEST} measured strings.",))
+    try:
+        found = _analyse(run, kind, candidates, np.random.default_rng(seed))
+    except Exception as error:  # a page without a map is better than none, whatever a model of one's own raises
+        logger.debug("no model for the page", exc_info=True)
+        return Analysis(
+            missing=(f"No model could be fitted for this page, so that the map of the kernel is missing ({error}).",),
+            seconds=time.perf_counter() - started,
+        )
+    return Analysis(**{**vars(found), "seconds": time.perf_counter() - started})
+
+
+def _analyse(run: Run, kind: str, candidates: Candidates, rng: np.random.Generator) -> Analysis:
+    table = run.evaluations
+    measured = _few(table[table["measured"]], run.direction, rng)
+    waiting = table[table["status"] == "pending"].drop_duplicates("key")
+    space = _space(run, kind, [*measured["key"], *waiting["key"], *candidates.keys])
+    surrogate, kernel, how = restore_surrogate(run, space)
+    transform = resolve_transform(str(run.settings.get("transform") or "none"))
+    sign = -1.0 if run.direction == "minimize" else 1.0
+    targets = np.array([sign * transform.forward(value) for value in measured["value"]])
+    how = _fit(run, surrogate, measured["key"].tolist(), targets, rng) or how
+    found: dict[str, Any] = {"kernel": kernel, "how": how}
+    if hasattr(surrogate, "leave_one_out"):
+        loo = surrogate.leave_one_out()
+        found |= {"r2": None if np.isnan(loo.r2) else loo.r2, "within_90": loo.within_90}
+        found["held_out"] = pd.DataFrame(
+            {
+                "number": measured["number"],
+                "batch": measured["batch"],
+                "mean": sign * loo.mean,
+                "std": loo.std,
+                "value": sign * loo.values,
+            }
+        )
+    if hasattr(surrogate, "similarity") and not run.campaign:
+        found["reasons"] = _reasons(surrogate, measured, waiting, sign)
+    shown = measured.drop_duplicates("key")
+    known = {*shown["key"], *waiting["key"]}
+    others = [pair for pair in zip(candidates.strings, candidates.keys, strict=True) if pair[1] not in known]
+    others = others[: _room(surrogate, [key for _, key in others], len(known))]
+    keys = [*(key for _, key in others), *shown["key"], *waiting["key"]]
+    group = ["pool"] * len(others) + ["measured"] * len(shown) + ["suggested"] * len(waiting)
+    drawn = kernel_pca(keys, surrogate, space=_given(keys, kind, space), components=2)
+    mean, std = _predictions(surrogate, keys, group, sign, transform)
+    found["map"] = MapData(
+        [*(string for string, _ in others), *shown["string"], *waiting["string"]],
+        keys,
+        group,
+        drawn.coordinates,
+        drawn.explained_variance_ratio,
+        mean,
+        std,
+    )
+    return Analysis(**found)
+
+
+def _few(measured: pd.DataFrame, direction: str, rng: np.random.Generator) -> pd.DataFrame:
+    """All measured rows; of very many the best half and a random choice of the others."""
+    if len(measured) <= MOST_MEASURED:
+        return measured
+    ordered = measured.sort_values("value", ascending=direction == "minimize", kind="stable")
+    best, rest = ordered.head(MOST_MEASURED // 2), ordered.iloc[MOST_MEASURED // 2 :]
+    chosen = rng.choice(len(rest), MOST_MEASURED - len(best), replace=False)
+    return pd.concat([best, rest.iloc[chosen]]).sort_values("number")
+
+
+def _space(run: Run, kind: str, keys: Sequence[str]) -> Any:
+    """The space of a search, or a candidate set of its strings in place of a pool."""
+    own = None
+    if not run.settings.get("pool"):
+        try:
+            own = space_of(run)
+        except Exception:
+            logger.debug("the space of the run could not be made again", exc_info=True)
+    return _given(list(dict.fromkeys(keys)), kind, None) if own is None else own
+
+
+def _given(keys: Sequence[str], kind: str, space: Any) -> CandidateSet:
+    """A candidate set of keys, which are what they are: nothing is made canonical again."""
+    tokenizer = None if space is None else space.encoder.tokenizer
+    distinct = list(dict.fromkeys(keys))
+    return CandidateSet(distinct, kind=kind, keys=distinct, tokenizer=tokenizer)
+
+
+def restore_surrogate(run: Run, space: Any) -> tuple[Surrogate, str, str]:
+    """The surrogate of a search, not fitted yet.
+
+    Args:
+        run: The search.
+        space: Where it searched.
+
+    Returns:
+        The surrogate, its kernel in words, and how it was found if it is not that of the search (else empty).
+    """
+    details = run.settings.get("details")
+    details = details.get("surrogate") if isinstance(details, dict) else None
+    name = _surrogate_name(run)
+    if isinstance(details, dict) and not name.lower().startswith("vae:"):
+        found = _described(details, space)
+        if found is not None:
+            return found
+        instead = "The search used a model of its own, which a page cannot make again; this is the usual one."
+        surrogate = resolve_surrogate("auto", space)
+    else:
+        instead = ""
+        surrogate = resolve_surrogate(name, space)
+    _bind(surrogate, space)
+    return surrogate, _words(surrogate), instead
+
+
+def _surrogate_name(run: Run) -> str:
+    if run.campaign:
+        return str(run.settings.get("surrogate") or "auto")
+    return option_of(str(run.settings.get("command") or ""), "--surrogate") or "auto"
+
+
+def _described(details: dict[str, Any], space: Any) -> tuple[Surrogate, str, str] | None:
+    """The surrogate that the settings of a run describe, if it is one of seqopt's own."""
+    kernel = details.get("kernel")
+    kernel = kernel if isinstance(kernel, dict) else {}
+    kind, partitions = details.get("type"), int(kernel.get("partitions") or 1)
+    if kernel.get("type") == "SubsequenceKernel" and kind in ("StringGP", "FullyBayesianStringGP"):
+        surrogate: Any = (
+            StringGP(default_kernel(partitions), restarts=1)
+            if kind == "StringGP"
+            else FullyBayesianStringGP(default_kernel(partitions))
+        )
+        _bind(surrogate, _with_symbols(space, str(details.get("tokenizer") or "")))
+        return surrogate, _words(surrogate), ""
+    if kind != "StringGP":
+        return None
+    for known in SURROGATES.values():
+        built: Any = known.build()
+        if isinstance(built, StringGP) and type(built.kernel).__name__ == kernel.get("type"):
+            named = built.encoder.name == details.get("tokenizer")
+            if named or (known.symbols and not known.one_length):
+                _bind(built, space)
+                return built, known.summary, ""
+    return None
+
+
+def _with_symbols(space: Any, tokenizer: str) -> Any:
+    if not isinstance(space, CandidateSet) or tokenizer in ("", space.encoder.name):
+        return space
+    try:
+        return CandidateSet(space.keys, kind=space.kind, keys=space.keys, tokenizer=tokenizer)
+    except InputError:
+        return space
+
+
+def _bind(surrogate: Any, space: Any) -> None:
+    if hasattr(surrogate, "bind"):
+        surrogate.bind(space)
+
+
+def _words(surrogate: Any) -> str:
+    if isinstance(surrogate, FullyBayesianStringGP):
+        return "sub-sequence kernel, averaged over its parameters"
+    kernel, encoder = getattr(surrogate, "kernel", None), getattr(surrogate, "encoder", None)
+    for known in SURROGATES.values():
+        built: Any = known.build()
+        if type(getattr(built, "kernel", None)) is type(kernel) and (
+            known.symbols or built.encoder.name == getattr(encoder, "name", None)
+        ):
+            return known.summary
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(kernel if kernel is not None else surrogate).__name__)
+
+
+def _fit(run: Run, surrogate: Any, keys: list[str], targets: FloatArray, rng: np.random.Generator) -> str:
+    """Condition on all values at the parameters of the search, where they are known; returns how, in words."""
+    conditioned = f"It is conditioned on all {len(keys):,} values."
+    if isinstance(surrogate, StringGP):
+        if run.model is not None:
+            surrogate.load_state_dict(run.model)
+            surrogate.fit(keys, targets, rng=rng, full=False)
+            return f"The kernel has the parameters of the last suggestions. {conditioned}"
+        known = _set_kernel(surrogate, run)
+        surrogate.fit(keys, targets, rng=rng, full=not known)
+        return (
+            f"The kernel has the parameters of the last batch. {conditioned}"
+            if known
+            else f"Its parameters were fitted to all {len(keys):,} values when this page was written."
+        )
+    surrogate.fit(keys, targets, rng=rng)
+    return f"Its parameters were fitted to all {len(keys):,} values when this page was written."
+
+
+def _set_kernel(surrogate: StringGP, run: Run) -> bool:
+    """Give the kernel the parameters that the run ended with; returns whether all of them are known."""
+    kernel = surrogate.kernel
+    last: dict[str, Any] = next((step["kernel"] for step in reversed(run.steps) if step.get("kernel")), {})
+    learned = [name for name, parameter in kernel.named_parameters() if parameter.requires_grad]
+    names = [name.rpartition(".")[2].removeprefix("raw_") for name in learned]
+    simple = all("." not in name for name in learned) and all(
+        isinstance(last.get(name), float)
+        and isinstance(getattr(kernel, name, None), torch.Tensor)
+        and getattr(kernel, name).numel() == 1
+        for name in names
+    )
+    if not simple:
+        return False
+    try:
+        for name in names:
+            setattr(kernel, name, last[name])
+    except (RuntimeError, ValueError, TypeError):
+        return False
+    return bool(last) or not names
+
+
+def _reasons(
+    surrogate: Any, measured: pd.DataFrame, waiting: pd.DataFrame, sign: float
+) -> dict[int, tuple[str, str, float]]:
+    """Why strings were chosen, by what was known before their batch."""
+    rows = pd.concat([measured, waiting])
+    chosen = rows[rows["predicted_mean"].notna()]
+    if not len(chosen):
+        return {}
+    similarity = np.asarray(surrogate.similarity(chosen["key"].tolist(), measured["key"].tolist()))
+    written, batches, values = measured["string"].tolist(), measured["batch"].to_numpy(), measured["value"].to_numpy()
+    found: dict[int, tuple[str, str, float]] = {}
+    for row, own in zip(chosen.to_dict("records"), similarity, strict=True):
+        before = np.flatnonzero(batches < row["batch"])
+        if len(before):
+            place = int(before[own[before].argmax()])
+            better = sign * row["predicted_mean"] >= (sign * values[before]).max()
+            found[int(row["number"])] = (EXPLOIT if better else EXPLORE, written[place], float(own[place]))
+    return found
+
+
+def _room(surrogate: Any, keys: Sequence[str], taken: int) -> int:
+    """How many further strings the map takes in reasonable time."""
+    if not keys:
+        return 0
+    kernel = str(type(getattr(surrogate, "kernel", None)).__name__)
+    if kernel not in ("SubsequenceKernel", "JointKernel"):
+        return len(keys)
+    length = float(np.mean([len(key) for key in keys]))
+    most = SYMBOLS / max(length, 1.0)
+    if isinstance(surrogate, FullyBayesianStringGP):
+        most = min(most / 2, MOST_AVERAGED)
+    return int(max(0, min(len(keys), most - taken)))
+
+
+def _predictions(
+    surrogate: Any, keys: Sequence[str], group: Sequence[str], sign: float, transform: Any
+) -> tuple[FloatArray, FloatArray]:
+    mean, std = np.full(len(keys), np.nan), np.full(len(keys), np.nan)
+    places = [place for place, name in enumerate(group) if name != "measured"]
+    if places:
+        found = surrogate.predict([keys[place] for place in places])
+        for place, centre, spread in zip(places, *map(np.ndarray.tolist, map(np.asarray, found)), strict=True):
+            mean[place], std[place] = transform.moments(sign * centre, spread)
+    return mean, std

@@ -1,0 +1,180 @@
+"""The drawn strings of a page: the best ones, and the batch that is under way."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from seqopt.report.drawing import MarkedSequence, codons_of, draw_fold, draw_molecule, mark_sequence
+from seqopt.report.formats import shortened
+from seqopt.report.results import ranked
+from seqopt.report.view import LONGEST_LISTED, View, rows_of, space_facts
+
+MOST_OF_BATCH = 24
+"""Strings of the current batch that are drawn; the others are in the table."""
+
+FOLDED = 12
+"""Cards of a list whose genes are folded, which takes time."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """One string for a page.
+
+    Attributes:
+        rank: Its place, 0 for none.
+        head: What stands first: the value, or what became of the string.
+        is_value: Whether that is a value.
+        string: The string, shortened.
+        number: Of its evaluation.
+        name: What a campaign calls it.
+        origin: Its batch, in words.
+        predicted: What was predicted of it, in words.
+        off: How many predicted standard deviations its value is off, in words.
+        why: ``"exploit"``, ``"explore"``, another word, or empty.
+        nearest: The measured string that it is most like, and the number of its evaluation (0 if it has no row).
+        similarity: To that one, in words.
+        measurements: How often it was measured.
+        drawing: The structure.
+        own: Whether the drawing has the colours of the page (else those of paper).
+        facts: Below the drawing.
+        sequence: The marked sequence.
+        codons: The codons of a gene: codon, amino acid, whether it differs.
+        error: Why there is no value.
+        listed: Whether it has a row in the table.
+    """
+
+    rank: int
+    head: str
+    is_value: bool
+    string: str
+    number: int
+    name: str
+    origin: str
+    predicted: str
+    off: str
+    why: str
+    nearest: tuple[str, int] | None
+    similarity: str
+    measurements: int
+    drawing: Markup | None
+    own: bool
+    facts: str
+    sequence: MarkedSequence | None
+    codons: list[tuple[str, str, bool]]
+    error: str
+    listed: bool
+
+
+def best_cards(view: View, top: int) -> list[Card]:
+    """The best strings, each once."""
+    best = ranked(view.run.evaluations, view.run.direction).head(top)
+    deviations = view.deviations()
+    return [_card(view, row, "best", rank, deviations) for rank, row in enumerate(rows_of(best), 1)]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The batch that is under way, or the last one.
+
+    Attributes:
+        title: What it is, in words.
+        waiting: Whether results are awaited.
+        cards: Its strings, `MOST_OF_BATCH` at most.
+        left_out: Number of those that are not among the cards.
+    """
+
+    title: str
+    waiting: bool
+    cards: list[Card]
+    left_out: int
+
+
+def current_batch(view: View) -> Batch:
+    """What is to be measured, or else what was measured last."""
+    table = view.run.evaluations
+    rows = table[table["status"] == "pending"].drop_duplicates("key")
+    waiting = bool(len(rows))
+    if waiting:
+        title = "To be measured"
+    elif not len(table):
+        title = "Next batch"
+    else:
+        rows = table[table["batch"] == table["batch"].max()]
+        number = int(rows["batch"].iloc[0])
+        title = f"Last batch, no. {number}" if number else view.origin(0).capitalize()
+    deviations = view.deviations()
+    shown = rows.head(MOST_OF_BATCH) if waiting or (len(rows) and rows["batch"].iloc[0]) else rows.head(0)
+    cards = [_card(view, row, "now", place, deviations) for place, row in enumerate(rows_of(shown), 1)]
+    return Batch(title, waiting, cards, len(rows) - len(shown))
+
+
+def _card(view: View, row: dict[str, Any], list_name: str, place: int, deviations: dict[int, float]) -> Card:
+    string, number = str(row["string"]), int(row["number"])
+    drawing, facts, own = _drawing(view, string, f"{list_name}{place}-", place)
+    sequence, codons = None, []
+    if view.kind != "molecule":
+        reference = _aligned(view, row)
+        if view.is_gene:
+            codons = codons_of(string.strip(), reference, _code(view))
+        sequence = mark_sequence(string.strip(), reference, whole=not view.aligned)
+    why, nearest, similarity = view.reasons.get(number, ("", "", math.nan))
+    other = view.number_of.get(nearest, 0)
+    return Card(
+        rank=place if list_name == "best" else 0,
+        head=view.show(row["value"]) if row["measured"] else _state(row["status"]),
+        is_value=bool(row["measured"]),
+        string=shortened(string, LONGEST_LISTED),
+        number=number,
+        name=str(row["name"]),
+        origin=view.origin(row["batch"]),
+        predicted=view.prediction(row),
+        off=f"{deviations[number]:+.1f}" if number in deviations else "",
+        why=why,
+        nearest=(shortened(nearest, 60), other if other in view.listed else 0) if nearest else None,
+        similarity="" if math.isnan(similarity) else f"{similarity:.2f}",
+        measurements=1 if math.isnan(row["measurements"]) else int(row["measurements"]),
+        drawing=drawing,
+        own=own,
+        facts=facts,
+        sequence=sequence,
+        codons=codons,
+        error=shortened(str(row["error"]), 160),
+        listed=number in view.listed,
+    )
+
+
+def _state(status: str) -> str:
+    return {"pending": "awaited", "ok": "–", "": "–"}.get(status, status)
+
+
+def _drawing(view: View, string: str, prefix: str, place: int) -> tuple[Markup | None, str, bool]:
+    """Drawing, facts, and whether the drawing has the colours of the page."""
+    label = f"{view.names[0].capitalize()} {place}"
+    if view.kind == "molecule":
+        structure = draw_molecule(string, prefix, label=label)
+    elif view.is_folded and place <= FOLDED:
+        structure = draw_fold(string.strip(), label=f"{label}, secondary structure of its RNA")
+    elif view.curves is not None:
+        return view.curves.draw(string, label=f"{label}, its curve and the points"), "", True
+    else:
+        return None, "", False
+    if structure is None:
+        return None, "", False
+    return Markup(structure.svg), structure.facts, view.kind != "molecule"
+
+
+def _code(view: View) -> int | str:
+    code = space_facts(view.run).get("code")
+    return code if isinstance(code, int) and not isinstance(code, bool) else "standard"
+
+
+def _aligned(view: View, row: dict[str, Any]) -> str | None:
+    """The reference as it is to be compared with the string of ``row``, which may be in lower case."""
+    if view.reference is None:
+        return None
+    lower = row["string"].strip().islower() and row["key"].isupper()
+    return view.reference.string.lower() if lower else view.reference.string

@@ -1,0 +1,201 @@
+"""The parts of a page that say how a search went: headline, batches, parameters, failures, settings."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from seqopt.report.drawing import sparkline
+from seqopt.report.formats import NumberFormat, compact, duration, shortened, significant
+from seqopt.report.results import Run, as_number, best_so_far
+from seqopt.report.view import LONGEST_LISTED, View, space_facts, whole_number
+
+PARAMETERS = {
+    "match_decay": ("match decay", "per shared symbol: the smaller, the less long shared sub-sequences count"),
+    "gap_decay": ("gap decay", "per skipped symbol: near 0 only unbroken matches count, at 1 gaps cost nothing"),
+    "lengthscale": ("length scale", "distance over which values stay alike"),
+    "outputscale": ("output scale", "prior variance"),
+    "noise": ("noise variance", "what the model puts down to noise"),
+    "noise_variance": ("noise variance", "what the model puts down to noise"),
+    "mean": ("mean", "prior mean"),
+}
+
+LISTED_ERRORS = 12
+"""Different error messages that are listed."""
+
+
+def subject_of(run: Run) -> str:
+    """What was searched, in words that follow the objective's name; empty where the settings do not say."""
+    pool = run.settings.get("pool")
+    return f"in {Path(str(pool)).name}" if pool else str(run.settings.get("subject") or "")
+
+
+def choice_of(run: Run, names: tuple[str, str]) -> str:
+    """How many strings there were to choose from, in words; empty where the settings do not say."""
+    pool_size = whole_number(run.settings.get("pool_size"))
+    if pool_size:
+        return f"{pool_size:,} candidates"
+    space = space_facts(run)
+    if not space.get("size"):
+        return ""
+    narrowed = any(space.get(name) for name in ("forbidden", "gc", "accept"))
+    return f"{'at most ' if narrowed else ''}{space['size']} {names[1]}"
+
+
+def headline(view: View, best: pd.DataFrame) -> dict[str, Any]:
+    """The numbers at the top."""
+    run, show, log10 = view.run, view.show, view.log10
+    table = run.evaluations
+    initial = table[table["batch"] == 0]
+    initial_best = best_so_far(initial, run.direction)
+    seconds = run.total_seconds
+    choosing, scoring = _seconds(run, ("suggest", "select", "fit")), _seconds(run, ("evaluate", "objective"))
+    return {
+        "best": show(best["value"].iloc[0]) if len(best) else None,
+        "number": int(best["number"].iloc[0]) if len(best) else None,
+        "batch": int(best["batch"].iloc[0]) if len(best) else None,
+        "gain": _gain(best, initial_best, run.direction, show, log10),
+        "initial_best": show(initial_best.iloc[-1]) if initial_best.notna().any() else None,
+        "initial": len(initial),
+        "evaluations": int((~table["status"].isin(["pending", "withdrawn"])).sum()),
+        "pending": int((table["status"] == "pending").sum()),
+        "failed": int((table["status"] == "failed").sum()),
+        "withdrawn": int((table["status"] == "withdrawn").sum()),
+        "batches": int(table.loc[table["batch"] > 0, "batch"].nunique()),
+        "time": None if seconds is None else duration(seconds),
+        "choosing": None if choosing is None else duration(choosing),
+        "scoring": None if scoring is None else duration(scoring),
+    }
+
+
+def _gain(best: pd.DataFrame, initial: pd.Series, direction: str, show: NumberFormat, log10: bool) -> str | None:
+    """How much better than the best initial value, in words; `None` where there is nothing to compare."""
+    if not len(best) or not initial.notna().any():
+        return None
+    found, start = float(best["value"].iloc[0]), float(initial.iloc[-1])
+    if found == start:
+        return "no better than"
+    word = "lower" if direction == "minimize" else "higher"
+    if log10:
+        return f"{significant(max(found, start) / min(found, start), 3)} times {word} than"
+    return f"{show(abs(found - start))} {word} than"
+
+
+def _seconds(run: Run, names: tuple[str, ...]) -> float | None:
+    spent = [
+        number
+        for step in run.steps
+        if isinstance(step.get("seconds"), dict)
+        for name in names
+        if (number := as_number(step["seconds"].get(name))) is not None
+    ]
+    return sum(spent) if spent else None
+
+
+def batches_of(run: Run, show: NumberFormat) -> list[dict[str, Any]]:
+    """What each batch brought."""
+    table = run.evaluations
+    table = table.assign(best=best_so_far(table, run.direction))
+    steps = {int(number): step for step in run.steps if (number := as_number(step.get("step"))) is not None}
+    batches = []
+    for batch, rows in table.groupby("batch", sort=True):
+        values = rows.loc[rows["measured"], "value"]
+        own = values.min() if run.direction == "minimize" else values.max()
+        best = rows["best"].iloc[-1]
+        number = int(float(str(batch)))
+        seconds = steps.get(number, {}).get("seconds")
+        spent = [as_number(value) for value in seconds.values()] if isinstance(seconds, dict) else []
+        batches.append(
+            {
+                "name": "initial" if number == 0 else str(number),
+                "evaluated": len(rows),
+                "failed": int((rows["status"] == "failed").sum()),
+                "own": show(own) if len(values) else "–",
+                "best": show(best) if not math.isnan(best) else "–",
+                "better": number > 0 and bool(len(values)) and own == best and not _reached_before(table, number, best),
+                "seconds": duration(sum(value or 0.0 for value in spent)) if spent else "",
+            }
+        )
+    return batches
+
+
+def _reached_before(table: pd.DataFrame, batch: int, best: float) -> bool:
+    return bool((table.loc[table["batch"] < batch, "best"] == best).any())
+
+
+def parameters_of(run: Run) -> list[dict[str, Any]]:
+    """The kernel's parameters by step; only those that are numbers."""
+    kernels = [
+        (int(number), step["kernel"])
+        for step in run.steps
+        if isinstance(step.get("kernel"), dict)
+        and step["kernel"]
+        and (number := as_number(step.get("step"))) is not None
+    ]
+    names = list(dict.fromkeys(str(name) for _, kernel in kernels for name in kernel))
+    parameters = []
+    for name in names:
+        values = [(step, as_number(kernel.get(name))) for step, kernel in kernels]
+        known = [value for _, value in values if value is not None]
+        if not known:
+            continue
+        title, meaning = PARAMETERS.get(name, (name.replace("_", " "), ""))
+        curve = sparkline([value for _, value in values])
+        parameters.append(
+            {
+                "name": title,
+                "meaning": meaning,
+                "latest": compact(known[-1]),
+                "range": f"{compact(min(known))} to {compact(max(known))}",
+                "curve": curve,
+                "end": curve.rpartition(" ")[2].split(",") if curve else [],
+                "steps": [(step, "–" if value is None else compact(value)) for step, value in values],
+            }
+        )
+    return parameters
+
+
+def failures_of(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Failures by their messages."""
+    failed = table[table["status"] == "failed"]
+    counts = failed["error"].value_counts(sort=True)
+    return [
+        {
+            "error": shortened(str(error), 300) or "no reason recorded",
+            "count": int(count),
+            "example": shortened(failed.loc[failed["error"] == error, "string"].iloc[0], LONGEST_LISTED),
+        }
+        for error, count in counts.head(LISTED_ERRORS).items()
+    ] + (
+        [
+            {
+                "error": f"{len(counts) - LISTED_ERRORS} other messages, see evaluations.csv",
+                "count": int(counts.iloc[LISTED_ERRORS:].sum()),
+                "example": "",
+            }
+        ]
+        if len(counts) > LISTED_ERRORS
+        else []
+    )
+
+
+def resume_command(settings: Mapping[str, Any]) -> str:
+    """How to go on with a run; empty where that is not known."""
+    command = str(settings.get("command") or "").strip()
+    if not command:
+        return ""
+    return command if "--resume" in command.split() else f"{command} --resume"
+
+
+def setting_text(value: object) -> str:
+    """A setting in words."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

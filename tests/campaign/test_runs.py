@@ -1,0 +1,490 @@
+"""Runs on disk: nothing is lost, and a resumed run is the run."""
+
+import itertools
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import seqopt
+from seqopt.acquisition import GIBBON
+from seqopt.campaign import Campaign, CampaignError, CampaignStore, Measurement, NewMeasurement
+from seqopt.campaign.filters import Pattern
+from seqopt.campaign.runs import CAMPAIGN
+from seqopt.errors import InputError, ObjectiveError, RunFolderError
+from seqopt.models import StringGP
+from seqopt.search import PoolSearch
+from seqopt.spaces import CandidateSet
+
+POOL = ["".join(letters) for letters in itertools.product("AB", repeat=5)]
+POOL += [string + "\u00e9\u2603" for string in POOL]  # the log must survive a cut inside any character
+OPTIONS = {"budget": 9, "initial": 5, "batch_size": 3, "seed": 2}
+
+
+def score(strings: list[str]) -> list[float]:
+    return [string.count("AB") + 0.25 * string.startswith("A") for string in strings]
+
+
+class Stops:
+    """An objective that is interrupted at its nth evaluation, as by Ctrl-C."""
+
+    name = "score"
+
+    def __init__(self, after: int) -> None:
+        self.left = after
+
+    def __call__(self, strings: list[str]) -> list[float]:
+        if self.left == 0:
+            raise KeyboardInterrupt
+        self.left -= 1
+        return score(strings)
+
+
+score.name = "score"  # type: ignore[attr-defined]
+
+
+def counting(calls: list[str]) -> Callable[[list[str]], list[float]]:
+    """The objective, noting what it is called with."""
+
+    def scored(strings: list[str]) -> list[float]:
+        calls.extend(strings)
+        return score(strings)
+
+    scored.name = "score"  # type: ignore[attr-defined]
+    return scored
+
+
+def evaluated(folder: Path) -> list[Measurement]:
+    with CampaignStore.open(folder / CAMPAIGN) as store:
+        return store.measurements()
+
+
+def space() -> CandidateSet:
+    return CandidateSet(POOL, kind="text")
+
+
+def table(folder: Path) -> pd.DataFrame:
+    return pd.read_csv(folder / "evaluations.csv").drop(columns="seconds")
+
+
+def assert_same_run(folder: Path, whole: Path) -> None:
+    """Bit for bit the same table, and the same steps with the same kernel parameters."""
+    pd.testing.assert_frame_equal(table(folder), table(whole), check_exact=True)
+    ours, theirs = (json.loads((path / "summary.json").read_text()) for path in (folder, whole))
+    for step in ours["steps"] + theirs["steps"]:
+        del step["seconds"]
+    assert ours["steps"] == theirs["steps"]
+    assert ours["best"] == theirs["best"]
+    assert ours["status"] == theirs["status"] == "finished"
+
+
+@pytest.fixture(autouse=True)
+def _no_reports(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the run that is looked at draws its report: that takes longer than all else here."""
+    monkeypatch.setattr("seqopt.api._write_report", lambda folder: None)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    seqopt.maximize(score, space(), run_folder=folder, **OPTIONS)
+    return folder
+
+
+def test_a_run_leaves_its_table_summary_plot_and_page(whole: Path) -> None:
+    frame = pd.read_csv(whole / "evaluations.csv")
+    assert list(frame["number"]) == list(range(1, 15))
+    assert list(frame["value"]) == score(list(frame["string"]))
+    assert frame["batch"].tolist() == [0] * 5 + [1] * 3 + [2] * 3 + [3] * 3
+    assert frame["predicted_mean"].isna().sum() == frame["acquisition"].isna().sum() == 5
+    summary = json.loads((whole / "summary.json").read_text())
+    assert summary["status"] == "finished"
+    assert summary["best"]["value"] == frame["value"].max()
+    assert [step["evaluations"] for step in summary["steps"]] == [5, 8, 11, 14]
+    assert set(summary["steps"][-1]["kernel"]) >= {
+        "match_decay",
+        "gap_decay",
+        "outputscale",
+        "noise_variance",
+    }
+    assert summary["settings"]["seed"] == 2
+    assert summary["versions"]["torch"]
+    assert (whole / "search.png").stat().st_size > 5000
+    assert "<html" in (whole / "report.html").read_text()
+
+
+@pytest.mark.parametrize("after", [0, 3, 5, 7, 11, 13])
+def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(after: int, whole: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        seqopt.maximize(Stops(after), space(), run_folder=folder, **OPTIONS)
+    saved = table(folder)
+    assert (saved["status"] == "ok").sum() == after
+    assert json.loads((folder / "summary.json").read_text())["status"] == "interrupted"
+    seqopt.maximize(score, space(), run_folder=folder, resume=True, **OPTIONS)
+    assert_same_run(folder, whole)
+
+
+def test_a_killed_run_loses_nothing_whatever_was_committed_last(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After each commit of a run, the files as kill -9 would leave them are copied, and the run goes on from there."""
+    states: list[Path] = []
+    original = CampaignStore._write
+
+    @contextmanager
+    def watched(store: CampaignStore, *arguments: Any, **options: Any) -> Iterator[Any]:
+        with original(store, *arguments, **options) as change:
+            yield change
+        copy = tmp_path / str(len(states))
+        copy.mkdir()
+        # Read through SQLite, since closing a copied file would drop the locks of this process.
+        with (
+            sqlite3.connect(f"{store.path.as_uri()}?mode=ro", uri=True) as there,
+            sqlite3.connect(copy / CAMPAIGN) as to,
+        ):
+            there.backup(to)
+        states.append(copy)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(CampaignStore, "_write", watched)
+        seqopt.maximize(score, space(), run_folder=tmp_path / "watched", **OPTIONS)
+    assert len(states) == 1 + 4 + 14
+    for number in (0, 1, 4, 8, 13, 18):
+        folder = states[number]
+        measured = len(evaluated(folder))
+        calls: list[str] = []
+        seqopt.maximize(counting(calls), space(), run_folder=folder, resume=True, **OPTIONS)
+        assert len(calls) == 14 - measured  # none is evaluated again
+        assert_same_run(folder, whole)
+        with CampaignStore.open(folder / CAMPAIGN) as store:
+            assert store.check() == []
+
+
+def test_a_run_killed_before_it_began_begins(whole: Path, tmp_path: Path) -> None:
+    (tmp_path / CAMPAIGN).touch()
+    seqopt.maximize(score, space(), run_folder=tmp_path, resume=True, **OPTIONS)
+    assert_same_run(tmp_path, whole)
+
+
+def test_what_is_measured_is_on_the_disk_before_the_next_evaluation(tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    def objective(strings: list[str]) -> list[float]:
+        seen.append(len(evaluated(tmp_path / "run")))
+        return score(strings)
+
+    seqopt.maximize(objective, space(), run_folder=tmp_path / "run", **OPTIONS)
+    assert seen == list(range(14))
+
+
+def test_a_finished_run_can_be_extended(whole: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    seqopt.maximize(score, space(), run_folder=folder, **(OPTIONS | {"budget": 3}))
+    seqopt.maximize(score, space(), run_folder=folder, resume=True, **OPTIONS)
+    assert_same_run(folder, whole)
+
+
+def test_threads_give_the_same_run(whole: Path, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(3) as executor:
+        seqopt.maximize(score, space(), run_folder=tmp_path / "run", executor=executor, **OPTIONS)
+    assert_same_run(tmp_path / "run", whole)
+
+
+def test_failures_are_kept_with_their_reason(tmp_path: Path) -> None:
+    def objective(strings: list[str]) -> list[float]:
+        if strings[0].startswith("AA"):
+            raise RuntimeError("no such \u2603 thing")
+        return score(strings)
+
+    seqopt.maximize(objective, space(), run_folder=tmp_path / "run", **OPTIONS)
+    frame = pd.read_csv(tmp_path / "run" / "evaluations.csv", keep_default_na=False)
+    failed = frame[frame["status"] == "failed"]
+    assert len(frame) == 14
+    assert len(failed) > 0
+    assert all(failed["string"].str.startswith("AA"))
+    assert all(failed["error"].str.contains("RuntimeError: no such \u2603 thing"))
+
+
+def test_nothing_that_log10_cannot_take_stops_the_run(tmp_path: Path) -> None:
+    def objective(strings: list[str]) -> list[float]:
+        return [string.count("AB") - 0.5 for string in strings]
+
+    result = seqopt.maximize(objective, space(), transform="log10", run_folder=tmp_path / "run", **OPTIONS)
+    failed = result.evaluations[result.evaluations["status"] == "failed"]
+    assert len(failed) > 0
+    assert all(failed["error"].str.contains("positive values, got -0.5$"))
+
+
+def test_an_objective_that_never_succeeds_is_said_and_the_run_is_kept(tmp_path: Path) -> None:
+    def objective(strings: list[str]) -> list[float]:
+        raise OSError("the licence server is down")
+
+    with pytest.raises(ObjectiveError, match=r"all 5 .*licence server is down"):
+        seqopt.maximize(objective, space(), run_folder=tmp_path / "run", **OPTIONS)
+    assert len(table(tmp_path / "run")) == 5
+
+
+def test_a_taken_folder_is_not_touched(whole: Path) -> None:
+    before = {path.name: path.read_bytes() for path in whole.iterdir()}
+    with pytest.raises(RunFolderError, match="already holds a run: continue it with --resume"):
+        seqopt.maximize(score, space(), run_folder=whole, **OPTIONS)
+    assert {path.name: path.read_bytes() for path in whole.iterdir()} == before
+
+
+def test_resuming_with_other_settings_is_refused(whole: Path) -> None:
+    with pytest.raises(RunFolderError, match="seed was 2, is now 3"):
+        seqopt.maximize(score, space(), run_folder=whole, resume=True, **(OPTIONS | {"seed": 3}))
+    with pytest.raises(RunFolderError, match=r"candidates have changed .*64 candidates then, 63 now"):
+        seqopt.maximize(score, CandidateSet(POOL[1:], kind="text"), run_folder=whole, resume=True, **OPTIONS)
+
+
+def test_resuming_with_other_parts_is_refused(whole: Path) -> None:
+    with pytest.raises(RunFolderError, match="GumbelMaxValueSampler"):
+        seqopt.maximize(score, space(), run_folder=whole, resume=True, acquisition=GIBBON(sampler="gumbel"), **OPTIONS)
+    with pytest.raises(RunFolderError, match=r"surrogate\.restarts was 2, is now 7"):
+        seqopt.maximize(score, space(), run_folder=whole, resume=True, surrogate=StringGP(restarts=7), **OPTIONS)
+
+
+def test_a_folder_with_ones_own_files_is_not_touched(tmp_path: Path) -> None:
+    (tmp_path / "evaluations.csv").write_text("mine")
+    with pytest.raises(RunFolderError, match=r"holds evaluations\.csv, which a run would overwrite"):
+        seqopt.maximize(score, space(), run_folder=tmp_path, **OPTIONS)
+    assert (tmp_path / "evaluations.csv").read_text() == "mine"
+    assert not (tmp_path / CAMPAIGN).exists()
+
+
+def test_nothing_is_begun_with_arguments_that_cannot_be_used(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="timeout"):
+        seqopt.maximize(score, space(), run_folder=tmp_path / "run", timeout=-1, **OPTIONS)
+    assert not (tmp_path / "run").exists()
+    settings = {"seed of the user": np.int64(3), "path": tmp_path, "pair": (1, 2)}
+    seqopt.maximize(score, space(), run_folder=tmp_path / "run", settings=settings, **(OPTIONS | {"budget": 0}))
+    seqopt.maximize(score, space(), run_folder=tmp_path / "run", settings=settings, resume=True, **OPTIONS)
+    assert len(table(tmp_path / "run")) == 14
+
+
+def test_absurd_values_are_failures_and_the_run_goes_on(tmp_path: Path) -> None:
+    def objective(strings: list[str]) -> list[float]:
+        return [1e300 if string.startswith("AA") else float(string.count("AB")) for string in strings]
+
+    result = seqopt.maximize(objective, space(), run_folder=tmp_path / "run", **OPTIONS)
+    failed = result.evaluations["status"] == "failed"
+    assert (failed == result.evaluations["string"].str.startswith("AA")).all()
+    assert result.best_value < 10
+
+
+def test_values_over_hundreds_of_decades_are_survived(tmp_path: Path) -> None:
+    def objective(strings: list[str]) -> list[float]:
+        return [10.0 ** (100 * string.count("AB") - 140) for string in strings]
+
+    seqopt.maximize(objective, space(), transform="log10", run_folder=tmp_path / "run", **OPTIONS)
+    assert len(table(tmp_path / "run")) == 14
+
+
+def test_a_table_that_cannot_be_rewritten_does_not_stop_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def locked(path: Path, text: str) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("seqopt.campaign.runs.write_atomically", locked)
+    result = seqopt.maximize(score, space(), run_folder=tmp_path / "run", **OPTIONS)
+    assert len(result.evaluations) == 14
+    assert "campaign.seqopt has every result" in caplog.text
+
+
+def test_a_full_disk_is_explained_and_the_run_can_go_on(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, commits = CampaignStore._write, itertools.count()
+
+    @contextmanager
+    def full(store: CampaignStore, *arguments: Any, **options: Any) -> Iterator[Any]:
+        if next(commits) == 9:
+            pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+            store._connection.execute(f"PRAGMA max_page_count = {pages}")
+        with original(store, *arguments, **options) as change:
+            if store._connection.execute("PRAGMA max_page_count").fetchone()[0] < 1e6:
+                change.arguments["filling"] = "x" * 10_000
+            yield change
+
+    with monkeypatch.context() as patched:
+        patched.setattr(CampaignStore, "_write", full)
+        with pytest.raises(RunFolderError, match=r"the disk is full.*--resume"):
+            seqopt.maximize(score, space(), run_folder=tmp_path / "run", **OPTIONS)
+    assert len(evaluated(tmp_path / "run")) == 6
+    seqopt.maximize(score, space(), run_folder=tmp_path / "run", resume=True, **OPTIONS)
+    assert_same_run(tmp_path / "run", whole)
+
+
+def test_a_damaged_file_is_named_and_kept(whole: Path, tmp_path: Path) -> None:
+    data = (whole / CAMPAIGN).read_bytes()
+    for number, damaged in enumerate((b"nonsense" * 1000, data[:100] + b"\xff" * 9000 + data[9100:])):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / CAMPAIGN).write_bytes(damaged)
+        with pytest.raises(
+            RunFolderError, match=r"campaign\.seqopt is (not a campaign|damaged).*evaluations\.csv, too"
+        ):
+            seqopt.maximize(score, space(), run_folder=folder, resume=True, **OPTIONS)
+        assert (folder / CAMPAIGN).read_bytes() == damaged
+        with pytest.raises(RunFolderError, match="already holds a run"):
+            seqopt.maximize(score, space(), run_folder=folder, **OPTIONS)
+
+
+def test_nothing_to_resume(tmp_path: Path) -> None:
+    with pytest.raises(RunFolderError, match="holds no run to resume"):
+        seqopt.maximize(score, space(), run_folder=tmp_path / "no", resume=True, **OPTIONS)
+    with pytest.raises(InputError, match="resume needs the run_folder"):
+        seqopt.maximize(score, space(), resume=True, **OPTIONS)
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from seqopt.campaign.locks import RunLock
+with RunLock(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_two_processes_cannot_write_one_run(whole: Path) -> None:
+    pytest.importorskip("fcntl", reason="this platform has no advisory file locks")
+    with subprocess.Popen([sys.executable, "-c", HOLD, str(whole / CAMPAIGN)], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline()
+        with pytest.raises(RunFolderError, match="another process is writing"):
+            seqopt.maximize(score, space(), run_folder=whole, resume=True, **OPTIONS)
+        holder.kill()  # what it leaves behind stops nobody
+    seqopt.maximize(score, space(), run_folder=whole, resume=True, **OPTIONS)
+    assert not list(whole.glob("*-run"))
+
+
+def test_one_process_cannot_write_one_run_twice(tmp_path: Path) -> None:
+    def objective(strings: list[str]) -> list[float]:
+        with pytest.raises(RunFolderError, match="another process is writing"):
+            seqopt.maximize(score, space(), run_folder=tmp_path, resume=True, **OPTIONS)
+        return score(strings)
+
+    seqopt.maximize(objective, space(), run_folder=tmp_path, **(OPTIONS | {"budget": 0}))
+
+
+def test_a_budget_larger_than_the_pool_ends_with_the_pool() -> None:
+    result = seqopt.minimize(score, CandidateSet(POOL[:9], kind="text"), budget=50, initial=4, batch_size=3)
+    assert sorted(result.evaluations["string"]) == sorted(POOL[:9])
+    assert result.best_value == min(score(POOL[:9]))
+
+
+QUICK = {"initial": 4, "budget": 4, "batch_size": 2, "seed": 1, "surrogate": "one-hot", "acquisition": "mean"}
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    path = tmp_path / "library.txt"
+    path.write_text("\n".join(POOL[:32]))
+    return path
+
+
+def test_the_campaign_of_a_run_is_one_like_any_other(library: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    result = seqopt.maximize(score, library, run_folder=folder, **QUICK)
+    with Campaign.open(folder / CAMPAIGN) as campaign:
+        status = campaign.status()
+        assert status.best is not None
+        assert (status.best.string, status.best.mean()) == (result.best_string, result.best_value)
+        assert (status.counts.values, status.counts.open, status.counts.batches) == (8, 0, 3)
+        assert (status.settings.objective, status.settings.direction) == ("score", "maximize")
+        assert status.model["parameters"] == result.optimizer.hyperparameters
+        assert [command.kind for command in campaign.history()].count("record") == 8
+        assert sorted(campaign.to_pandas()["score"]) == sorted(result.evaluations["value"])
+        chosen = campaign.store.suggestions()[-1]
+        row = result.evaluations.iloc[-1]
+        assert (chosen.mean, chosen.std, chosen.score) == (row.predicted_mean, row.predicted_std, row.acquisition)
+        assert chosen.low is not None
+        assert chosen.low < chosen.mean < chosen.high  # type: ignore[operator]
+        # What comes next is the same whether the run or its owner goes on.
+        by_hand = [row.string for row in campaign.suggest(2)]
+        assert by_hand == result.optimizer.ask(2)
+
+
+def test_what_is_done_by_hand_counts_when_the_run_is_resumed(library: Path, tmp_path: Path) -> None:
+    folder, calls = tmp_path / "run", list[str]()
+    seqopt.maximize(score, library, run_folder=folder, **QUICK)
+    with Campaign.open(folder / CAMPAIGN) as campaign:
+        undone = campaign.store.measurements()[-1].string
+        campaign.undo()
+        one, two = campaign.suggest(2, more=True)
+        campaign.record(one.name, -3.0)
+        campaign.withdraw([two.name])
+        campaign.record("ABABz", 7.5)
+    options = QUICK | {"budget": 9}
+    result = seqopt.maximize(counting(calls), library, run_folder=folder, resume=True, **options)
+    assert calls[0] == undone
+    assert len(calls) == 13 - 7 - 3
+    assert two.string not in calls
+    values = result.evaluations.set_index("string")["value"]
+    assert (values[one.string], values["ABABz"]) == (-3.0, 7.5)
+    assert result.best_value == 7.5
+    assert result.evaluations.set_index("string")["status"][two.string] == "failed"
+
+
+def test_a_run_that_its_file_cannot_repeat_is_not_continued_by_hand(library: Path, tmp_path: Path) -> None:
+    for number, (options, said) in enumerate(
+        (
+            ({"surrogate": StringGP(restarts=1)}, "its surrogate is an object of its own"),
+            ({"search": PoolSearch(8)}, "it has its own inner search"),
+            ({"tokenizer": "characters", "surrogate": "ssk"}, "it has its own tokenizer"),
+            ({"allow_repeats": True}, "measured strings may be suggested again"),
+        )
+    ):
+        folder = tmp_path / str(number)
+        seqopt.maximize(score, library, run_folder=folder, **(QUICK | {"budget": 0} | options))
+        with Campaign.open(folder / CAMPAIGN) as campaign:
+            with pytest.raises(CampaignError, match=said):
+                campaign.suggest()
+            assert campaign.status().counts.values == 4
+    folder = tmp_path / "own"
+    seqopt.maximize(score, POOL[:32], run_folder=folder, **(QUICK | {"budget": 0}))
+    with Campaign.open(folder / CAMPAIGN) as campaign, pytest.raises(CampaignError, match="a space of your own"):
+        campaign.suggest()
+
+
+def test_somebody_elses_command_stops_the_run_and_loses_nothing(library: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+
+    def objective(strings: list[str]) -> list[float]:
+        with CampaignStore.open(folder / CAMPAIGN) as other:
+            if len(other.measurements()) == 2:
+                with other.transaction("record", {"string": "x"}) as change:
+                    change.add_measurements([NewMeasurement("xxxxx", "xxxxx", 1.0)])
+        return score(strings)
+
+    objective.name = "score"  # type: ignore[attr-defined]
+    with pytest.raises(RunFolderError, match="was changed by another command"):
+        seqopt.maximize(objective, library, run_folder=folder, **QUICK)
+    assert len(evaluated(folder)) == 5
+    assert len(seqopt.maximize(score, library, run_folder=folder, resume=True, **QUICK).evaluations) == 8
+
+
+def test_a_campaign_begun_by_hand_or_with_filters_is_not_a_run_to_resume(library: Path, tmp_path: Path) -> None:
+    with Campaign.create(tmp_path / CAMPAIGN, library, objective="activity"):
+        pass
+    with pytest.raises(RunFolderError, match="was begun by hand"):
+        seqopt.maximize(score, library, run_folder=tmp_path, resume=True, **QUICK)
+    folder = tmp_path / "run"
+    seqopt.maximize(score, library, run_folder=folder, **(QUICK | {"budget": 0}))
+    with Campaign.open(folder / CAMPAIGN) as campaign:
+        campaign.set_filters([Pattern("^A")])
+    with pytest.raises(RunFolderError, match="has been given filters"):
+        seqopt.maximize(score, library, run_folder=folder, resume=True, **QUICK)

@@ -1,0 +1,110 @@
+"""The model of a page: the surrogate of the search, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seqopt.api import maximize
+from seqopt.report.analysis import analyse, restore_surrogate
+from seqopt.report.kernel_pca import kernel_pca
+from seqopt.report.results import Run, read_run
+from seqopt.report.samples import Candidates, sample_candidates
+from seqopt.spaces import CandidateSet, CodonSpace, Space, StringSpace
+
+MakeRun = Callable[..., Path]
+
+
+def count_ab(strings: list[str]) -> list[float]:
+    return [float(text.count("AB")) + 0.1 * text.count("A") for text in strings]
+
+
+def searched(folder: Path, space: Space, surrogate: Any) -> tuple[Run, Any]:
+    result = maximize(
+        count_ab, space, budget=4, initial=6, batch_size=2, surrogate=surrogate, run_folder=folder / "searched"
+    )
+    return read_run(folder / "searched"), result.optimizer.surrogate
+
+
+@pytest.mark.parametrize("name", ["ssk", "ssk-bayes", "ngrams"])
+def test_the_surrogate_of_a_run_is_made_again(name: str, tmp_path: Path) -> None:
+    space = StringSpace("AB", 8)
+    run, own = searched(tmp_path, space, name)
+    found, words, instead = restore_surrogate(run, space)
+    assert type(found) is type(own)
+    assert type(found.kernel) is type(own.kernel)  # type: ignore[attr-defined]
+    assert found.encoder.name == own.encoder.name  # type: ignore[attr-defined]
+    assert words
+    assert instead == ""
+
+
+def test_the_kernel_has_the_parameters_of_the_last_batch(tmp_path: Path) -> None:
+    space = CandidateSet(["".join("AB"[(n >> bit) & 1] for bit in range(7)) for n in range(128)], kind="text")
+    run, own = searched(tmp_path, space, "ssk")
+    # A pool that was given as a list is not kept in the folder.
+    found = analyse(run, "text", Candidates(tuple(space.strings[:20]), tuple(space.keys[:20])))
+    assert "parameters of the last batch" in found.how
+    assert found.map is not None
+    # The kernel that chose the last batch gives the same map.
+    again = kernel_pca(found.map.keys, own, space=space)
+    np.testing.assert_allclose(found.map.coordinates, again.coordinates, atol=1e-6)
+    assert found.map.explained == pytest.approx(again.explained_variance_ratio)
+
+
+def test_leave_one_out_predictions_are_those_of_models_without_the_value(make_run: MakeRun) -> None:
+    texts = ["AAAA", "AABB", "ABAB", "BBBB", "BABA", "ABBA", "AAAB"]
+    rows = [{"string": text, "value": value} for text, value in zip(texts, count_ab(texts), strict=True)]
+    facts = {"kind": "text", "details": {"surrogate": {"type": "StringGP", "kernel": {"type": "SubsequenceKernel"}}}}
+    run = read_run(make_run(rows, facts))
+    found = analyse(run, "text", Candidates())
+    assert found.held_out is not None
+    assert found.held_out["value"].tolist() == pytest.approx([row["value"] for row in rows])
+    errors = found.held_out["value"] - found.held_out["mean"]
+    assert float((errors**2).mean()) > 0
+    assert found.r2 is not None
+    minimized = analyse(read_run(make_run(rows, facts | {"direction": "minimize"})), "text", Candidates())
+    assert minimized.held_out is not None
+    assert minimized.held_out["value"].tolist() == pytest.approx([row["value"] for row in rows])
+
+
+def test_reasons_look_at_what_was_measured_before(make_run: MakeRun) -> None:
+    rows: list[dict[str, Any]] = [
+        {"string": "AAAA", "value": 1.0},
+        {"string": "BBBB", "value": 3.0},
+        {"string": "CCCC", "value": 2.0},
+        {"string": "BBBA", "value": 9.0, "batch": 1, "predicted_mean": 3.5, "predicted_std": 1.0},
+        {"string": "AAAB", "value": 1.0, "batch": 1, "predicted_mean": 1.5, "predicted_std": 1.0},
+    ]
+    facts = {"kind": "text", "details": {"surrogate": {"type": "StringGP", "kernel": {"type": "SubsequenceKernel"}}}}
+    found = analyse(read_run(make_run(rows, facts)), "text", Candidates()).reasons
+    assert {number: reason[:2] for number, reason in found.items()} == {
+        4: ("exploit", "BBBB"),
+        5: ("explore", "AAAA"),
+    }
+    assert all(0 < reason[2] < 1 for reason in found.values())
+
+
+def test_random_genes_stand_for_the_space_of_a_search(tmp_path: Path) -> None:
+    run, _ = searched(tmp_path, CodonSpace("MKVLAT"), "auto")
+    candidates = sample_candidates(run, "dna", 30)
+    assert {CodonSpace("MKVLAT").code.translate(gene) for gene in candidates.strings} == {"MKVLAT"}
+    found = analyse(run, "dna", candidates)
+    assert found.map is not None
+    assert found.missing == ()
+    assert len(set(found.map.keys)) == len(found.map.keys)
+    assert set(found.map.group) == {"pool", "measured"}
+    predicted = np.isfinite(found.map.mean)
+    assert [group == "pool" for group in found.map.group] == predicted.tolist()
+
+
+def test_what_goes_wrong_is_said(make_run: MakeRun) -> None:
+    rows = [{"string": text, "value": float(i)} for i, text in enumerate(["CCO", "no molecule", "CCN", "CCC"])]
+    found = analyse(read_run(make_run(rows, {"kind": "molecule", "pool": "x.csv"})), "molecule", Candidates())
+    assert found.map is None
+    assert "map of the kernel is missing" in found.missing[0]
+    few = analyse(read_run(make_run(rows[:2], {"kind": "molecule"})), "molecule", Candidates())
+    assert "at least 3" in few.missing[0]

@@ -1,0 +1,290 @@
+"""The pages in a real browser: what they show, what can be done with them, and that they do nothing else."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from rdkit.Chem import CanonSmiles
+
+from seqopt.report import MapPoint, write_map_page, write_report
+
+INSTALL = "install one, such as Debian's: apt-get install chromium"
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+pytestmark = pytest.mark.skipif(BROWSER is None, reason=f"there is no Chromium on this machine: {INSTALL}")
+
+HOSTILE = "<img src=x onerror=\"document.title='ran'\"></script><script>document.title='ran'</script>"
+
+CORE = ["C", "CC", "CCC", "C(C)C", "c1ccccc1", "C1CCCCC1", "c1ccncc1", "C(=O)C", "C=C", "CSC"]
+SMILES = [f"O{a}{b}" if i % 2 else f"N{a}{b}" for i, a in enumerate(CORE) for b in ("C", "CC", "CO", "F")]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as driver:
+        # A sandbox needs rights that a container does not give; only our own pages are opened.
+        found = driver.chromium.launch(executable_path=BROWSER, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        yield found
+        found.close()
+
+
+class Visit:
+    """A page in the browser, with all that went wrong in it."""
+
+    def __init__(self, browser: Any, path: Path, **options: Any) -> None:
+        self.context = browser.new_context(**({"viewport": {"width": 1200, "height": 900}} | options))
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(30_000)
+        self.problems: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.problems.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.address = path.as_uri()
+        self.page.goto(self.address)
+
+    def close(self) -> None:
+        """Check that nothing was complained about or asked for."""
+        self.context.close()
+        assert self.problems == []
+        assert self.requests == [self.address]
+
+
+@pytest.fixture
+def visit(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Open a page; everything that every page must keep is checked at the end."""
+    visits: list[Visit] = []
+
+    def open_page(path: Path, **options: Any) -> Any:
+        visits.append(Visit(browser, path, **options))
+        return visits[-1].page
+
+    yield open_page
+    for one in visits:
+        one.close()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a search among 40 molecules: 12 at random, two batches of six, and one failure."""
+    folder = tmp_path_factory.mktemp("run")
+    pd.DataFrame({"smiles": SMILES}).to_csv(folder / "library.csv", index=False)
+    rows: list[dict[str, Any]] = []
+    for number, smiles in enumerate(SMILES[:24], start=1):
+        batch = max(0, (number - 7) // 6)
+        value = smiles.upper().count("C") + 0.25 * number
+        row: dict[str, Any] = {
+            "number": number,
+            "string": smiles,
+            "key": CanonSmiles(smiles),
+            "status": "ok",
+            "value": value,
+        }
+        row |= {"batch": batch}
+        if batch:
+            row |= {"predicted_mean": value + 0.5, "predicted_std": 0.75}
+        rows.append(row)
+    rows[4] |= {"status": "failed", "value": None, "error": HOSTILE}
+    rows.append({"number": 25, "string": SMILES[30], "key": CanonSmiles(SMILES[30]), "status": "pending", "batch": 3,
+                 "predicted_mean": 9.0, "predicted_std": 1.0})  # fmt: skip
+    pd.DataFrame(rows).to_csv(folder / "evaluations.csv", index=False)
+    settings = {
+        "kind": "molecule",
+        "objective": "activity",
+        "pool": str(folder / "library.csv"),
+        "column": "smiles",
+        "pool_size": len(SMILES),
+        "details": {"surrogate": {"type": "StringGP", "kernel": {"type": "MinMaxKernel"},
+                                  "tokenizer": "morgan(radius=2, size=2048, counts=True, use_chirality=True)"}},
+        "unit": HOSTILE,
+        HOSTILE: HOSTILE,
+    }  # fmt: skip
+    steps = [{"step": step, "kernel": {"noise_variance": 0.1 / step, HOSTILE: 1.0}} for step in (1, 2)]
+    summary = {"status": "finished", "settings": settings, "steps": steps, "versions": {HOSTILE: "javascript:alert(1)"}}
+    (folder / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    return write_report(folder)
+
+
+def numbers(page: Any) -> list[int]:
+    """Numbers of the rows that are to be seen, from top to bottom."""
+    found: list[int] = page.eval_on_selector_all(
+        "#strings-table tbody tr", "rows => rows.filter(row => !row.hidden).map(row => Number(row.dataset.n))"
+    )
+    return found
+
+
+def dot(page: Any, number: int) -> tuple[float, float]:
+    """Where the dot of an evaluation lies in the window."""
+    place: int = page.evaluate(
+        "number => JSON.parse(document.querySelector('#data').textContent).points.findIndex(p => p[6] === number)",
+        number,
+    )
+    assert place >= 0
+    box = page.locator(".plane > svg :is(circle, path):not(.ring)").nth(place).bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def test_the_page_loads_and_is_whole(report: Path, visit: Callable[..., Any]) -> None:
+    page = visit(report)
+    assert page.locator("h1").inner_text() == "activity in library.csv"
+    assert page.locator(".plane g.pool circle").count() == 16  # of 40 molecules, 23 are measured and one is awaited
+    assert page.locator(".plane g.measured circle").count() == 23
+    assert page.locator(".plane g.suggested path").count() == 1
+    assert report.stat().st_size < 12_000_000
+
+
+def test_pointing_at_the_map_shows_a_structure(report: Path, visit: Callable[..., Any]) -> None:
+    page = visit(report)
+    page.locator("#map").scroll_into_view_if_needed()
+    page.locator(".plane > svg").scroll_into_view_if_needed()
+    page.mouse.move(*dot(page, 24))
+    tip = page.locator(".tip.shown")
+    tip.wait_for()
+    assert tip.locator("svg.molecule line").count() >= 3
+    assert SMILES[23] in tip.inner_text()
+    page.mouse.move(5, 5)
+    page.locator(".tip:not(.shown)").wait_for(state="attached")
+
+
+def test_a_point_and_its_row_are_chosen_together(report: Path, visit: Callable[..., Any]) -> None:
+    page = visit(report)
+    page.locator(".plane > svg").scroll_into_view_if_needed()
+    page.mouse.click(*dot(page, 2))
+    row = page.locator("#row-2")
+    assert row.get_attribute("aria-selected") == "true"
+    assert page.locator("tr[aria-selected=true]").count() == 1
+    # The row has been scrolled into the part of the table that is to be seen.
+    box, frame = row.bounding_box(), page.locator(".strings").bounding_box()
+    assert frame["y"] <= box["y"]
+    assert box["y"] + box["height"] <= frame["y"] + frame["height"]
+    assert SMILES[1] in page.locator("#inspector").inner_text()
+    page.locator("#row-24 td").first.click()
+    assert SMILES[23] in page.locator("#inspector").inner_text()
+    x, y = dot(page, 24)
+    ring = page.locator(".plane .ring:not(.hover)").bounding_box()
+    assert abs(ring["x"] + ring["width"] / 2 - x) < 1
+    assert abs(ring["y"] + ring["height"] / 2 - y) < 1
+
+
+def test_the_map_and_the_table_obey_the_keyboard(report: Path, visit: Callable[..., Any]) -> None:
+    page = visit(report)
+    page.locator("[data-zoom=in]").focus()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('.plane') !== null")
+    page.locator(".tip.shown").wait_for()
+    before = page.locator(".tip").inner_text()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    assert page.locator(".tip").inner_text() != before
+    page.keyboard.press("Enter")
+    assert page.locator(".tip strong").inner_text() == page.locator("#inspector strong").inner_text()
+    page.locator("#strings-table tr[tabindex='0']").focus()
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    chosen = page.locator("tr[aria-selected=true]").get_attribute("data-n")
+    assert int(chosen) == numbers(page)[-2]
+
+
+def test_the_table_is_sorted_and_filtered(report: Path, visit: Callable[..., Any]) -> None:
+    page = visit(report)
+    first = numbers(page)
+    assert first[0] == 25  # what is awaited comes first, what failed last
+    assert first[-1] == 5
+    page.get_by_role("button", name="No.", exact=True).click()
+    assert numbers(page) == sorted(first)
+    page.keyboard.press("Enter")
+    assert numbers(page) == sorted(first, reverse=True)
+    page.get_by_role("button", name="Measured").click()
+    page.get_by_role("button", name="Measured").click()
+    ascending = numbers(page)
+    values = {n: smiles.upper().count("C") + 0.25 * n for n, smiles in enumerate(SMILES[:24], start=1) if n != 5}
+    assert ascending[:23] == sorted(values, key=lambda n: values[n])
+    assert page.locator("th[aria-sort=ascending]").inner_text().startswith("Measured")
+    page.locator("#filter").fill("explore")
+    explored = numbers(page)
+    assert 0 < len(explored) < 25
+    assert page.locator("#count").inner_text() == f"{len(explored)} of 25 rows"
+    page.locator("#filter").fill("")
+    page.locator("#status").select_option("failed")
+    assert numbers(page) == [5]
+
+
+def test_the_dots_of_the_plots_choose_rows(report: Path, visit: Callable[..., Any]) -> None:
+    page = visit(report)
+    page.locator(".panel.progress [data-rows] use").nth(2).dispatch_event("click")
+    assert page.locator("#row-3").get_attribute("aria-selected") == "true"
+
+
+def test_hostile_text_stays_text(report: Path, visit: Callable[..., Any]) -> None:
+    page = visit(report)
+    page.locator("#row-5 td").first.click()
+    assert page.title().startswith("activity")
+    assert page.locator("img").count() == 0
+    assert page.locator("script").count() == 2
+    assert HOSTILE in page.locator("#row-5").inner_text()
+    assert HOSTILE in page.locator("section[aria-labelledby=settings]").inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 820, 1400])
+def test_nothing_overflows(report: Path, scheme: str, width: int, visit: Callable[..., Any]) -> None:
+    page = visit(report, viewport={"width": width, "height": 800}, color_scheme=scheme, has_touch=width < 500)
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(245, 246, 248)"
+    assert light == (scheme == "light")
+
+
+def test_a_tap_on_a_telephone_chooses(report: Path, visit: Callable[..., Any]) -> None:
+    page = visit(report, viewport={"width": 360, "height": 740}, has_touch=True)
+    page.locator(".plane > svg").scroll_into_view_if_needed()
+    page.touchscreen.tap(*dot(page, 24))
+    assert SMILES[23] in page.locator("#inspector").inner_text()
+
+
+def test_print_and_a_page_without_script_hold_everything(report: Path, visit: Callable[..., Any]) -> None:
+    page = visit(report)
+    page.emulate_media(media="print")
+    table, scroll = page.locator("#strings-table").bounding_box(), page.locator(".strings").bounding_box()
+    assert scroll["height"] >= table["height"]  # no row is hidden in a part that would have to be scrolled
+    assert not page.locator("nav").is_visible()
+    assert page.pdf(format="A4").startswith(b"%PDF")
+    silent = visit(report, java_script_enabled=False)
+    assert silent.locator(".plane > svg").is_visible()
+    assert silent.locator("#strings-table tbody tr").count() == 25
+    assert not silent.locator("#filter").is_visible()
+    assert not silent.locator("#inspector").is_visible()
+
+
+def test_the_map_has_a_page_of_its_own(tmp_path: Path, visit: Callable[..., Any]) -> None:
+    rng = np.random.default_rng(0)
+    points = [
+        MapPoint(smiles, *rng.normal(size=2).tolist(), value=float(i), label=HOSTILE, group=group, kind="molecule")
+        for group in ("measured", "pool", "suggested")
+        for i, smiles in enumerate(SMILES[:20])
+    ]
+    points.append(MapPoint(HOSTILE, 4.0, 4.0, None, "", "pool", "molecule"))
+    path = write_map_page(tmp_path / "map.html", points, title=HOSTILE, value_label=HOSTILE)
+    page = visit(path)
+    assert page.locator("h1").inner_text() == HOSTILE
+    assert page.locator(".plane g.pool circle").count() == 21
+    box = page.locator(".plane g.pool circle").last.bounding_box()
+    page.mouse.move(box["x"] + 2, box["y"] + 2)
+    page.locator(".tip.shown").wait_for()
+    before = page.locator(".plane g.measured circle").first.get_attribute("transform")
+    page.locator("[data-zoom=in]").click()
+    assert page.locator(".plane g.measured circle").first.get_attribute("transform") != before
+    page.locator("[data-zoom=reset]").click()
+    assert page.locator(".plane g.measured circle").first.get_attribute("transform") == before
+    page.locator("[data-group=measured]").uncheck()
+    assert not page.locator(".plane g.measured circle").first.is_visible()

@@ -1,0 +1,91 @@
+"""The page of a campaign, in any state of it."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from seqopt.campaign import Campaign
+from seqopt.cli import main
+from seqopt.report import write_report
+from seqopt.report.campaigns import read_campaign
+
+SMILES = ["C" * n + end for n in range(1, 9) for end in ("O", "N", "C(=O)O", "F", "Cl")]
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Campaign:
+    path = tmp_path / "library.csv"
+    with path.open("w", newline="") as stream:
+        csv.writer(stream).writerows([["smiles"], *([text] for text in SMILES)])
+    return Campaign.create(tmp_path / "mine.seqopt", path, objective="activity", batch_size=5, unit="nM", seed=3)
+
+
+def measure(campaign: Campaign) -> None:
+    for suggestion in campaign.suggest():
+        campaign.record(suggestion.name, 1.0 + suggestion.string.count("C"))
+
+
+def test_a_campaign_is_read_as_a_search(campaign: Campaign, tmp_path: Path) -> None:
+    measure(campaign)
+    measure(campaign)
+    first = campaign.store.suggestions()[0]
+    campaign.record(first.name, 9.0, replicate=True)
+    batch = campaign.suggest()
+    campaign.record(batch[0].name, failure="did not dissolve")
+    campaign.withdraw([batch[1].name], "too expensive")
+    table = read_campaign(tmp_path / "mine.seqopt").evaluations
+    assert table["status"].tolist() == ["ok"] * 10 + ["failed"] + ["withdrawn"] + ["pending"] * 3
+    assert table["batch"].tolist() == [0.0] * 5 + [2.0] * 5 + [3.0] * 5
+    assert table["name"].tolist()[:2] == ["B01-01", "B01-02"]
+    assert table["value"].iloc[0] == pytest.approx((1.0 + first.string.count("C") + 9.0) / 2)
+    assert table["measurements"].iloc[0] == 2
+    assert set(table["why"].iloc[:5]) == {"random"}
+    assert set(table["why"].iloc[5:]) <= {"exploit", "explore"}
+    assert (table["error"].iloc[10], table["nearest"].iloc[12] in SMILES) == ("did not dissolve", True)
+
+
+def test_the_page_of_a_campaign(campaign: Campaign, tmp_path: Path) -> None:
+    for _ in range(2):
+        measure(campaign)
+    waiting = campaign.suggest()
+    campaign.close()
+    before = (tmp_path / "mine.seqopt").read_bytes()
+    path = write_report(tmp_path / "mine.seqopt")
+    assert path == tmp_path / "mine.html"
+    assert (tmp_path / "mine.seqopt").read_bytes() == before
+    text = path.read_text(encoding="utf-8")
+    assert "To be measured" in text
+    assert "parameters of the last suggestions" in text
+    assert "is missing" not in text
+    for suggestion in waiting:
+        assert suggestion.name in text
+    assert not (tmp_path / "search.png").exists()
+
+
+def test_a_campaign_without_measurements_has_a_page(campaign: Campaign, tmp_path: Path) -> None:
+    text = write_report(tmp_path / "mine.seqopt", out=tmp_path / "a.html").read_text(encoding="utf-8")
+    assert "Nothing has been measured yet." in text
+    campaign.suggest()
+    text = write_report(tmp_path / "mine.seqopt", out=tmp_path / "a.html").read_text(encoding="utf-8")
+    assert "B01-05" in text
+
+
+def test_the_command_writes_pages_of_runs_and_campaigns(
+    campaign: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", "mine", "--out", "page.html"]) == 0
+    assert "page.html" in capsys.readouterr().out
+    assert (tmp_path / "page.html").exists()
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "summary.json").write_text('{"settings": {"objective": "qed"}}')
+    assert main(["report", "run"]) == 0
+    text = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "evaluations.csv is missing" in text
+    assert main(["report", "nothing"]) == 2
+    assert "evaluations.csv is missing" in capsys.readouterr().err
+    (tmp_path / "text.seqopt").write_text("no database")
+    assert main(["report", "text"]) == 2

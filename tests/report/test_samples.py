@@ -1,0 +1,107 @@
+"""Random samples of what was searched, and the baseline of random choice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from seqopt.report.results import read_run
+from seqopt.report.samples import (
+    Candidates,
+    best_of_random,
+    own_objective,
+    random_baseline,
+    sample_candidates,
+    space_of,
+)
+
+MakeRun = Callable[..., Path]
+
+
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_the_best_of_random_draws_agrees_with_enumeration(direction: str) -> None:
+    values = np.array([3.0, -1.0, 4.0, 1.5, 4.0, 9.0, 2.0])
+    best = max if direction == "maximize" else min
+    table = best_of_random(values, range(1, 8), direction)
+    for row in table.to_dict("records"):
+        every = [best(chosen) for chosen in combinations(values, int(row["draws"]))]
+        assert row["mean"] == pytest.approx(np.mean(every))
+        assert np.mean(np.array(every) >= row["low"] - 1e-12) >= 0.95 - 1e-12
+        assert np.mean(np.array(every) <= row["high"] + 1e-12) >= 0.95 - 1e-12
+
+
+def test_a_baseline_rests_on_the_pool_where_its_values_are_known(make_run: MakeRun, tmp_path: Path) -> None:
+    pool = pd.DataFrame({"sequence": [f"MK{a}{b}" for a in "ACDEF" for b in "ACDEF"], "score": np.arange(25.0)})
+    pool.to_csv(tmp_path / "pool.csv", index=False)
+    rows = [{"string": text, "value": score} for text, score in pool.head(6).to_numpy().tolist()]
+    facts = {"kind": "protein", "objective": "column:score", "pool": str(tmp_path / "pool.csv"), "column": "sequence"}
+    run = read_run(make_run(rows, facts))
+    candidates = sample_candidates(run, "protein", 10)
+    assert len(candidates.keys) == len(set(candidates.keys)) == 10
+    assert set(candidates.strings) <= set(pool["sequence"])
+    baseline = random_baseline(run, candidates, None)
+    assert baseline is not None
+    assert baseline.source == "all 25 values of the pool"
+    assert baseline.table["mean"].iloc[0] == pytest.approx(12.0)
+    assert len(baseline.table) == 6
+
+
+def test_an_objective_is_called_only_if_it_gives_the_values_again(make_run: MakeRun) -> None:
+    calls: list[int] = []
+
+    def score(strings: list[str]) -> list[float]:
+        calls.append(len(strings))
+        return [float(len(text)) for text in strings]
+
+    candidates = Candidates(("CCCC", "CCCCC", "CC"), ("CCCC", "CCCCC", "CC"), source="a pool")
+    rows = [{"string": "C" * n, "value": float(n), "seconds": 0.001} for n in (1, 2, 3)]
+    baseline = random_baseline(read_run(make_run(rows)), candidates, score)
+    assert baseline is not None
+    assert baseline.source == "3 random strings of a pool, scored for this page"
+    other = [row | {"value": row["value"] + 1} for row in rows]
+    calls.clear()
+    baseline = random_baseline(read_run(make_run(other)), candidates, score)
+    assert baseline is not None
+    assert "random start" in baseline.source
+    assert calls == [3]  # the strings of the run, and no others
+    slow = [row | {"seconds": 60.0} for row in rows]
+    calls.clear()
+    random_baseline(read_run(make_run(slow)), candidates, score)
+    assert calls == []
+
+
+def test_functions_of_users_are_never_called_for_a_page(make_run: MakeRun) -> None:
+    row = {"string": "CCO", "value": 1.0}
+    assert own_objective(read_run(make_run([row], {"objective": "os:getcwd"}))) is None
+    assert own_objective(read_run(make_run([row], {"objective": "qed"}))) is not None
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"pool": "gone.csv"}, "gone.csv is not where it was"),
+        ({}, "do not say enough"),
+        ({"space": {"type": "GrammarSpace", "grammar": "gone.cfg", "rules": "x"}}, "could not be opened again"),
+        ({"space": {"type": ["unhashable"]}}, "do not say enough"),
+    ],
+)
+def test_what_cannot_be_sampled_is_said(facts: dict[str, Any], words: str, make_run: MakeRun) -> None:
+    found = sample_candidates(read_run(make_run([{"string": "A", "value": 1.0}], facts)), "text", 5)
+    assert found.strings == ()
+    assert words in found.missing
+
+
+def test_the_space_of_a_run_is_made_again(make_run: MakeRun) -> None:
+    from seqopt.spaces import CodonSpace, GrammarSpace, StringSpace
+
+    for space in (CodonSpace("MKV", gc=(0.2, 0.8)), StringSpace("AB", 3), GrammarSpace("arithmetic", 3, 9)):
+        run = read_run(make_run([{"string": "A", "value": 1.0}], {"space": space.facts(), "kind": space.kind}))
+        again = space_of(run)
+        assert again is not None
+        assert again.facts() == space.facts()

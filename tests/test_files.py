@@ -1,0 +1,34 @@
+"""Files are written whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from seqopt.files import write_atomically
+
+
+def test_text_and_bytes_replace_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    for contents, expected in (
+        ("caf\u00e9\r\n", "caf\u00e9\r\n".encode()),
+        (b"\xff\x00", b"\xff\x00"),
+        ("\udce9", b"\\udce9"),
+    ):
+        write_atomically(path, contents)
+        assert path.read_bytes() == expected
+    assert [other.name for other in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_what_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.txt"
+    write_atomically(path, "old")
+
+    def full(self: Path, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_atomically(path, "new")
+    assert path.read_text() == "old"
