@@ -330,7 +330,7 @@ class Campaign(Tabulated):
         new = []
         for row, reason in zip(rows, reasons, strict=True):
             mean, std = row.context["predicted_mean"], row.context["predicted_std"]
-            low, high = interval(mean, std, settings.transform)
+            low, high = interval(*optimizer.predicted_measurement(row.key), settings.transform)
             new.append(
                 NewSuggestion(
                     row.string,

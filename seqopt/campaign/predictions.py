@@ -20,7 +20,8 @@ def interval(mean: float | None, std: float | None, transform: str | None) -> tu
 
     Args:
         mean: Mean in the user's units.
-        std: Standard deviation in the user's units.
+        std: Standard deviation in the user's units: of a measurement, noise included, if nine of ten measurements are
+            to lie in the interval.
         transform: ``"log10"`` where the moments are those of a log-normal distribution, whose quantiles they give.
 
     Example:

@@ -185,7 +185,14 @@ class RunFolder:
         suggested = optimizer.observations.rows[-rows:]
         model = (counters["surrogate"], counters.get("search"), counters["hyperparameters"])
         transform = self._transform(optimizer)
-        new = [_new_suggestion(row, optimizer.acquisition.name, transform) for row in suggested]
+        new = [
+            _new_suggestion(
+                row,
+                optimizer.acquisition.name,
+                interval(*optimizer.predicted_measurement(row.key), transform),
+            )
+            for row in suggested
+        ]
         with _explained(self.path):
             with self._store.transaction("suggest", arguments, expected_state=self._state) as change:
                 number = self._snapshot
@@ -434,9 +441,9 @@ def _search_state(optimizer: Optimizer) -> dict[str, Any] | None:
     return state
 
 
-def _new_suggestion(row: Observation, acquisition: str, transform: str | None) -> NewSuggestion:
+def _new_suggestion(row: Observation, acquisition: str, bounds: tuple[float | None, float | None]) -> NewSuggestion:
     mean, std = row.context["predicted_mean"], row.context["predicted_std"]
-    low, high = interval(mean, std, transform)
+    low, high = bounds
     reason = {"kind": "random"} if mean is None else {}
     score = row.context["acquisition"]
     chosen_by = "random" if mean is None else acquisition

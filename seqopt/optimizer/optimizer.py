@@ -132,6 +132,7 @@ class Optimizer(Tabulated):
         self._asks = 0
         self._batches = 0
         self._hyperparameters: dict[str, float] = {}
+        self._measurements: dict[str, tuple[float | None, float | None]] = {}
         self._sign = 1.0 if direction == "maximize" else -1.0
 
     def ask(self, n: int | None = None) -> Batch:
@@ -161,9 +162,15 @@ class Optimizer(Tabulated):
                 f"all {len(self.observations.seen):,} strings have been suggested already: nothing is left"
             )
         self._asks += 1
+        self._measurements = {}
         self._batches = batch
         for suggestion in suggestions:
-            mean, std = self._in_user_units(suggestion)
+            mean, std = self._in_user_units(suggestion.predicted_mean, suggestion.predicted_std)
+            spread = suggestion.measurement_std
+            measurement = self._in_user_units(
+                suggestion.predicted_mean, suggestion.predicted_std if spread is None else spread
+            )
+            self._measurements[suggestion.key] = measurement
             context = {
                 "batch": batch,
                 "predicted_mean": mean,
@@ -172,6 +179,20 @@ class Optimizer(Tabulated):
             }
             self.observations.add(Observation(suggestion.string, suggestion.key, "pending", context=context))
         return Batch(self.observations.rows[-len(suggestions) :], self.space.kind)
+
+    def predicted_measurement(self, key: str) -> tuple[float | None, float | None]:
+        """Mean and standard deviation of a measurement, noise included, of a string of the last `ask`.
+
+        Args:
+            key: Identity of the string.
+
+        Returns:
+            Both in the user's units; `None` for a random string.
+
+        Raises:
+            KeyError: For a string that was not in the last batch.
+        """
+        return self._measurements[key]
 
     def tell(
         self,
@@ -414,10 +435,10 @@ class Optimizer(Tabulated):
         fresh = [(string, self.space.key(string)) for string in drawn]
         return [Suggestion(string, key) for string, key in fresh if key not in unavailable][:n]
 
-    def _in_user_units(self, suggestion: Suggestion) -> tuple[float | None, float | None]:
-        if suggestion.predicted_mean is None or suggestion.predicted_std is None:
+    def _in_user_units(self, mean: float | None, std: float | None) -> tuple[float | None, float | None]:
+        if mean is None or std is None:
             return None, None
-        moments = self.transform.moments(self._sign * suggestion.predicted_mean, suggestion.predicted_std)
+        moments = self.transform.moments(self._sign * mean, std)
         return moments if all(map(math.isfinite, moments)) else (None, None)
 
 

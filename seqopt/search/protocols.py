@@ -21,6 +21,8 @@ class Suggestion:
         acquisition: Acquisition value at the time it was chosen, given the batch members before it.
         predicted_mean: Posterior mean, in the units the surrogate was fitted in.
         predicted_std: Noiseless posterior standard deviation, in the same units.
+        measurement_std: Standard deviation of a measurement, noise included, in the same units; `None` where the
+            search does not know it.
     """
 
     string: str
@@ -28,6 +30,7 @@ class Suggestion:
     acquisition: float | None = None
     predicted_mean: float | None = None
     predicted_std: float | None = None
+    measurement_std: float | None = None
 
 
 @runtime_checkable

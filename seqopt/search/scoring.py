@@ -97,8 +97,10 @@ def suggestion(
     string: str, key: str, value: float, posterior: Posterior, index: int, surrogate: PoolSurrogate | StringSurrogate
 ) -> Suggestion:
     """A suggestion with what the model predicts for point ``index`` of ``posterior``."""
-    mean, std = surrogate.to_units(*mixture(posterior, index))
-    return Suggestion(string, key, value, float(mean), float(std))
+    centre, variance = mixture(posterior, index)
+    noise = float(np.asarray(posterior.noise_variance).mean())
+    (mean, _), (std, measurement_std) = surrogate.to_units([centre, centre], [variance, variance + noise])
+    return Suggestion(string, key, value, float(mean), float(std), float(measurement_std))
 
 
 def mixture(posterior: Posterior, index: int) -> tuple[float, float]:
