@@ -1,7 +1,7 @@
 """The Gaussian-process posterior over so many candidates that covariances with all of them are not kept.
 
 With n training strings and N candidates, `PoolPosterior` keeps 8 N n bytes: 4 GB for 2,000 and 250,000. Here one pass
-over blocks of candidates gives means and variances given the data, exactly, and nothing of that size is kept.
+over blocks of candidates gives means and variances given the data, and nothing of that size is kept.
 
 Filling a batch asks for more: the variance given the elements chosen so far, which would cost another pass for each of
 them. But such a variance only falls as more is observed, so the one that was last computed is an upper bound; and for
@@ -10,10 +10,12 @@ bound is below the exact score of another cannot be the next element, and need n
 `PoolPosterior`; as a rule some thousand candidates are looked at again (accelerated greedy algorithm, Minoux 1978).
 
 Covariances of a costly kernel are computed in single precision for that one pass, and kept on disk
-(`seqopt.models.stored_columns`) until the kernel's parameters change. All else is double precision.
+(`seqopt.models.stored_columns`) until the kernel's parameters change. The inverse of a covariance matrix with little
+noise amplifies what that leaves out, so means and variances of candidates that are looked at again are computed in
+double precision, like all else. Single precision decides only which candidates these are.
 
-Memory: 8 (n + c) `ACTIVE` bytes for covariances of the candidates that were looked at, with c elements chosen or
-pending, blocks of `BLOCK_ELEMENTS` numbers, and some N-vectors.
+Memory: 8 n^2 bytes for the inverse, 8 (n + c) `ACTIVE` bytes for covariances of the candidates that were looked at,
+with c elements chosen or pending, blocks of `BLOCK_ELEMENTS` numbers, and some N-vectors.
 
 References:
     Minoux, M. (1978). Accelerated greedy algorithms for maximizing submodular set functions. Optimization Techniques,
@@ -86,10 +88,11 @@ class StreamedPosterior:
         self.noise_variance = torch.tensor(state.noise_variance, dtype=torch.float64)
         self.best_observed = float(state.targets.max())
         self.observed_mean = state.targets - state.observed_noise * state.alpha
+        self._inverse = torch.linalg.inv(state.cholesky) * state.scale
         self.mean, self.variance = self._given_data()
         self._bounds = self.variance.clone()
-        # How many points without values each bound takes into account.
-        self._known = np.zeros(len(candidates), dtype=np.int32)
+        # How many points without values each bound takes into account; -1 where it is in single precision.
+        self._known = np.full(len(candidates), -1 if state.evaluator.costly else 0, dtype=np.int32)
         self._bounded = False
         self._active: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._rows = torch.empty(len(state.keys), 0, dtype=torch.float64)
@@ -107,7 +110,7 @@ class StreamedPosterior:
     def conditional_variance(self) -> torch.Tensor:
         """Variance given also the pending points and those passed to `condition`, N; bounds after `use_bounds`."""
         if not self._bounded:
-            stale = np.flatnonzero(self._known < len(self._conditioning.mean))
+            stale = np.flatnonzero(np.maximum(self._known, 0) < len(self._conditioning.mean))
             for block in self._blocks(len(stale)):
                 self._make_exact(stale[block])
         return self._bounds
@@ -146,7 +149,6 @@ class StreamedPosterior:
 
     def _given_data(self) -> tuple[torch.Tensor, torch.Tensor]:
         state = self._state
-        inverse = torch.linalg.inv(state.cholesky) * state.scale
         mean = torch.empty(len(self._candidates), dtype=torch.float64)
         variance = state.scale * torch.from_numpy(state.evaluator.variance(self._candidates, self._self))
         # A string that was measured several times has one column.
@@ -161,7 +163,7 @@ class StreamedPosterior:
                 rows = self._columns(points, block)
             rows = rows if repeated is None else rows[repeated]
             mean[block] = state.constant + state.scale * (state.alpha @ rows)
-            variance[block] -= explained(inverse, rows)
+            variance[block] -= explained(self._inverse, rows)
         return mean, variance.clamp_min_(self._conditioning.floor)
 
     def _make_exact(self, chosen: npt.NDArray[np.int64]) -> torch.Tensor:
@@ -173,9 +175,19 @@ class StreamedPosterior:
         # The last rows of the inverse of the factor, without those before them.
         weights = torch.linalg.solve_triangular(conditioning.factor.T, last.T, upper=True).T
         lost = (self._state.scale * (weights @ rows)).square_().sum(0)
+        if self._state.evaluator.costly:
+            self._make_precise(chosen, rows[:n])
         self._bounds[chosen] = (self.variance[chosen] - lost).clamp_min(conditioning.floor)
         self._known[chosen] = len(conditioning.mean)
         return rows
+
+    def _make_precise(self, chosen: npt.NDArray[np.int64], rows: torch.Tensor) -> None:
+        """Mean and variance given the data of some candidates, from covariances in double precision."""
+        state = self._state
+        own = None if self._self is None else self._self[..., chosen]
+        prior = state.scale * torch.from_numpy(state.evaluator.variance(self._candidates.take(chosen), own))
+        self.mean[chosen] = state.constant + state.scale * (state.alpha @ rows)
+        self.variance[chosen] = (prior - explained(self._inverse, rows)).clamp_min(self._conditioning.floor)
 
     def _condition(self, encoded: Encoded) -> None:
         weights, corner = self._conditioning.add(encoded)

@@ -14,6 +14,7 @@ from seqopt.models import StringGP, pool_posterior, streamed_posterior, string_g
 from seqopt.models.pool_posterior import PoolPosterior, explained
 from seqopt.models.streamed_posterior import StreamedPosterior
 from seqopt.search import PoolSearch
+from seqopt.search.protocols import Suggestion
 from seqopt.spaces import CandidateSet
 
 RNG = np.random.default_rng(5)
@@ -219,8 +220,10 @@ def test_a_costly_kernel_is_evaluated_once(costly: StringGP, monkeypatch: pytest
 def test_a_batch_of_a_costly_kernel_is_that_of_double_precision(
     costly: StringGP, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def suggest() -> list[str]:
-        found = PoolSearch().suggest(
+    monkeypatch.setattr(streamed_posterior, "REFINED", 16)
+
+    def suggest() -> list[Suggestion]:
+        return PoolSearch().suggest(
             6,
             space=POOL,
             surrogate=costly,
@@ -229,8 +232,12 @@ def test_a_batch_of_a_costly_kernel_is_that_of_double_precision(
             pending=[],
             rng=np.random.default_rng(4),
         )
-        return [suggestion.key for suggestion in found]
 
     expected = suggest()
     monkeypatch.setattr(string_gp, "COLUMN_MEMORY", 0)
-    assert suggest() == suggest() == expected
+    for found in (suggest(), suggest()):
+        assert [one.key for one in found] == [one.key for one in expected]
+        for name in ("predicted_mean", "predicted_std"):
+            np.testing.assert_allclose(
+                [getattr(one, name) for one in found], [getattr(one, name) for one in expected], rtol=1e-9
+            )
