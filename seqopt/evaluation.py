@@ -1,7 +1,8 @@
 """Evaluating an objective on strings one by one, so that a string that fails harms no other.
 
 Each string is one call ``objective([string])``. An exception, a NaN or an infinity, a wrong number of values,
-something that is no number, or a time-out is recorded as the failure of that string.
+something that is no number, or a time-out is recorded as the failure of that string. That an executor is broken or
+closed says nothing about the strings: it is an error, and they have no result.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal
@@ -33,6 +34,7 @@ OK, FAILED = "ok", "failed"
 
 _POLL_SECONDS = 0.05
 _START_SECONDS = 60.0
+_NAMED = 20
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,9 @@ class Evaluator:
             The results in the order of ``strings``.
 
         Raises:
+            ObjectiveError: If the executor takes no more calls, or breaks, as a `ProcessPoolExecutor` does when one of
+                its workers dies; after ``on_result`` was called for all that had finished. It names the strings that
+                were lost on the way.
             KeyboardInterrupt: When the user interrupts, after ``on_result`` was called for all that had
                 finished.
         """
@@ -165,7 +170,7 @@ class Evaluator:
             raise InputError(f"expected a list of strings, got the single string {strings!r}: write [{strings!r}]")
         strings = list(strings)
         if self._executor is not None:
-            return _Batch(strings, on_result, self.timeout).run_in(self._executor, self.objective)
+            return _Batch(strings, on_result, self.timeout).run_in(self._submit_to_executor)
         if self.workers == 1 and self.timeout is None:
             return [_told(call(self.objective, string), on_result) for string in strings]
         return self._limited(_Batch(strings, on_result, self.timeout))
@@ -180,7 +185,7 @@ class Evaluator:
             on_result: Called in this thread with each result as soon as it is there.
 
         Raises:
-            ObjectiveError: If the executor takes no more calls.
+            ObjectiveError: If the executor takes no more calls or breaks, as in `evaluate`.
             KeyboardInterrupt: When the user interrupts, after ``on_result`` was called for all that had
                 finished.
 
@@ -315,6 +320,9 @@ class _Batch:
         self.timeout = timeout
         self.supply = supply
         self.refused_at = -1
+        self.refusal: ObjectiveError | None = None
+        self.breakage: BrokenExecutor | None = None
+        self.lost: list[int] = []
         self.results: dict[int, Evaluation] = {}
         self.running: dict[Future[Evaluation], int] = {}
         self.started: dict[Future[Evaluation], float] = {}
@@ -334,10 +342,9 @@ class _Batch:
         with self._delivering():
             position = 0
             while True:
-                while len(self.running) < workers and self._more(workers - len(self.running), position):
-                    future = submit(self.strings[position])
-                    self.running[future] = position
-                    if immediate:
+                while self._room(workers) and self._more(workers - len(self.running), position):
+                    future = self._begin(submit, position)
+                    if future is not None and immediate:
                         self.started[future] = time.monotonic()
                     position += 1
                 if not self.running:
@@ -347,6 +354,20 @@ class _Batch:
                     self._note_started()
                     self._time_out()
                     self._give_up_waiting()
+
+    def _room(self, workers: int) -> bool:
+        return self.refusal is None and self.breakage is None and len(self.running) < workers
+
+    def _begin(self, submit: Submit, position: int) -> Future[Evaluation] | None:
+        """The call on the string at ``position``, or `None` if it was refused."""
+        try:
+            future = submit(self.strings[position])
+        except ObjectiveError as error:
+            # What was taken before may have a result yet.
+            self.refusal = error
+            return None
+        self.running[future] = position
+        return future
 
     def _more(self, free: int, position: int) -> bool:
         """Whether there is a string at ``position``; if not, ``free`` further ones are asked for."""
@@ -358,21 +379,18 @@ class _Batch:
                 self.refused_at = len(self.results)
         return position < len(self.strings)
 
-    def run_in(self, executor: Executor, objective: ObjectiveFunction) -> list[Evaluation]:
-        """Give all strings to ``executor``."""
+    def run_in(self, submit: Submit) -> list[Evaluation]:
+        """Submit all strings at once."""
         with self._delivering():
-            for position, string in enumerate(self.strings):
-                try:
-                    self.running[executor.submit(call, objective, string)] = position
-                except RuntimeError as error:
-                    # A broken or closed executor takes nothing more.
-                    self._deliver(position, self._failure(position, describe(error)))
+            for position in range(len(self.strings)):
+                if self._begin(submit, position) is None:
+                    break
             while self.running:
                 self._collect(self._pause(enforced=False))
                 self._note_started()
                 self._time_out()
                 self._give_up_waiting()
-        return self._ordered()
+            return self._ordered()
 
     @contextlib.contextmanager
     def _delivering(self) -> Any:
@@ -398,11 +416,17 @@ class _Batch:
         # In order, so that of results that come together none overtakes another by chance.
         for future in sorted(finished, key=self.running.__getitem__):
             position = self.running.pop(future)
+            started = self.started.pop(future, time.monotonic())
             try:
                 result = future.result()
             except (KeyboardInterrupt, GeneratorExit):
                 if reraise:
                     raise
+                continue
+            except BrokenExecutor as error:
+                # A worker has died; of which string cannot be known, so none has failed.
+                self.breakage = error
+                self.lost.append(position)
                 continue
             except CancelledError:
                 result = self._failure(position, "cancelled before it began")
@@ -410,8 +434,7 @@ class _Batch:
                 if isinstance(error, TimeoutError) and self.timeout is not None:
                     result = self._timed_out(position)
                 else:
-                    seconds = time.monotonic() - self.started.get(future, time.monotonic())
-                    result = self._failure(position, _describe_worker(error), seconds)
+                    result = self._failure(position, _describe_worker(error), time.monotonic() - started)
             self.last_progress = time.monotonic()
             self._deliver(position, result)
 
@@ -427,6 +450,7 @@ class _Batch:
         for future in [future for future in self.running if now - self.started.get(future, now) > self.timeout]:
             if not future.done():
                 position = self.running.pop(future)
+                del self.started[future]
                 self.last_progress = now
                 self._deliver(position, self._timed_out(position))
 
@@ -458,7 +482,20 @@ class _Batch:
         self.results[position] = _told(result, self.on_result)
 
     def _ordered(self) -> list[Evaluation]:
+        if self.breakage is not None:
+            raise self._broken(self.breakage) from self.breakage
+        if self.refusal is not None:
+            raise self.refusal
         return [self.results[position] for position in range(len(self.strings))]
+
+    def _broken(self, error: BrokenExecutor) -> ObjectiveError:
+        lost = [self.strings[position] for position in sorted(self.lost)]
+        names = ", ".join(map(repr, lost[:_NAMED])) + (f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else "")
+        return ObjectiveError(
+            f"the executor broke ({describe(error)}) while these strings were in flight, oldest first: {names}. "
+            "Nothing was recorded of them. Make another executor, then go on. If it breaks again, a string that both "
+            "messages name may end its worker: leave that out (in a campaign, withdraw it)"
+        )
 
 
 def _describe_worker(error: BaseException) -> str:

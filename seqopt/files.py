@@ -18,5 +18,9 @@ def write_atomically(path: Path, contents: str | bytes) -> None:
     """
     data = contents.encode("utf-8", "backslashreplace") if isinstance(contents, str) else contents
     temporary = path.with_name(path.name + ".part")
-    temporary.write_bytes(data)
+    with temporary.open("wb") as file:
+        file.write(data)
+        file.flush()
+        # Otherwise some file systems put the new name on the disk before the contents: a loss of power leaves neither.
+        os.fsync(file.fileno())
     os.replace(temporary, path)

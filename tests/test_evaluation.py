@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import gc
 import os
 import signal
 import subprocess
@@ -10,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -255,11 +256,81 @@ def test_calls_behind_an_endless_one_fail_in_the_end(release: threading.Event) -
     assert all("held by calls that have timed out" in result.error for result in results[1:])
 
 
-def test_a_closed_or_broken_executor_fails_every_string() -> None:
+class _Breaking(Executor):
+    """Takes and makes a number of calls, then breaks; the calls of ``lost`` go down with it."""
+
+    def __init__(self, calls: int, lost: tuple[str, ...] = ()) -> None:
+        self.calls = calls
+        self.lost = lost
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        if not self.calls:
+            raise BrokenExecutor("out of order")
+        self.calls -= 1
+        future: Future[Any] = Future()
+        if args[-1] in self.lost:
+            future.set_exception(BrokenExecutor("a worker died"))
+        else:
+            future.set_result(fn(*args))
+        return future
+
+
+def test_a_closed_executor_is_an_error_and_not_the_failure_of_any_string() -> None:
     executor = ThreadPoolExecutor(1)
     executor.shutdown()
-    results = evaluate(lengths, ["a", "b"], executor=executor)
-    assert ["shutdown" in result.error for result in results] == [True, True]
+    seen: list[Evaluation] = []
+    with pytest.raises(ObjectiveError, match=r"takes no more evaluations .*'a' was not evaluated"):
+        evaluate(lengths, ["a", "b"], executor=executor, on_result=seen.append)
+    assert seen == []
+
+
+@pytest.mark.parametrize("fed", [False, True])
+def test_what_was_taken_before_an_executor_refuses_is_told(fed: bool) -> None:
+    seen: list[Evaluation] = []
+    with pytest.raises(ObjectiveError, match=r"out of order\): 'ccc' was not evaluated"):
+        _evaluate(fed, lengths, ["a", "bb", "ccc", "d"], _Breaking(2), 4, seen)
+    assert [(result.string, result.value) for result in seen] == [("a", 1.0), ("bb", 2.0)]
+
+
+@pytest.mark.parametrize("fed", [False, True])
+def test_what_is_lost_with_an_executor_is_named_and_has_not_failed(fed: bool) -> None:
+    seen: list[Evaluation] = []
+    with pytest.raises(
+        ObjectiveError, match=r"worker died\) while .* oldest first: 'bb', 'ddd'\. Nothing was recorded"
+    ):
+        _evaluate(fed, lengths, ["a", "bb", "cc", "ddd", "e"], _Breaking(9, ("ddd", "bb")), 5, seen)
+    assert [result.string for result in seen] == ["a", "cc", "e"]
+    assert all(result.ok for result in seen)
+
+
+def test_of_many_lost_strings_the_oldest_are_named() -> None:
+    strings = [f"s{number}" for number in range(50)]
+    with pytest.raises(ObjectiveError, match=r"oldest first: 's0', 's1', .*'s19' and 30 more\."):
+        evaluate(lengths, strings, executor=_Breaking(50, tuple(strings)))
+
+
+@pytest.mark.parametrize("fed", [False, True])
+def test_a_string_that_kills_its_worker_process_is_named_and_no_other_fails(fed: bool, score: Objective) -> None:
+    seen: list[Evaluation] = []
+    with (
+        ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor,
+        pytest.raises(ObjectiveError, match=r"the executor broke .* oldest first: 'die'"),
+    ):
+        _evaluate(fed, score, ["a", "bb", "die", "ccc"], executor, 2, seen)
+    assert [(result.string, result.value) for result in seen] == [("a", 1.0), ("bb", 2.0)]
+
+
+def _evaluate(
+    fed: bool, objective: Any, strings: list[str], executor: Executor, workers: int, seen: list[Evaluation]
+) -> None:
+    with Evaluator(objective, executor=executor, workers=workers) as evaluator:
+        if fed:
+            evaluator.keep_busy(feed(strings, []), on_result=seen.append)
+        else:
+            evaluator.evaluate(strings, on_result=seen.append)
+
+
+def test_what_cannot_be_sent_to_an_executor_is_a_failure() -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:
         (result,) = evaluate(lambda strings: [1.0], ["a"], executor=processes)
     assert "pickle" in result.error.lower()
@@ -389,6 +460,22 @@ def test_a_worker_that_is_given_nothing_is_asked_again_after_the_next_result() -
         evaluator.keep_busy(supply, on_result=lambda result: seen.append(result.string))
     assert {"a", "b"} <= set(seen)
     assert len(asked) <= 2 + 2 * len(seen)
+
+
+def test_calls_that_have_ended_are_not_kept() -> None:
+    strings = ["a"] * 40
+    kept: list[int] = []
+
+    def supply(free: int) -> list[str]:
+        if not strings:
+            kept.append(sum(type(item) is Future for item in gc.get_objects()))
+        return [strings.pop() for _ in range(min(free, len(strings)))]
+
+    gc.collect()
+    before = sum(type(item) is Future for item in gc.get_objects())
+    with Evaluator(lambda strings: [1.0], workers=2) as evaluator:
+        evaluator.keep_busy(supply)
+    assert max(kept) - before < 10
 
 
 def test_calls_that_hang_fail_at_the_time_out_and_others_are_made(release: threading.Event) -> None:

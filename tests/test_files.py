@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -25,10 +26,25 @@ def test_what_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Monk
     path = tmp_path / "a.txt"
     write_atomically(path, "old")
 
-    def full(self: Path, data: bytes) -> int:
+    def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
         write_atomically(path, "new")
     assert path.read_text() == "old"
+
+
+def test_all_is_on_the_disk_before_the_file_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.txt"
+    steps: list[tuple[int, bool]] = []
+    flush = os.fsync
+
+    def noted(descriptor: int) -> None:
+        steps.append((os.fstat(descriptor).st_size, path.exists()))
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    write_atomically(path, b"x" * 5000)
+    assert steps == [(5000, False)]
+    assert path.stat().st_size == 5000

@@ -6,11 +6,15 @@ and functions can work on one campaign in turn.
 
 from __future__ import annotations
 
+import logging
 import math
+import sqlite3
+import sys
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from seqopt.campaign.errors import CampaignError, StaleStateError
 from seqopt.campaign.locks import RunLock
@@ -24,8 +28,17 @@ from seqopt.optimizer.transforms import resolve_transform
 if TYPE_CHECKING:
     from seqopt.campaign.campaign import Campaign
 
+logger = logging.getLogger(__name__)
+
 TRIES = 5
 """How often a suggestion is worked out anew because somebody else has changed the campaign meanwhile."""
+
+PATIENCE = 600.0
+"""Seconds for which a run waits for another process to finish writing: a result may have cost more than that."""
+
+_PAUSE_SECONDS = 0.1
+
+T = TypeVar("T")
 
 
 def run_campaign(
@@ -60,6 +73,9 @@ def run_campaign(
         run = _Run(campaign, budget, on_evaluation)
         if asynchronous:
             evaluator.keep_busy(run.supply, on_result=run.record)
+        elif executor is None:
+            # One by one, so that what is withdrawn meanwhile is not evaluated.
+            evaluator.keep_busy(run.portion, on_result=run.record)
         else:
             while batch := run.batch():
                 evaluator.evaluate(batch, on_result=run.record)
@@ -67,7 +83,7 @@ def run_campaign(
 
 
 class _Run:
-    """What is open, and how many results there are."""
+    """What waits, what is being evaluated, and how many results there are."""
 
     def __init__(self, campaign: Campaign, budget: int, on_evaluation: Callable[[Evaluation], Any] | None) -> None:
         self.campaign = campaign
@@ -76,29 +92,46 @@ class _Run:
         self.on_evaluation = on_evaluation
         self.budget = budget
         self.evaluated = 0
-        self.open = {row.string: row for row in campaign.store.open_suggestions()}
-        self.waiting = deque(self.open)
+        self.patience = PATIENCE
+        self.evaluating: dict[str, Suggestion] = {}
+        self.waiting = deque(campaign.store.open_suggestions())
+
+    def supply(self, free: int) -> list[str]:
+        """At most ``free`` strings: open suggestions first, then new ones."""
+        return self._next(free, free)
+
+    def portion(self, free: int) -> list[str]:
+        """At most ``free`` strings of a batch; a new batch only when the last one has come back."""
+        return self._next(free, 0 if self.evaluating else self.settings.batch_size)
 
     def batch(self) -> list[str]:
         """The open suggestions, or else a new batch."""
-        return self.supply(len(self.waiting) or self.settings.batch_size)
+        return self._next(sys.maxsize, self.settings.batch_size)
 
-    def supply(self, free: int) -> list[str]:
-        """At most ``free`` strings: open suggestions first, then new ones within the budget."""
+    def _next(self, free: int, new: int) -> list[str]:
+        """At most ``free`` strings within the budget: of those that wait or, if none does, of ``new`` suggestions."""
+        store = self.campaign.store
+        still_open = {row.name for row in store.open_suggestions()}
+        self.waiting = deque(row for row in self.waiting if row.name in still_open)
+        counts = store.counts()
+        left = self.budget - counts.values - counts.failures - len(self.evaluating)
         if not self.waiting:
-            counts = self.campaign.store.counts()
-            left = self.budget - counts.values - counts.failures - len(self.open)
-            for row in self._suggest(min(free, left)):
-                self.open[row.string] = row
-                self.waiting.append(row.string)
-        return [self.waiting.popleft() for _ in range(min(free, len(self.waiting)))]
+            for row in self._suggest(min(new, left)):
+                if row.string in self.evaluating:
+                    # Undone while it was being evaluated, and suggested anew: its result will answer this one.
+                    self.evaluating[row.string] = row
+                else:
+                    self.waiting.append(row)
+        rows = [self.waiting.popleft() for _ in range(min(free, left, len(self.waiting)))]
+        self.evaluating.update((row.string, row) for row in rows)
+        return [row.string for row in rows]
 
     def _suggest(self, n: int) -> list[Suggestion]:
         if n < 1:
             return []
         for _ in range(TRIES):
             try:
-                return self.campaign.suggest(n, more=True)
+                return self._patiently(lambda: self.campaign.suggest(n, more=True))
             except StaleStateError:
                 continue
             except ExhaustedError:
@@ -112,18 +145,52 @@ class _Run:
 
     def record(self, evaluation: Evaluation) -> None:
         """Keep one result."""
-        row = self.open[evaluation.string]
+        row = self.evaluating[evaluation.string]
         value, failure = self._judged(evaluation)
-        entry = NewMeasurement(
-            row.string, row.key, value, failure, suggestion=row.name, details={"seconds": evaluation.seconds}
-        )
-        with self.campaign.store.transaction("record", {"string": row.string}) as change:
-            change.add_measurements([entry])
-        del self.open[evaluation.string]
+        result = f"{row.string!r} " + (f"failed ({failure})" if value is None else f"has the value {value!r}")
+        try:
+            self._patiently(lambda: self._write(row, value, failure, evaluation.seconds))
+        except CampaignError as error:
+            raise CampaignError(f"{result}, but that could not be recorded: {error}. Then record it by hand") from error
+        except KeyboardInterrupt:
+            self.patience = 0.0
+            logger.error("%s, but the run was interrupted before that was recorded: record it by hand", result)
+            raise
+        del self.evaluating[row.string]
         self.evaluated += 1
         if self.on_evaluation is not None:
             self.on_evaluation(evaluation)
         self._complain(failure)
+
+    def _write(self, row: Suggestion, value: float | None, failure: str | None, seconds: float) -> None:
+        store = self.campaign.store
+        with store.transaction("record", {"string": row.string}) as change:
+            known = store.suggestion(row.name)
+            gone = known is None or known.status in ("undone", "withdrawn")
+            # A result is kept all the same.
+            name = None if gone else row.name
+            change.add_measurements(
+                [NewMeasurement(row.string, row.key, value, failure, suggestion=name, details={"seconds": seconds})]
+            )
+
+    def _patiently(self, command: Callable[[], T]) -> T:
+        """Give a command again and again while another process is writing to the file."""
+        begun = time.monotonic()
+        told = False
+        while True:
+            try:
+                return command()
+            except CampaignError as error:
+                if not _is_busy(error) or time.monotonic() - begun >= self.patience:
+                    raise
+            if not told:
+                logger.warning(
+                    "another process is writing to %s; the run waits up to %g minutes for it",
+                    self.campaign.store.path,
+                    self.patience / 60,
+                )
+                told = True
+            time.sleep(_PAUSE_SECONDS)
 
     def _judged(self, evaluation: Evaluation) -> tuple[float | None, str | None]:
         """The value, or why it is none."""
@@ -148,3 +215,11 @@ class _Run:
                 f"all {counts.failures} evaluations of the campaign failed, the last with: {failure}. Mend the "
                 "objective, then begin another campaign, or take results back with seqopt campaign undo"
             )
+
+
+def _is_busy(error: CampaignError) -> bool:
+    """Whether a command was refused only because another process was writing."""
+    cause = error.__cause__
+    if not isinstance(cause, sqlite3.Error):
+        return False
+    return getattr(cause, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import sqlite3
 import threading
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from seqopt.campaign import Campaign, CampaignError, CampaignStore
+from seqopt.campaign import Campaign, CampaignError, CampaignStore, automatic
 from seqopt.campaign.filters import Pattern
 from seqopt.campaign.locks import RunLock
 from seqopt.errors import InputError, ObjectiveError
@@ -162,3 +167,188 @@ def test_somebody_else_may_record_meanwhile(tmp_path: Path) -> None:
 
         assert one.run(objective, budget=7) == 4
         assert one.store.check() == []
+
+
+WAYS: list[dict[str, Any]] = [{}, {"workers": 2}, {"asynchronous": True}, {"asynchronous": True, "workers": 2}]
+
+
+@pytest.mark.parametrize("threads", [False, True])
+@pytest.mark.parametrize("way", WAYS)
+def test_open_suggestions_count_against_the_budget_only_as_far_as_they_are_evaluated(
+    tmp_path: Path, way: dict[str, Any], threads: bool
+) -> None:
+    def local(strings: list[str]) -> list[float]:
+        return score(strings)
+
+    with contextlib.ExitStack() as stack:
+        options = way | ({"executor": stack.enter_context(ThreadPoolExecutor(2)), "workers": 2} if threads else {})
+        one = stack.enter_context(campaign(tmp_path / "a.seqopt"))
+        names = [row.name for row in one.suggest(7)]
+        one.record("AAAAAAAA", 0.5)
+        assert one.run(local, budget=0, **options) == 0
+        assert one.run(local, budget=4, **options) == 3
+        assert [row.name for row in one.store.open_suggestions()] == names[3:]
+        assert one.run(local, budget=10, **options) == 6
+        assert one.store.open_suggestions() == []
+        assert (one.store.counts().values, len(one.store.suggestions())) == (10, 9)
+
+
+@pytest.mark.parametrize("way", WAYS[::2])
+def test_what_is_no_longer_open_is_not_evaluated(tmp_path: Path, way: dict[str, Any]) -> None:
+    path = tmp_path / "a.seqopt"
+    calls: list[str] = []
+    with campaign(path) as one:
+        suggested = one.suggest(5)
+
+        def objective(strings: list[str]) -> list[float]:
+            if not calls:
+                with Campaign.open(path) as other:
+                    other.withdraw([suggested[2].name], "not made")
+                    other.record(suggested[3].name, 0.75)
+            calls.extend(strings)
+            return score(strings)
+
+        assert one.run(objective, budget=6, **way) == 5
+    assert calls[:3] == [suggested[place].string for place in (0, 1, 4)]
+    assert not {suggested[2].string, suggested[3].string} & set(calls)
+    assert (suggested[3].string, 0.75, suggested[3].name) in rows(path)
+    assert len(rows(path)) == 6
+
+
+@pytest.mark.parametrize("threads", [False, True])
+@pytest.mark.parametrize("meanwhile", ["undo", "withdraw"])
+def test_a_result_outlives_its_suggestion(tmp_path: Path, meanwhile: str, threads: bool) -> None:
+    path = tmp_path / "a.seqopt"
+    calls: list[str] = []
+    with contextlib.ExitStack() as stack:
+        one = stack.enter_context(campaign(path))
+        executor = stack.enter_context(ThreadPoolExecutor(1)) if threads else None
+        (first,) = one.suggest(1)
+
+        def objective(strings: list[str]) -> list[float]:
+            if not calls:
+                with Campaign.open(path) as other:
+                    other.undo() if meanwhile == "undo" else other.withdraw([first.name])
+            calls.extend(strings)
+            return score(strings)
+
+        assert one.run(objective, budget=4, executor=executor) == 4
+    expected = None if meanwhile == "undo" else first.name
+    assert rows(path)[0] == (first.string, score([first.string])[0], expected)
+    assert len(calls) == len(set(calls)) == 4
+
+
+def test_what_is_undone_and_suggested_anew_while_it_is_evaluated_is_evaluated_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.seqopt"
+    calls: list[str] = []
+    undone = threading.Event()
+    with Campaign.create(path, StringSpace("AB", 1), objective="y", seed=1) as one, ThreadPoolExecutor(2) as executor:
+        first, _ = one.suggest(2)
+
+        def objective(strings: list[str]) -> list[float]:
+            calls.extend(strings)
+            if strings == [first.string]:
+                assert undone.wait(30)
+                time.sleep(1.0)
+            else:
+                with Campaign.open(path) as other:
+                    other.undo()
+                undone.set()
+            return [1.0]
+
+        assert one.run(objective, budget=3, executor=executor, workers=2, asynchronous=True) == 2
+    assert sorted(calls) == ["A", "B"]
+    assert {row[0] for row in rows(path)} == {"A", "B"}
+
+
+def _holding(path: Path, seconds: float) -> Callable[[list[str]], list[float]]:
+    """An objective after whose first call somebody else writes to the file for some time."""
+    begun = threading.Event()
+
+    def hold() -> None:
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            begun.set()
+            time.sleep(seconds)
+            other.execute("ROLLBACK")
+
+    def objective(strings: list[str]) -> list[float]:
+        if not begun.is_set():
+            threading.Thread(target=hold).start()
+            assert begun.wait(30)
+        return score(strings)
+
+    return objective
+
+
+def test_a_file_that_is_busy_for_long_is_waited_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "a.seqopt"
+    with campaign(path) as one, caplog.at_level(logging.WARNING):
+        one.store._connection.execute("PRAGMA busy_timeout = 20")
+        assert one.run(_holding(path, 0.6), budget=3) == 3
+        assert one.store._connection.execute("PRAGMA busy_timeout").fetchone() == (20,)
+    assert ["another process is writing to" in record.message for record in caplog.records] == [True]
+    assert len(rows(path)) == 3
+
+
+def test_a_result_that_cannot_be_recorded_is_in_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(automatic, "PATIENCE", 0.1)
+    path = tmp_path / "a.seqopt"
+    with campaign(path) as one:
+        one.store._connection.execute("PRAGMA busy_timeout = 20")
+        row = one.suggest(1)[0]
+        value = score([row.string])[0]
+        with pytest.raises(
+            CampaignError, match=f"'{row.string}' has the value {value}, but .* could not be recorded: another process"
+        ):
+            one.run(_holding(path, 1.0), budget=3)
+        assert [open_.name for open_ in one.store.open_suggestions()] == [row.name]
+
+
+def test_a_result_that_an_interruption_kept_from_the_file_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    path = tmp_path / "a.seqopt"
+    with campaign(path) as one:
+        one.store._connection.execute("PRAGMA busy_timeout = 20")
+        row = one.suggest(1)[0]
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            monkeypatch.setattr(time, "sleep", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                one.run(score, budget=3)
+    assert f"'{row.string}' has the value {score([row.string])[0]}, but the run was interrupted" in caplog.text
+
+
+class _Broken(Executor):
+    """Makes the first call; the workers of all others die."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.calls += 1
+        future: Future[Any] = Future()
+        if self.calls == 1:
+            future.set_result(fn(*args))
+        else:
+            future.set_exception(BrokenExecutor("a worker died"))
+        return future
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_strings_that_are_lost_with_an_executor_stay_open(tmp_path: Path, asynchronous: bool) -> None:
+    path = tmp_path / "a.seqopt"
+    with campaign(path) as one:
+        first, *others = one.suggest(3)
+        named = ", ".join(repr(row.string) for row in others)
+        with pytest.raises(ObjectiveError, match=f"oldest first: {named}"):
+            one.run(score, budget=9, executor=_Broken(), workers=3, asynchronous=asynchronous)
+        assert [row.name for row in one.store.open_suggestions()] == [row.name for row in others]
+        assert one.store.counts().failures == 0
+        one.withdraw([others[0].name])
+        assert one.run(score, budget=9) == 8
+    assert rows(path)[0] == (first.string, score([first.string])[0], first.name)
