@@ -6,6 +6,7 @@ alone: the same file gives the same suggestions on another machine, but for ties
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,7 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.batches import Suggestions
 from seqopt.campaign.errors import CampaignError
-from seqopt.campaign.results import Entry, Results, check_entries, measurements_table, read_results, write_batch
+from seqopt.campaign.results import (
+    Entry,
+    Results,
+    check_batch_target,
+    check_entries,
+    check_target,
+    measurements_table,
+    read_results,
+    suggestion_name,
+    write_batch,
+)
 from seqopt.campaign.rows import (
     Command,
     Counts,
@@ -25,7 +36,7 @@ from seqopt.campaign.rows import (
     Settings,
     Suggestion,
 )
-from seqopt.campaign.sheets import Cell, write_sheet
+from seqopt.campaign.sheets import write_sheet
 from seqopt.campaign.spaces import build_space, describe_space
 from seqopt.campaign.store import CampaignStore
 from seqopt.errors import ExhaustedError, InputError
@@ -42,6 +53,8 @@ if TYPE_CHECKING:
     from seqopt.optimizer import Optimizer
     from seqopt.spaces import CandidateSet, Space
     from seqopt.workers import Progress
+
+logger = logging.getLogger(__name__)
 
 WITHDRAWN, FAILED = "withdrawn", "failed"
 
@@ -423,16 +436,17 @@ class Campaign(Tabulated):
         """Record one result.
 
         Args:
-            what: The name of a suggestion (``"B03-07"``), or a string.
+            what: The name of a suggestion (``"B03-07"``, or ``"b3-7"``), or a string.
             value: What was measured; `None` for a failure.
             failure: Why there is no value.
             standard_error: Known standard error of the value.
             replicate: Whether this is a further measurement of a string that has one.
 
         Raises:
-            CampaignError: If the result does not fit; the message says why.
+            CampaignError: If the result does not fit; the message says why. What is only worth a second look, such as a
+                value a thousandfold off, is recorded, and logged as a warning.
         """
-        named = self.store.suggestion(what)
+        named = self.store.suggestion(what) or self._alike(what)
         entry = Entry(
             string=None if named is not None else what,
             identifier=what if named is not None else None,
@@ -443,7 +457,10 @@ class Campaign(Tabulated):
         with self.store.transaction("record", {"string": what}) as change:
             results = check_entries([entry], self.store, self._identify, replicates=replicate)
             _refuse(results, partial=False)
-            return change.add_measurements(results.records)
+            taken = change.add_measurements(results.records)
+        for remark in results.warnings:
+            logger.warning("%s", remark)
+        return taken
 
     def record_file(
         self,
@@ -527,7 +544,8 @@ class Campaign(Tabulated):
             How many evaluations were made.
 
         Raises:
-            ObjectiveError: If nothing has ever succeeded.
+            ObjectiveError: If nothing has ever succeeded, or the executor breaks or takes no more: the strings that were
+                in flight stay open, and are named.
             CampaignError: If another process is running the campaign, or it cannot be written.
 
         Example:
@@ -587,26 +605,27 @@ class Campaign(Tabulated):
         """Write suggestions (by default the open ones) as a table to be filled in and recorded.
 
         Besides what was predicted it says why each was chosen: ``why`` (exploit or explore), the nearest measured
-        string and how similar the model takes the two to be. Every other column of the library comes last.
+        string and how similar the model takes the two to be. Every other column of the library comes last; one by the
+        name of another column is called ``NAME (library)``.
+
+        Raises:
+            InputError: If there is such a file already, unless it is a batch of the campaign without any result.
         """
         from seqopt.campaign.filtering import library_cells
 
+        check_batch_target(path, self.store)
         chosen = list(self.store.open_suggestions() if suggestions is None else suggestions)
-        further: dict[str, Sequence[Cell]] = {
-            "why": [row.reason.get("kind") for row in chosen],
-            "nearest_measured": [row.reason.get("nearest") for row in chosen],
-            "similarity": [row.reason.get("similarity") for row in chosen],
-            **(library_cells(self.store.settings.pool, [row.string for row in chosen]) or {}),
-        }
+        further = library_cells(self.store.settings.pool, [row.string for row in chosen])
         write_batch(path, chosen, self.store.settings, further)
 
     def export(self, path: str | os.PathLike[str]) -> None:
         """Write all measurements one by one, to a .csv, .tsv or .parquet file.
 
         Raises:
-            InputError: For another ending.
+            InputError: For the library of the campaign, or the file of one.
         """
         target = Path(path)
+        check_target(target, self.store)
         if target.suffix == ".parquet":
             self.to_pandas().to_parquet(target)
             return
@@ -619,6 +638,11 @@ class Campaign(Tabulated):
 
         header, rows = measurements_table(self.store)
         return pd.DataFrame(rows, columns=header)
+
+    def _alike(self, what: str) -> Suggestion | None:
+        """The suggestion whose name is meant by ``b3-7``, unless that is a string of the campaign itself."""
+        found = self.store.suggestion(suggestion_name(what))
+        return None if found is None or any(row.string == what for row in self.store.suggestions()) else found
 
     def _failing(self) -> dict[str, str]:
         """Open suggestions that fail a filter, and why: what was found when the filters that count were set."""

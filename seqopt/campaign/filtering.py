@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from seqopt.cache import digest, read_cached, write_cached
 from seqopt.campaign.filters import (
+    Column,
     ColumnCondition,
     Filter,
     MoleculeFilter,
@@ -330,6 +331,9 @@ def failing(
 def library_cells(facts: Mapping[str, Any] | None, strings: Sequence[str] | None = None) -> dict[str, list[str]] | None:
     """The cells of a library beside its strings, as they stand in the file; of the first row of equal strings.
 
+    The cells beside some of its strings are a `seqopt.campaign.filters.Column`, so that what is asked of a column as a
+    whole has one answer whichever strings it is asked for.
+
     Args:
         facts: What a campaign keeps of its library.
         strings: Candidates as they are written there; beside others there are empty cells. By default all rows count.
@@ -352,7 +356,7 @@ def library_cells(facts: Mapping[str, Any] | None, strings: Sequence[str] | None
         rows.setdefault(string.strip(), row)
     places = [rows.get(string) for string in strings]
     return {
-        name: ["" if place is None else cells[place] for place in places]
+        name: Column(("" if place is None else cells[place] for place in places), whole=cells)
         for name, cells in table.columns.items()
         if name != column
     }

@@ -234,6 +234,24 @@ class Alerts:
         return f"it has the {self.catalog} alert {first_alert(smiles, self.catalog)}"
 
 
+class Column(list[str]):
+    """Some cells of a column, which know the others: all of them decide whether it is one of numbers or of text.
+
+    Args:
+        cells: The cells.
+        whole: All cells of the column.
+
+    Example:
+        >>> condition = ColumnCondition.parse("stock == 5")
+        >>> condition.mask(["5.0"]), condition.mask(Column(["5.0"], whole=["5.0", "5", "on request"]))
+        ([True], [False])
+    """
+
+    def __init__(self, cells: Iterable[str], whole: Sequence[str]) -> None:
+        super().__init__(cells)
+        self.whole = whole
+
+
 @dataclass(frozen=True)
 class ColumnCondition:
     """A cell of the library, in the row of the candidate, compares with a value.
@@ -368,10 +386,11 @@ class ColumnCondition:
         return list(dict.fromkeys(cell.strip() for cell in cells if cell.strip() and _number(cell) is None))
 
     def numeric(self, cells: Iterable[str]) -> bool:
-        """Whether the cells of its column are compared as numbers."""
+        """Whether the cells of its column are compared as numbers; of a `Column`, its whole is looked at."""
         if self.operator in ORDERINGS:
             return True
-        return _is_number(self.value) and all(_is_number(cell) for cell in cells if cell.strip())
+        whole = cells.whole if isinstance(cells, Column) else cells
+        return _is_number(self.value) and all(_is_number(cell) for cell in whole if cell.strip())
 
     def _compares(self, number: float, bound: float) -> bool:
         answers = {

@@ -72,6 +72,8 @@ _YES = frozenset({"yes", "y", "true", "1", "x"})
 _NOT_YET = frozenset({"", "open", "pending", "planned", "withdrawn"})
 _MISSING = frozenset({"na", "n/a", "nan", "nd", "n.d.", "n.d", "none", "null", "-", "--", "?", ".", "missing"})
 _HEADER_WITHIN = 10
+_FILLED_IN = ("value", "standard_error", "failure", "status", "replicate")
+_BESIDE = ("", "-wal", "-shm", "-journal", "-run")  # a campaign's file, and what lies beside it while it is open
 _BYTE_ORDER_MARKS = re.compile("\ufeff|\u00ef\u00bb\u00bf")  # the second is the first, read as Windows-1252
 
 
@@ -275,7 +277,8 @@ def write_batch(
     """Write suggestions as a table that `read_results` reads once the last columns are filled in.
 
     The columns are the identifier, the string, what was predicted (mean, standard deviation, interval), acquisition
-    function and its value, the further ones, and empty ones for the value, its standard error and a reason for failure.
+    function and its value, why it was chosen (``why``, ``nearest_measured``, ``similarity``), the further ones, and
+    empty ones for the value, its standard error and a reason for failure.
 
     Args:
         path: A .csv or .tsv file.
@@ -297,16 +300,68 @@ def write_batch(
         "predicted_high": [row.high for row in suggestions],
         "acquisition": [row.acquisition for row in suggestions],
         "acquisition_value": [row.score for row in suggestions],
+        "why": [row.reason.get("kind") for row in suggestions],
+        "nearest_measured": [row.reason.get("nearest") for row in suggestions],
+        "similarity": [row.reason.get("similarity") for row in suggestions],
     }
     wanted = _wanted_names(settings, None, None)
     taken = {plain_name(name) for name in table}.union(*(names for role, names in wanted.items() if role != "string"))
-    for name, cells in (further or {}).items():
+    for name, shown in _told_apart(further or {}, taken).items():
+        cells = (further or {})[name]
         if len(cells) != len(suggestions):
             raise InputError(f"column {name!r} has {len(cells)} cells for {len(suggestions)} suggestions")
-        table[f"{name} (library)" if plain_name(name) in taken else name] = cells
+        table[shown] = cells
     to_fill = (value, STANDARD_ERROR, FAILURE)
     table |= {name: [None] * len(suggestions) for name in to_fill}
     write_sheet(path, list(table), zip(*table.values(), strict=True))
+
+
+def check_target(path: str | os.PathLike[str], store: CampaignStore) -> None:
+    """Refuse to write over the library of a campaign, or over a campaign.
+
+    Raises:
+        InputError: If the path leads to one of them, by whatever name.
+    """
+    target, pool = Path(path), store.settings.pool
+    if pool is not None and _same_file(target, Path(pool["path"])):
+        raise InputError(f"{target} is the library of the campaign, which it needs as it is: choose another name")
+    beside = (store.path.with_name(store.path.name + ending) for ending in _BESIDE)
+    if target.suffix == ".seqopt" or any(_same_file(target, file) for file in beside):
+        raise InputError(f"{target} is the file of a campaign: choose another name")
+
+
+def check_batch_target(path: str | os.PathLike[str], store: CampaignStore) -> None:
+    """Refuse to write a batch over anything but a batch without any result.
+
+    Raises:
+        InputError: For a file that is something else, or in which results were filled in; see also `check_target`.
+    """
+    check_target(path, store)
+    file = Path(path)
+    if not file.is_dir() and (not file.exists() or not file.stat().st_size):
+        return
+    settings = store.settings
+    wanted = _wanted_names(settings, None, None)
+    other = f"{file} is there already, and is no batch of this campaign that waits for results: choose another name"
+    try:
+        sheet = read_sheet(file, expected=set().union(*wanted.values()))
+    except InputError as error:
+        raise InputError(f"{other} ({error})") from error
+    names = settings.objective, settings.string_column
+    columns, _ = _Header(wanted, settings, *names, history=False).columns(sheet.rows[0])
+    if plain_name(sheet.rows[0][0]) != IDENTIFIER or "value" not in columns:
+        raise InputError(other)
+    places = [place for role in _FILLED_IN for place, _ in columns.get(role, [])]
+    filled = [
+        line
+        for cells, line in zip(sheet.rows[1:], sheet.lines[1:], strict=True)
+        if any(place < len(cells) and cells[place].strip() for place in places)
+    ]
+    if filled:
+        raise InputError(
+            f"{file} holds results in {_listed(filled)}, which would be lost: record it (seqopt campaign record), if "
+            "that is not done yet, and choose another name"
+        )
 
 
 def measurements_table(store: CampaignStore) -> tuple[list[str], list[list[Cell]]]:
@@ -333,6 +388,28 @@ def measurements_table(store: CampaignStore) -> tuple[list[str], list[list[Cell]
         ]
         for row in rows
     ]
+
+
+def _told_apart(names: Iterable[str], taken: set[str]) -> dict[str, str]:
+    """Names of a library's columns, and what they are called where some names are ``taken``: no two are alike."""
+    given = list(names)
+    used = taken | {plain_name(name) for name in given}
+    found = {}
+    for name in given:
+        shown, number = name, 1
+        while plain_name(shown) in (taken if shown == name else used):
+            shown = f"{name} (library)" if number == 1 else f"{name} (library {number})"
+            number += 1
+        used.add(plain_name(shown))
+        found[name] = shown
+    return found
+
+
+def _same_file(first: Path, second: Path) -> bool:
+    try:
+        return os.path.samefile(first, second)
+    except OSError:  # one of them is not there
+        return first.resolve() == second.resolve()
 
 
 # Columns
@@ -588,8 +665,13 @@ def _number(text: str) -> tuple[float | None, str]:
 _CALLED = re.compile(r"b\s*0*(\d+)\s*[-\u2010-\u2015\u2212_]\s*0*(\d+)", re.IGNORECASE)
 
 
-def _name(identifier: str) -> str:
-    """The name of a suggestion, however its letters, dashes and zeros were changed."""
+def suggestion_name(identifier: str) -> str:
+    """The name of a suggestion, however its letters, dashes and zeros were changed.
+
+    Example:
+        >>> suggestion_name(" b3-7"), suggestion_name("CCO")
+        ('B03-07', 'CCO')
+    """
     match = _CALLED.fullmatch(identifier.strip())
     return f"B{int(match[1]):02d}-{int(match[2]):02d}" if match else identifier.strip()
 
@@ -676,7 +758,7 @@ def _identify(
 
 
 def _suggestion_of(row: _Row, identifier: str, by_name: Mapping[str, Suggestion]) -> Suggestion | None:
-    name = _name(identifier)
+    name = suggestion_name(identifier)
     suggestion = by_name.get(name)
     if suggestion is None:
         close = difflib.get_close_matches(name, by_name, n=1)
@@ -805,10 +887,12 @@ def _told(measurement: Measurement) -> str:
 
 
 def _lines(rows: Sequence[_Row]) -> str:
-    lines = [str(row.entry.line) for row in rows if row.entry.line is not None]
-    if not lines:
-        return "another entry"
-    shown = ", ".join(lines[:5]) + (", ..." if len(lines) > 5 else "")
+    lines = [row.entry.line for row in rows if row.entry.line is not None]
+    return _listed(lines) if lines else "another entry"
+
+
+def _listed(lines: Sequence[int]) -> str:
+    shown = ", ".join(map(str, lines[:5])) + (", ..." if len(lines) > 5 else "")
     return f"line{'s' if len(lines) > 1 else ''} {shown}"
 
 

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from seqopt.cli.running import console, note
+from seqopt.cli.running import console, note, show_notes
 from seqopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def new(
 
         campaign = Campaign.create(
             path,
-            _space(pool, alphabet, protein, grammar, length, kind),
+            _space(pool, alphabet, protein, grammar, length, kind, column, standardize),
             objective=objective,
             direction="maximize" if maximize else "minimize",
             unit=unit,
@@ -197,8 +197,11 @@ def suggest(
     """Say what to measure next: the open suggestions, or new ones if there are none."""
     del debug
     from seqopt.campaign.filtering import failing_note
+    from seqopt.campaign.results import check_batch_target
 
     with _open(which) as campaign:
+        if out is not None:
+            check_batch_target(out, campaign.store)  # before minutes are spent on choosing
         waiting = len(campaign.store.open_suggestions())
         with console.status("choosing") as progress:
             if more or not waiting:
@@ -238,8 +241,14 @@ def record(
     seqopt campaign record B03-08 --failed "did not dissolve"
     """
     del debug
+    table = value is None and failed is None
+    _refuse_idle(
+        {"--standard-error": error is not None and value is None}, "a value, and stands in a column of a table"
+    )
+    _refuse_idle({"--column": column is not None and not table, "--partial": partial and not table}, "a table")
+    show_notes()
     with _open(which) as campaign:
-        if value is None and failed is None:
+        if table:
             taken, results = campaign.record_file(what, value_column=column, replicates=replicate, partial=partial)
             _print_results(len(taken), results)
             return
@@ -323,7 +332,7 @@ def filter_suggestions(
         raise InputError("--list only lists the filters: leave it out to change them")
     if clear and drop:
         raise InputError("--clear takes all filters away: leave --drop out")
-    with _open(name if which is None else which) as campaign:
+    with _open(_one(name, which)) as campaign:
         filters = campaign.filters
         for number in drop or []:
             if number > len(filters):
@@ -362,7 +371,9 @@ def status(
 
     with _open(which) as campaign:
         found = campaign.status()
-    best = None if found.best is None else {"string": found.best.string, "value": found.best.mean()}
+    # As the campaign ranks them, and the report shows them.
+    value = None if found.best is None else found.best.mean(geometric=found.settings.transform == "log10")
+    best = None if found.best is None else {"string": found.best.string, "value": value}
     if as_json:
         facts = {
             "counts": asdict(found.counts),
@@ -382,7 +393,7 @@ def status(
         f"{counts.withdrawn} withdrawn"
     )
     if found.best is not None:
-        console.print(f"best: {escape(found.best.string)} with {found.best.mean():,.5g}{escape(unit)}")
+        console.print(f"best: {escape(found.best.string)} with {value:,.5g}{escape(unit)}")
     if found.model:
         r2 = found.model.get("r2")
         quality = "" if r2 is None else f", leave-one-out R2 {r2:.2f}, {found.model['within_90']:.0%} within 90 %"
@@ -402,9 +413,12 @@ def report(
 ) -> None:
     """All of a campaign as plain tables: the best, predictions against results, what is open, the model, failures."""
     del debug
+    from seqopt.campaign.results import check_target
     from seqopt.campaign.summary import render, summarize
 
-    with _open(name if which is None else which) as campaign:
+    with _open(_one(name, which)) as campaign:
+        if out is not None:
+            check_target(out, campaign.store)
         sections = summarize(campaign)
     if out is None:
         typer.echo(render(sections, width=console.width), nl=False)
@@ -457,6 +471,20 @@ def _open(which: Path | None) -> Campaign:
     return Campaign.open(here[0])
 
 
+def _one(name: Path | None, which: Path | None) -> Path | None:
+    """The campaign that a command was given, by its argument or by ``--campaign``."""
+    if name is not None and which is not None and _file_of(name).resolve() != _file_of(which).resolve():
+        raise InputError(f"two campaigns are named, {name} and --campaign {which}: keep one of them")
+    return name if which is None else which
+
+
+def _refuse_idle(given: dict[str, bool], goes_with: str) -> None:
+    """Refuse options that would do nothing."""
+    for option, idle in given.items():
+        if idle:
+            raise InputError(f"{option} goes with {goes_with}: leave it out")
+
+
 def _filters(
     properties: list[str] | None,
     require: list[str] | None,
@@ -490,7 +518,14 @@ def _print_lines(lines: list[str]) -> None:
 
 
 def _space(
-    pool: Path | None, alphabet: str | None, protein: str | None, grammar: str | None, length: str | None, kind: str
+    pool: Path | None,
+    alphabet: str | None,
+    protein: str | None,
+    grammar: str | None,
+    length: str | None,
+    kind: str,
+    column: str | None,
+    standardize: bool,
 ) -> Space | Path:
     given = [name for name, value in _named(pool, alphabet, protein, grammar).items() if value is not None]
     if len(given) != 1:
@@ -502,10 +537,14 @@ def _space(
         raise InputError(f"--length goes with --alphabet or --grammar, not with {given[0]}")
     if pool is not None:
         return pool
+    _refuse_idle({"--column": column is not None, "--standardize": standardize}, f"--pool, not with {given[0]}")
     from seqopt.spaces import CodonSpace, GrammarSpace, StringSpace
 
     if protein is not None:
-        return CodonSpace(protein)
+        genes = CodonSpace(protein)
+        if kind not in ("auto", genes.kind):
+            raise InputError(f"--kind {kind} does not go with --protein, which searches {genes.kind}: leave it out")
+        return genes
     if length is None:
         raise InputError(f"{given[0]} needs --length, such as 20 or 5-20")
     shortest, longest = _lengths(length)

@@ -147,6 +147,30 @@ def test_a_failure_needs_a_reason_that_a_table_would_not_take_for_yes_or_no(camp
     campaign.record(name, failure="no crystals")
 
 
+def test_a_single_value_far_off_is_told(campaign: Campaign, caplog: pytest.LogCaptureFixture) -> None:
+    batch = campaign.suggest()
+    for row in batch[:3]:
+        campaign.record(row.name, 5.0)
+    assert caplog.messages == []
+    campaign.record(batch[3].name, 5000.0)
+    (message,) = caplog.messages
+    assert "about 1,000 times larger than the earlier ones: are they in the unit of the campaign (nM)?" in message
+    campaign.record("CCCCCCCCCBr", 5.0)
+    assert "'CCCCCCCCCBr' was never suggested" in caplog.messages[1]
+
+
+def test_a_name_is_a_name_however_it_is_typed(tmp_path: Path) -> None:
+    path = tmp_path / "pool.csv"
+    path.write_text("string\n" + "\n".join(["B-x1", "hello world", "b1-1", "zzz q!", "qq 12"]) + "\n")
+    with Campaign.create(tmp_path / "t.seqopt", path, objective="y", batch_size=4, kind="text") as campaign:
+        batch = {row.name: row.string for row in campaign.suggest(5)}
+        (taken,) = campaign.record("b1-02", 5.0)
+        assert (taken.suggestion, taken.string) == ("B01-02", batch["B01-02"])
+        # A string of the campaign itself is meant as it stands.
+        (taken,) = campaign.record("b1-1", 6.0, replicate=True)
+        assert taken.string == "b1-1"
+
+
 def test_history_replicates_and_undo(campaign: Campaign, tmp_path: Path) -> None:
     path = tmp_path / "old.csv"
     path.write_text("smiles,activity\nCCO,1.5\nOCC,1.7\nCCCCCCCCCCCCBr,4\n")
@@ -190,6 +214,23 @@ def test_exports_hold_every_measurement(campaign: Campaign, tmp_path: Path) -> N
         assert len(table) == 6
         assert table["activity"].notna().sum() == 5
         assert table["failure"].iloc[-1] == "unstable"
+
+
+def test_the_library_and_the_campaign_are_never_written_over(campaign: Campaign, library: Path, tmp_path: Path) -> None:
+    campaign.suggest()
+    before = library.read_bytes()
+    (tmp_path / "link.csv").symlink_to(library)
+    for path in (library, tmp_path / "link.csv", library.parent / "." / "library.csv"):
+        for write in (campaign.write_batch, campaign.export):
+            with pytest.raises(InputError, match="is the library of the campaign"):
+                write(path)
+    for name in ("a.seqopt", "another.seqopt", "a.seqopt-wal"):
+        with pytest.raises(InputError, match="is the file of a campaign"):
+            campaign.export(tmp_path / name)
+    assert library.read_bytes() == before
+    for _ in range(2):  # what was written before may be written again
+        campaign.write_batch(tmp_path / "batch.csv")
+        campaign.export(tmp_path / "all.csv")
 
 
 def test_a_changed_library_is_noticed(campaign: Campaign, library: Path, tmp_path: Path) -> None:

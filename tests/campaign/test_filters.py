@@ -389,6 +389,30 @@ def test_a_change_of_filters_is_a_command_and_open_suggestions_stay(tmp_path: Pa
         assert len({row.string for row in again.suggest(30, more=True)}) == 30
 
 
+def test_open_suggestions_are_compared_as_the_whole_column_is(tmp_path: Path) -> None:
+    path = tmp_path / "stock.csv"
+    path.write_text("smiles,stock\nCCO,5.0\nCCCO,5\nCC(C)O,5.0\nCCCCO,on request\nCCCO,5\n")
+    filled = ColumnCondition.parse("stock != 'on request'")
+    with Campaign.create(tmp_path / "s.seqopt", path, objective="y", batch_size=2, filters=[filled]) as campaign:
+        # Text, since not all cells are numbers: what is written 5.0 is not written 5, whoever asks.
+        named = {row.name: row.string for row in campaign.suggest(3)}
+        failing = campaign.set_filters([ColumnCondition.parse("stock == 5")])
+        assert {named[name] for name in failing} == set(named.values()) - {"CCCO"}
+        report = campaign.filter_report()
+        assert report is not None
+        assert report.allowed == 1
+
+
+def test_rows_that_are_no_candidates_count_as_cells_of_their_column(tmp_path: Path) -> None:
+    path = tmp_path / "stock.csv"
+    path.write_text("smiles,stock\nCCO,5.0\nCCCO,5\nCCCO,on request\n")
+    with Campaign.create(tmp_path / "s.seqopt", path, objective="y", batch_size=2) as campaign:
+        campaign.set_filters([ColumnCondition.parse("stock == 5")])
+        report = campaign.filter_report()
+        assert report is not None
+        assert (report.allowed, report.candidates) == (1, 2)
+
+
 def _wrong(string: str) -> str:
     reasons = []
     if SMILES.index(string) % 2 == 0:

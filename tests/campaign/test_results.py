@@ -15,12 +15,13 @@ from seqopt.campaign.results import (
     Entry,
     Remark,
     Results,
+    check_batch_target,
     check_entries,
     measurements_table,
     read_results,
     write_batch,
 )
-from seqopt.campaign.sheets import read_sheet, write_sheet
+from seqopt.campaign.sheets import plain_name, read_sheet, write_sheet
 from seqopt.errors import InputError
 
 STRINGS = ["aaa", "bbb", "ccc", "ddd", "eee", "fff"]
@@ -394,6 +395,58 @@ def test_a_batch_comes_back_as_it_was_written(store: CampaignStore) -> None:
     ]
     with pytest.raises(InputError, match="column 'short' has 1 cells for 6"):
         write_batch(path, rows, store.settings, {"short": [1]})
+
+
+def test_columns_of_a_library_never_take_the_place_of_ours(store: CampaignStore) -> None:
+    path = store.path.parent / "batch.csv"
+    with store.transaction("suggest", expected_state=store.state) as change:
+        reason = {"kind": "exploit", "nearest": "aaa", "similarity": 0.5}
+        change.add_suggestions([NewSuggestion("ggg", "GGG", mean=5.0, reason=reason)])
+    names = ["Why", "nearest measured", "similarity", "similarity (library)", "SIMILARITY_", "acquisition", "price"]
+    library = {name: [f"of {name}"] for name in names}
+    write_batch(path, store.suggestions()[-1:], store.settings, library)
+    header, row = read_sheet(path).rows
+    assert len({plain_name(name) for name in header}) == len(header)
+    cells = dict(zip(header, row, strict=True))
+    assert (cells["why"], cells["nearest_measured"], cells["similarity"]) == ("exploit", "aaa", "0.5")
+    assert {name: cells[name] for name in header[11:-3]} == {
+        "Why (library)": "of Why",
+        "nearest measured (library)": "of nearest measured",
+        "similarity (library 2)": "of similarity",
+        "similarity (library)": "of similarity (library)",
+        "SIMILARITY_ (library 3)": "of SIMILARITY_",
+        "acquisition (library)": "of acquisition",
+        "price": "of price",
+    }
+
+
+@pytest.mark.parametrize("column", ["IC50 (nM)", "standard_error", "failure"])
+def test_a_batch_is_never_written_over_results(store: CampaignStore, column: str) -> None:
+    path = store.path.parent / "batch.csv"
+    check_batch_target(path, store)
+    write_batch(path, store.suggestions(), store.settings)
+    check_batch_target(path, store)
+    header, *rows = read_sheet(path).rows
+    place = header.index(column)
+    for row in (1, 4):
+        rows[row] = (*rows[row][:place], "0.5", *rows[row][place + 1 :])
+    path.write_text("\n".join(";".join(row) for row in [header, *rows]))  # as a spreadsheet of another locale saves it
+    with pytest.raises(InputError, match=r"batch.csv holds results in lines 3, 6, which would be lost"):
+        check_batch_target(path, store)
+
+
+@pytest.mark.parametrize(
+    "text", ["some notes", "smiles,IC50\nCCO,\n", "identifier,smiles,pIC50\nB01-01,aaa,7\n", "PK\x03\x04..."]
+)
+def test_a_batch_is_never_written_over_something_else(store: CampaignStore, text: str) -> None:
+    path = store.path.parent / "batch.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match="is there already, and is no batch of this campaign"):
+        check_batch_target(path, store)
+    path.write_text("")
+    check_batch_target(path, store)
+    with pytest.raises(InputError, match="is a folder"):
+        check_batch_target(path.parent, store)
 
 
 VALUES = st.one_of(st.floats(-1e150, 1e150), st.floats(-1, 1), st.integers(-99, 99).map(float))

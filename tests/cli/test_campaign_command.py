@@ -196,3 +196,78 @@ def test_a_report_is_a_plain_table_with_and_without_results(capsys: pytest.Captu
     assert any("B01-02" in line and line.endswith("did [not] dissolve") for line in lines)
     assert sum(line.startswith("B01-0") for line in lines) == 4 + 2  # the batch, and what is open
     run("report", "--out", "nowhere/report.txt", fails=True)
+
+
+def test_nothing_that_holds_results_is_written_over(capsys: pytest.CaptureFixture[str]) -> None:
+    def refused(message: str, *words: str) -> None:
+        run(*words, fails=True)
+        assert message in " ".join(capsys.readouterr().err.split())
+
+    begun()
+    before = Path("library.csv").read_text()
+    refused("library.csv is the library", "suggest", "--out", "library.csv")
+    refused("library.csv is the library", "export", "library.csv")
+    refused("library.csv is the library", "report", "--out", "library.csv")
+    refused("kinase.seqopt is the file of a campaign", "report", "--out", "kinase.seqopt")
+    assert Path("library.csv").read_text() == before
+    run("status")
+    assert "0 batches suggested" in " ".join(capsys.readouterr().out.split())
+    run("suggest", "--out", "batch.csv")
+    run("suggest", "--out", "batch.csv")
+    header, first, *rest = Path("batch.csv").read_text().splitlines()
+    filled = "\n".join([header, first.removesuffix(",,") + "-2.5,,", *rest])
+    Path("batch.csv").write_text(filled)
+    capsys.readouterr()
+    refused("batch.csv holds results in line 2", "suggest", "--more", "--out", "batch.csv")
+    assert Path("batch.csv").read_text() == filled
+
+
+def test_options_that_would_do_nothing_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    def refused(message: str, *words: str) -> None:
+        run(*words, fails=True)
+        assert message in " ".join(capsys.readouterr().err.split())
+
+    new = ("new", "a", "--objective-name", "y")
+    strings = (*new, "--alphabet", "01", "--length", "6")
+    refused("--column goes with --pool, not with --alphabet", *strings, "--column", "foo")
+    refused("--standardize goes with --pool", *strings, "--standardize")
+    refused("--column goes with --pool, not with --protein", *new, "--protein", "MAGIC", "--column", "foo")
+    refused("--kind protein does not go with --protein", *new, "--protein", "MAGIC", "--kind", "protein")
+    assert not Path("a.seqopt").exists()
+    begun()
+    run("suggest")
+    capsys.readouterr()
+    Path("t.csv").write_text("identifier,logS\nB01-01,-2\n")
+    refused("--standard-error goes with a value", "record", "t.csv", "--standard-error", "0.2")
+    refused("--standard-error goes with a value", "record", "B01-01", "--failed", "lost", "--standard-error", "0.2")
+    refused("--column goes with a table", "record", "B01-01", "5", "--column", "foo")
+    refused("--partial goes with a table", "record", "B01-01", "5", "--partial")
+    run("new", "second", "--protein", "MAGIC", "--objective-name", "y", "--kind", "dna")
+    capsys.readouterr()
+    refused("two campaigns are named, second and --campaign kinase", "filter", "second", "--campaign", "kinase")
+    refused("two campaigns are named", "report", "second", "--campaign", "kinase")
+    run("filter", "second", "--campaign", "second.seqopt")
+
+
+def test_the_best_of_a_logarithmic_campaign_is_shown_as_it_is_ranked(capsys: pytest.CaptureFixture[str]) -> None:
+    run("new", "a", "--alphabet", "01", "--length", "8", "--objective-name", "y", "--transform", "log10", "--minimize")
+    run("record", "00000000", "10")
+    run("record", "00000000", "1000", "--replicate")
+    run("record", "00000001", "300")
+    capsys.readouterr()
+    run("status", "--json")
+    best = json.loads(capsys.readouterr().out)["best"]
+    assert best["string"] == "00000000"
+    assert best["value"] == pytest.approx(100)
+    run("status")
+    assert "best: 00000000 with 100" in capsys.readouterr().out
+
+
+def test_a_single_value_far_off_is_noted(caplog: pytest.LogCaptureFixture) -> None:
+    begun()
+    run("suggest")
+    for number in (1, 2, 3):
+        run("record", f"B01-0{number}", "-2.5")
+    caplog.clear()
+    run("record", "b1-4", "-2500")
+    assert "times larger than the earlier ones" in caplog.messages[0]
