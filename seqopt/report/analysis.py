@@ -7,6 +7,7 @@ values for the page. What cannot be restored is fitted afresh or left out, and t
 from __future__ import annotations
 
 import logging
+import math
 import re
 import time
 from collections.abc import Sequence
@@ -18,13 +19,14 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
+from seqopt.encoding.features import TokensAndFeatures
 from seqopt.errors import InputError
 from seqopt.models import FullyBayesianStringGP, StringGP, Surrogate, resolve_surrogate
 from seqopt.models.registry import SURROGATES
 from seqopt.models.string_gp import default_kernel
 from seqopt.optimizer.transforms import resolve_transform
 from seqopt.report.kernel_pca import FEWEST, kernel_pca
-from seqopt.report.results import Run, option_of
+from seqopt.report.results import Run, log10_moments, option_of
 from seqopt.report.samples import Candidates, space_of
 from seqopt.spaces import CandidateSet
 
@@ -37,6 +39,10 @@ MOST_MEASURED = 2_000
 
 SYMBOLS = 200_000
 """Strings of a map times their mean length, for a kernel on symbols: beyond, the sample of candidates is smaller."""
+
+MOST_WORK = 4e9
+"""Sum, over all pairs of strings, of the products of their lengths beyond which no kernel on symbols is fitted for a
+page: 2,000 molecules and 30 proteins of 2,000 residues stay below; a fit of this size takes some minutes."""
 
 MOST_AVERAGED = 600
 """Strings of a map whose kernel is averaged over draws."""
@@ -109,7 +115,9 @@ def analyse(run: Run, kind: str, candidates: Candidates, *, seed: int = 0) -> An
     if run.evaluations["measured"].sum() < FEWEST:
         return Analysis(missing=(f"The map of the kernel needs at least {FEWEST} measured strings.",))
     try:
-        found = _analyse(run, kind, candidates, np.random.default_rng(seed))
+        # Values near the largest float overflow in a model; what comes of it is left out.
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = _analyse(run, kind, candidates, np.random.default_rng(seed))
     except Exception as error:  # a page without a map is better than none, whatever a model of one's own raises
         logger.debug("no model for the page", exc_info=True)
         return Analysis(
@@ -127,23 +135,31 @@ def _analyse(run: Run, kind: str, candidates: Candidates, rng: np.random.Generat
     surrogate, kernel, how = restore_surrogate(run, space)
     transform = resolve_transform(str(run.settings.get("transform") or "none"))
     sign = -1.0 if run.direction == "minimize" else 1.0
-    targets = np.array([sign * transform.forward(value) for value in measured["value"]])
-    how = _fit(run, surrogate, measured["key"].tolist(), targets, rng) or how
+    rows = _single(run, measured)
+    targets = np.array([sign * transform.forward(value) for value in rows["value"]])
+    noise = [
+        transform.variance(value, error**2) if error > 0 else 0.0
+        for value, error in zip(rows["value"], rows["standard_error"], strict=True)
+    ]
+    how = _fit(run, surrogate, rows["key"].tolist(), targets, noise, rng) or how
     found: dict[str, Any] = {"kernel": kernel, "how": how}
     if hasattr(surrogate, "leave_one_out"):
         loo = surrogate.leave_one_out()
-        found |= {"r2": None if np.isnan(loo.r2) else loo.r2, "within_90": loo.within_90}
-        found["held_out"] = pd.DataFrame(
+        found |= {"r2": loo.r2 if np.isfinite(loo.r2) else None, "within_90": loo.within_90}
+        held_out = pd.DataFrame(
             {
-                "number": measured["number"],
-                "batch": measured["batch"],
+                "number": rows["number"].to_numpy(),
+                "batch": rows["batch"].to_numpy(),
                 "mean": sign * loo.mean,
                 "std": loo.std,
                 "value": sign * loo.values,
             }
         )
-    if hasattr(surrogate, "similarity") and not run.campaign:
-        found["reasons"] = _reasons(surrogate, measured, waiting, sign)
+        held_out = held_out.replace([np.inf, -np.inf], np.nan).dropna()
+        found["held_out"] = held_out if len(held_out) else None
+    # A batch of an asynchronous run is one ask: which results had come before it is not known.
+    if hasattr(surrogate, "similarity") and not run.campaign and not run.settings.get("asynchronous"):
+        found["reasons"] = _reasons(surrogate, measured, waiting, sign, log10=transform.name == "log10")
     shown = measured.drop_duplicates("key")
     known = {*shown["key"], *waiting["key"]}
     others = [pair for pair in zip(candidates.strings, candidates.keys, strict=True) if pair[1] not in known]
@@ -172,6 +188,13 @@ def _few(measured: pd.DataFrame, direction: str, rng: np.random.Generator) -> pd
     best, rest = ordered.head(MOST_MEASURED // 2), ordered.iloc[MOST_MEASURED // 2 :]
     chosen = rng.choice(len(rest), MOST_MEASURED - len(best), replace=False)
     return pd.concat([best, rest.iloc[chosen]]).sort_values("number")
+
+
+def _single(run: Run, measured: pd.DataFrame) -> pd.DataFrame:
+    """One row per measurement: those that a campaign has of one string are rows of their own, as in its model."""
+    if run.measurements is None:
+        return measured
+    return measured[["number", "batch", "key"]].merge(run.measurements, on="key", how="inner")
 
 
 def _space(run: Run, kind: str, keys: Sequence[str]) -> Any:
@@ -276,23 +299,54 @@ def _words(surrogate: Any) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(kernel if kernel is not None else surrogate).__name__)
 
 
-def _fit(run: Run, surrogate: Any, keys: list[str], targets: FloatArray, rng: np.random.Generator) -> str:
+def _fit(
+    run: Run,
+    surrogate: Any,
+    keys: list[str],
+    targets: FloatArray,
+    noise: list[float],
+    rng: np.random.Generator,
+) -> str:
     """Condition on all values at the parameters of the search, where they are known; returns how, in words."""
+    known_noise = {"noise_variance": noise} if any(noise) and getattr(surrogate, "takes_noise_variance", False) else {}
     conditioned = f"It is conditioned on all {len(keys):,} values."
     if isinstance(surrogate, StringGP):
         if run.model is not None:
             surrogate.load_state_dict(run.model)
-            surrogate.fit(keys, targets, rng=rng, full=False)
+            surrogate.fit(keys, targets, rng=rng, full=False, **known_noise)
             return f"The kernel has the parameters of the last suggestions. {conditioned}"
         known = _set_kernel(surrogate, run)
-        surrogate.fit(keys, targets, rng=rng, full=not known)
+        if not known:
+            _check_work(surrogate, keys)
+        surrogate.fit(keys, targets, rng=rng, full=not known, **known_noise)
         return (
             f"The kernel has the parameters of the last batch. {conditioned}"
             if known
             else f"Its parameters were fitted to all {len(keys):,} values when this page was written."
         )
-    surrogate.fit(keys, targets, rng=rng)
+    _check_work(surrogate, keys)
+    surrogate.fit(keys, targets, rng=rng, **known_noise)
     return f"Its parameters were fitted to all {len(keys):,} values when this page was written."
+
+
+def _check_work(surrogate: Any, keys: Sequence[str]) -> None:
+    """Refuse a fit that would take very long; a kernel on symbols takes time in proportion to pairs x length^2."""
+    if not _is_symbolic(surrogate):
+        return
+    encoded = surrogate.encoder.encode(keys)
+    symbols = encoded.tokens if isinstance(encoded, TokensAndFeatures) else encoded
+    lengths = np.asarray(symbols.lengths, dtype=np.float64)
+    # The sum of l_i l_j over all pairs, each string with itself included.
+    work = (lengths.sum() ** 2 + (lengths**2).sum()) / 2
+    if work > MOST_WORK:
+        raise InputError(
+            f"the parameters of its kernel are not known, and fitting them to {len(keys):,} strings of up to "
+            f"{int(lengths.max()):,} symbols would take too long for a page"
+        )
+
+
+def _is_symbolic(surrogate: Any) -> bool:
+    return type(getattr(surrogate, "kernel", None)).__name__ in ("SubsequenceKernel", "JointKernel")
 
 
 def _set_kernel(surrogate: StringGP, run: Run) -> bool:
@@ -318,21 +372,27 @@ def _set_kernel(surrogate: StringGP, run: Run) -> bool:
 
 
 def _reasons(
-    surrogate: Any, measured: pd.DataFrame, waiting: pd.DataFrame, sign: float
+    surrogate: Any, measured: pd.DataFrame, waiting: pd.DataFrame, sign: float, *, log10: bool
 ) -> dict[int, tuple[str, str, float]]:
-    """Why strings were chosen, by what was known before their batch."""
+    """Why strings were chosen, by what was known before their batch; with ``log10``, medians are compared."""
     rows = pd.concat([measured, waiting])
     chosen = rows[rows["predicted_mean"].notna()]
     if not len(chosen):
         return {}
     similarity = np.asarray(surrogate.similarity(chosen["key"].tolist(), measured["key"].tolist()))
     written, batches, values = measured["string"].tolist(), measured["batch"].to_numpy(), measured["value"].to_numpy()
+    predicted = chosen["predicted_mean"].tolist()
+    if log10:
+        # The mean of a wide log-normal distribution lies far above its middle, which is what the model predicted.
+        moments = zip(predicted, chosen["predicted_std"].fillna(0.0), strict=True)
+        predicted = [log10_moments(mean, std)[0] if mean > 0 else math.nan for mean, std in moments]
+        values = np.log10(values)
     found: dict[int, tuple[str, str, float]] = {}
-    for row, own in zip(chosen.to_dict("records"), similarity, strict=True):
+    for row, mean, own in zip(chosen.to_dict("records"), predicted, similarity, strict=True):
         before = np.flatnonzero(batches < row["batch"])
         if len(before):
             place = int(before[own[before].argmax()])
-            better = sign * row["predicted_mean"] >= (sign * values[before]).max()
+            better = sign * mean >= (sign * values[before]).max()
             found[int(row["number"])] = (EXPLOIT if better else EXPLORE, written[place], float(own[place]))
     return found
 
@@ -341,8 +401,7 @@ def _room(surrogate: Any, keys: Sequence[str], taken: int) -> int:
     """How many further strings the map takes in reasonable time."""
     if not keys:
         return 0
-    kernel = str(type(getattr(surrogate, "kernel", None)).__name__)
-    if kernel not in ("SubsequenceKernel", "JointKernel"):
+    if not _is_symbolic(surrogate):
         return len(keys)
     length = float(np.mean([len(key) for key in keys]))
     most = SYMBOLS / max(length, 1.0)

@@ -60,10 +60,21 @@ def read_campaign(path: str | os.PathLike[str]) -> Run:
         versions=dict((latest.summary.get("versions") or {}) if latest else {}),
         steps=_steps(snapshots, suggestions),
         campaign=path.stem,
+        measurements=_measurements(observed),
         model=state if isinstance(state, dict) else None,
         missing=tuple(missing),
         remarks=remarks,
     )
+
+
+def _measurements(observed: Sequence[Observed]) -> pd.DataFrame:
+    rows = [
+        (one.key, value, error)
+        for one in observed
+        for value, error in zip(one.values, one.standard_errors, strict=True)
+    ]
+    table = pd.DataFrame(rows, columns=["key", "value", "standard_error"])
+    return table.astype({"value": "float64", "standard_error": "float64"})
 
 
 _COLUMNS = (

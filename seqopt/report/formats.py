@@ -50,7 +50,7 @@ def number_format(values: Iterable[float], *, log10: bool = False) -> NumberForm
         >>> number_format([10.0, 20000.0], log10=True)(1234.5)
         '1,234'
     """
-    finite = [value for value in values if math.isfinite(value)]
+    finite = [float(value) for value in values if math.isfinite(value)]
     spread = max(finite) - min(finite) if finite else 0.0
     if log10:
         return lambda value: significant(value, 3 if abs(value) < 1000 else 4)

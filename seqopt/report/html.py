@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -30,7 +31,7 @@ from seqopt.report.plot import (
     plot_search,
     quality_phrases,
 )
-from seqopt.report.results import Run, prediction_quality, ranked, read_what_is_there
+from seqopt.report.results import CAMPAIGN_IN_RUN, Run, log10_moments, prediction_quality, ranked, read_what_is_there
 from seqopt.report.sections import (
     batches_of,
     choice_of,
@@ -63,9 +64,6 @@ THEME = {
 FEWEST_MODELLED = 3
 """Measured strings without which no model is asked."""
 
-CAMPAIGN_IN_RUN = "campaign.seqopt"
-"""The campaign's file in a folder of a run."""
-
 FOLDED_BASES = 60_000
 """Bases of the genes of a map that are folded, so that the page does not take long."""
 
@@ -88,8 +86,8 @@ def write_report(
         run_folder: A folder with ``evaluations.csv`` and, as a rule, ``summary.json``: see
             `seqopt.report.results.read_run`; or the file of a campaign.
         top: Number of best strings shown.
-        out: The page. By default ``report.html`` in a run folder, where ``search.png`` and ``search.svg`` are written,
-            too; for a campaign its name with the ending ``.html``.
+        out: The page, whose folder is made if need be. By default ``report.html`` in a run folder, where
+            ``search.png`` and ``search.svg`` are written, too; for a campaign its name with the ending ``.html``.
 
     Returns:
         The path of the page.
@@ -97,7 +95,7 @@ def write_report(
     Raises:
         RunFolderError: If there is no run, or its table is damaged.
         CampaignError: If there is no campaign in the file, or it is damaged.
-        InputError: If ``top`` is negative.
+        InputError: If ``top`` is negative, or the folder of ``out`` cannot be made.
         OSError: If the page cannot be written.
 
     Example:
@@ -111,6 +109,8 @@ def write_report(
     if top < 0:
         raise InputError(f"top is {top}; expected 0 or more strings to show")
     run = read_source(run_folder)
+    if out is not None:
+        _make_folder(Path(out).parent)
     view = view_of(run, value_label(run.settings))
     view, baseline, missing = _modelled(view)
     if not run.campaign and out is None:
@@ -128,6 +128,13 @@ def write_report(
     text = environment().get_template("report.html").render(_page(view, top, baseline, missing))
     path.write_text(text, encoding="utf-8", errors="backslashreplace")
     return path
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make the folder {folder} for the page: {error.strerror}; name another") from error
 
 
 def read_source(path: str | os.PathLike[str]) -> Run:
@@ -236,7 +243,7 @@ def _page(view: View, top: int, baseline: Baseline | None, missing: list[str]) -
         "panels": _panels(view, baseline),
         "quality": describe_quality(run.evaluations, log10=view.log10).split("\n"),
         "held_out": _held_out(view),
-        "baseline": None if baseline is None else baseline.source,
+        "baseline": baseline,
         "reference": view.reference,
         "batch": current_batch(view),
         "cards": best_cards(view, top),
@@ -247,6 +254,7 @@ def _page(view: View, top: int, baseline: Baseline | None, missing: list[str]) -
         "table": string_table(view),
         "batches": batches_of(run, view.show),
         "parameters": parameters_of(run),
+        "step": "step" if run.settings.get("asynchronous") else "batch",
         "failures": failures_of(run.evaluations),
         "rejected": whole_number(run.settings.get("rejected")),
         "duplicates": whole_number(run.settings.get("duplicates")),
@@ -267,7 +275,12 @@ def _map(view: View) -> tuple[DrawnMap | None, dict[str, Any]]:
         return None, data
     words = GROUPS | {"pool": f"random {view.names[1]}"}
     drawn = draw_map(
-        _points(view), value_label=view.label, minimize=run.direction == "minimize", show=view.show, words=words
+        _points(view),
+        value_label=view.label,
+        minimize=run.direction == "minimize",
+        show=view.show,
+        words=words,
+        log10=view.log10,
     )
     return drawn, data | {"points": drawn.data, "groups": list(words.values())}
 
@@ -290,7 +303,7 @@ def _points(view: View) -> list[MapPoint]:
         elif view.kind != "molecule":
             bases += len(string)
             structure = gene_structure(string.strip()) if view.is_folded and bases <= FOLDED_BASES else ""
-        value = float(row["value"] if group == "measured" else found.mean[place])
+        value = float(row["value"]) if group == "measured" else _predicted(view, found.mean[place], found.std[place])
         points.append(
             MapPoint(
                 string,
@@ -305,6 +318,13 @@ def _points(view: View) -> list[MapPoint]:
             )
         )
     return points[::-1]
+
+
+def _predicted(view: View, mean: float, std: float) -> float:
+    """The predicted value that a map shows: the median on a logarithmic scale, as everywhere on the page."""
+    if not (view.log10 and mean > 0 and math.isfinite(mean) and math.isfinite(std)):
+        return float(mean)
+    return float(10.0 ** log10_moments(mean, std)[0])
 
 
 def _point_label(view: View, row: Mapping[str, Any], group: str) -> str:

@@ -280,8 +280,8 @@ def smoothness(
     .. math:: r = \mathrm{corr}_i \Big( y_i, \; \tfrac{1}{k} \sum_{j \in N_k(i)} y_j \Big),
 
     where :math:`N_k(i)` are the k points nearest to point i by Euclidean distance, i itself left out. It is 1 where
-    neighbours agree, and 0 (more exactly -1 / (n - 1)) on average where values are dealt to the points at random. Its
-    square is about the share of the variance that the neighbours explain.
+    neighbours agree, and about 0 on average where values are dealt to the points at random, slightly below for few
+    points: compare with ``shuffled_mean``. Its square is about the share of the variance that the neighbours explain.
 
     Args:
         coordinates: ``n x c``.

@@ -39,6 +39,9 @@ STRUCTURES = 6_000
 LONGEST_TEXT = 400
 """Symbols of a string that a page holds."""
 
+LARGEST = 1e300
+"""Larger values have the colour of this one."""
+
 # Viridis of matplotlib at eleven places: of even lightness, and told apart with any common colour blindness.
 _VIRIDIS = (
     *("#440154", "#482475", "#414487", "#355f8d", "#2a788e", "#21918c"),
@@ -159,6 +162,7 @@ def draw_map(
     minimize: bool = False,
     show: NumberFormat | None = None,
     words: Mapping[str, str] = GROUPS,
+    log10: bool = False,
 ) -> DrawnMap:
     """Draw points as an SVG, with what a page needs to say of them.
 
@@ -168,6 +172,7 @@ def draw_map(
         minimize: Whether low values are good; good ones are bright.
         show: Format of values.
         words: What the legend calls the groups.
+        log10: Whether colours follow log10 of the values. Ignored unless all of them are positive.
 
     Raises:
         InputError: If there are no points, or one has a coordinate that is not finite, or an unknown group.
@@ -175,15 +180,18 @@ def draw_map(
     shown = _chosen(points)
     values = np.array([math.nan if point.value is None else point.value for point in shown], dtype=np.float64)
     known = values[np.isfinite(values)]
-    low, high = _limits(shown, values)
-    show = number_format(known) if show is None else show
+    log10 = log10 and bool((known > 0).all())
+    # Differences of the largest floats have none of their own.
+    scaled = np.log10(values) if log10 else np.clip(values, -LARGEST, LARGEST)
+    low, high = _limits(shown, scaled)
+    show = number_format(known, log10=log10) if show is None else show
     places = _places(shown)
     data: list[list[Any]] = []
     marks: dict[str, list[str]] = {name: [] for name in GROUPS}
     # The drawing begins with the pool, so that the last points are those that matter most.
     first_detailed = len(shown) - STRUCTURES
-    for place, (point, value, (x, y)) in enumerate(zip(shown, values, places, strict=True)):
-        marks[point.group].append(_mark(point, value, x, y, (low, high), minimize))
+    for place, (point, value, level, (x, y)) in enumerate(zip(shown, values, scaled, places, strict=True)):
+        marks[point.group].append(_mark(point, level, x, y, (low, high), minimize))
         structure = point.structure
         if structure is None:
             structure = _structure(point) if place >= first_detailed else ""
@@ -203,11 +211,11 @@ def draw_map(
         svg=Markup(svg),
         data=data,
         legend=[(name, words[name], len(marks[name])) for name in GROUPS if marks[name]],
-        low=show(low) if len(known) else "",
-        high=show(high) if len(known) else "",
+        low=show(10**low if log10 else low) if len(known) else "",
+        high=show(10**high if log10 else high) if len(known) else "",
         gradient=f"linear-gradient(to right, {', '.join(colours)})",
         value_label=value_label,
-        clipped=bool(len(known)) and bool(known.min() < low or known.max() > high),
+        clipped=bool(len(known)) and bool(np.nanmin(scaled) < low or np.nanmax(scaled) > high),
         left_out=len(points) - len(shown),
     )
 

@@ -280,7 +280,15 @@ def points_to_project(
         columns = read_table(path).columns
         column = column if column in columns else None
         values_column = values_column if values_column in columns else None
-    points = points_of_file(source, column=column, values_column=values_column, kind=kind, log10=log10)
+    try:
+        points = points_of_file(source, column=column, values_column=values_column, kind=kind, log10=log10)
+    except InputError:
+        if values_column is None:
+            raise
+        # Only the strings are needed: they are mapped without values where no cell is a usable one.
+        points = points_of_file(source, column=column, kind=kind)
+        without = f"no usable values in the column {values_column}; its strings are in the map all the same"
+        points = replace(points, notes=(*points.notes, without))
     notes = tuple(f"{source}: {note}" for note in points.notes)
     return replace(points, groups=(PROJECTED,) * len(points), notes=notes)
 

@@ -220,7 +220,7 @@ def draw_progress(
     # Without a prediction (random search, say) no model had a hand in it.
     later = "chosen by the model" if evaluations["predicted_mean"].notna().any() else "batches"
     for rows, colour, size, name in (
-        (measured[initial], MUTED, 22, "initial design"),
+        (measured[initial], MUTED, 22, _name_first(evaluations)),
         (measured[~initial], CHOSEN, 26, later),
     ):
         if len(rows):
@@ -268,6 +268,9 @@ def draw_against(axes: Axes, table: pd.DataFrame, *, value_label: str, log10: bo
     """
     axes.set_xlabel(what)
     axes.set_ylabel(f"measured {_label(value_label)}", parse_math=False)
+    columns = ["mean", "std", "value"]
+    table = table.replace([np.inf, -np.inf], np.nan).dropna(subset=columns)
+    table = table.assign(**{name: table[name].clip(-LARGEST, LARGEST) for name in columns})
     if not len(table):
         axes.set_xticks([])
         _say(axes, "no predictions were measured yet")
@@ -353,19 +356,28 @@ def _scale_values(axes: Axes, values: pd.Series, log10: bool, name: str) -> Numb
     return number_format(values, log10=log10)
 
 
+def _name_first(evaluations: pd.DataFrame) -> str:
+    """What no model chose; suggestions have names in a campaign only, where values may also have been imported."""
+    return "random or imported" if "name" in evaluations and (evaluations["name"] != "").any() else "initial design"
+
+
 def _row_numbers(rows: pd.DataFrame) -> str:
     return ROWS + ",".join(str(int(number)) for number in rows["number"])
 
 
 def _draw_baseline(axes: Axes, baseline: pd.DataFrame) -> None:
-    axes.fill_between(baseline["draws"], baseline["low"], baseline["high"], color=RANDOM, alpha=0.16, linewidth=0)
+    names = ["mean", "low", "high"]
+    baseline = baseline.assign(**{name: baseline[name].clip(-LARGEST, LARGEST) for name in names})
+    banded = baseline[baseline["low"].notna()]
+    if len(banded) > 1:
+        axes.fill_between(banded["draws"], banded["low"], banded["high"], color=RANDOM, alpha=0.16, linewidth=0)
     axes.plot(
         baseline["draws"],
         baseline["mean"],
         color=RANDOM,
         linewidth=1.4,
         linestyle=(0, (5, 2)),
-        label="best at random (mean, 90%)",
+        label="best at random (mean, 90%)" if len(banded) > 1 else "best at random (mean)",
         zorder=2,
     )
 

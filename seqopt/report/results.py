@@ -27,6 +27,9 @@ NUMBER_COLUMNS = (
 
 EVALUATIONS, SUMMARY = "evaluations.csv", "summary.json"
 
+CAMPAIGN_IN_RUN = "campaign.seqopt"
+"""The campaign's file in a folder of a run."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -43,6 +46,8 @@ class Run:
         campaign: Name of the campaign; empty for a run folder.
         model: The surrogate's state when it last made suggestions, as `Surrogate.state_dict` gave it; `None` where it
             was not kept.
+        measurements: One row per measurement, with columns ``key``, ``value`` and ``standard_error`` (NaN where
+            unknown), where ``evaluations`` has means of several; else `None`.
         missing: What is not there and why, a sentence each.
         remarks: What its owner should know, a sentence each.
     """
@@ -56,6 +61,7 @@ class Run:
     total_seconds: float | None = None
     campaign: str = ""
     model: dict[str, Any] | None = None
+    measurements: pd.DataFrame | None = None
     missing: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
@@ -122,7 +128,7 @@ def _summarized(folder: Path, evaluations: pd.DataFrame, missing: tuple[str, ...
         status=str(summary.get("status") or ""),
         settings=settings,
         versions=_mapping(summary.get("versions")) or _mapping(settings.get("versions")),
-        steps=[step for step in summary.get("steps") or [] if isinstance(step, dict)],
+        steps=[step for step in _listed(summary.get("steps")) if isinstance(step, dict)],
         total_seconds=as_number(timings.get("total_seconds", timings.get("total"))),
         missing=(*missing, *([problem] if problem else [])),
     )
@@ -141,6 +147,10 @@ def _read_summary(path: Path) -> tuple[dict[str, Any], str]:
 
 def _mapping(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def as_number(value: object) -> float | None:

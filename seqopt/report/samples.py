@@ -2,13 +2,16 @@
 
 With n values known of random strings, v_1 <= ... <= v_n, the best of k drawn from them without replacement is at most
 v_i with probability C(i, k) / C(n, k). Its mean estimates, without bias, the expected best of k random draws from the
-space that the n strings were drawn from.
+space that the n strings were drawn from. Where the n are but a sample of that space, quantiles of the best of k say
+little about it unless k is much smaller than n: of k = n draws without replacement there is only one choice.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +22,9 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import gammaln
 
-from seqopt.errors import SeqoptError
+from seqopt.errors import InputError, SeqoptError
 from seqopt.identity import KINDS, identity_keys
-from seqopt.report.results import Run, as_number
+from seqopt.report.results import CAMPAIGN_IN_RUN, Run, as_number
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +44,9 @@ LARGEST_FILE = 200_000_000
 
 BASELINE_POINTS = 200
 """Numbers of draws that a baseline is computed for."""
+
+PER_DRAW = 20
+"""Values of a sample per draw that the 90% range needs: below, its upper end would be the best value of the sample."""
 
 
 @dataclass(frozen=True)
@@ -151,12 +157,22 @@ def _named(name: str, wanted: str | None) -> tuple[Sequence[str], FloatArray | N
 
 
 def space_of(run: Run) -> Any:
-    """The space of a search without a pool, or `None` where the settings do not say enough of it."""
-    from seqopt.campaign.spaces import build_space
+    """The space of a search without a pool, or `None` where the settings do not say enough of it.
+
+    The campaign's file in the folder of a run has all of it. The summary abridges what is long.
+
+    Raises:
+        InputError: If the campaign's file is not there and the summary holds only an abridged description.
+        CampaignError: If the file is damaged, or the space cannot be made any more.
+    """
+    from seqopt.campaign.spaces import OWN, build_space
 
     facts = run.settings.get("space")
     if not isinstance(facts, dict) or facts.get("accept"):
         return None
+    kept = None if run.campaign else _kept_space(run.folder / CAMPAIGN_IN_RUN)
+    if kept is not None:
+        return None if kept.get("type") == OWN else build_space(kept)
     names = {
         "StringSpace": ("alphabet", "min_length", "max_length", "kind"),
         "LocalSpace": ("choices", "kind"),
@@ -166,9 +182,31 @@ def space_of(run: Run) -> Any:
     if names is None:
         return None
     known = {"kind": run.settings.get("kind")} | facts
+    abridged = [name for name in names if _ABRIDGED.search(str(known.get(name) or ""))]
+    if abridged:
+        raise InputError(
+            f"the summary holds only an abridged description of its {abridged[0]}; {CAMPAIGN_IN_RUN}, which has all of "
+            "it, is not in the folder of the run"
+        )
+    choices = known.get("choices")
+    if known.get("type") == "LocalSpace" and isinstance(choices, str):
+        known["choices"] = json.loads(choices)
     if known.get("type") == "CodonSpace" and known.get("both_strands") is None:
         known["both_strands"] = True
     return build_space({"type": known["type"]} | {name: known[name] for name in names if name in known})
+
+
+_ABRIDGED = re.compile(r"\.\.\. \(\d+ characters, SHA-256 ")
+
+
+def _kept_space(path: Path) -> dict[str, Any] | None:
+    """What a campaign's file says of its space; `None` without a file or a space."""
+    from seqopt.campaign import CampaignStore
+
+    if not path.is_file():
+        return None
+    with CampaignStore.open(path) as store, store.reading():
+        return store.settings.space or None
 
 
 @dataclass(frozen=True)
@@ -176,12 +214,19 @@ class Baseline:
     """The best of k strings that are chosen at random.
 
     Attributes:
-        table: Columns ``draws`` (k), ``mean``, ``low`` and ``high`` (90% of all such choices lie between them).
+        table: Columns ``draws`` (k), ``mean``, ``low`` and ``high`` (90% of all such choices lie between them; NaN
+            where a sample is too small to tell).
         source: What the numbers rest on, in words.
     """
 
     table: pd.DataFrame
     source: str
+
+    @property
+    def banded(self) -> int:
+        """The largest number of draws with a range; 0 if there is none to draw."""
+        known = self.table.loc[self.table["low"].notna(), "draws"]
+        return int(known.max()) if len(known) > 1 else 0
 
 
 def best_of_random(values: FloatArray, draws: Sequence[int], direction: str) -> pd.DataFrame:
@@ -219,7 +264,11 @@ def random_baseline(
     """How well random choice would have done, where that is known.
 
     It rests on the values of the whole pool where they are known; else on random strings scored for the page, where
-    that is quick and gives the values of the run again; else on the random start, for as many draws as that had.
+    that is quick and gives the values of the run again; else on strings that the search itself chose at random, for as
+    many draws as there were. Values that were imported or recorded by hand are no random choice and never count.
+
+    Of a sample, the mean is without bias for any number of draws; the 90% range is given only for up to one draw per
+    `PER_DRAW` values.
 
     Args:
         run: The search.
@@ -229,7 +278,7 @@ def random_baseline(
     """
     table = run.evaluations
     evaluated = int((table["status"] != "pending").sum())
-    values, source = _known_values(run, candidates, score)
+    values, source, complete = _known_values(run, candidates, score)
     if log10:
         values = np.log10(values[values > 0])
     values = values[np.isfinite(values)]
@@ -238,6 +287,8 @@ def random_baseline(
         return None
     draws = sorted({round(k) for k in np.linspace(1, most, min(most, BASELINE_POINTS))})
     found = best_of_random(values, draws, run.direction)
+    if not complete:
+        found.loc[found["draws"] * PER_DRAW > len(values), ["low", "high"]] = np.nan
     if log10:
         found[["mean", "low", "high"]] = 10.0 ** found[["mean", "low", "high"]]
     return Baseline(found, source)
@@ -245,9 +296,10 @@ def random_baseline(
 
 def _known_values(
     run: Run, candidates: Candidates, score: Callable[[list[str]], npt.ArrayLike] | None
-) -> tuple[FloatArray, str]:
+) -> tuple[FloatArray, str, bool]:
+    """Values of random strings, what they are in words, and whether they are all that there are."""
     if candidates.values is not None and len(candidates.values):
-        return candidates.values, f"all {len(candidates.values):,} values of the pool"
+        return candidates.values, f"all {len(candidates.values):,} values of the pool", True
     table = run.evaluations
     measured = table[table["measured"]]
     if score is not None and candidates.strings and len(measured):
@@ -256,10 +308,20 @@ def _known_values(
         if seconds * len(sample) <= SCORING_SECONDS and _reproduces(score, measured):
             scored = _scored(score, sample)
             if len(scored) == len(sample):
-                return scored, f"{len(sample):,} random strings of {candidates.source}, scored for this page"
-    initial = measured.loc[(measured["batch"] == 0) & measured["predicted_mean"].isna(), "value"]
-    reach = "as far as they reach"
-    return initial.to_numpy(dtype=np.float64), f"the {len(initial)} measured strings of the random start, {reach}"
+                return scored, f"{len(sample):,} random strings of {candidates.source}, scored for this page", False
+    initial = table.loc[_chosen_at_random(run) & table["measured"], "value"]
+    source = f"the {len(initial)} measured strings that were chosen at random, as far as they reach"
+    return initial.to_numpy(dtype=np.float64), source, False
+
+
+def _chosen_at_random(run: Run) -> pd.Series:
+    """Whether each string was chosen at random: the initial design of a run, random suggestions of a campaign."""
+    table = run.evaluations
+    if run.campaign:
+        return table["why"] == "random"
+    asked = as_number(run.settings.get("initial")) or 0.0
+    first = (table["batch"] == 0) & table["predicted_mean"].isna()
+    return first & (first.cumsum() <= asked)
 
 
 def _reproduces(score: Callable[[list[str]], npt.ArrayLike], measured: pd.DataFrame) -> bool:

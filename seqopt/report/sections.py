@@ -61,7 +61,9 @@ def headline(view: View, best: pd.DataFrame) -> dict[str, Any]:
         "batch": int(best["batch"].iloc[0]) if len(best) else None,
         "gain": _gain(best, initial_best, run.direction, show, log10),
         "initial_best": show(initial_best.iloc[-1]) if initial_best.notna().any() else None,
-        "initial": len(initial),
+        "initial": _initial(run, initial),
+        "initial_ones": "random or imported" if run.campaign else f"{len(initial)} initial",
+        "first": _origin_of(run, best),
         "evaluations": int((~table["status"].isin(["pending", "withdrawn"])).sum()),
         "pending": int((table["status"] == "pending").sum()),
         "failed": int((table["status"] == "failed").sum()),
@@ -71,6 +73,28 @@ def headline(view: View, best: pd.DataFrame) -> dict[str, Any]:
         "choosing": None if choosing is None else duration(choosing),
         "scoring": None if scoring is None else duration(scoring),
     }
+
+
+def _initial(run: Run, initial: pd.DataFrame) -> str:
+    """How many strings no model chose, in words: in a campaign they may have been imported or recorded by hand."""
+    if not run.campaign:
+        return f"{len(initial)} initial"
+    done = initial[~initial["status"].isin(["pending", "withdrawn"])]
+    suggested = int((done["name"] != "").sum())
+    counts = ((suggested, "at random"), (len(done) - suggested, "imported or by hand"))
+    return ", ".join(f"{count} {word}" for count, word in counts if count) or "none at random"
+
+
+def _origin_of(run: Run, best: pd.DataFrame) -> str | None:
+    """Where the best string comes from, in words."""
+    if not len(best):
+        return None
+    batch = int(best["batch"].iloc[0])
+    if batch:
+        return f"in batch {batch}"
+    if not run.campaign:
+        return "in the initial design"
+    return "suggested at random" if best["name"].iloc[0] else "imported or recorded by hand"
 
 
 def _gain(best: pd.DataFrame, initial: pd.Series, direction: str, show: NumberFormat, log10: bool) -> str | None:
@@ -98,10 +122,11 @@ def _seconds(run: Run, names: tuple[str, ...]) -> float | None:
 
 
 def batches_of(run: Run, show: NumberFormat) -> list[dict[str, Any]]:
-    """What each batch brought."""
+    """What each batch brought; times are those of steps, which are no batches of an asynchronous run."""
     table = run.evaluations
     table = table.assign(best=best_so_far(table, run.direction))
-    steps = {int(number): step for step in run.steps if (number := as_number(step.get("step"))) is not None}
+    known = [] if run.settings.get("asynchronous") else run.steps
+    steps = {int(number): step for step in known if (number := as_number(step.get("step"))) is not None}
     batches = []
     for batch, rows in table.groupby("batch", sort=True):
         values = rows.loc[rows["measured"], "value"]
@@ -112,7 +137,7 @@ def batches_of(run: Run, show: NumberFormat) -> list[dict[str, Any]]:
         spent = [as_number(value) for value in seconds.values()] if isinstance(seconds, dict) else []
         batches.append(
             {
-                "name": "initial" if number == 0 else str(number),
+                "name": str(number) if number else "random or imported" if run.campaign else "initial",
                 "evaluated": len(rows),
                 "failed": int((rows["status"] == "failed").sum()),
                 "own": show(own) if len(values) else "–",

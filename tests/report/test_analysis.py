@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,11 @@ import numpy as np
 import pytest
 
 from seqopt.api import maximize
+from seqopt.campaign import Campaign, CampaignStore
+from seqopt.optimizer.transforms import Log10
+from seqopt.report import write_report
 from seqopt.report.analysis import analyse, restore_surrogate
+from seqopt.report.campaigns import read_campaign
 from seqopt.report.kernel_pca import kernel_pca
 from seqopt.report.results import Run, read_run
 from seqopt.report.samples import Candidates, sample_candidates
@@ -86,6 +91,61 @@ def test_reasons_look_at_what_was_measured_before(make_run: MakeRun) -> None:
         5: ("explore", "AAAA"),
     }
     assert all(0 < reason[2] < 1 for reason in found.values())
+
+
+def test_reasons_on_a_logarithmic_scale_compare_medians(make_run: MakeRun) -> None:
+    # Median 10, one decade of standard deviation: the mean of the log-normal distribution is 142.
+    mean, std = Log10().moments(1.0, 1.0)
+    rows: list[dict[str, Any]] = [
+        {"string": text, "value": value} for text, value in (("AAAA", 50.0), ("BBBB", 500.0), ("CCCC", 5000.0))
+    ]
+    rows.append({"string": "AAAB", "value": 20.0, "batch": 1, "predicted_mean": mean, "predicted_std": std})
+    facts = {"kind": "text", "direction": "minimize", "transform": "log10"}
+    for asynchronous, reasons in ((False, {4: "exploit"}), (True, {})):
+        # A batch of an asynchronous run does not say what had been measured before it.
+        run = read_run(make_run(rows, facts | {"asynchronous": asynchronous}))
+        found = analyse(run, "text", Candidates()).reasons
+        assert {number: reason[0] for number, reason in found.items()} == reasons
+
+
+def test_the_model_of_a_campaign_is_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "noisy.seqopt"
+    rng = np.random.default_rng(0)
+    with Campaign.create(path, StringSpace("AB", 8), objective="y", batch_size=8, surrogate="ssk") as campaign:
+        for suggestion in campaign.suggest():
+            for error in (0.05, 0.8):
+                value = count_ab([suggestion.string])[0] + error * rng.normal()
+                campaign.record(suggestion.name, value, standard_error=error, replicate=error > 0.5)
+        campaign.suggest()
+        with CampaignStore.open(path) as store:
+            r2 = store.snapshots()[-1].summary["r2"]
+    run = read_campaign(path)
+    found = analyse(run, "text", Candidates())
+    assert found.missing == ()
+    assert found.r2 == pytest.approx(r2, abs=1e-3)
+    assert found.held_out is not None
+    assert len(found.held_out) == 16
+    # Means of replicates without their standard errors are another model.
+    other = analyse(replace(run, measurements=None), "text", Candidates())
+    assert other.r2 != pytest.approx(r2, abs=1e-3)
+
+
+@pytest.mark.parametrize("largest", [1e308, 1.7e308])
+def test_huge_values_leave_a_page(largest: float, make_run: MakeRun) -> None:
+    values = (largest, -largest, 1.0, 2.0, 1e-300)
+    rows = [{"string": "C" * n, "value": value} for n, value in enumerate(values, start=1)]
+    folder = make_run(rows, {"kind": "molecule", "objective": "x", "initial": 5})
+    assert write_report(folder).stat().st_size > 10_000
+    found = analyse(read_run(folder), "molecule", Candidates())
+    assert found.r2 is None or np.isfinite(found.r2)
+
+
+def test_very_long_strings_are_not_fitted_for_a_page(make_run: MakeRun) -> None:
+    rng = np.random.default_rng(0)
+    rows = [{"string": "".join(rng.choice(list("ACDE"), 20_000)), "value": float(n)} for n in range(8)]
+    found = analyse(read_run(make_run(rows, {"kind": "protein"})), "protein", Candidates())
+    assert found.map is None
+    assert "8 strings of up to 20,000 symbols would take too long" in found.missing[0]
 
 
 def test_random_genes_stand_for_the_space_of_a_search(tmp_path: Path) -> None:

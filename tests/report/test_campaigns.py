@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from seqopt.campaign import Campaign
 from seqopt.cli import main
 from seqopt.report import write_report
 from seqopt.report.campaigns import read_campaign
+from seqopt.spaces import StringSpace
 
 SMILES = ["C" * n + end for n in range(1, 9) for end in ("O", "N", "C(=O)O", "F", "Cl")]
 
@@ -63,6 +65,20 @@ def test_the_page_of_a_campaign(campaign: Campaign, tmp_path: Path) -> None:
     for suggestion in waiting:
         assert suggestion.name in text
     assert not (tmp_path / "search.png").exists()
+
+
+def test_imported_values_are_not_called_initial(tmp_path: Path) -> None:
+    path = tmp_path / "old.seqopt"
+    with Campaign.create(path, StringSpace("AB", 8), objective="y", batch_size=2) as campaign:
+        for place in range(4):
+            campaign.record("A" * (8 - place) + "B" * place, float(place))
+        for suggestion in campaign.suggest():
+            campaign.record(suggestion.name, 0.5)
+    text = " ".join(re.sub("<[^>]*>", " ", write_report(path).read_text(encoding="utf-8")).split())
+    assert "4 imported or by hand, then 1 batch" in text
+    assert "best of the random or imported ones" in text
+    assert "imported or recorded by hand, evaluation 4" in text
+    assert "best at random" not in text
 
 
 def test_a_campaign_without_measurements_has_a_page(campaign: Campaign, tmp_path: Path) -> None:

@@ -192,6 +192,23 @@ def test_a_search_for_low_values_on_a_logarithmic_scale(make_run: MakeRun) -> No
     assert "off by -2.3 sd" in words(section(root, "batch"))
 
 
+def test_steps_of_an_asynchronous_search_are_no_batches(make_run: MakeRun, molecule_rows: list[dict[str, Any]]) -> None:
+    steps = [{"step": 1, "seconds": {"suggest": 60.0}, "kernel": {"match_decay": 0.8}}]
+    for asynchronous, width, name in ((True, 5, "Step"), (False, 6, "Batch")):
+        page, root = read(make_run(molecule_rows, {"kind": "molecule", "asynchronous": asynchronous}, steps=steps))
+        assert {len(row) for row in cells(root, "batches")} == {width}
+        assert next(words(cell) for cell in section(root, "model").iter("th")) == name
+        assert ("without batches" in page.text) == asynchronous
+
+
+def test_the_folder_of_a_page_is_made(make_run: MakeRun, tmp_path: Path) -> None:
+    folder = make_run([{"string": "CCO", "value": 1.0}])
+    assert write_report(folder, out=tmp_path / "new" / "er" / "x.html").exists()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot make the folder"):
+        write_report(folder, out=tmp_path / "file" / "x.html")
+
+
 def test_replicates_are_one_card(make_run: MakeRun) -> None:
     rows = [
         {"string": "OCC", "key": "CCO", "value": 1.0},

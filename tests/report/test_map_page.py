@@ -56,6 +56,27 @@ def test_single_extremes_do_not_take_all_the_colours() -> None:
     assert float(drawn.high.replace(",", "")) < 20
 
 
+def test_colours_on_a_logarithmic_scale_are_those_of_the_logarithms() -> None:
+    values = 10.0 ** np.arange(-3, 7)
+    logarithmic = draw_map(
+        [MapPoint("C", float(i), 0.0, value) for i, value in enumerate(values)], value_label="v", log10=True
+    )
+    linear = draw_map([MapPoint("C", float(i), 0.0, np.log10(v)) for i, v in enumerate(values)], value_label="v")
+    fills = re.findall(r'fill="(#\w+)"', logarithmic.svg)
+    assert fills == re.findall(r'fill="(#\w+)"', linear.svg)
+    assert len(set(fills)) == len(values)
+    # Texts are of the values themselves.
+    assert float(logarithmic.data[-1][4].replace(",", "")) == pytest.approx(1e6)
+    assert float(logarithmic.low.replace(",", "")) == pytest.approx(10 ** float(linear.low), rel=0.1)
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_largest_floats_have_colours() -> None:
+    values = (1.7e308, -1.7e308, 0.0)
+    drawn = draw_map([MapPoint("C", float(i), 0.0, value) for i, value in enumerate(values)], value_label="v")
+    assert len(set(re.findall(r'fill="(#\w+)"', drawn.svg))) == 3
+
+
 def test_points_without_a_value_or_a_spread_are_drawn() -> None:
     drawn = draw_map([MapPoint("A", 1.0, 1.0), MapPoint("B", 1.0, 1.0, float("nan"))], value_label="v")
     assert drawn.svg.count("<circle") == 2

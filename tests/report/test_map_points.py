@@ -134,6 +134,17 @@ def test_projected_strings_have_values_where_their_file_has_the_column(tmp_path:
         assert points.values == pytest.approx([value], nan_ok=True)
 
 
+def test_projected_strings_need_no_usable_values(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.csv", "structure,activity\nCCO,0\nCCN,-1\n")
+    points = points_to_project(path, column="structure", values_column="activity", kind="molecule", log10=True)
+    assert len(points) == 2
+    assert np.isnan(points.values).all()
+    assert any("no usable values in the column activity" in note for note in points.notes)
+    bad = write(tmp_path, "b.csv", "structure,activity\nno molecule,0\n")
+    with pytest.raises(InputError):
+        points_to_project(bad, column="structure", values_column="activity", kind="molecule", log10=True)
+
+
 def test_strings_of_different_kinds_do_not_mix(make_run: MakeRun, tmp_path: Path) -> None:
     row = {"number": 1, "string": "0110", "key": "0110", "status": "ok", "value": 1.0, "batch": 0}
     first = points_of_run(make_run([row], {"kind": "text"}))

@@ -78,6 +78,11 @@ def test_summary_keys_of_either_spelling_and_wrong_types_are_tolerated(make_run:
     assert (run.total_seconds, run.versions, run.steps) == (None, {}, [{"step": 0}])
 
 
+@pytest.mark.parametrize("steps", [5, {"step": 1}, "none", None])
+def test_steps_that_are_no_list_are_ignored(steps: object, make_run: Callable[..., Path]) -> None:
+    assert read_run(make_run([{"string": "CCO", "value": 1.0}], steps=steps)).steps == []
+
+
 def test_a_table_without_strings_is_refused() -> None:
     with pytest.raises(InputError, match="'string'"):
         tidy_evaluations(pd.DataFrame({"value": [1.0]}))

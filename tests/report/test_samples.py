@@ -20,6 +20,7 @@ from seqopt.report.samples import (
     sample_candidates,
     space_of,
 )
+from seqopt.spaces import CodonSpace, GrammarSpace, LocalSpace, StringSpace
 
 MakeRun = Callable[..., Path]
 
@@ -66,14 +67,56 @@ def test_an_objective_is_called_only_if_it_gives_the_values_again(make_run: Make
     assert baseline.source == "3 random strings of a pool, scored for this page"
     other = [row | {"value": row["value"] + 1} for row in rows]
     calls.clear()
-    baseline = random_baseline(read_run(make_run(other)), candidates, score)
+    baseline = random_baseline(read_run(make_run(other, {"initial": 3})), candidates, score)
     assert baseline is not None
-    assert "random start" in baseline.source
+    assert baseline.source == "the 3 measured strings that were chosen at random, as far as they reach"
     assert calls == [3]  # the strings of the run, and no others
     slow = [row | {"seconds": 60.0} for row in rows]
     calls.clear()
     random_baseline(read_run(make_run(slow)), candidates, score)
     assert calls == []
+
+
+def test_imported_values_are_no_random_choice(tmp_path: Path) -> None:
+    from seqopt.campaign import Campaign
+    from seqopt.report.campaigns import read_campaign
+
+    path = tmp_path / "first.seqopt"
+    with Campaign.create(path, StringSpace("AB", 8), objective="y", batch_size=4) as campaign:
+        for place in range(6):
+            campaign.record("A" * (8 - place) + "B" * place, 100.0 + place)
+        assert random_baseline(read_campaign(path), Candidates(), None) is None
+    second = tmp_path / "second.seqopt"
+    with Campaign.create(second, StringSpace("AB", 8), objective="y", batch_size=4) as campaign:
+        for value, suggestion in enumerate(campaign.suggest()):
+            campaign.record(suggestion.name, float(value))
+        campaign.record("AAAAAAAA", 100.0)
+    baseline = random_baseline(read_campaign(second), Candidates(), None)
+    assert baseline is not None
+    assert baseline.table["mean"].iloc[0] == pytest.approx(1.5)
+
+
+def test_of_a_run_only_the_initial_design_that_was_asked_for_is_random(make_run: MakeRun) -> None:
+    rows = [{"string": "C" * n, "value": float(n)} for n in range(1, 6)]
+    assert random_baseline(read_run(make_run(rows)), Candidates(), None) is None
+    baseline = random_baseline(read_run(make_run(rows, {"initial": 2})), Candidates(), None)
+    assert baseline is not None
+    assert baseline.table["mean"].tolist() == pytest.approx([1.5, 2.0])
+
+
+def test_the_range_of_a_sample_ends_where_the_sample_is_too_small(make_run: MakeRun) -> None:
+    values = np.random.default_rng(0).normal(size=200)
+    rows = [{"string": f"{n}", "value": float(value), "seconds": 0.001} for n, value in enumerate(values)]
+    run = read_run(make_run(rows, {"initial": 200}))
+    sampled = random_baseline(run, Candidates(), None)
+    whole = random_baseline(run, Candidates(values=values), None)
+    assert sampled is not None
+    assert whole is not None
+    assert sampled.banded == 10
+    assert sampled.table.loc[sampled.table["draws"] <= 10, "high"].lt(values.max()).all()
+    assert sampled.table["mean"].notna().all()
+    assert whole.banded == 200
+    assert whole.table["mean"].tolist() == pytest.approx(sampled.table["mean"].tolist())
 
 
 def test_functions_of_users_are_never_called_for_a_page(make_run: MakeRun) -> None:
@@ -97,10 +140,34 @@ def test_what_cannot_be_sampled_is_said(facts: dict[str, Any], words: str, make_
     assert words in found.missing
 
 
-def test_the_space_of_a_run_is_made_again(make_run: MakeRun) -> None:
-    from seqopt.spaces import CodonSpace, GrammarSpace, StringSpace
+def test_an_abridged_space_is_taken_from_the_campaign_of_the_run(make_run: MakeRun, tmp_path: Path) -> None:
+    from seqopt.campaign import Campaign
 
-    for space in (CodonSpace("MKV", gc=(0.2, 0.8)), StringSpace("AB", 3), GrammarSpace("arithmetic", 3, 9)):
+    for space in (
+        LocalSpace(["AGS", "KR"] * 6, kind="protein"),
+        CodonSpace("MKVLAT" * 20),
+        StringSpace([chr(0x4E00 + n) for n in range(80)], 6),
+    ):
+        facts = {"space": space.facts(), "kind": space.kind}
+        run = read_run(make_run([{"string": "A", "value": 1.0}], facts))
+        found = sample_candidates(run, str(space.kind), 5)
+        assert found.strings == ()
+        assert "only an abridged description" in found.missing
+        kept = run.folder / "campaign.seqopt"
+        Campaign.create(kept, space, objective="y").close()
+        again = space_of(run)
+        assert again is not None
+        assert again.facts() == space.facts()
+        assert sample_candidates(run, str(space.kind), 5).missing == ""
+        kept.unlink()
+
+
+def test_the_space_of_a_run_is_made_again(make_run: MakeRun) -> None:
+    spaces = (
+        *(CodonSpace("MKV", gc=(0.2, 0.8)), StringSpace("AB", 3), GrammarSpace("arithmetic", 3, 9)),
+        LocalSpace(["AGS", "KR"], kind="protein"),
+    )
+    for space in spaces:
         run = read_run(make_run([{"string": "A", "value": 1.0}], {"space": space.facts(), "kind": space.kind}))
         again = space_of(run)
         assert again is not None
