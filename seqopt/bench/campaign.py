@@ -32,7 +32,7 @@ from seqopt.errors import SeqoptError
 GOALS = {"status": 2.0, "record": 1.0, "suggest": 90.0}
 """Seconds that a command may take."""
 
-LIBRARY, HISTORY, BATCH = "library.csv", "history.csv", "batch.csv"
+LIBRARY, HISTORY = "library.csv", "history.csv"
 
 LAUNCHER = """
 import json, os, sys, time
@@ -167,14 +167,15 @@ def measure(bench: Bench, surrogate: str, value_of: dict[str, float], n: int, se
     new = ["new", surrogate, "--pool", LIBRARY, "--objective-name", "penalized_logp", "--surrogate", surrogate]
     bench.run("begin a campaign", surrogate, [*new, "--batch", str(n), "--seed", str(seed)])
     bench.run("import the history", surrogate, ["import", HISTORY])
-    suggest = ["suggest", "-n", str(n), "--out", BATCH]
-    bench.run(f"suggest {n}, full fit", surrogate, suggest)
+    batch, next_batch = f"{surrogate}-1.csv", f"{surrogate}-2.csv"
+    suggest = ["suggest", "-n", str(n), "--out"]
+    bench.run(f"suggest {n}, full fit", surrogate, [*suggest, batch])
     bench.run("status", surrogate, *[["status"]] * REPEATS)
-    results = fill_in(bench.folder / BATCH, value_of)
+    results = fill_in(bench.folder / batch, value_of)
     single = [["record", name, repr(value)] for name, value in results[: min(REPEATS, n - 1)]]
     bench.run("record one value", surrogate, *single)
-    bench.run(f"record a table of {n}", surrogate, ["record", BATCH, "--partial"])
-    bench.run(f"suggest {n}, later", surrogate, suggest)
+    bench.run(f"record a table of {n}", surrogate, ["record", batch, "--partial"])
+    bench.run(f"suggest {n}, later", surrogate, [*suggest, next_batch])
 
 
 def goal_of(timing: Timing) -> float | None:

@@ -544,8 +544,8 @@ class Campaign(Tabulated):
             How many evaluations were made.
 
         Raises:
-            ObjectiveError: If nothing has ever succeeded, or the executor breaks or takes no more: the strings that were
-                in flight stay open, and are named.
+            ObjectiveError: If nothing has ever succeeded, or the executor breaks or takes no more: the strings that
+                were in flight stay open, and are named.
             CampaignError: If another process is running the campaign, or it cannot be written.
 
         Example:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from seqopt.bench.campaign import BATCH, Bench, Timing, fill_in, table
+from seqopt.bench.campaign import Bench, Timing, fill_in, table
 from seqopt.errors import SeqoptError
 
 FACTS = {
@@ -37,7 +37,7 @@ def test_commands_run_in_their_own_process_and_failures_are_told(tmp_path: Path)
 
 
 def test_a_batch_is_filled_in_as_a_laboratory_would(tmp_path: Path) -> None:
-    path = tmp_path / BATCH
+    path = tmp_path / "batch.csv"
     path.write_text("identifier,smiles,penalized_logp,price\nB01-01,CCO,,3\nB01-02,CCN,,4\n")
     assert fill_in(path, {"CCN": 2.5, "CCO": -1.0}) == [("B01-01", -1.0), ("B01-02", 2.5)]
     with path.open(newline="") as stream:
