@@ -7,7 +7,7 @@ Filling a batch asks for more: the variance given the elements chosen so far, wh
 them. But such a variance only falls as more is observed, so the one that was last computed is an upper bound; and for
 an acquisition function that does not fall as the variance grows it gives an upper bound of the score. A candidate whose
 bound is below the exact score of another cannot be the next element, and need not be looked at. The choice is that of
-`PoolPosterior`; as a rule some thousand candidates are looked at again (accelerated greedy algorithm, Minoux 1978).
+`PoolPosterior`, though few candidates are looked at again (accelerated greedy algorithm, Minoux 1978).
 
 Covariances of a costly kernel are computed in single precision for that one pass, and kept on disk
 (`seqopt.models.stored_columns`) until the kernel's parameters change. The inverse of a covariance matrix with little
