@@ -13,7 +13,9 @@ def _display() -> Any:
 
 
 class Shown:
-    """Shows itself in a notebook, as `seqopt.report.display` describes it.
+    """Shows itself in a notebook, and as a table when it is printed, as `seqopt.report.display` describes it.
+
+    Its ``repr``, which messages and lists of such objects hold, stays that of its class: a line.
 
     A class of one's own may inherit from this, too: it is shown like the nearest of its bases that is known there.
     """
@@ -22,10 +24,18 @@ class Shown:
         page: str = _display().as_html(self)
         return page
 
-
-class Tabulated(Shown):
-    """Shows itself as a table in a terminal, too."""
-
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         table: str = _display().as_text(self)
         return table
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        # IPython in a terminal shows the value of a line by this.
+        del cycle
+        printer.text(str(self))
+
+
+class Tabulated(Shown):
+    """Its ``repr`` is that table, too."""
+
+    def __repr__(self) -> str:
+        return str(self)

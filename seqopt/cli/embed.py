@@ -23,7 +23,7 @@ def embed_command(
     run: Annotated[
         Path | None,
         typer.Option(
-            help="The folder of a run, or the file of a campaign: its strings and values come first.",
+            help="The folder of a run, or a campaign (its file or its name): its strings and values come first.",
             rich_help_panel=WHAT,
         ),
     ] = None,
@@ -67,8 +67,9 @@ def embed_command(
     surrogate: Annotated[
         str,
         typer.Option(
-            help="Whose kernel: auto (minmax for molecules, else ssk), ssk, ssk-bayes, ngrams, one-hot, tanimoto, "
-            "minmax, fragprints, ssk+tanimoto, ssk+minmax, ssk+fragprints, codons, or vae:FILE.",
+            help="Whose kernel: auto (that of the run; without one minmax for molecules, else ssk), ssk, ssk-bayes, "
+            "ngrams, one-hot, tanimoto, minmax, fragprints, ssk+tanimoto, ssk+minmax, ssk+fragprints, codons, or "
+            "vae:FILE.",
             rich_help_panel=HOW,
         ),
     ] = "auto",
@@ -162,7 +163,7 @@ def embed_command(
             neighbours=neighbours,
             seed=seed,
         )
-    for remark in points.notes:
+    for remark in (*points.notes, *embedding.notes):
         note(remark)
     console.print("\n".join(escape(line) for line in embedding.summary()))
     with console.status("drawing"):

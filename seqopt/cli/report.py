@@ -34,11 +34,6 @@ def report_command(
         seqopt report kinase --out kinase.html
     """
     del debug  # read by seqopt.cli.main
-    from seqopt.cli.campaign import SUFFIX
-
-    named = source.with_name(source.name + SUFFIX)
-    if not source.exists() and named.is_file():
-        source = named
     with console.status("reading, fitting the model, drawing"):
         from seqopt.report import write_report
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -275,6 +275,30 @@ def check_surrogate(surrogate: str) -> None:
         read_checkpoint(surrogate.strip()[len(LATENT) :])
     elif name != "auto" and name not in SURROGATES:
         raise InputError(f"unknown surrogate {surrogate!r}: choose {_names()}, or give an object")
+
+
+def surrogate_name(surrogate: object) -> str:
+    """The name in `SURROGATES` of a surrogate of that kind; empty for one that has none.
+
+    Example:
+        >>> surrogate_name(StringGP()), surrogate_name(SURROGATES["ssk+minmax"].build()), surrogate_name("ssk")
+        ('ssk', 'ssk+minmax', '')
+    """
+    kernel = type(getattr(surrogate, "kernel", None))
+    for name, known in SURROGATES.items():
+        built: Any = known.build()
+        alike = type(built) is type(surrogate) and type(getattr(built, "kernel", None)) is kernel
+        if alike and features_of(built) == features_of(surrogate):
+            return name
+    return ""
+
+
+def features_of(surrogate: object) -> str:
+    """The name of the features that a surrogate compares, beside or instead of symbols; empty for symbols alone."""
+    encoder = getattr(surrogate, "encoder", None)
+    if isinstance(encoder, JointEncoder):
+        return encoder.features.name
+    return encoder.name if isinstance(encoder, FeatureEncoder) else ""
 
 
 def looks_at_symbols(surrogate: str) -> bool:

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class Batch(Shown, list[str]):
-    """A list of strings to evaluate, which a notebook shows with what was predicted of each.
+    """A list of strings to evaluate, which a notebook and ``print`` show with what was predicted of each.
 
-    In every other way it is a ``list[str]``: it equals one and prints like one, and a slice or a sum of it is one.
+    In every other way it is a ``list[str]``: it equals one, has its ``repr``, and a slice or a sum of it is one.
 
     Args:
         rows: The rows of the optimiser's table, in order. They are looked at whenever the batch is shown, so that

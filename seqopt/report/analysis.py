@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import math
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,14 +20,12 @@ import torch
 
 from seqopt.encoding.features import TokensAndFeatures
 from seqopt.errors import InputError
-from seqopt.models import FullyBayesianStringGP, StringGP, Surrogate, resolve_surrogate
-from seqopt.models.registry import SURROGATES
-from seqopt.models.string_gp import default_kernel
+from seqopt.models import FullyBayesianStringGP, StringGP
 from seqopt.optimizer.transforms import resolve_transform
 from seqopt.report.kernel_pca import FEWEST, kernel_pca
-from seqopt.report.results import Run, log10_moments, option_of
-from seqopt.report.samples import Candidates, space_of
-from seqopt.spaces import CandidateSet
+from seqopt.report.restored import candidates_of, restore_surrogate, search_space
+from seqopt.report.results import Run, log10_moments
+from seqopt.report.samples import Candidates
 
 logger = logging.getLogger(__name__)
 
@@ -131,7 +128,7 @@ def _analyse(run: Run, kind: str, candidates: Candidates, rng: np.random.Generat
     table = run.evaluations
     measured = _few(table[table["measured"]], run.direction, rng)
     waiting = table[table["status"] == "pending"].drop_duplicates("key")
-    space = _space(run, kind, [*measured["key"], *waiting["key"], *candidates.keys])
+    space = search_space(run, kind, [*measured["key"], *waiting["key"], *candidates.keys])
     surrogate, kernel, how = restore_surrogate(run, space)
     transform = resolve_transform(str(run.settings.get("transform") or "none"))
     sign = -1.0 if run.direction == "minimize" else 1.0
@@ -166,7 +163,7 @@ def _analyse(run: Run, kind: str, candidates: Candidates, rng: np.random.Generat
     others = others[: _room(surrogate, [key for _, key in others], len(known))]
     keys = [*(key for _, key in others), *shown["key"], *waiting["key"]]
     group = ["pool"] * len(others) + ["measured"] * len(shown) + ["suggested"] * len(waiting)
-    drawn = kernel_pca(keys, surrogate, space=_given(keys, kind, space), components=2)
+    drawn = kernel_pca(keys, surrogate, space=candidates_of(keys, kind, space), components=2)
     mean, std = _predictions(surrogate, keys, group, sign, transform)
     found["map"] = MapData(
         [*(string for string, _ in others), *shown["string"], *waiting["string"]],
@@ -195,108 +192,6 @@ def _single(run: Run, measured: pd.DataFrame) -> pd.DataFrame:
     if run.measurements is None:
         return measured
     return measured[["number", "batch", "key"]].merge(run.measurements, on="key", how="inner")
-
-
-def _space(run: Run, kind: str, keys: Sequence[str]) -> Any:
-    """The space of a search, or a candidate set of its strings in place of a pool."""
-    own = None
-    if not run.settings.get("pool"):
-        try:
-            own = space_of(run)
-        except Exception:
-            logger.debug("the space of the run could not be made again", exc_info=True)
-    return _given(list(dict.fromkeys(keys)), kind, None) if own is None else own
-
-
-def _given(keys: Sequence[str], kind: str, space: Any) -> CandidateSet:
-    """A candidate set of keys, which are what they are: nothing is made canonical again."""
-    tokenizer = None if space is None else space.encoder.tokenizer
-    distinct = list(dict.fromkeys(keys))
-    return CandidateSet(distinct, kind=kind, keys=distinct, tokenizer=tokenizer)
-
-
-def restore_surrogate(run: Run, space: Any) -> tuple[Surrogate, str, str]:
-    """The surrogate of a search, not fitted yet.
-
-    Args:
-        run: The search.
-        space: Where it searched.
-
-    Returns:
-        The surrogate, its kernel in words, and how it was found if it is not that of the search (else empty).
-    """
-    details = run.settings.get("details")
-    details = details.get("surrogate") if isinstance(details, dict) else None
-    name = _surrogate_name(run)
-    if isinstance(details, dict) and not name.lower().startswith("vae:"):
-        found = _described(details, space)
-        if found is not None:
-            return found
-        instead = "The search used a model of its own, which a page cannot make again; this is the usual one."
-        surrogate = resolve_surrogate("auto", space)
-    else:
-        instead = ""
-        surrogate = resolve_surrogate(name, space)
-    _bind(surrogate, space)
-    return surrogate, _words(surrogate), instead
-
-
-def _surrogate_name(run: Run) -> str:
-    if run.campaign:
-        return str(run.settings.get("surrogate") or "auto")
-    return option_of(str(run.settings.get("command") or ""), "--surrogate") or "auto"
-
-
-def _described(details: dict[str, Any], space: Any) -> tuple[Surrogate, str, str] | None:
-    """The surrogate that the settings of a run describe, if it is one of seqopt's own."""
-    kernel = details.get("kernel")
-    kernel = kernel if isinstance(kernel, dict) else {}
-    kind, partitions = details.get("type"), int(kernel.get("partitions") or 1)
-    if kernel.get("type") == "SubsequenceKernel" and kind in ("StringGP", "FullyBayesianStringGP"):
-        surrogate: Any = (
-            StringGP(default_kernel(partitions), restarts=1)
-            if kind == "StringGP"
-            else FullyBayesianStringGP(default_kernel(partitions))
-        )
-        _bind(surrogate, _with_symbols(space, str(details.get("tokenizer") or "")))
-        return surrogate, _words(surrogate), ""
-    if kind != "StringGP":
-        return None
-    for known in SURROGATES.values():
-        built: Any = known.build()
-        if isinstance(built, StringGP) and type(built.kernel).__name__ == kernel.get("type"):
-            named = built.encoder.name == details.get("tokenizer")
-            if named or (known.symbols and not known.one_length):
-                _bind(built, space)
-                return built, known.summary, ""
-    return None
-
-
-def _with_symbols(space: Any, tokenizer: str) -> Any:
-    if not isinstance(space, CandidateSet) or tokenizer in ("", space.encoder.name):
-        return space
-    try:
-        return CandidateSet(space.keys, kind=space.kind, keys=space.keys, tokenizer=tokenizer)
-    except InputError:
-        return space
-
-
-def _bind(surrogate: Any, space: Any) -> None:
-    if hasattr(surrogate, "bind"):
-        surrogate.bind(space)
-
-
-def _words(surrogate: Any) -> str:
-    if isinstance(surrogate, FullyBayesianStringGP):
-        return "sub-sequence kernel, averaged over its parameters"
-    kernel, encoder = getattr(surrogate, "kernel", None), getattr(surrogate, "encoder", None)
-    for known in SURROGATES.values():
-        built: Any = known.build()
-        if type(getattr(built, "kernel", None)) is type(kernel) and (
-            known.symbols or built.encoder.name == getattr(encoder, "name", None)
-        ):
-            return known.summary
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(kernel if kernel is not None else surrogate).__name__)
 
 
 def _fit(

@@ -13,9 +13,11 @@ import pandas as pd
 
 from seqopt.errors import InputError
 from seqopt.files import write_atomically
+from seqopt.models import Surrogate
 from seqopt.report.formats import compact, shortened
 from seqopt.report.kernel_pca import KernelMap, Smoothness, component_names, kernel_pca, smoothness
-from seqopt.report.map_points import CHOSEN, INITIAL, MEASURED, PROJECTED, SUGGESTED, MapInput
+from seqopt.report.map_points import CHOSEN, INITIAL, MEASURED, PROJECTED, SUGGESTED, MapInput, MapPoints
+from seqopt.report.restored import restore_surrogate, search_space
 from seqopt.spaces import CandidateSet
 
 PAGE_GROUPS = {
@@ -48,6 +50,7 @@ class Embedding:
         log10: Whether they are shown on a logarithmic scale.
         minimize: Whether low values are good; good ones are bright.
         settings: What the map was made with.
+        notes: What the user may want to know of its kernel.
     """
 
     map: KernelMap
@@ -57,6 +60,7 @@ class Embedding:
     log10: bool
     minimize: bool
     settings: dict[str, Any]
+    notes: tuple[str, ...] = ()
 
     def summary(self) -> list[str]:
         """What the map shows, in a few lines of text."""
@@ -183,9 +187,10 @@ def embed(
 
     Args:
         points: What `seqopt.report.map_points.gather_points` read.
-        surrogate: See `seqopt.report.kernel_pca.kernel_pca`, also for ``tokenizer``, ``learn_from`` and ``seed``.
+        surrogate: See `seqopt.report.kernel_pca.kernel_pca`, also for ``learn_from`` and ``seed``. For the strings of a
+            search, ``"auto"`` is its own surrogate, tuned afresh.
         components: At least 2.
-        tokenizer: Symbols that the kernel compares.
+        tokenizer: Symbols that the kernel compares. Default: those of the search, or what suits the strings.
         learn_from: Measured strings that parameters are learned from at most.
         neighbours: See `seqopt.report.kernel_pca.smoothness`.
         seed: Fixes everything.
@@ -196,10 +201,10 @@ def embed(
     mapped, others = points.mapped, points.projected
     if len(mapped) < 3:
         raise InputError(f"a map needs at least 3 different strings; here {len(mapped)} could be read")
-    space = CandidateSet(mapped.strings, kind=mapped.kind, keys=mapped.keys, tokenizer=tokenizer)
+    space, model, remark = _kernel_of(mapped, surrogate, tokenizer)
     found = kernel_pca(
         mapped.strings,
-        surrogate,
+        model,
         values=mapped.model_values,
         components=components,
         space=space,
@@ -221,14 +226,28 @@ def embed(
         log10=mapped.log10,
         minimize=mapped.minimize,
         settings={
-            "surrogate": surrogate,
+            "surrogate": found.surrogate if surrogate.strip().lower() == "auto" else surrogate,
             "kind": mapped.kind,
             "tokenizer": space.encoder.name,
             "components": components,
             "learn_from": learn_from,
             "seed": seed,
         },
+        notes=(remark,) if remark else (),
     )
+
+
+def _kernel_of(points: MapPoints, surrogate: str, tokenizer: str | None) -> tuple[CandidateSet, Surrogate | str, str]:
+    """The strings as a space, the surrogate that is to map them, and what is to be said of it."""
+    searched = None if points.run is None else search_space(points.run, points.kind, points.keys)
+    symbols = searched.encoder.tokenizer if searched is not None and tokenizer is None else tokenizer
+    space = CandidateSet(points.strings, kind=points.kind, keys=points.keys, tokenizer=symbols)
+    if points.run is None or surrogate.strip().lower() != "auto":
+        return space, surrogate, ""
+    model, _, instead = restore_surrogate(points.run, space)
+    if tokenizer is not None and hasattr(model, "bind"):
+        model.bind(space)
+    return space, model, instead
 
 
 def map_files(out: str | os.PathLike[str]) -> Path:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from seqopt.errors import InputError, RunFolderError
+from seqopt.errors import InputError
 from seqopt.report.cards import best_cards, current_batch
 from seqopt.report.curves import curves_of
 from seqopt.report.drawing import inline_svg
@@ -31,7 +31,7 @@ from seqopt.report.plot import (
     plot_search,
     quality_phrases,
 )
-from seqopt.report.results import CAMPAIGN_IN_RUN, Run, log10_moments, prediction_quality, ranked, read_what_is_there
+from seqopt.report.results import Run, log10_moments, prediction_quality, ranked
 from seqopt.report.sections import (
     batches_of,
     choice_of,
@@ -42,6 +42,7 @@ from seqopt.report.sections import (
     setting_text,
     subject_of,
 )
+from seqopt.report.sources import find_source, read_source
 from seqopt.report.string_table import listed_rows, string_table
 from seqopt.report.structures import gene_structure
 from seqopt.report.view import View, rows_of, view_of, whole_number
@@ -108,6 +109,7 @@ def write_report(
     """
     if top < 0:
         raise InputError(f"top is {top}; expected 0 or more strings to show")
+    run_folder = find_source(run_folder)
     run = read_source(run_folder)
     if out is not None:
         _make_folder(Path(out).parent)
@@ -135,30 +137,6 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot make the folder {folder} for the page: {error.strerror}; name another") from error
-
-
-def read_source(path: str | os.PathLike[str]) -> Run:
-    """The search in a run folder, or in the file of a campaign.
-
-    Raises:
-        RunFolderError: If there is neither.
-        CampaignError: If the campaign's file is damaged.
-    """
-    path = Path(path)
-    if path.is_file():
-        from seqopt.report.campaigns import read_campaign
-
-        return read_campaign(path)
-    try:
-        return read_what_is_there(path)
-    except RunFolderError:
-        if not (path / CAMPAIGN_IN_RUN).is_file():
-            raise
-    from seqopt.report.campaigns import read_campaign
-
-    found = read_campaign(path / CAMPAIGN_IN_RUN)
-    lacking = "evaluations.csv and summary.json are missing: this is what campaign.seqopt knows."
-    return replace(found, campaign="", missing=(lacking, *found.missing))
 
 
 def value_label(settings: Mapping[str, Any]) -> str:

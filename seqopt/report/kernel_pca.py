@@ -35,9 +35,10 @@ from scipy.stats import rankdata
 from seqopt.encoding import Encoded, StringEncoder, Tokenizer
 from seqopt.errors import InputError, ModelError
 from seqopt.identity import explain_rejection, identity_keys, recognize_kind
-from seqopt.kernels import MinMaxKernel, SubsequenceKernel
+from seqopt.kernels import SubsequenceKernel
 from seqopt.models import FullyBayesianStringGP, StringGP, Surrogate, resolve_surrogate
 from seqopt.models.covariance import KernelEvaluator
+from seqopt.models.registry import surrogate_name
 from seqopt.shown import Tabulated
 from seqopt.spaces import CandidateSet, Space
 
@@ -230,11 +231,7 @@ def kernel_pca(
 def _name(surrogate: Surrogate | str, model: Surrogate) -> str:
     if isinstance(surrogate, str) and surrogate.strip().lower() != "auto":
         return surrogate.strip()
-    if isinstance(model, FullyBayesianStringGP):
-        return "ssk-bayes"
-    kernel: type[Any] = type(getattr(model, "kernel", model))
-    names: dict[type[Any], str] = {SubsequenceKernel: "ssk", MinMaxKernel: "minmax"}
-    return names.get(kernel, kernel.__name__)
+    return surrogate_name(model) or type(getattr(model, "kernel", model)).__name__
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from seqopt.datasets import Pool, Rejected, read_pool
 from seqopt.datasets.tables import read_table
 from seqopt.errors import InputError
 from seqopt.identity import recognize_kind
-from seqopt.report.results import Run, read_run
+from seqopt.report.results import Run
+from seqopt.report.sources import read_source
 from seqopt.workers import Progress
 
 MEASURED, UNMEASURED = "measured", "not measured"
@@ -49,6 +50,7 @@ class MapPoints:
         minimize: Whether low values are good.
         notes: What the user may want to know, such as lines that could not be read.
         total: Strings that there were before a sample was drawn.
+        run: The search that the first of them are of; `None` without one.
     """
 
     strings: tuple[str, ...]
@@ -62,6 +64,7 @@ class MapPoints:
     minimize: bool = False
     notes: tuple[str, ...] = ()
     total: int = 0
+    run: Run | None = None
 
     def __len__(self) -> int:
         return len(self.strings)
@@ -199,7 +202,7 @@ def points_of_run(path: str | os.PathLike[str], *, kind: str | None = None) -> M
     """The strings of a run folder, or of the file of a campaign, once each, with the means of their values.
 
     Args:
-        path: A folder that a search wrote, or a campaign's file.
+        path: A folder that a search wrote, or a campaign: its file, or its name.
         kind: Kind of strings; default: what the run says, or recognised.
 
     Raises:
@@ -207,7 +210,7 @@ def points_of_run(path: str | os.PathLike[str], *, kind: str | None = None) -> M
         CampaignError: Likewise for a campaign.
         InputError: If there are no strings yet.
     """
-    run = _read(path)
+    run = read_source(path)
     table = run.evaluations
     if not len(table):
         raise InputError(f"{path} holds no strings yet: a map needs some")
@@ -231,15 +234,8 @@ def points_of_run(path: str | os.PathLike[str], *, kind: str | None = None) -> M
         log10=log10,
         minimize=run.direction == "minimize",
         total=len(first),
+        run=run,
     )
-
-
-def _read(path: str | os.PathLike[str]) -> Run:
-    if Path(path).is_file():
-        from seqopt.report.campaigns import read_campaign
-
-        return read_campaign(path)
-    return read_run(path)
 
 
 def _kind(run: Run, strings: list[str]) -> str:
@@ -333,7 +329,7 @@ def gather_points(
     Args:
         source: A file or a named data set; see `points_of_file`, also for ``column``, ``values_column``, ``kind``,
             ``log10`` and ``progress``.
-        run: A run folder or a campaign's file, whose strings come first; see `points_of_run`.
+        run: A run folder or a campaign, whose strings come first; see `points_of_run`.
         column: Column of strings.
         values_column: Column of values.
         kind: Kind of strings.

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from seqopt.campaign import Campaign
 from seqopt.cli import main
+from seqopt.spaces import StringSpace
 
 SMILES = ["".join(p) for p in itertools.product(["C", "CC", "OC", "N#C"], ["C", "O", "N"], ["C", "F", "Br"])]
 
@@ -49,6 +52,33 @@ def test_a_map_of_a_run() -> None:
     assert groups == {"not measured": len(SMILES) - 9, "initial design": 5, "chosen by the model": 4}
     assert main(["embed", "--run", "run", "--out", "alone"]) == 0
     assert len(pd.read_csv("alone/map.csv")) == 9
+
+
+def test_a_run_is_mapped_by_its_own_model(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--initial", "5", "--batch", "4", "--budget", "4", "--surrogate", "ssk+minmax", "--out", "run"]
+    assert main(["search", "assay.csv", "--objective", "logp", *arguments]) == 0
+    assert main(["embed", "assay.csv", "--run", "run", "--out", "both"]) == 0
+    assert "by the kernel of ssk+minmax, tuned" in capsys.readouterr().out
+    assert json.loads(Path("both/map.json").read_text())["settings"]["surrogate"] == "ssk+minmax"
+    assert main(["embed", "--run", "run", "--surrogate", "ngrams", "--tokenizer", "characters", "--out", "other"]) == 0
+    made = json.loads(Path("other/map.json").read_text())["settings"]
+    assert (made["surrogate"], made["tokenizer"]) == ("ngrams", "characters")
+
+
+def test_formulas_are_compared_by_their_terminals(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("points.csv").write_text("x,y\n" + "".join(f"{x},{x * x}\n" for x in range(1, 6)), encoding="utf-8")
+    assert main(["expressions", "--data", "points.csv", "--budget", "2", "--initial", "8", "--out", "run"]) == 0
+    assert main(["embed", "--run", "run", "--out", "map"]) == 0
+    assert "by the kernel of ssk-bayes, tuned" in capsys.readouterr().out
+    assert json.loads(Path("map/map.json").read_text())["settings"]["tokenizer"] == "terminals"
+
+
+def test_a_campaign_is_found_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    with Campaign.create("k.seqopt", StringSpace("AB", 6), objective="y", batch_size=4, surrogate="ngrams") as campaign:
+        for count, suggestion in enumerate(campaign.suggest()):
+            campaign.record(suggestion.name, float(count))
+    assert main(["embed", "--run", "k", "--out", "map"]) == 0
+    assert "4 strings by the kernel of ngrams" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqopt.api import maximize
+from seqopt.api import _describe, maximize
 from seqopt.campaign import Campaign, CampaignStore
+from seqopt.models.registry import SURROGATES, surrogate_name
+from seqopt.optimizer import Optimizer
 from seqopt.optimizer.transforms import Log10
 from seqopt.report import write_report
-from seqopt.report.analysis import analyse, restore_surrogate
+from seqopt.report.analysis import analyse
 from seqopt.report.campaigns import read_campaign
 from seqopt.report.kernel_pca import kernel_pca
+from seqopt.report.restored import restore_surrogate
 from seqopt.report.results import Run, read_run
 from seqopt.report.samples import Candidates, sample_candidates
 from seqopt.spaces import CandidateSet, CodonSpace, Space, StringSpace
@@ -44,6 +47,19 @@ def test_the_surrogate_of_a_run_is_made_again(name: str, tmp_path: Path) -> None
     assert type(found.kernel) is type(own.kernel)  # type: ignore[attr-defined]
     assert found.encoder.name == own.encoder.name  # type: ignore[attr-defined]
     assert words
+    assert instead == ""
+
+
+@pytest.mark.parametrize("name", [name for name in SURROGATES if name not in ("one-hot", "codons")])
+def test_a_model_of_molecules_is_known_by_what_it_compares(name: str, make_run: MakeRun) -> None:
+    space = CandidateSet(["CCO", "CCN", "CCCO", "CCS"], kind="molecule")
+    own: Any = Optimizer(space, surrogate=name).surrogate
+    rows = [{"string": smiles, "value": 1.0} for smiles in space.strings]
+    run = read_run(make_run(rows, {"kind": "molecule", "details": {"surrogate": _describe(own)}}))
+    found, words, instead = restore_surrogate(run, space)
+    assert surrogate_name(found) == name
+    assert found.encoder.name == own.encoder.name  # type: ignore[attr-defined]
+    assert words == SURROGATES[name].summary
     assert instead == ""
 
 

@@ -74,7 +74,7 @@ def test_a_batch_is_a_list_of_strings(optimizer: seqopt.Optimizer) -> None:
     batch = optimizer.ask()
     assert isinstance(batch, list)
     assert batch == [row.string for row in optimizer.observations.rows]
-    assert repr(batch) == str(batch) == repr(list(batch))
+    assert repr(batch) == repr(list(batch))
     assert type(batch[:2]) is list
     assert type(batch.__add__(["C"])) is list
     for again in (copy.deepcopy(batch), pickle.loads(pickle.dumps(batch))):
@@ -96,6 +96,24 @@ def test_a_batch_shows_predictions_and_later_its_results(optimizer: seqopt.Optim
     optimizer.tell(batch[:1], [123.5])
     assert "123.5" in Page(batch._repr_html_()).text
     assert batch.to_pandas().loc[0, "value"] == 123.5
+
+
+def test_batches_and_spaces_print_as_tables(optimizer: seqopt.Optimizer) -> None:
+    told(optimizer, optimizer.ask())
+    batch = optimizer.ask()
+    title, head, *rows = str(batch).splitlines()
+    assert title == "Batch 1: 3 strings to evaluate"
+    assert head.split() == ["predicted", "string"]
+    assert [row.split()[-1] for row in rows] == list(batch)
+    for space in (StringSpace("AB", 5), CodonSpace("MK"), GrammarSpace("arithmetic", 3, 9), LocalSpace(["AB", "CD"])):
+        lines = str(space).splitlines()
+        assert lines[0] == repr(space)
+        assert [line.split()[0] for line in lines[1:]].count("size") == hasattr(space, "size")
+        random = lines[-1].split()
+        assert random[1:] == ["random", "ones", "are", "shown"]
+        assert all(space.contains(line.strip()) for line in lines[-1 - int(random[0]) : -1])
+    assert str(optimizer.space).splitlines()[0] == "Candidate set of 12 molecules"
+    assert "\n" not in repr([optimizer.space, batch])
 
 
 def test_molecules_are_drawn_as_images_of_their_own(optimizer: seqopt.Optimizer) -> None:
