@@ -22,6 +22,7 @@ from markupsafe import Markup, escape
 
 from seqopt.errors import SeqoptError
 from seqopt.report.formats import compact, number_format, printable, shortened, significant
+from seqopt.shown import Tabulated
 
 SHOWN = 10
 """Best strings of a result, and random ones of a space."""
@@ -98,7 +99,8 @@ def describe(shown: object) -> Sheet:
         found = _DESCRIBED.get(f"{base.__module__}.{base.__qualname__}")
         if found is not None:
             return found(shown)
-    return Sheet(object.__repr__(shown))
+    own = type(shown).__repr__ is not Tabulated.__repr__
+    return Sheet(repr(shown) if own else object.__repr__(shown))
 
 
 def as_html(shown: object) -> str:

@@ -21,8 +21,9 @@ from seqopt.campaign import Campaign, Settings, Suggestion, Suggestions
 from seqopt.errors import InputError
 from seqopt.optimizer import Batch
 from seqopt.report.display import LARGEST_BATCH, LONGEST_STRING, SHOWN, as_html, as_text, describe
+from seqopt.report.formats import printable
 from seqopt.report.kernel_pca import kernel_pca
-from seqopt.shown import Shown
+from seqopt.shown import Shown, Tabulated
 from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, LocalSpace, StringSpace
 
 MOLECULES = ["CCO", "CCN", "CCCO", "CCCN", "c1ccccc1O", "c1ccccc1N", "CC(C)O", "CC(C)N", "CCS", "CCCl", "CCBr", "CCF"]
@@ -114,6 +115,19 @@ def test_batches_and_spaces_print_as_tables(optimizer: seqopt.Optimizer) -> None
         assert all(space.contains(line.strip()) for line in lines[-1 - int(random[0]) : -1])
     assert str(optimizer.space).splitlines()[0] == "Candidate set of 12 molecules"
     assert "\n" not in repr([optimizer.space, batch])
+
+
+def test_a_class_of_ones_own_is_shown_by_its_repr() -> None:
+    class Rings(Shown):
+        def __repr__(self) -> str:
+            return f"Rings of <{EVIL}>"
+
+    class Plain(Tabulated):
+        pass
+
+    assert str(Rings()) == f"Rings of <{printable(EVIL)}>"
+    assert Page(Rings()._repr_html_()).text.strip() == str(Rings())
+    assert "Plain object at" in repr(Plain())
 
 
 def test_molecules_are_drawn_as_images_of_their_own(optimizer: seqopt.Optimizer) -> None:
