@@ -492,8 +492,8 @@ def bench(
         str,
         typer.Argument(
             metavar="NAME",
-            help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign; "
-            "NAME --help shows its options.",
+            help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
+            "filters; NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -502,7 +502,7 @@ def bench(
 
     names = (
         *("zinc", "docking", "regression", "boss", "vae", "embedding"),
-        *("samplers", "batch", "tokens", "kernel", "faults", "campaign"),
+        *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:
