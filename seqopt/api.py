@@ -11,21 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from gpytorch.kernels import Kernel
 
 from seqopt.acquisition import Acquisition
 from seqopt.cache import digest
 from seqopt.campaign.run_settings import run_settings
 from seqopt.campaign.runs import RunFolder
 from seqopt.datasets import Pool, read_pool, write_rejected
-from seqopt.encoding import StringEncoder, Tokenizer
+from seqopt.encoding import Tokenizer
 from seqopt.errors import InputError
 from seqopt.evaluation import Direction, ObjectiveFunction
-from seqopt.kernels import SubsequenceKernel
-from seqopt.models import StringGP, Surrogate
+from seqopt.models import Surrogate
 from seqopt.models.registry import looks_at_symbols
 from seqopt.objectives import Objective, resolve_objective
 from seqopt.optimizer import Evaluation, Evaluator, Optimizer, Step, run_asynchronously, run_loop
+from seqopt.optimizer.described import describe_part
 from seqopt.search import PoolSearch, Search
 from seqopt.shown import Tabulated
 from seqopt.spaces import CandidateSet, DescribedSpace, PoolSpace, Space
@@ -191,7 +190,7 @@ def maximize(
         "budget": budget,
         "acquisition": optimizer.acquisition.name,
         "surrogate": type(optimizer.surrogate).__name__,
-        "details": {name: _describe(getattr(optimizer, name)) for name in ("acquisition", "surrogate", "search")},
+        "details": {name: describe_part(getattr(optimizer, name)) for name in ("acquisition", "surrogate", "search")},
         "kind": optimizer.space.kind,
         "timeout": timeout,
         "workers": workers,
@@ -294,36 +293,6 @@ def _check_kind(score: Objective, space: Pool | Space) -> None:
         f"{wanted}, but those of {type(space).__name__} are of kind {space.kind!r}: choose another objective, or give "
         "the space another kind"
     )
-
-
-def _describe(part: object) -> dict[str, Any]:
-    """Type and plain parameters of a part of the optimiser, so that a run is resumed with the same one."""
-    found: dict[str, Any] = {"type": type(part).__name__}
-    if isinstance(part, StringGP):
-        # Runs from before there were these two can be resumed.
-        later = {"fit_size": (part.fit_size, 1000), "interpolate": (part.interpolate, True)}
-        return found | {
-            "kernel": _describe(part.kernel),
-            "restarts": part.restarts,
-            "refit_growth": part.refit_growth,
-            "tokenizer": part.encoder.name,
-            **{name: value for name, (value, default) in later.items() if value != default},
-        }
-    if isinstance(part, Kernel) and not isinstance(part, SubsequenceKernel):
-        # Parameters to begin with, bounds, priors.
-        found["state"] = {name: tensor.tolist() for name, tensor in part.state_dict().items()}
-        kernels = {name: child for name, child in part.named_children() if isinstance(child, Kernel)}
-        found |= {name: _describe(child) for name, child in kernels.items()}
-    for name, value in sorted(vars(part).items()):
-        if name.startswith("_") or name == "training":
-            continue
-        if isinstance(value, Kernel):
-            found[name] = _describe(value)
-        elif isinstance(value, StringEncoder):
-            found["tokenizer"] = value.name
-        else:
-            found[name] = value if isinstance(value, str | int | float | None) else type(value).__name__
-    return found
 
 
 def _space_facts(space: Space) -> dict[str, Any]:

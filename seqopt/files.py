@@ -1,9 +1,12 @@
-"""Writing files whole."""
+"""Names of files, and writing them whole."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+
+CAMPAIGN_SUFFIX = ".seqopt"
+"""How the file of a campaign ends."""
 
 
 def write_atomically(path: Path, contents: str | bytes) -> None:

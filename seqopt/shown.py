@@ -17,8 +17,14 @@ class Shown:
 
     Its ``repr``, which messages and lists of such objects hold, stays that of its class: a line.
 
-    A class of one's own may inherit from this, too: it is shown like the nearest of its bases that is known there.
+    A class of one's own may inherit from this, too: it is shown like the nearest of its bases that is known there, or
+    else by its ``repr``, which must not call ``str`` then.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # IPython takes the ``repr`` of a class before what a base of it inherits.
+        cls._repr_pretty_ = Shown._repr_pretty_  # type: ignore[method-assign]
 
     def _repr_html_(self) -> str:
         page: str = _display().as_html(self)
@@ -29,9 +35,9 @@ class Shown:
         return table
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        # IPython in a terminal shows the value of a line by this.
-        del cycle
-        printer.text(str(self))
+        # IPython in a terminal shows the value of a line by this, and the elements of a list.
+        inside = cycle or len(getattr(printer, "stack", ())) > 1
+        printer.text(repr(self) if inside else str(self))
 
 
 class Tabulated(Shown):

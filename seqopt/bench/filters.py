@@ -62,7 +62,7 @@ def main(argv: Sequence[str]) -> None:
             measure(molecules, features)
             times[label].append(1000 * (time.perf_counter() - started) / len(molecules))
     lines = ["| computed | milliseconds a molecule | minutes for all of ZINC |", "|---|---|---|"]
-    for label, found in times.items():
+    for label, found in sorted(times.items(), key=lambda item: float(np.median(item[1]))):
         median = float(np.median(found))
         lines.append(f"| {label} | {median:.2f} | {median * ALL / 60_000:.1f} |")
     lines.append(

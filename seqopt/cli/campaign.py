@@ -13,6 +13,7 @@ from rich.table import Table
 
 from seqopt.cli.running import console, note, show_notes
 from seqopt.errors import InputError
+from seqopt.files import CAMPAIGN_SUFFIX
 
 if TYPE_CHECKING:
     from rich.status import Status as RichStatus
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from seqopt.campaign.filters import Filter
     from seqopt.spaces import Space
     from seqopt.workers import Progress
-
-SUFFIX = ".seqopt"
-"""Ending of a campaign's file."""
 
 WHAT, HOW, FILTERS = "What to search", "How to search", "What may be suggested"
 
@@ -453,7 +451,7 @@ def export(
 
 
 def _file_of(name: Path) -> Path:
-    return name if name.suffix == SUFFIX else name.with_name(name.name + SUFFIX)
+    return name if name.suffix == CAMPAIGN_SUFFIX else name.with_name(name.name + CAMPAIGN_SUFFIX)
 
 
 def _open(which: Path | None) -> Campaign:
@@ -461,7 +459,7 @@ def _open(which: Path | None) -> Campaign:
 
     if which is not None:
         return Campaign.open(_file_of(which))
-    here = sorted(Path().glob(f"*{SUFFIX}"))
+    here = sorted(Path().glob(f"*{CAMPAIGN_SUFFIX}"))
     if len(here) != 1:
         found = f"{len(here)} campaigns in this folder ({', '.join(path.stem for path in here)})" if here else ""
         raise InputError(

@@ -130,7 +130,7 @@ def embed_command(
         raise InputError("nothing to map: give a file, the name of a built-in set, or --run FOLDER")
     if transform not in ("none", "log10"):
         raise InputError(f"--transform is {transform!r}; expected none or log10")
-    name = Path(source or str(run)).name.split(".")[0]
+    name = _name_of(Path(source or str(run)))
     started = time.perf_counter()
     with console.status("loading the model") as status:
         from seqopt.models.registry import check_surrogate
@@ -172,3 +172,9 @@ def embed_command(
         f"[bold]{escape(str(written[0].parent))}[/bold]: {', '.join(path.name for path in written)} "
         f"({time.perf_counter() - started:.0f} s)"
     )
+
+
+def _name_of(path: Path) -> str:
+    """The name of a file without its endings; a number after a dot is none."""
+    root, _, ending = path.name.removesuffix(".gz").rpartition(".")
+    return root if root and ending.isalpha() else path.name

@@ -64,10 +64,15 @@ SINGLE_THREADED = 512
 """Number of training strings up to which a fit runs in one thread, see `seqopt.kernels.threads.one_thread`."""
 
 
-def default_kernel(partitions: int = 1) -> SubsequenceKernel:
-    """The normalised sub-sequence kernel of order 5 with weak priors, N(0.5, 0.5), on both decays."""
+def default_kernel(partitions: int = 1, **options: Any) -> SubsequenceKernel:
+    """The normalised sub-sequence kernel of order 5 with weak priors, N(0.5, 0.5), on both decays.
+
+    Args:
+        partitions: See `seqopt.kernels.SubsequenceKernel`.
+        options: Other arguments of that kernel, such as ``order``.
+    """
     return SubsequenceKernel(
-        order=5,
+        **{"order": 5, **options},
         partitions=partitions,
         match_decay=0.8,
         gap_decay=0.5,

@@ -10,7 +10,7 @@ import logging
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -129,7 +129,7 @@ def _analyse(run: Run, kind: str, candidates: Candidates, rng: np.random.Generat
     measured = _few(table[table["measured"]], run.direction, rng)
     waiting = table[table["status"] == "pending"].drop_duplicates("key")
     space = search_space(run, kind, [*measured["key"], *waiting["key"], *candidates.keys])
-    surrogate, kernel, how = restore_surrogate(run, space)
+    surrogate, kernel, remark = restore_surrogate(run, space)
     transform = resolve_transform(str(run.settings.get("transform") or "none"))
     sign = -1.0 if run.direction == "minimize" else 1.0
     rows = _single(run, measured)
@@ -138,7 +138,10 @@ def _analyse(run: Run, kind: str, candidates: Candidates, rng: np.random.Generat
         transform.variance(value, error**2) if error > 0 else 0.0
         for value, error in zip(rows["value"], rows["standard_error"], strict=True)
     ]
-    how = _fit(run, surrogate, rows["key"].tolist(), targets, noise, rng) or how
+    # Parameters that were kept are those of the search's own model.
+    source = replace(run, model=None, steps=[]) if remark else run
+    how = _fit(source, surrogate, rows["key"].tolist(), targets, noise, rng)
+    how = f"{remark} {how}".strip()
     found: dict[str, Any] = {"kernel": kernel, "how": how}
     if hasattr(surrogate, "leave_one_out"):
         loo = surrogate.leave_one_out()

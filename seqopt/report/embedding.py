@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,11 @@ import pandas as pd
 from seqopt.errors import InputError
 from seqopt.files import write_atomically
 from seqopt.models import Surrogate
+from seqopt.models.registry import LATENT, looks_at_symbols, surrogate_name
 from seqopt.report.formats import compact, shortened
 from seqopt.report.kernel_pca import KernelMap, Smoothness, component_names, kernel_pca, smoothness
 from seqopt.report.map_points import CHOSEN, INITIAL, MEASURED, PROJECTED, SUGGESTED, MapInput, MapPoints
-from seqopt.report.restored import restore_surrogate, search_space
+from seqopt.report.restored import restore_surrogate, search_space, surrogate_of
 from seqopt.spaces import CandidateSet
 
 PAGE_GROUPS = {
@@ -201,20 +202,30 @@ def embed(
     mapped, others = points.mapped, points.projected
     if len(mapped) < 3:
         raise InputError(f"a map needs at least 3 different strings; here {len(mapped)} could be read")
-    space, model, remark = _kernel_of(mapped, surrogate, tokenizer)
-    found = kernel_pca(
-        mapped.strings,
-        model,
-        values=mapped.model_values,
-        components=components,
-        space=space,
-        learn_from=learn_from,
-        seed=seed,
-    )
+    kernel = _kernel_of(mapped, surrogate, tokenizer)
     names = component_names(components)
-    table = mapped.table(found.coordinates, names)
-    if others is not None:
-        table = pd.concat([table, others.table(found.project(others.strings), names)], ignore_index=True)
+    try:
+        found = kernel_pca(
+            mapped.strings,
+            kernel.surrogate,
+            values=mapped.model_values,
+            components=components,
+            space=kernel.space,
+            learn_from=learn_from,
+            seed=seed,
+        )
+        table = mapped.table(found.coordinates, names)
+        if others is not None:
+            table = pd.concat([table, others.table(found.project(others.strings), names)], ignore_index=True)
+    except InputError as error:
+        if not kernel.of_search:
+            raise
+        raise InputError(
+            f"{error}. The map is by the model of the search and its symbols ({kernel.space.encoder.name}): where "
+            "other strings do not fit, give --surrogate ssk --tokenizer characters"
+        ) from error
+    if kernel.name:
+        found = replace(found, surrogate=kernel.name)
     judged = None
     if np.isfinite(mapped.values).sum() >= max(FEWEST_JUDGED, neighbours + 1):
         judged = smoothness(found.coordinates[:, :2], mapped.values, neighbours=neighbours, seed=seed)
@@ -226,28 +237,53 @@ def embed(
         log10=mapped.log10,
         minimize=mapped.minimize,
         settings={
-            "surrogate": found.surrogate if surrogate.strip().lower() == "auto" else surrogate,
+            "surrogate": found.surrogate,
             "kind": mapped.kind,
-            "tokenizer": space.encoder.name,
+            "tokenizer": kernel.space.encoder.name if looks_at_symbols(found.surrogate) else None,
             "components": components,
             "learn_from": learn_from,
             "seed": seed,
         },
-        notes=(remark,) if remark else (),
+        notes=(kernel.remark,) if kernel.remark else (),
     )
 
 
-def _kernel_of(points: MapPoints, surrogate: str, tokenizer: str | None) -> tuple[CandidateSet, Surrogate | str, str]:
-    """The strings as a space, the surrogate that is to map them, and what is to be said of it."""
+@dataclass(frozen=True)
+class _Kernel:
+    """Whose kernel maps which strings.
+
+    Attributes:
+        space: The strings, split into symbols.
+        surrogate: Its name, or one that has not been fitted.
+        name: What to call it, where that cannot be told from it.
+        of_search: Whether it is that of a search.
+        remark: What is to be said of it.
+    """
+
+    space: CandidateSet
+    surrogate: Surrogate | str
+    name: str = ""
+    of_search: bool = False
+    remark: str = ""
+
+
+def _kernel_of(points: MapPoints, surrogate: str, tokenizer: str | None) -> _Kernel:
     searched = None if points.run is None else search_space(points.run, points.kind, points.keys)
     symbols = searched.encoder.tokenizer if searched is not None and tokenizer is None else tokenizer
     space = CandidateSet(points.strings, kind=points.kind, keys=points.keys, tokenizer=symbols)
-    if points.run is None or surrogate.strip().lower() != "auto":
-        return space, surrogate, ""
-    model, _, instead = restore_surrogate(points.run, space)
-    if tokenizer is not None and hasattr(model, "bind"):
-        model.bind(space)
-    return space, model, instead
+    chosen: Surrogate | str = surrogate
+    name, of_search, remark = "", points.run is not None and surrogate.strip().lower() == "auto", ""
+    if points.run is not None and of_search:
+        named = surrogate_of(points.run)
+        name = named if named.lower().startswith(LATENT) else ""
+        try:
+            chosen, _, remark = restore_surrogate(points.run, searched)
+        except InputError as error:
+            raise InputError(f"{error}; or choose another model for the map by --surrogate") from error
+    looked_at = (name or surrogate_name(chosen)) if of_search else surrogate
+    if tokenizer is not None and looked_at and not looks_at_symbols(looked_at):
+        raise InputError(f"the surrogate {looked_at} does not look at symbols: leave --tokenizer out")
+    return _Kernel(space, chosen, name, of_search, remark)
 
 
 def map_files(out: str | os.PathLike[str]) -> Path:

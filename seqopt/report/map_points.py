@@ -48,7 +48,7 @@ class MapPoints:
         value_label: Name and unit of the values; empty where there are none.
         log10: Whether the values span decades, so that models and colours take their logarithms.
         minimize: Whether low values are good.
-        notes: What the user may want to know, such as lines that could not be read.
+        notes: What the user may want to know, such as lines that could not be read, or what a run folder lacks.
         total: Strings that there were before a sample was drawn.
         run: The search that the first of them are of; `None` without one.
     """
@@ -138,6 +138,7 @@ def points_of_file(
     values_column: str | None = None,
     kind: str | None = None,
     log10: bool = False,
+    standardize: bool = False,
     progress: Progress | None = None,
 ) -> MapPoints:
     """The strings of a file or of a named data set.
@@ -151,17 +152,24 @@ def points_of_file(
         values_column: Column of values; strings that occur several times have their mean.
         kind: Kind of strings.
         log10: Whether the values span decades.
-        progress: See `seqopt.datasets.read_pool`.
+        standardize: See `seqopt.datasets.read_pool`, also for ``progress``.
+        progress: Told how many molecules have been read.
 
     Raises:
         InputError: As `seqopt.datasets.read_pool` does, or if no cell of ``values_column`` is a number.
     """
-    pool = read_pool(source, column=column, kind=kind, progress=progress)
+    pool = read_pool(source, column=column, kind=kind, standardize=standardize, progress=progress)
     notes = pool.summary().splitlines()[1:]
     values = np.full(len(pool), np.nan)
     if values_column is not None:
         measured = read_pool(
-            source, column=column, kind=pool.kind, values_column=values_column, log_values=log10, progress=progress
+            source,
+            column=column,
+            kind=pool.kind,
+            standardize=standardize,
+            values_column=values_column,
+            log_values=log10,
+            progress=progress,
         )
         assert measured.values is not None
         found = dict(zip(measured.keys, measured.values.tolist(), strict=True))
@@ -199,7 +207,7 @@ def _listed(records: Sequence[Rejected]) -> str:
 
 
 def points_of_run(path: str | os.PathLike[str], *, kind: str | None = None) -> MapPoints:
-    """The strings of a run folder, or of the file of a campaign, once each, with the means of their values.
+    """The strings of a run folder, or of a campaign, once each, with the means of their values.
 
     Args:
         path: A folder that a search wrote, or a campaign: its file, or its name.
@@ -233,6 +241,7 @@ def points_of_run(path: str | os.PathLike[str], *, kind: str | None = None) -> M
         value_label=_value_label(run.settings),
         log10=log10,
         minimize=run.direction == "minimize",
+        notes=tuple(note.rstrip(".") for note in run.missing),
         total=len(first),
         run=run,
     )
@@ -255,7 +264,13 @@ def _value_label(settings: dict[str, Any]) -> str:
 
 
 def points_to_project(
-    source: str | os.PathLike[str], *, column: str | None, values_column: str | None, kind: str, log10: bool = False
+    source: str | os.PathLike[str],
+    *,
+    column: str | None,
+    values_column: str | None,
+    kind: str,
+    log10: bool = False,
+    standardize: bool = False,
 ) -> MapPoints:
     """The strings of another file, all in the group `PROJECTED`.
 
@@ -267,6 +282,7 @@ def points_to_project(
         values_column: Column of values of the map's file.
         kind: Kind of the map's strings.
         log10: Whether the values span decades.
+        standardize: Whether they are identified by their charge parents.
 
     Raises:
         InputError: As `points_of_file` does.
@@ -277,12 +293,14 @@ def points_to_project(
         column = column if column in columns else None
         values_column = values_column if values_column in columns else None
     try:
-        points = points_of_file(source, column=column, values_column=values_column, kind=kind, log10=log10)
+        points = points_of_file(
+            source, column=column, values_column=values_column, kind=kind, log10=log10, standardize=standardize
+        )
     except InputError:
         if values_column is None:
             raise
         # Only the strings are needed: they are mapped without values where no cell is a usable one.
-        points = points_of_file(source, column=column, kind=kind)
+        points = points_of_file(source, column=column, kind=kind, standardize=standardize)
         without = f"no usable values in the column {values_column}; its strings are in the map all the same"
         points = replace(points, notes=(*points.notes, without))
     notes = tuple(f"{source}: {note}" for note in points.notes)
@@ -343,26 +361,47 @@ def gather_points(
     Raises:
         SeqoptError: For anything that cannot be read; see the functions named.
     """
-    parts = []
-    if run is not None:
-        parts.append(points_of_run(run, kind=kind))
-        kind = parts[0].kind
+    searched = None if run is None else points_of_run(run, kind=kind)
+    standardize = searched is not None and searched.run is not None and bool(searched.run.settings.get("standardize"))
+    mapped = searched
     if source is not None:
-        parts.append(
-            points_of_file(
-                source, column=column, values_column=values_column, kind=kind, log10=log10, progress=progress
-            )
+        if searched is not None and log10 and not searched.log10:
+            raise InputError("the values of the search are not on a logarithmic scale: leave --transform log10 out")
+        found = points_of_file(
+            source,
+            column=column,
+            values_column=values_column,
+            kind=kind if searched is None else searched.kind,
+            log10=log10 if searched is None else searched.log10,
+            standardize=standardize,
+            progress=progress,
         )
-        parts[-1] = replace(parts[-1], minimize=minimize)
-        if len(parts) == 2 and values_column is None:
-            # Beside the strings of a run, those of its pool are what has not been measured.
-            parts[1] = replace(parts[1], groups=(UNMEASURED,) * len(parts[1]))
-    if not parts:
+        mapped = replace(found, minimize=minimize) if searched is None else _beside(searched, found)
+    elif mapped is None:
         raise InputError("nothing to map: give a file, the name of a data set, or a run")
-    mapped = (parts[0] if len(parts) == 1 else parts[0].joined(parts[1])).sampled(sample, np.random.default_rng(seed))
+    elif column is not None or values_column is not None or log10 or minimize:
+        raise InputError(
+            "--column, --values, --transform and --minimize say what is in a file: name the file, or leave them out "
+            "(a search says so itself)"
+        )
+    mapped = mapped.sampled(sample, np.random.default_rng(seed))
     if project is None:
         return MapInput(mapped)
     others = points_to_project(
-        project, column=column, values_column=values_column, kind=mapped.kind, log10=mapped.log10
+        project,
+        column=column,
+        values_column=values_column,
+        kind=mapped.kind,
+        log10=mapped.log10,
+        standardize=standardize,
     )
     return MapInput(mapped, others)
+
+
+def _beside(searched: MapPoints, found: MapPoints) -> MapPoints:
+    """The strings of a search, and then those of a file."""
+    if not found.value_label:
+        # Beside the strings of a run, those of its pool are what has not been measured.
+        return searched.joined(replace(found, groups=(UNMEASURED,) * len(found)))
+    both = f"the values of the file ({found.value_label}) and of the search ({searched.value_label}) share one scale"
+    return searched.joined(replace(found, notes=(*found.notes, both)))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from seqopt.errors import InputError
 from seqopt.models import FullyBayesianStringGP, StringGP, Surrogate, resolve_surrogate
-from seqopt.models.registry import SURROGATES, features_of, surrogate_name
+from seqopt.models.registry import LATENT, SURROGATES, features_of, surrogate_name
 from seqopt.models.string_gp import default_kernel
+from seqopt.optimizer.described import describe_part, same_kernel
 from seqopt.report.results import Run, option_of
 from seqopt.report.samples import space_of
 from seqopt.spaces import CandidateSet
@@ -19,21 +20,28 @@ logger = logging.getLogger(__name__)
 
 
 def search_space(run: Run, kind: str, keys: Sequence[str]) -> Any:
-    """The space of a search, or a candidate set of its strings in place of a pool."""
-    own = None
+    """The space of a search, or a candidate set of its strings, split into its symbols, in place of a pool."""
     if not run.settings.get("pool"):
         try:
             own = space_of(run)
         except Exception:
             logger.debug("the space of the run could not be made again", exc_info=True)
-    return candidates_of(list(dict.fromkeys(keys)), kind, None) if own is None else own
+        else:
+            if own is not None:
+                return own
+    distinct = list(dict.fromkeys(keys))
+    symbols = str(_surrogate_details(run).get("tokenizer") or "").partition(" + ")[0]
+    try:
+        return CandidateSet(distinct, kind=kind, keys=distinct, tokenizer=symbols or None)
+    except InputError:
+        # What is named there are no symbols but features, or symbols of a space that is lost.
+        return CandidateSet(distinct, kind=kind, keys=distinct)
 
 
 def candidates_of(keys: Sequence[str], kind: str, space: Any) -> CandidateSet:
     """A candidate set of keys, which are what they are: nothing is made canonical again."""
-    tokenizer = None if space is None else space.encoder.tokenizer
     distinct = list(dict.fromkeys(keys))
-    return CandidateSet(distinct, kind=kind, keys=distinct, tokenizer=tokenizer)
+    return CandidateSet(distinct, kind=kind, keys=distinct, tokenizer=space.encoder.tokenizer)
 
 
 def restore_surrogate(run: Run, space: Any) -> tuple[Surrogate, str, str]:
@@ -44,75 +52,63 @@ def restore_surrogate(run: Run, space: Any) -> tuple[Surrogate, str, str]:
         space: Where it searched.
 
     Returns:
-        The surrogate, its kernel in words, and how it was found if it is not that of the search (else empty).
+        The surrogate, its kernel in words, and a remark if it is not that of the search (else empty).
+
+    Raises:
+        InputError: If it needs a file that is not there any more.
     """
-    details = run.settings.get("details")
-    details = details.get("surrogate") if isinstance(details, dict) else None
-    name = _surrogate_name(run)
-    if isinstance(details, dict) and not name.lower().startswith("vae:"):
-        found = _described(details, space)
-        if found is not None:
-            return found
-        instead = "The search used a model of its own, which a page cannot make again; this is the usual one."
+    name, details = surrogate_of(run), _surrogate_details(run)
+    known = not details or name.lower().startswith(LATENT)
+    surrogate = resolve_surrogate(name, space) if known else _described(details)
+    remark = "" if run.settings else "The settings of the search are missing: its model is not known, and "
+    if surrogate is None:
+        remark = "The model of the search cannot be made again from its files: "
+    if surrogate is None or remark:
         surrogate = resolve_surrogate("auto", space)
-    else:
-        instead = ""
-        surrogate = resolve_surrogate(name, space)
-    _bind(surrogate, space)
-    return surrogate, _words(surrogate), instead
+        remark += f"this is the usual one ({_words(surrogate)})."
+    if hasattr(surrogate, "bind"):
+        surrogate.bind(space)
+    return surrogate, _words(surrogate), remark
 
 
-def _surrogate_name(run: Run) -> str:
-    if run.campaign:
-        return str(run.settings.get("surrogate") or "auto")
+def surrogate_of(run: Run) -> str:
+    """The name of the surrogate that was asked for; ``"auto"`` if none was, or an object."""
+    named = str(run.settings.get("surrogate") or "")
+    if named in SURROGATES or named.lower().startswith(LATENT):
+        return named
     return option_of(str(run.settings.get("command") or ""), "--surrogate") or "auto"
 
 
-def _described(details: dict[str, Any], space: Any) -> tuple[Surrogate, str, str] | None:
+def _surrogate_details(run: Run) -> dict[str, Any]:
+    details = run.settings.get("details")
+    details = details.get("surrogate") if isinstance(details, dict) else None
+    return details if isinstance(details, dict) else {}
+
+
+def _described(details: dict[str, Any]) -> Surrogate | None:
     """The surrogate that the settings of a run describe, if it is one of seqopt's own."""
-    kernel = details.get("kernel")
-    kernel = kernel if isinstance(kernel, dict) else {}
-    kind, partitions = details.get("type"), int(kernel.get("partitions") or 1)
-    if kernel.get("type") == "SubsequenceKernel" and kind in ("StringGP", "FullyBayesianStringGP"):
-        surrogate: Any = (
-            StringGP(default_kernel(partitions), restarts=1)
-            if kind == "StringGP"
-            else FullyBayesianStringGP(default_kernel(partitions))
-        )
-        _bind(surrogate, _with_symbols(space, str(details.get("tokenizer") or "")))
-        return surrogate, _words(surrogate), ""
-    if kind != "StringGP":
+    kernel, kind = details.get("kernel"), details.get("type")
+    if not isinstance(kernel, dict):
         return None
+    if kernel.get("type") == "SubsequenceKernel":
+        given = {name: kernel[name] for name in ("order", "normalize", "partitions") if kernel.get(name) is not None}
+        if "order_weights" in kernel:
+            given["order_weights"] = [1.0] * int(given.get("order", 5))
+        if kind == "StringGP":
+            return StringGP(default_kernel(**given), restarts=1)
+        return FullyBayesianStringGP(default_kernel(**given)) if kind == "FullyBayesianStringGP" else None
     read = str(details.get("tokenizer") or "")
     for known in SURROGATES.values():
         built: Any = known.build()
-        if isinstance(built, StringGP) and type(built.kernel).__name__ == kernel.get("type"):
-            features = features_of(built)
-            if features == read.rpartition(" + ")[2] or (
-                not features and (not known.one_length or built.encoder.name == read)
-            ):
-                _bind(built, space)
-                return built, known.summary, ""
+        fits = kind == type(built).__name__ and features_of(built) in ("", read.rpartition(" + ")[2])
+        if fits and same_kernel(describe_part(built.kernel), kernel):
+            return cast(Surrogate, built)
     return None
 
 
-def _with_symbols(space: Any, tokenizer: str) -> Any:
-    if not isinstance(space, CandidateSet) or tokenizer in ("", space.encoder.name):
-        return space
-    try:
-        return CandidateSet(space.keys, kind=space.kind, keys=space.keys, tokenizer=tokenizer)
-    except InputError:
-        return space
-
-
-def _bind(surrogate: Any, space: Any) -> None:
-    if hasattr(surrogate, "bind"):
-        surrogate.bind(space)
-
-
 def _words(surrogate: Any) -> str:
-    name = surrogate_name(surrogate)
-    if name:
-        return SURROGATES[name].summary
-    kernel = getattr(surrogate, "kernel", None)
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(kernel if kernel is not None else surrogate).__name__)
+    name, kernel = surrogate_name(surrogate), getattr(surrogate, "kernel", None)
+    if not name:
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(kernel if kernel is not None else surrogate).__name__)
+    order = getattr(kernel, "order", 5)
+    return SURROGATES[name].summary + ("" if order == 5 else f", of order {order}")

@@ -7,43 +7,51 @@ from dataclasses import replace
 from pathlib import Path
 
 from seqopt.errors import RunFolderError
-from seqopt.report.results import CAMPAIGN_IN_RUN, Run, read_what_is_there
-
-SUFFIX = ".seqopt"
-"""How the file of a campaign ends."""
+from seqopt.files import CAMPAIGN_SUFFIX
+from seqopt.report.results import CAMPAIGN_IN_RUN, EVALUATIONS, SUMMARY, Run, read_what_is_there
 
 
 def find_source(path: str | os.PathLike[str]) -> Path:
-    """The folder or file that ``path`` names: itself, or else the file of the campaign of that name.
+    """The folder or file that ``path`` names: that of a run, or else the file of the campaign of that name.
 
     Example:
         >>> find_source("nowhere").name
         'nowhere'
     """
     path = Path(path)
-    named = path.with_name(path.name + SUFFIX) if path.name else path
-    return named if not path.exists() and named.is_file() else path
+    is_run = path.is_file() or any((path / name).is_file() for name in (EVALUATIONS, SUMMARY, CAMPAIGN_IN_RUN))
+    named = _campaign_of(path)
+    return named if not is_run and named.is_file() else path
+
+
+def _campaign_of(path: Path) -> Path:
+    return path.with_name(path.name + CAMPAIGN_SUFFIX) if path.name else path
 
 
 def read_source(path: str | os.PathLike[str]) -> Run:
     """The search in a run folder, or in a campaign: its file, or its name without the suffix.
 
+    What is missing in a run folder is taken from the campaign's file that is kept there, as far as it knows.
+
     Raises:
         RunFolderError: If there is neither.
         CampaignError: If the campaign's file is damaged.
     """
-    path = find_source(path)
-    if path.is_file():
-        from seqopt.report.campaigns import read_campaign
-
-        return read_campaign(path)
-    try:
-        return read_what_is_there(path)
-    except RunFolderError:
-        if not (path / CAMPAIGN_IN_RUN).is_file():
-            raise
     from seqopt.report.campaigns import read_campaign
 
-    found = read_campaign(path / CAMPAIGN_IN_RUN)
-    lacking = "evaluations.csv and summary.json are missing: this is what campaign.seqopt knows."
-    return replace(found, campaign="", missing=(lacking, *found.missing))
+    path = find_source(path)
+    if path.is_file():
+        return read_campaign(path)
+    kept = path / CAMPAIGN_IN_RUN
+    try:
+        found = read_what_is_there(path)
+    except RunFolderError as error:
+        if not kept.is_file():
+            raise RunFolderError(f"{error}; nor is there a campaign {_campaign_of(path).name}") from error
+        known = read_campaign(kept)
+        lacking = "evaluations.csv and summary.json are missing: this is what campaign.seqopt knows."
+        return replace(known, campaign="", missing=(lacking, *known.missing))
+    if (path / EVALUATIONS).is_file() or not kept.is_file():
+        return found
+    lacking = "evaluations.csv is missing: the table is what campaign.seqopt knows."
+    return replace(found, evaluations=read_campaign(kept).evaluations, missing=(lacking, *found.missing[1:]))

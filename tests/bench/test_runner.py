@@ -82,7 +82,20 @@ def test_methods_of_the_published_protocol() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["zinc", "docking", "regression", "boss", "vae", "samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"],
+    [
+        "zinc",
+        "docking",
+        "regression",
+        "boss",
+        "vae",
+        "samplers",
+        "batch",
+        "tokens",
+        "kernel",
+        "faults",
+        "campaign",
+        "filters",
+    ],
 )
 def test_every_benchmark_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:

@@ -73,6 +73,72 @@ def test_formulas_are_compared_by_their_terminals(capsys: pytest.CaptureFixture[
     assert json.loads(Path("map/map.json").read_text())["settings"]["tokenizer"] == "terminals"
 
 
+def test_symbols_of_a_run_are_those_of_its_map(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--initial", "6", "--budget", "3", "--batch", "3", "--surrogate", "ssk", "--tokenizer", "characters"]
+    assert main(["search", "assay.csv", "--objective", "logp", *arguments, "--out", "run"]) == 0
+    for extra, out in (([], "one"), (["--tokenizer", "characters"], "two")):
+        assert main(["embed", "assay.csv", "--run", "run", *extra, "--out", out]) == 0
+    assert Path("one/map.csv").read_bytes() == Path("two/map.csv").read_bytes()
+    made = [json.loads(Path(out, "map.json").read_text())["settings"] for out in ("one", "two")]
+    assert made[0] == made[1]
+    assert made[0]["tokenizer"] == "characters"
+    capsys.readouterr()
+    Path("run/evaluations.csv").unlink()
+    assert main(["embed", "--run", "run", "--out", "three"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "evaluations.csv is missing: the table is what campaign.seqopt knows" in said
+    Path("run/summary.json").unlink()
+    assert main(["embed", "--run", "run", "--out", "four"]) == 0
+    assert len(pd.read_csv("three/map.csv")) == len(pd.read_csv("four/map.csv")) == 9
+
+
+def test_a_standardized_run_and_its_library_share_identities() -> None:
+    smiles = ["CCO", "CC[NH3+].[Cl-]", "CCCN", "CCS", "CC(=O)[O-].[Na+]", "CCCl", "CCCO", "CCF"]
+    Path("salts.csv").write_text("smiles\n" + "\n".join(smiles) + "\n", encoding="utf-8")
+    assert (
+        main(
+            [
+                "search",
+                "salts.csv",
+                "--standardize",
+                "--objective",
+                "logp",
+                *["--initial", "6", "--budget", "0"],
+                "--out",
+                "run",
+            ]
+        )
+        == 0
+    )
+    assert main(["embed", "salts.csv", "--run", "run", "--project", "salts.csv", "--out", "map"]) == 0
+    table = pd.read_csv("map/map.csv")
+    assert table["group"].value_counts().to_dict() == {"projected": 8, "initial design": 6, "not measured": 2}
+    both = table.groupby("string")[["x", "y"]].agg(lambda places: places.max() - places.min())
+    assert (both.abs() < 1e-9).all(axis=None)
+
+
+def test_strings_that_do_not_fit_the_model_of_a_search(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["genes", "MKTA", "--objective", "gc", *["--initial", "4", "--budget", "0", "--out", "run"]]) == 0
+    Path("other.csv").write_text("gene\nATGAA\nATGAAAACC\nATGACG\n", encoding="utf-8")
+    assert main(["embed", "other.csv", "--kind", "dna", "--run", "run", "--out", "map"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "'ATGAA'" in said
+    assert "--surrogate ssk --tokenizer characters" in said
+    arguments = ["--surrogate", "ssk", "--tokenizer", "characters"]
+    assert main(["embed", "other.csv", "--kind", "dna", "--run", "run", *arguments, "--out", "map"]) == 0
+
+
+def test_a_folder_beside_a_campaign_does_not_hide_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with Campaign.create("k.seqopt", StringSpace("AB", 6), objective="y", batch_size=4) as campaign:
+        for count, suggestion in enumerate(campaign.suggest()):
+            campaign.record(suggestion.name, float(count))
+    Path("k").mkdir()
+    assert main(["embed", "--run", "k", "--out", "map"]) == 0
+    assert "by the kernel of ssk-bayes" in capsys.readouterr().out
+    assert main(["embed", "--run", "kk", "--out", "map"]) == 2
+    assert "nor is there a campaign kk.seqopt" in " ".join(capsys.readouterr().err.split())
+
+
 def test_a_campaign_is_found_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
     with Campaign.create("k.seqopt", StringSpace("AB", 6), objective="y", batch_size=4, surrogate="ngrams") as campaign:
         for count, suggestion in enumerate(campaign.suggest()):
@@ -94,6 +160,8 @@ def test_a_campaign_is_found_by_its_name(capsys: pytest.CaptureFixture[str]) -> 
         (["assay.csv", "--surrogate", "one-hot"], "one length"),
         (["assay.csv", "--components", "40"], "components is 40"),
         (["--run", "nowhere"], "evaluations.csv is missing"),
+        (["--run", "nowhere", "--values", "activity"], "evaluations.csv is missing"),
+        (["assay.csv", "--surrogate", "minmax", "--tokenizer", "smiles"], "does not look at symbols"),
     ],
 )
 def test_what_cannot_be_mapped_is_one_readable_line(

@@ -165,10 +165,10 @@ def test_a_tokeniser_means_nothing_to_features() -> None:
 def test_models_that_differ_are_described_differently() -> None:
     from gpytorch.kernels import RBFKernel
 
-    from seqopt.api import _describe
     from seqopt.encoding import CodonFeatures
     from seqopt.kernels import JointKernel, NgramKernel, TanimotoKernel
     from seqopt.models.registry import smooth_gp
+    from seqopt.optimizer.described import describe_part
 
     models = [
         StringGP(),
@@ -183,6 +183,6 @@ def test_models_that_differ_are_described_differently() -> None:
         StringGP(JointKernel(SubsequenceKernel(5), TanimotoKernel(), 8)),
         StringGP(JointKernel(SubsequenceKernel(5), MinMaxKernel(), 8)),
     ]
-    described = [json.dumps(_describe(model), sort_keys=True) for model in models]
+    described = [json.dumps(describe_part(model), sort_keys=True) for model in models]
     assert len(set(described)) == len(models)
-    assert described == [json.dumps(_describe(model), sort_keys=True) for model in models]
+    assert described == [json.dumps(describe_part(model), sort_keys=True) for model in models]

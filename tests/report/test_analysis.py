@@ -10,16 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqopt.api import _describe, maximize
+from seqopt.api import maximize
 from seqopt.campaign import Campaign, CampaignStore
+from seqopt.kernels import NgramKernel, SubsequenceKernel
+from seqopt.models import StringGP, resolve_surrogate
 from seqopt.models.registry import SURROGATES, surrogate_name
 from seqopt.optimizer import Optimizer
+from seqopt.optimizer.described import describe_part, same_kernel
 from seqopt.optimizer.transforms import Log10
 from seqopt.report import write_report
 from seqopt.report.analysis import analyse
 from seqopt.report.campaigns import read_campaign
 from seqopt.report.kernel_pca import kernel_pca
-from seqopt.report.restored import restore_surrogate
+from seqopt.report.restored import restore_surrogate, search_space
 from seqopt.report.results import Run, read_run
 from seqopt.report.samples import Candidates, sample_candidates
 from seqopt.spaces import CandidateSet, CodonSpace, Space, StringSpace
@@ -50,17 +53,64 @@ def test_the_surrogate_of_a_run_is_made_again(name: str, tmp_path: Path) -> None
     assert instead == ""
 
 
-@pytest.mark.parametrize("name", [name for name in SURROGATES if name not in ("one-hot", "codons")])
-def test_a_model_of_molecules_is_known_by_what_it_compares(name: str, make_run: MakeRun) -> None:
-    space = CandidateSet(["CCO", "CCN", "CCCO", "CCS"], kind="molecule")
-    own: Any = Optimizer(space, surrogate=name).surrogate
-    rows = [{"string": smiles, "value": 1.0} for smiles in space.strings]
-    run = read_run(make_run(rows, {"kind": "molecule", "details": {"surrogate": _describe(own)}}))
-    found, words, instead = restore_surrogate(run, space)
+@pytest.mark.parametrize("name", [name for name, known in SURROGATES.items() if "dna" not in known.kinds])
+@pytest.mark.parametrize("tokenizer", ["smiles", "characters"])
+def test_a_model_of_a_library_is_made_again_with_its_symbols(name: str, tokenizer: str, make_run: MakeRun) -> None:
+    smiles = ["CCO", "CCN", "CNC", "CCS"]
+    own: Any = Optimizer(CandidateSet(smiles, kind="molecule", tokenizer=tokenizer), surrogate=name).surrogate
+    facts = {"kind": "molecule", "pool": "mine.csv", "details": {"surrogate": describe_part(own)}}
+    run = read_run(make_run([{"string": one, "value": 1.0} for one in smiles], facts))
+    found, words, remark = restore_surrogate(run, search_space(run, "molecule", smiles))
     assert surrogate_name(found) == name
     assert found.encoder.name == own.encoder.name  # type: ignore[attr-defined]
     assert words == SURROGATES[name].summary
-    assert instead == ""
+    assert remark == ""
+
+
+@pytest.mark.parametrize("name", ["auto", "ssk", "ssk-bayes", "ngrams", "one-hot", "codons"])
+def test_the_model_of_a_campaign_on_a_space_is_made_again(name: str, tmp_path: Path) -> None:
+    space = CodonSpace("MAGIC" * 26)
+    with Campaign.create(tmp_path / "a.seqopt", space, objective="y", surrogate=name):
+        pass
+    run = read_campaign(tmp_path / "a.seqopt")
+    found: Any = restore_surrogate(run, search_space(run, "dna", []))[0]
+    own: Any = resolve_surrogate(name, space)
+    own.bind(space)
+    assert describe_part(found) == describe_part(own)
+    assert name != "auto" or found.kernel.partitions == 3
+
+
+@pytest.mark.parametrize(
+    ("surrogate", "kernel"),
+    [
+        (StringGP(SubsequenceKernel(2)), "of order 2"),
+        (StringGP(SubsequenceKernel(order_weights=[1, 1, 1, 1, 0.5])), "sub-sequence kernel, point estimates"),
+        (StringGP(NgramKernel(2)), ""),
+    ],
+)
+def test_a_kernel_of_other_settings_is_made_again_or_it_is_said(
+    surrogate: StringGP, kernel: str, make_run: MakeRun
+) -> None:
+    rows = [{"string": text, "value": 1.0} for text in ("AB", "BA", "AA")]
+    run = read_run(make_run(rows, {"kind": "text", "details": {"surrogate": describe_part(surrogate)}}))
+    found, words, remark = restore_surrogate(run, search_space(run, "text", ["AB", "BA", "AA"]))
+    if kernel:
+        assert kernel in words
+        assert remark == ""
+        assert same_kernel(describe_part(surrogate.kernel), describe_part(found.kernel))  # type: ignore[attr-defined]
+    else:
+        assert "cannot be made again from its files: this is the usual one" in remark
+        assert "sub-sequence kernel" in remark
+
+
+def test_a_page_says_that_its_model_is_another(tmp_path: Path) -> None:
+    own = StringGP(NgramKernel(2))
+    run, _ = searched(tmp_path, CandidateSet(["AB", "BA", "AA", "BB", "ABA", "BAB", "AAB", "ABB", "BBA", "BBB"]), own)
+    how = analyse(run, "text", Candidates()).how
+    assert "cannot be made again" in how
+    assert "parameters of the last" not in how
+    assert "fitted to all 10 values" in how
+    assert "cannot be made again" in write_report(tmp_path / "searched").read_text(encoding="utf-8")
 
 
 def test_the_kernel_has_the_parameters_of_the_last_batch(tmp_path: Path) -> None:

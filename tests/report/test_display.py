@@ -115,6 +115,10 @@ def test_batches_and_spaces_print_as_tables(optimizer: seqopt.Optimizer) -> None
         assert all(space.contains(line.strip()) for line in lines[-1 - int(random[0]) : -1])
     assert str(optimizer.space).splitlines()[0] == "Candidate set of 12 molecules"
     assert "\n" not in repr([optimizer.space, batch])
+    pretty = pytest.importorskip("IPython.lib.pretty").pretty
+    for shown in (optimizer.space, batch, StringSpace("AB", 5)):
+        assert pretty(shown) == str(shown)
+        assert pretty([shown]) == f"[{shown!r}]"
 
 
 def test_a_class_of_ones_own_is_shown_by_its_repr() -> None:
