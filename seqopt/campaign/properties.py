@@ -1,8 +1,9 @@
 """Properties of molecules that a filter may ask for, each computed by RDKit, and computed once.
 
-Costs are milliseconds for a molecule of ZINC 250k on one core, besides 0.11 ms to read its SMILES:
-0.01 or less for weights and counts, 0.1 for rotatable bonds, 0.3 for logP, 0.5 for the SA score, 1.1 for QED, 0.02 for a
-substructure, 0.3 for Brenk's alerts and 2.2 for PAINS (`seqopt bench filters`). What is cheap is therefore computed first.
+Costs are milliseconds for a molecule of ZINC 250k on one core, besides 0.11 ms to read its SMILES
+(`seqopt bench filters`): 0.01 or less for weights and counts, 0.1 for rotatable bonds, 0.3 for logP, 0.5 for
+the SA score, 1.1 for QED, 0.02 for a substructure, 0.3 for Brenk's alerts and 2.2 for PAINS. What is cheap is therefore
+computed first.
 
 References:
     Baell, J. B., Holloway, G. A. (2010). New substructure filters for removal of pan assay interference compounds
