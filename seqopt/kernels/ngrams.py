@@ -45,9 +45,12 @@ FloatArray = npt.NDArray[np.floating]
 Counts = npt.NDArray[np.float64]
 
 LENGTHSCALE = 15.0
-"""Default lengthscale, and the median of its default prior."""
+"""Default lengthscale, and the median of its default prior before any strings are seen."""
 
-LENGTHSCALE_SPREAD = 1.3
+LENGTHSCALE_RATIO = 1.5
+"""Median of the default prior, in median distances of the strings that a model is fitted to."""
+
+LENGTHSCALE_SPREAD = 0.4
 """Standard deviation of the logarithm of the lengthscale in its default prior."""
 
 LENGTHSCALE_BOUNDS = (0.1, 1e4)
@@ -106,13 +109,16 @@ class NgramKernel(gpytorch.kernels.Kernel):
 
     Two strings of L symbols that share little are about sqrt(2 n L) apart for n-grams of up to n symbols: each has
     some n L counts of 1. Random strings of 20 to 60 symbols have median distances of 10 to 20, hence the default
-    lengthscale. Where a count explains everything, the marginal likelihood is largest at a lengthscale ten times as
-    large (the kernel is then nearly linear in the counts), and for genes of a thousand codons distances are ten times
-    as large: the default prior is log-normal with median 15 and 95 % of its mass between 1.2 and 190.
+    lengthscale; for genes of a thousand codons distances are ten times as large. A surrogate therefore calls `adapt`
+    before it fits: the default prior is then log-normal with 1.5 median distances of the strings as its median, and
+    95 % of its mass between 0.7 and 3.3 of them. A lengthscale far below the distances says that no string tells
+    anything of another, which explains a few noisy values as well as noise does; a wide prior does not keep a fit from
+    that.
 
     Args:
         longest: Length n >= 1 of the longest n-grams.
-        lengthscale: :math:`\ell`, in the bounds; a float, or a tensor that expands to ``batch_shape x 1 x 1``.
+        lengthscale: :math:`\ell`, in the bounds; a float, or a tensor that expands to ``batch_shape x 1 x 1``. Default:
+            15, until `adapt` sees strings.
         lengthscale_prior: A gpytorch prior on the lengthscale. Default: see above.
         lengthscale_bounds: Lowest and highest lengthscale, above 0.
         batch_shape: Batch shape of the lengthscale.
@@ -145,7 +151,7 @@ class NgramKernel(gpytorch.kernels.Kernel):
     def __init__(
         self,
         longest: int = 5,
-        lengthscale: float | Tensor = LENGTHSCALE,
+        lengthscale: float | Tensor | None = None,
         *,
         lengthscale_prior: gpytorch.priors.Prior | None = None,
         lengthscale_bounds: tuple[float, float] = LENGTHSCALE_BOUNDS,
@@ -169,7 +175,8 @@ class NgramKernel(gpytorch.kernels.Kernel):
         self.longest = int(longest)
         self._bounds = (float(lower), float(upper))
         self._kept: tuple[Tensor, Tensor] | None = None
-        self.lengthscale = lengthscale
+        self._adapts = lengthscale_prior is None, lengthscale is None
+        self.lengthscale = LENGTHSCALE if lengthscale is None else lengthscale
 
     @property
     def lengthscale(self) -> Tensor:
@@ -196,6 +203,32 @@ class NgramKernel(gpytorch.kernels.Kernel):
         # The constraint's bounds are rounded, as the parameter is.
         constraint = self.raw_lengthscale_constraint
         self._set_lengthscale(tensor.to(self.raw_lengthscale).clamp(constraint.lower_bound, constraint.upper_bound))
+
+    def adapt(self, x: Tensor) -> None:
+        """Centre the default prior on 1.5 median distances of ``n x W`` tokens, and begin there.
+
+        What was chosen by hand (the prior, the lengthscale) stays, and so does all where no two strings differ.
+
+        Example:
+            >>> from seqopt.encoding import Encoder
+            >>> kernel = NgramKernel(longest=1)
+            >>> kernel.adapt(Encoder().encode(["AAAA", "AAAB", "BBBB"]).to_tensor())
+            >>> round((kernel.lengthscale.item() / 1.5) ** 2, 4)  # squared distances are 2, 18 and 32
+            18.0
+        """
+        prior, start = self._adapts
+        n = x.shape[-2]
+        distances = self._distances(x.double(), x.double(), False)
+        apart = distances[..., *torch.triu_indices(n, n, 1)]
+        apart = apart[apart > 0].sqrt()
+        if not len(apart):
+            return
+        typical = min(max(LENGTHSCALE_RATIO * float(apart.median()), self._bounds[0]), self._bounds[1])
+        if prior:
+            # The prior that is registered stays where it is, with its dtype and its closures.
+            self.lengthscale_prior.loc = self.lengthscale_prior.loc.new_tensor(math.log(typical))
+        if start:
+            self.lengthscale = typical
 
     def forward(
         self, x1: Tensor, x2: Tensor, diag: bool = False, last_dim_is_batch: bool = False, **params: Any

@@ -73,6 +73,15 @@ class FittedKernel(Protocol):
         ...
 
 
+@runtime_checkable
+class AdaptiveKernel(Protocol):
+    """A kernel whose default priors depend on the strings that it is fitted to."""
+
+    def adapt(self, x: torch.Tensor) -> None:
+        """Take the scale of the rows ``x`` before parameters are learned from them."""
+        ...
+
+
 class KernelEvaluator:
     """Evaluates one kernel, at the parameters it has now, between encoded strings.
 

@@ -35,7 +35,7 @@ from seqopt.kernels import SubsequenceKernel
 from seqopt.kernels.threads import one_thread
 from seqopt.models.checks import checked_noise, checked_values
 from seqopt.models.conditioned import ConditionedGaussianProcess, DrawnState
-from seqopt.models.covariance import FittedKernel, FloatArray, KernelEvaluator, correlations
+from seqopt.models.covariance import AdaptiveKernel, FittedKernel, FloatArray, KernelEvaluator, correlations
 from seqopt.models.leave_one_out import LeaveOneOut, leave_one_out
 from seqopt.models.linalg import stable_cholesky
 from seqopt.models.marginal_likelihood import DenseMarginalLogLikelihood
@@ -322,6 +322,10 @@ class StringGP:
     def _optimize(self, model: SingleTaskGP, rng: np.random.Generator, *, full: bool) -> None:
         likelihood = DenseMarginalLogLikelihood(model.likelihood, model)
         own = model.covar_module.base_kernel
+        if full and isinstance(own, AdaptiveKernel):
+            own.adapt(model.train_inputs[0])
+            if self._parameters is not None:
+                _set_parameters(model, self._parameters)
         learned = [parameter for parameter in own.parameters() if parameter.requires_grad]
         for parameter in learned:
             parameter.requires_grad_(full)

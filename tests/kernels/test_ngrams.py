@@ -28,6 +28,8 @@ from seqopt.errors import InputError
 from seqopt.kernels import NgramKernel, ngrams
 from seqopt.kernels.ngrams import ngram_counts
 from seqopt.kernels.threads import one_thread
+from seqopt.models import StringGP
+from seqopt.spaces import StringSpace
 
 text = st.text(alphabet="abc", max_size=10)
 
@@ -472,6 +474,35 @@ class TestFitting:
         assert all(5.0 <= scale <= 50.0 for scale in drawn)
         other = NgramKernel(lengthscale_prior=gpytorch.priors.GammaPrior(2.0, 0.1))
         assert isinstance(other.lengthscale_prior, gpytorch.priors.GammaPrior)
+
+    def test_the_default_prior_follows_the_distances_of_the_strings(self):
+        strings = StringSpace("ACGT", 200).sample(40, np.random.default_rng(0))
+        encoded = Encoder().encode(strings)
+        _, found = zip(*ngrams._squared_distances(encoded, encoded, 5), strict=True)
+        typical = np.median(np.sqrt(np.concatenate(found)[np.triu_indices(40, 1)]))
+        kernel = NgramKernel()
+        kernel.adapt(encoded.to_tensor())
+        assert kernel.lengthscale.item() == pytest.approx(1.5 * typical, rel=0.02)
+        assert float(kernel.lengthscale_prior.icdf(torch.tensor(0.5))) == pytest.approx(1.5 * typical, rel=0.02)
+        chosen = NgramKernel(lengthscale=3.0, lengthscale_prior=gpytorch.priors.LogNormalPrior(0.0, 1.0))
+        chosen.adapt(encoded.to_tensor())
+        assert chosen.lengthscale.item() == 3.0
+        assert float(chosen.lengthscale_prior.icdf(torch.tensor(0.5))) == pytest.approx(1.0)
+        equal = NgramKernel()
+        equal.adapt(Encoder().encode(["AB", "AB"]).to_tensor())
+        assert equal.lengthscale.item() == 15.0
+
+    def test_a_fit_to_noise_does_not_take_strings_for_strangers(self):
+        space = StringSpace("01", 20)
+        rng = np.random.default_rng(3)
+        strings = space.sample(12, rng)
+        gp = StringGP(NgramKernel())
+        gp.fit(strings, rng.standard_normal(12), rng=rng)
+        # Of random strings of 20 bits the median distance is about 10.
+        assert 5.0 < gp.hyperparameters["lengthscale"] < 40.0
+        prior = gp.model.covar_module.base_kernel.lengthscale_prior
+        assert 10.0 < float(prior.icdf(torch.tensor(0.5))) < 25.0
+        assert gp.kernel.lengthscale.item() == 15.0
 
     def test_another_optimiser_may_leave_the_box(self):
         kernel = NgramKernel(lengthscale_bounds=(1.0, 90.0))
