@@ -22,9 +22,9 @@ def describe_part(part: object) -> dict[str, Any]:
     Numbers that are not finite, such as a bound that there is not, stand as text: JSON has none of them.
 
     Example:
-        >>> from seqopt.acquisition import UCB
-        >>> describe_part(UCB())
-        {'type': 'UCB', 'beta': 2.0}
+        >>> from seqopt.search import RandomSearch
+        >>> describe_part(RandomSearch(500))
+        {'type': 'RandomSearch', 'candidates': 500}
     """
     found: dict[str, Any] = {"type": type(part).__name__}
     if isinstance(part, StringGP):

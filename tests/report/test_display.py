@@ -115,8 +115,32 @@ def test_batches_and_spaces_print_as_tables(optimizer: seqopt.Optimizer) -> None
         assert all(space.contains(line.strip()) for line in lines[-1 - int(random[0]) : -1])
     assert str(optimizer.space).splitlines()[0] == "Candidate set of 12 molecules"
     assert "\n" not in repr([optimizer.space, batch])
+
+
+class Printer:
+    """What IPython's printer gives to an object: where it is among those being printed, and where its text goes."""
+
+    def __init__(self, depth: int) -> None:
+        self.stack = list(range(depth))
+        self.text_of = ""
+
+    def text(self, written: str) -> None:
+        self.text_of += written
+
+
+def test_ipython_shows_the_table_of_a_value_and_the_line_of_an_element(optimizer: seqopt.Optimizer) -> None:
+    for shown in (optimizer.space, optimizer.ask(), StringSpace("AB", 5)):
+        # Of a class and its bases IPython takes the first that has this method or a ``__repr__``.
+        assert "_repr_pretty_" in vars(type(shown))
+        for depth, expected in ((1, str(shown)), (2, repr(shown))):
+            printer = Printer(depth)
+            shown._repr_pretty_(printer, False)
+            assert printer.text_of == expected
+
+
+def test_ipython_itself(optimizer: seqopt.Optimizer) -> None:
     pretty = pytest.importorskip("IPython.lib.pretty").pretty
-    for shown in (optimizer.space, batch, StringSpace("AB", 5)):
+    for shown in (optimizer.space, optimizer.ask(), StringSpace("AB", 5)):
         assert pretty(shown) == str(shown)
         assert pretty([shown]) == f"[{shown!r}]"
 
