@@ -21,6 +21,7 @@ from seqopt.campaign.results import (
     Results,
     check_batch_target,
     check_entries,
+    check_objective_name,
     check_target,
     measurements_table,
     read_results,
@@ -194,6 +195,7 @@ class Campaign(Tabulated):
             pool=pool,
             filters=to_json(wanted),
         )
+        check_objective_name(settings)
         campaign = cls(CampaignStore.create(path, settings), space if facts["type"] == "own" else None)
         campaign._space = space
         return campaign

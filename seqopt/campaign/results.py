@@ -65,6 +65,17 @@ _NAMES = {
     "status": ("status",),
     "replicate": ("replicate", "replicate_id"),
 }
+_TOLD: Mapping[str, Callable[[Suggestion], Cell]] = {
+    "predicted_mean": lambda row: row.mean,
+    "predicted_std": lambda row: row.std,
+    "predicted_low": lambda row: row.low,
+    "predicted_high": lambda row: row.high,
+    "acquisition": lambda row: row.acquisition,
+    "acquisition_value": lambda row: row.score,
+    "why": lambda row: row.reason.get("kind"),
+    "nearest_measured": lambda row: row.reason.get("nearest"),
+    "similarity": lambda row: row.reason.get("similarity"),
+}
 _DONE = frozenset({"ok", "done", "measured", "success", "valid"})
 _FAILED = frozenset({"failed", "fail", "failure", "error", "invalid"})
 _NO = frozenset({"no", "n", "false", "0", "none", "na", "n/a", "-"})
@@ -294,16 +305,8 @@ def write_batch(
     table: dict[str, Sequence[Cell]] = {
         IDENTIFIER: [row.name for row in suggestions],
         settings.string_column: [row.string for row in suggestions],
-        "predicted_mean": [row.mean for row in suggestions],
-        "predicted_std": [row.std for row in suggestions],
-        "predicted_low": [row.low for row in suggestions],
-        "predicted_high": [row.high for row in suggestions],
-        "acquisition": [row.acquisition for row in suggestions],
-        "acquisition_value": [row.score for row in suggestions],
-        "why": [row.reason.get("kind") for row in suggestions],
-        "nearest_measured": [row.reason.get("nearest") for row in suggestions],
-        "similarity": [row.reason.get("similarity") for row in suggestions],
     }
+    table |= {name: [cell(row) for row in suggestions] for name, cell in _TOLD.items()}
     wanted = _wanted_names(settings, None, None)
     taken = {plain_name(name) for name in table}.union(*(names for role, names in wanted.items() if role != "string"))
     for name, shown in _told_apart(further or {}, taken).items():
@@ -314,6 +317,20 @@ def write_batch(
     to_fill = (value, STANDARD_ERROR, FAILURE)
     table |= {name: [None] * len(suggestions) for name in to_fill}
     write_sheet(path, list(table), zip(*table.values(), strict=True))
+
+
+def check_objective_name(settings: Settings) -> None:
+    """Refuse an objective by the name of a column that `write_batch` writes besides: one would take the other's place.
+
+    Raises:
+        InputError: If it has such a name, in small or capital letters.
+    """
+    written = (IDENTIFIER, settings.string_column, *_TOLD, STANDARD_ERROR, FAILURE)
+    if plain_name(settings.objective) in map(plain_name, written):
+        raise InputError(
+            f"the objective is called {settings.objective!r}, like another column of the tables of suggestions: "
+            "give what is measured a name of its own, such as 'pIC50'"
+        )
 
 
 def check_target(path: str | os.PathLike[str], store: CampaignStore) -> None:

@@ -258,6 +258,20 @@ def test_what_cannot_be_used_leaves_no_file(tmp_path: Path, library: Path) -> No
     assert not path.exists()
 
 
+def test_an_objective_takes_the_place_of_no_other_column(tmp_path: Path) -> None:
+    path = tmp_path / "bad.seqopt"
+    for name in ("identifier", "String", "predicted mean", "why", "similarity", "standard_error", "failure"):
+        with pytest.raises(InputError, match=f"the objective is called '{name}', like another column"):
+            Campaign.create(path, StringSpace("01", 8), objective=name, batch_size=2)
+    assert not path.exists()
+    with Campaign.create(path, StringSpace("01", 8), objective="status", batch_size=2) as campaign:
+        campaign.suggest()
+        campaign.write_batch(tmp_path / "batch.csv")
+    header = (tmp_path / "batch.csv").read_text(encoding="utf-8-sig").splitlines()[0].split(",")
+    assert header.count("status") == 1
+    assert len(set(header)) == len(header) == 14
+
+
 SPACES: list[Space] = [
     StringSpace("ABC", min_length=2, max_length=5),
     LocalSpace(["ab", ["xx", "y"]], kind="text"),
