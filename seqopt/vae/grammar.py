@@ -97,7 +97,12 @@ class GrammarCodec:
 
     @classmethod
     def of(
-        cls, grammar: str | os.PathLike[str], strings: Sequence[str], *, max_rules: int | None = None
+        cls,
+        grammar: str | os.PathLike[str],
+        strings: Sequence[str],
+        *,
+        max_rules: int | None = None,
+        skip: bool = False,
     ) -> GrammarCodec:
         """The codec of a grammar for ``strings``.
 
@@ -105,9 +110,10 @@ class GrammarCodec:
             grammar: The name of a grammar that comes with seqopt, or the path of a ``.cfg`` file.
             strings: What a model is to be trained on.
             max_rules: By default the number of rules of the largest parse tree of ``strings``.
+            skip: Pass over strings that the grammar does not derive; `reads` tells which.
 
         Raises:
-            InputError: As `seqopt.grammar.load_grammar` and `encode` do, or if ``strings`` is empty.
+            InputError: As `seqopt.grammar.load_grammar` and `encode` do, or if there is no string left.
         """
         loaded, places = read_grammar(grammar)
         rules = Rules.of(loaded, places)
@@ -115,9 +121,11 @@ class GrammarCodec:
         if max_rules is not None:
             return cls(rules, max_rules, name)
         codec = cls(rules, _UNLIMITED, name)
-        codec.max_rules = max((len(codec.derivation(string)) for string in checked_strings(strings)), default=0)
+        derived = [string for string in checked_strings(strings) if not skip or codec.reads(string)]
+        codec.max_rules = max((len(codec.derivation(string)) for string in derived), default=0)
         if not codec.max_rules:
-            raise InputError("there are no strings; expected at least one")
+            none = f"the grammar {name} derives none of the {len(strings)} strings"
+            raise InputError(none if len(strings) else "there are no strings; expected at least one")
         codec.steps = codec.max_rules
         return codec
 

@@ -72,6 +72,7 @@ class VariationalNetwork(nn.Module):
     """
 
     possible: Tensor
+    decoder: nn.Sequential
 
     def __init__(self, symbols: int, possible: Tensor, steps: int, sizes: NetworkSizes) -> None:
         super().__init__()
@@ -95,10 +96,16 @@ class VariationalNetwork(nn.Module):
         mean, log_variance = self.encoder(self.embedding(rows).flatten(1)).chunk(2, dim=1)
         return mean, log_variance
 
-    def features(self, points: Tensor) -> Tensor:
-        """Features of every step, ``n x W x features``, of latent points ``n x latent``."""
-        features: Tensor = self.decoder(points).view(len(points), self.steps, self.sizes.features)
-        return features
+    def features(self, points: Tensor, steps: int | None = None) -> Tensor:
+        """Features of every step, ``n x W x features``, of latent points ``n x latent``; of the first ``steps`` alone
+        where so many are given."""
+        if steps is None or steps == self.steps:
+            features: Tensor = self.decoder(points)
+        else:
+            hidden, last, wanted = self.decoder[:-1], self.decoder[-1], steps * self.sizes.features
+            assert isinstance(last, nn.Linear)
+            features = functional.linear(hidden(points), last.weight[:wanted], last.bias[:wanted])
+        return features.view(len(points), -1, self.sizes.features)
 
     def logits(
         self, features: Tensor, contexts: Tensor, previous: Tensor, state: Tensor | None = None
@@ -125,15 +132,15 @@ class VariationalNetwork(nn.Module):
 
         Args:
             points: ``n x latent``.
-            rows: ``n x W``.
-            contexts: ``n x W``.
+            rows: ``n x W``, or less wide where nothing but padding is left out.
+            contexts: As wide as ``rows``.
 
         Returns:
             log p(row | point), ``n``, in nats; and whether each symbol is the most likely one given those before it
-            (padding always is), ``n x W``.
+            (padding always is), as wide as ``rows``.
         """
         previous = torch.cat([rows.new_full((len(rows), 1), self.before), rows[:, :-1]], dim=1)
-        logits, _ = self.logits(self.features(points), contexts, previous)
+        logits, _ = self.logits(self.features(points, rows.shape[1]), contexts, previous)
         chosen = functional.log_softmax(logits, dim=-1).gather(-1, rows[..., None])[..., 0]
         return chosen.sum(dim=1), logits.argmax(dim=-1) == rows
 
@@ -193,7 +200,7 @@ def torch_threads(threads: int | None) -> Iterator[None]:
             torch.set_num_threads(before)
 
 
-def _perceptron(inputs: int, hidden: int, outputs: int) -> nn.Module:
+def _perceptron(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
     return nn.Sequential(
         nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, outputs)
     )

@@ -20,8 +20,8 @@ import hashlib
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -66,6 +66,9 @@ class TrainingSettings:
         warmup: The share of the steps over which the KL weight rises from 0.
         held_out: The share of the strings that is held out; 0 for none, and then nothing stops the training early.
         patience: Epochs without a better held-out loss after which it ends.
+        sorted_batches: Strings of so many batches are sorted by length before they are divided, so that there is less
+            padding to compute: about twice as fast for SMILES of 10 to 100 symbols. 1 for batches at random.
+        ramp: Steps over which the learning rate rises from 0, lest the first steps of a wide network overshoot.
 
     Raises:
         InputError: For a value out of its range.
@@ -78,12 +81,14 @@ class TrainingSettings:
     warmup: float = 0.25
     held_out: float = 0.05
     patience: int = 10
+    sorted_batches: int = 1
+    ramp: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "patience"):
-            number = getattr(self, name)
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise InputError(f"{name} is {number!r}; expected a whole number of at least 1")
+        for name in ("epochs", "batch_size", "patience", "sorted_batches", "ramp"):
+            number, least = getattr(self, name), int(name != "ramp")
+            if isinstance(number, bool) or not isinstance(number, int) or number < least:
+                raise InputError(f"{name} is {number!r}; expected a whole number of at least {least}")
         if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
             raise InputError(f"learning_rate is {self.learning_rate!r}; expected a number above 0")
         if not (math.isfinite(self.kl_weight) and self.kl_weight >= 0):
@@ -256,14 +261,14 @@ class _Trainer:
         settings = self.settings
         n = len(self._rows)
         steps = -(-n // settings.batch_size)
-        order = torch.randperm(n, generator=self.generator)
         step = len(self.history) * steps
         total = settings.epochs * steps
         losses = 0.0
         self.network.train()
-        for batch in torch.split(order, settings.batch_size):
+        for batch in self._batches(n):
+            rise = min(1.0, (step + 1) / settings.ramp) if settings.ramp else 1.0
             for group in self.optimizer.param_groups:
-                group["lr"] = settings.learning_rate * 0.5 * (1.0 + math.cos(math.pi * step / total))
+                group["lr"] = settings.learning_rate * rise * 0.5 * (1.0 + math.cos(math.pi * step / total))
             weight = settings.kl_weight * min(1.0, step / max(settings.warmup * total, 1.0))
             batch = batch.to(self.device)
             noise = torch.randn(len(batch), self.sizes.latent, generator=self.generator).to(self.device)
@@ -289,10 +294,26 @@ class _Trainer:
             self.best, self.best_epoch = weight_arrays(self.network, ""), epoch.epoch
         return epoch
 
+    def _batches(self, n: int) -> Iterator[Tensor]:
+        """Places of the n training strings, in batches: at random, or at random among strings of similar length."""
+        size, together = self.settings.batch_size, self.settings.sorted_batches
+        order = torch.randperm(n, generator=self.generator)
+        if together == 1:
+            yield from torch.split(order, size)
+            return
+        lengths = (self._rows > 0).sum(dim=1).cpu()
+        for part in torch.split(order, size * together):
+            batches = torch.split(part[torch.argsort(lengths[part], stable=True)], size)
+            for place in torch.randperm(len(batches), generator=self.generator).tolist():
+                yield batches[place]
+
     def _terms(self, rows: Tensor, contexts: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """-log p(row | code) and the divergence, for each row."""
         mean, log_variance = self.network.posterior(rows)
         code = sampled_codes(mean, log_variance, noise)
+        if self.settings.sorted_batches > 1:  # else rows of any length stand together, and most of the width is used
+            longest = int((rows > 0).sum(dim=1).max())
+            rows, contexts = rows[:, :longest], contexts[:, :longest]
         likelihood, _ = self.network.log_likelihood(code, rows, contexts)
         return -likelihood, gaussian_kl(mean, log_variance).sum(dim=1)
 
@@ -405,7 +426,9 @@ class _Trainer:
         pairs = [
             (f"{name} of the network", theirs.get("sizes", {}).get(name), new) for name, new in own["sizes"].items()
         ]
-        pairs += [(name, before.get("settings", {}).get(name), new) for name, new in now["settings"].items()]
+        # A setting that there was not yet when a training began was as it is by default.
+        settings = {item.name: item.default for item in fields(TrainingSettings)} | dict(before.get("settings", {}))
+        pairs += [(name, settings[name], new) for name, new in now["settings"].items()]
         pairs += [("the seed's first draw", before.get("seed"), now["seed"])]
         for name, old, new in pairs:
             if old != new:
