@@ -62,9 +62,6 @@ TASKS: Mapping[str, Task] = {
 }
 """The models by name."""
 
-MOLECULES: Mapping[str, int] = {"sorted_batches": 50, "ramp": 200}
-"""How the training of SMILES differs: they are long, and of many lengths."""
-
 SHORTEST = {15: 1, 20: 3}
 """Terminals of the shortest expression, by those of the longest."""
 
@@ -102,14 +99,14 @@ def strings_of(task: Task) -> list[str]:
 
 def work(name: str) -> dict[str, Any]:
     """Train one model, in one thread, and measure it."""
-    from seqopt.vae import NetworkSizes, TrainingSettings, evaluate_vae, train
+    from seqopt.vae import SMILES_BATCHES, NetworkSizes, TrainingSettings, evaluate_vae, train
 
     task = TASKS[name]
     path = model_path(name)
     path.parent.mkdir(parents=True, exist_ok=True)
     strings = strings_of(task)
     codec, strings = _codec(task, strings)
-    settings = TrainingSettings(epochs=task.epochs, **(MOLECULES if task.longest is None else {}))
+    settings = TrainingSettings(epochs=task.epochs, **(SMILES_BATCHES if task.longest is None else {}))
     started, cpu = time.perf_counter(), time.process_time()
     unfinished = path.with_suffix(".part")
     resumed = unfinished.exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -151,13 +151,13 @@ def train_vae_command(
 
     Molecules, learnt as characters:
 
-        seqopt train-vae zinc250k --sample 20000 --max-length 80 --out molecules.vae
+        seqopt train-vae zinc250k --sample 50000 --max-length 80 --epochs 45 --out molecules.vae
 
     The file of the model holds numbers and facts only, and is written after each epoch. Ctrl-C stops at any time; go on
     with --resume. What was measured on the held-out strings stands in OUT.json beside it.
     """
     del debug  # read by seqopt.cli.main
-    from seqopt.vae import NetworkSizes, TrainingSettings
+    from seqopt.vae import SMILES_BATCHES, NetworkSizes, TrainingSettings
 
     if model not in ("character", "grammar"):
         raise InputError(f"unknown model {model!r}: choose character or grammar")
@@ -173,16 +173,12 @@ def train_vae_command(
     if not resume and path.exists():
         raise InputError(f"{path} is there already: continue it with --resume, or choose another file with --out")
 
-    from seqopt.cli.running import note
-
     chosen = _Strings(strings, grammar, sample, min_length, max_length, column, kind, tokenizer, seed)
     found, kind = chosen.read()
-    if model == "grammar" and skip:
-        found, left_out = _derived(found, str(grammar))
-        if left_out:
-            note(f"{left_out:,} strings are left out, for the grammar does not derive them")
+    if kind == "molecule":
+        settings = replace(settings, **SMILES_BATCHES)
     sizes = NetworkSizes(LATENT.get(kind, 25) if latent is None else latent, hidden)
-    _train(found, kind, model, grammar, tokenizer, sizes, settings, seed, path, resume, device, threads)
+    _train(found, kind, model, grammar, skip, tokenizer, sizes, settings, seed, path, resume, device, threads)
 
 
 @dataclass(frozen=True)
@@ -256,26 +252,12 @@ class _Strings:
         return list(map(len, tokenizer.tokenize_all(strings)))
 
 
-def _derived(strings: list[str], grammar: str) -> tuple[list[str], int]:
-    """The strings that a grammar derives, and the number of the others."""
-    from seqopt.grammar import Parser, Rules, load_grammar
-
-    parser = Parser(Rules.of(load_grammar(grammar)))
-    derived = []
-    for string in strings:
-        try:
-            parser.parse(string)
-        except InputError:
-            continue
-        derived.append(string)
-    return derived, len(strings) - len(derived)
-
-
 def _train(
     strings: list[str],
     kind: str,
     model: str,
     grammar: str | None,
+    skip: bool,
     tokenizer: str,
     sizes: NetworkSizes,
     settings: TrainingSettings,
@@ -287,16 +269,20 @@ def _train(
 ) -> None:
     import numpy as np
 
-    from seqopt.cli.running import command_line, console
+    from seqopt.cli.running import command_line, console, note
     from seqopt.vae import CharacterCodec, GrammarCodec, train
 
     started = time.perf_counter()
+    codec: Codec
     with console.status("preparing the strings"):
-        codec: Codec = (
-            GrammarCodec.of(str(grammar), strings)
-            if model == "grammar"
-            else CharacterCodec.of(strings, tokenizer=tokenizer)
-        )
+        if model == "grammar":
+            codec = GrammarCodec.of(str(grammar), strings, skip=skip)
+            derived = [string for string in strings if codec.reads(string)]
+        else:
+            codec, derived = CharacterCodec.of(strings, tokenizer=tokenizer), strings
+    if len(derived) < len(strings):
+        note(f"{len(strings) - len(derived):,} strings are left out, for the grammar does not derive them")
+        strings = derived
     console.print(
         f"{escape(codec.describe())}: up to {codec.steps} symbols, {sizes.latent} latent dimensions, KL weight "
         f"{settings.kl_weight:g}; seed {seed}; model in {escape(str(path))}"

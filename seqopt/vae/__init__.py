@@ -10,9 +10,10 @@ from seqopt.vae.evaluation import VAEEvaluation, evaluate_vae
 from seqopt.vae.grammar import GrammarCodec
 from seqopt.vae.model import StringVAE
 from seqopt.vae.networks import NetworkSizes
-from seqopt.vae.training import Epoch, Training, TrainingSettings, train
+from seqopt.vae.training import SMILES_BATCHES, Epoch, Training, TrainingSettings, train
 
 __all__ = [
+    "SMILES_BATCHES",
     "CharacterCodec",
     "Codec",
     "Epoch",

@@ -97,8 +97,10 @@ class VariationalNetwork(nn.Module):
         return mean, log_variance
 
     def features(self, points: Tensor, steps: int | None = None) -> Tensor:
-        """Features of every step, ``n x W x features``, of latent points ``n x latent``; of the first ``steps`` alone
-        where so many are given."""
+        """Features of every step, ``n x W x features``, of latent points ``n x latent``.
+
+        Where ``steps`` are given, those of so many first steps alone.
+        """
         if steps is None or steps == self.steps:
             features: Tensor = self.decoder(points)
         else:

@@ -53,6 +53,9 @@ GRADIENT_NORM = 5.0
 
 _CURRENT, _OPTIMIZER, _GENERATOR = "training/weights/", "training/optimizer/", "training/generator"
 
+SMILES_BATCHES: Mapping[str, int] = {"sorted_batches": 50, "ramp": 200}
+"""Settings for the SMILES of molecules, which are long, and of many lengths."""
+
 
 @dataclass(frozen=True)
 class TrainingSettings:

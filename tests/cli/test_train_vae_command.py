@@ -73,6 +73,7 @@ def test_molecules_of_a_file() -> None:
     vae = StringVAE.load("model.vae", alphabet="CNO")
     assert vae.size == 56
     assert vae.facts["kind"] == "molecule"
+    assert vae.facts["training"]["settings"]["sorted_batches"] == 50
 
 
 def test_a_random_part_of_a_file_and_strings_that_are_no_expressions() -> None:
@@ -84,6 +85,9 @@ def test_a_random_part_of_a_file_and_strings_that_are_no_expressions() -> None:
     said = train_vae(*options, "--skip", "--latent", "3")
     assert "1 strings are left out" in said
     assert StringVAE.load("model.vae").size == 3
+    Path("none.txt").write_text("x+*1\n+\n")
+    with pytest.raises(InputError, match="the grammar arithmetic derives none of the 2 strings"):
+        train_vae("none.txt", *options[1:], "--skip", out="none.vae")
     assert "a random part of 4 strings" in train_vae(*options, "--skip", "--sample", "4", out="part.vae")
 
 

@@ -52,6 +52,14 @@ def test_likelihood_is_the_product_over_steps_and_sums_to_one(model: str) -> Non
         total += probability.gather(1, rows[:, step : step + 1])[:, 0].log()
         assert torch.equal(right[:, step], logits.argmax(1) == rows[:, step])
     torch.testing.assert_close(likelihood, total)
+    width = int((rows > 0).sum(dim=1).max())
+    torch.testing.assert_close(network.features(points, 1), features[:, :1])
+    narrow, _ = network.log_likelihood(points, rows[:, :width], contexts[:, :width])
+    torch.testing.assert_close(narrow, total)
+    short = (rows > 0).sum(dim=1) <= 2
+    narrow, still = network.log_likelihood(points[short], rows[short, :2], contexts[short, :2])
+    torch.testing.assert_close(narrow, total[short])
+    assert torch.equal(still, right[short, :2])
     if model == "character":
         # All strings of up to two symbols, and those of three, which must still end.
         end = probability[:, codec.symbols]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,7 +25,8 @@ from seqopt.vae import (
     evaluate_vae,
     train,
 )
-from seqopt.vae.checkpoint import read_checkpoint
+from seqopt.vae import training as training_module
+from seqopt.vae.checkpoint import read_checkpoint, write_checkpoint
 
 SHORT = TrainingSettings(epochs=4, batch_size=32, held_out=0.1)
 
@@ -107,6 +109,62 @@ def test_one_seed_one_model(expressions: list[str], toy: SimpleNamespace) -> Non
     assert not same(first.vae, short(expressions, toy.sizes, rng=np.random.default_rng(6)).vae)
     torch.manual_seed(1)
     assert torch.equal(state, torch.random.get_rng_state())  # the global generator was left alone
+
+
+def test_strings_of_similar_length_are_learnt_together(
+    expressions: list[str], toy: SimpleNamespace, tmp_path: Path
+) -> None:
+    codec = codec_of("character", expressions)
+    sorted_ = dataclasses.replace(SHORT, sorted_batches=3, ramp=4)
+    trainer = training_module._Trainer(expressions, codec, toy.sizes, sorted_, 1, torch.device("cpu"), {})
+    n = len(trainer._rows)
+    lengths = (trainer._rows > 0).sum(dim=1)
+    batches = list(trainer._batches(n))
+    assert sorted(torch.cat(batches).tolist()) == list(range(n))
+    assert all(len(batch) <= 32 for batch in batches)
+    for first in (0, 3):  # of the three batches of each part, none reaches into the lengths of another
+        spans = sorted((int(lengths[batch].min()), int(lengths[batch].max())) for batch in batches[first : first + 3])
+        assert all(high <= low for (_, high), (low, _) in itertools.pairwise(spans))
+    rates: list[float] = []
+    original = torch.optim.Adam.step
+
+    def step(self: torch.optim.Adam, closure: None = None) -> None:
+        rates.append(self.param_groups[0]["lr"])
+        original(self, closure)
+
+    path = tmp_path / "model.vae"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.optim.Adam, "step", step)
+        whole = short(expressions, toy.sizes, codec=codec, settings=sorted_)
+    steps = len(batches) * SHORT.epochs
+    cosine = [1e-3 * (1.0 + np.cos(np.pi * number / steps)) for number in range(steps)]
+    np.testing.assert_allclose(rates, np.minimum((np.arange(steps) + 1) / 4, 1.0) * cosine)
+
+    def stop(epoch: Epoch) -> None:
+        if epoch.epoch == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        short(expressions, toy.sizes, codec=codec, settings=sorted_, checkpoint=path, progress=stop)
+    with pytest.raises(InputError, match="sorted_batches was 3 and is now 1"):
+        short(expressions, toy.sizes, codec=codec, checkpoint=path, resume=True)
+    resumed = short(expressions, toy.sizes, codec=codec, settings=sorted_, checkpoint=path, resume=True)
+    assert same(resumed.vae, whole.vae)
+
+
+def test_a_training_from_before_a_setting_was_there_goes_on(
+    expressions: list[str], toy: SimpleNamespace, tmp_path: Path
+) -> None:
+    path = tmp_path / "model.vae"
+    codec = codec_of("character", expressions)
+    short(expressions, toy.sizes, codec=codec, checkpoint=path)
+    facts, arrays = read_checkpoint(path)
+    del facts["training"]["settings"]["sorted_batches"], facts["training"]["settings"]["ramp"]
+    write_checkpoint(path, facts, arrays)
+    assert short(expressions, toy.sizes, codec=codec, checkpoint=path, resume=True).best_epoch
+    other = dataclasses.replace(SHORT, ramp=5)
+    with pytest.raises(InputError, match="ramp was 0 and is now 5"):
+        short(expressions, toy.sizes, codec=codec, settings=other, checkpoint=path, resume=True)
 
 
 @pytest.mark.parametrize("model", ["character", "grammar"])
@@ -214,6 +272,8 @@ def test_checkpoints_of_other_trainings_are_refused(
 def test_settings_and_strings_out_of_range(expressions: list[str], toy: SimpleNamespace, tmp_path: Path) -> None:
     for name, value in (
         ("epochs", 0),
+        ("sorted_batches", 0),
+        ("ramp", -1),
         ("batch_size", 1.5),
         ("patience", True),
         ("learning_rate", 0.0),
