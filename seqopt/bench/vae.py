@@ -57,8 +57,8 @@ TASKS: Mapping[str, Task] = {
     "expressions-15-grammar": Task("expressions of 1 to 15 symbols", "grammar", 50_000, 25, 12, 15),
     "expressions-20-character": Task("expressions of 3 to 20 symbols", "character", 100_000, 25, 12, 20),
     "expressions-20-grammar": Task("expressions of 3 to 20 symbols", "grammar", 100_000, 25, 12, 20),
-    "molecules-character": Task("molecules of ZINC 250k", "character", 50_000, 56, 45, None),
-    "molecules-grammar": Task("molecules of ZINC 250k", "grammar", 50_000, 56, 18, None),
+    "molecules-character": Task("molecules of ZINC 250k", "character", 50_000, 56, 36, None),
+    "molecules-grammar": Task("molecules of ZINC 250k", "grammar", 50_000, 56, 14, None),
 }
 """The models by name."""
 
@@ -99,21 +99,21 @@ def strings_of(task: Task) -> list[str]:
 
 def work(name: str) -> dict[str, Any]:
     """Train one model, in one thread, and measure it."""
-    from seqopt.vae import SMILES_BATCHES, NetworkSizes, TrainingSettings, evaluate_vae, train
+    from seqopt.vae import SMILES_CHANNELS, SMILES_SETTINGS, NetworkSizes, TrainingSettings, evaluate_vae, train
 
     task = TASKS[name]
     path = model_path(name)
     path.parent.mkdir(parents=True, exist_ok=True)
     strings = strings_of(task)
     codec, strings = _codec(task, strings)
-    settings = TrainingSettings(epochs=task.epochs, **(SMILES_BATCHES if task.longest is None else {}))
+    settings = TrainingSettings(epochs=task.epochs, **(SMILES_SETTINGS if task.longest is None else {}))
     started, cpu = time.perf_counter(), time.process_time()
     unfinished = path.with_suffix(".part")
     resumed = unfinished.exists()
     training = train(
         strings,
         codec,
-        NetworkSizes(latent=task.latent),
+        NetworkSizes(latent=task.latent, channels=0 if task.longest else SMILES_CHANNELS),
         settings,
         rng=np.random.default_rng(0),
         checkpoint=unfinished,

@@ -151,13 +151,13 @@ def train_vae_command(
 
     Molecules, learnt as characters:
 
-        seqopt train-vae zinc250k --sample 50000 --max-length 80 --epochs 45 --out molecules.vae
+        seqopt train-vae zinc250k --sample 50000 --max-length 80 --epochs 36 --out molecules.vae
 
     The file of the model holds numbers and facts only, and is written after each epoch. Ctrl-C stops at any time; go on
     with --resume. What was measured on the held-out strings stands in OUT.json beside it.
     """
     del debug  # read by seqopt.cli.main
-    from seqopt.vae import SMILES_BATCHES, NetworkSizes, TrainingSettings
+    from seqopt.vae import SMILES_CHANNELS, SMILES_SETTINGS, NetworkSizes, TrainingSettings
 
     if model not in ("character", "grammar"):
         raise InputError(f"unknown model {model!r}: choose character or grammar")
@@ -176,8 +176,9 @@ def train_vae_command(
     chosen = _Strings(strings, grammar, sample, min_length, max_length, column, kind, tokenizer, seed)
     found, kind = chosen.read()
     if kind == "molecule":
-        settings = replace(settings, **SMILES_BATCHES)
-    sizes = NetworkSizes(LATENT.get(kind, 25) if latent is None else latent, hidden)
+        settings = replace(settings, **SMILES_SETTINGS)
+    channels = SMILES_CHANNELS if kind == "molecule" else 0
+    sizes = NetworkSizes(LATENT.get(kind, 25) if latent is None else latent, hidden, channels=channels)
     _train(found, kind, model, grammar, skip, tokenizer, sizes, settings, seed, path, resume, device, threads)
 
 

@@ -1,7 +1,8 @@
 """The network of a variational autoencoder of strings, and the terms of its objective.
 
 - *Encoder*: the embeddings of all symbols of a row, side by side, go through a perceptron to the mean and the
-  logarithm of the variance of a Gaussian over the latent space.
+  logarithm of the variance of a Gaussian over the latent space. For long strings three layers of convolutions, which
+  see the same pieces wherever they stand, come before (Gomez-Bombarelli et al. 2018).
 - *Decoder*: a perceptron turns a latent point into one vector of features for each step. A small recurrent network (a
   GRU) reads the symbols written so far beside these features, so that what is written stays consistent. The sum of the
   features, of its state and of an embedding of the context (what the codec says may follow) is rectified, and a linear
@@ -12,10 +13,13 @@ What the context forbids has probability zero.
 References:
     Kingma, D. P., Welling, M. (2014). Auto-encoding variational Bayes. ICLR (equation 10 for the objective, appendix B
         for the divergence).
+    Gomez-Bombarelli, R. et al. (2018). Automatic chemical design using a data-driven continuous representation of
+        molecules. ACS Central Science 4, 268-276.
 """
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +30,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seqopt.errors import InputError
+
+WINDOW = 7
+"""Symbols that a convolution sees at once."""
+
+SMILES_CHANNELS = 64
+"""Channels of convolutions for the SMILES of molecules."""
 
 _LOCK = threading.RLock()
 
@@ -40,9 +50,11 @@ class NetworkSizes:
         embedding: Dimensions of a symbol's embedding in the encoder.
         features: Features of a step in the decoder.
         memory: Units of the decoder's recurrent network.
+        channels: Of each of three layers of convolutions before the encoder's perceptron, which then has one hidden
+            layer; 0 for none.
 
     Raises:
-        InputError: If a size is not a whole number of at least 1.
+        InputError: If a size is not a whole number of at least 1, or of at least 0 for ``channels``.
     """
 
     latent: int
@@ -50,11 +62,13 @@ class NetworkSizes:
     embedding: int = 32
     features: int = 48
     memory: int = 96
+    channels: int = 0
 
     def __post_init__(self) -> None:
         for name, size in asdict(self).items():
-            if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-                raise InputError(f"{name} is {size!r}; expected a whole number of at least 1")
+            least = int(name != "channels")
+            if isinstance(size, bool) or not isinstance(size, int) or size < least:
+                raise InputError(f"{name} is {size!r}; expected a whole number of at least {least}")
 
     def to_json(self) -> dict[str, int]:
         """As JSON values."""
@@ -81,8 +95,12 @@ class VariationalNetwork(nn.Module):
         hidden = sizes.hidden
         self.register_buffer("possible", possible.bool(), persistent=False)
         self.embedding = nn.Embedding(symbols + 1, sizes.embedding)
-        self.encoder = _perceptron(steps * sizes.embedding, hidden, 2 * sizes.latent)
-        self.decoder = _perceptron(sizes.latent, hidden, steps * sizes.features)
+        self.convolutions = _convolutions(sizes.embedding, sizes.channels) if sizes.channels else None
+        if self.convolutions is None:
+            self.encoder = _perceptron(steps * sizes.embedding, hidden, hidden, 2 * sizes.latent)
+        else:
+            self.encoder = _perceptron(sizes.channels * _shortened(steps), hidden, 2 * sizes.latent)
+        self.decoder = _perceptron(sizes.latent, hidden, hidden, steps * sizes.features)
         self.context = nn.Embedding(len(possible), sizes.features)
         # Symbol symbols + 1 stands before the first.
         self.before = symbols + 1
@@ -93,7 +111,10 @@ class VariationalNetwork(nn.Module):
 
     def posterior(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and logarithm of the variance, both ``n x latent``, of the codes of ``rows`` (``n x W``)."""
-        mean, log_variance = self.encoder(self.embedding(rows).flatten(1)).chunk(2, dim=1)
+        embedded = self.embedding(rows)
+        if self.convolutions is not None:
+            embedded = self.convolutions(embedded.transpose(1, 2))
+        mean, log_variance = self.encoder(embedded.flatten(1)).chunk(2, dim=1)
         return mean, log_variance
 
     def features(self, points: Tensor, steps: int | None = None) -> Tensor:
@@ -202,7 +223,22 @@ def torch_threads(threads: int | None) -> Iterator[None]:
             torch.set_num_threads(before)
 
 
-def _perceptron(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
-    return nn.Sequential(
-        nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, outputs)
-    )
+def _perceptron(*widths: int) -> nn.Sequential:
+    """Linear layers from each width to the next, with rectifiers between them."""
+    layers: list[nn.Module] = []
+    for before, after in itertools.pairwise(widths):
+        layers += [nn.ReLU(), nn.Linear(before, after)]
+    return nn.Sequential(*layers[1:])
+
+
+def _convolutions(embedding: int, channels: int) -> nn.Sequential:
+    """Three layers over windows of seven symbols; the second and the third halve the length."""
+    layers: list[nn.Module] = []
+    for inputs, stride in ((embedding, 1), (channels, 2), (channels, 2)):
+        layers += [nn.Conv1d(inputs, channels, WINDOW, stride, padding=WINDOW // 2), nn.ReLU()]
+    return nn.Sequential(*layers)
+
+
+def _shortened(steps: int) -> int:
+    """How many of ``steps`` places are left behind the convolutions."""
+    return (steps + 3) // 4

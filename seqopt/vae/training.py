@@ -53,8 +53,11 @@ GRADIENT_NORM = 5.0
 
 _CURRENT, _OPTIMIZER, _GENERATOR = "training/weights/", "training/optimizer/", "training/generator"
 
-SMILES_BATCHES: Mapping[str, int] = {"sorted_batches": 50, "ramp": 200}
-"""Settings for the SMILES of molecules, which are long, and of many lengths."""
+SMILES_SETTINGS: Mapping[str, Any] = {"sorted_batches": 50, "ramp": 200, "warmup": 0.6}
+"""How the training of SMILES differs: they are long, of many lengths, and hard to code."""
+
+LARGEST_LOG_VARIANCE = 4.0
+"""Codes are drawn with no more than this in training, lest one string that the encoder does not know yet drown all."""
 
 
 @dataclass(frozen=True)
@@ -313,7 +316,7 @@ class _Trainer:
     def _terms(self, rows: Tensor, contexts: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """-log p(row | code) and the divergence, for each row."""
         mean, log_variance = self.network.posterior(rows)
-        code = sampled_codes(mean, log_variance, noise)
+        code = sampled_codes(mean, log_variance.clamp(max=LARGEST_LOG_VARIANCE), noise)
         if self.settings.sorted_batches > 1:  # else rows of any length stand together, and most of the width is used
             longest = int((rows > 0).sum(dim=1).max())
             rows, contexts = rows[:, :longest], contexts[:, :longest]
@@ -426,11 +429,10 @@ class _Trainer:
                 f"{path} was begun with other strings ({before.get('strings')} of them, now {now['strings']}): a "
                 "training can only go on with the same ones in the same order"
             )
-        pairs = [
-            (f"{name} of the network", theirs.get("sizes", {}).get(name), new) for name, new in own["sizes"].items()
-        ]
-        # A setting that there was not yet when a training began was as it is by default.
+        # A size or setting that there was not yet when a training began was as it is by default.
+        sizes = {item.name: item.default for item in fields(NetworkSizes)} | dict(theirs.get("sizes", {}))
         settings = {item.name: item.default for item in fields(TrainingSettings)} | dict(before.get("settings", {}))
+        pairs = [(f"{name} of the network", sizes[name], new) for name, new in own["sizes"].items()]
         pairs += [(name, settings[name], new) for name, new in now["settings"].items()]
         pairs += [("the seed's first draw", before.get("seed"), now["seed"])]
         for name, old, new in pairs:

@@ -67,6 +67,22 @@ def test_likelihood_is_the_product_over_steps_and_sums_to_one(model: str) -> Non
         assert inside.exp().sum().item() == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("steps", range(1, 14))
+def test_convolutions_see_the_same_pieces_wherever_they_stand(steps: int) -> None:
+    torch.manual_seed(0)
+    codec = CharacterCodec("abc", steps)
+    network = build_network(codec, NetworkSizes(3, 16, 4, 5, 7, channels=6))
+    strings = ["ab"[:steps], "cab"[:steps], "", "c" * steps]
+    mean, log_variance = network.posterior(torch.from_numpy(codec.encode(strings)))
+    assert mean.shape == log_variance.shape == (4, 3)
+    assert network.convolutions is not None
+    piece = torch.randn(1, 4, 9)
+    long = torch.zeros(2, 4, 120)
+    long[0, :, 48:57], long[1, :, 52:61] = piece, piece
+    seen = network.convolutions(long)  # four places of the input are one of these, and the ends are far away
+    torch.testing.assert_close(seen[0, :, 8:22], seen[1, :, 9:23])
+
+
 def test_no_gradient_is_lost_to_what_is_forbidden() -> None:
     codec = GrammarCodec.of("arithmetic", ["x+1", "x"])
     network = build_network(codec, NetworkSizes(3, 16))
@@ -78,7 +94,9 @@ def test_no_gradient_is_lost_to_what_is_forbidden() -> None:
     assert float(network.encoder[0].weight.grad.abs().sum()) > 0
 
 
-@pytest.mark.parametrize(("name", "value"), [("latent", 0), ("hidden", 2.5), ("memory", -1), ("features", True)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("channels", -1), ("latent", 0), ("hidden", 2.5), ("memory", -1), ("features", True)]
+)
 def test_sizes_out_of_range(name: str, value: object) -> None:
     with pytest.raises(InputError, match=f"{name} is {value!r}"):
         NetworkSizes(**({"latent": 2} | {name: value}))  # type: ignore[arg-type]
