@@ -268,7 +268,8 @@ def tables(runs: Runs) -> str:
     counts = sorted({len(several) for task in tasks for several in runs[task].values()})
     lines.append(
         f"\nMean ± one standard error of {' to '.join(map(str, sorted({counts[0], counts[-1]})))} random splits; the "
-        "smallest mean of a column is bold. Published rows in italics."
+        f"smallest mean of a column is bold. Published rows in italics. Below, each RMSE is compared with that of "
+        f"{REFERENCE} split by split: mean ± one standard error of the differences, in the unit of the task."
     )
     for task in tasks:
         lines += [

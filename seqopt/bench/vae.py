@@ -157,7 +157,7 @@ def _codec(task: Task, strings: list[str]) -> tuple[Codec, list[str]]:
     if task.model == "character":
         return CharacterCodec.of(strings), strings
     codec = GrammarCodec.of(grammar, strings, skip=task.longest is None)
-    return codec, [string for string in strings if codec.reads(string)]
+    return codec, codec.derived(strings)
 
 
 def _valid(task: Task) -> Callable[[str], bool]:

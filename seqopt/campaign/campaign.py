@@ -20,8 +20,8 @@ from seqopt.campaign.results import (
     Entry,
     Results,
     check_batch_target,
+    check_column_names,
     check_entries,
-    check_objective_name,
     check_target,
     measurements_table,
     read_results,
@@ -195,7 +195,7 @@ class Campaign(Tabulated):
             pool=pool,
             filters=to_json(wanted),
         )
-        check_objective_name(settings)
+        check_column_names(settings)
         campaign = cls(CampaignStore.create(path, settings), space if facts["type"] == "own" else None)
         campaign._space = space
         return campaign

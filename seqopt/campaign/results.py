@@ -296,20 +296,24 @@ def write_batch(
         suggestions: In the order in which they shall stand.
         settings: Of the campaign.
         further: More columns, each as long as ``suggestions``. One whose name would be taken for that of another column
-            is called ``NAME (library)``.
+            is called ``NAME (library)``; of those about a suggestion, one by the name of the objective or of the column
+            of strings is called ``NAME (suggestion)``.
 
     Raises:
-        InputError: If a column is of another length, or the file cannot be written.
+        InputError: If a column is of another length, the file cannot be written, or for names as in
+            `check_column_names`.
     """
     value = settings.objective + (f" ({settings.unit})" if settings.unit else "")
+    check_column_names(settings)
+    wanted = _wanted_names(settings, None, None)
+    own = {plain_name(settings.string_column)}.union(*(names for role, names in wanted.items() if role != "string"))
+    told = _told_apart(_TOLD, own, "suggestion")
     table: dict[str, Sequence[Cell]] = {
         IDENTIFIER: [row.name for row in suggestions],
         settings.string_column: [row.string for row in suggestions],
     }
-    table |= {name: [cell(row) for row in suggestions] for name, cell in _TOLD.items()}
-    wanted = _wanted_names(settings, None, None)
-    taken = {plain_name(name) for name in table}.union(*(names for role, names in wanted.items() if role != "string"))
-    for name, shown in _told_apart(further or {}, taken).items():
+    table |= {told[name]: [cell(row) for row in suggestions] for name, cell in _TOLD.items()}
+    for name, shown in _told_apart(further or {}, own | {plain_name(name) for name in table}, "library").items():
         cells = (further or {})[name]
         if len(cells) != len(suggestions):
             raise InputError(f"column {name!r} has {len(cells)} cells for {len(suggestions)} suggestions")
@@ -319,18 +323,26 @@ def write_batch(
     write_sheet(path, list(table), zip(*table.values(), strict=True))
 
 
-def check_objective_name(settings: Settings) -> None:
-    """Refuse an objective by the name of a column that `write_batch` writes besides: one would take the other's place.
+def check_column_names(settings: Settings) -> None:
+    """Refuse an objective or a column of strings by the name of another column that tables of results have.
 
     Raises:
-        InputError: If it has such a name, in small or capital letters.
+        InputError: If two of them would be one, in whatever letters and with or without the unit.
     """
-    written = (IDENTIFIER, settings.string_column, *_TOLD, STANDARD_ERROR, FAILURE)
-    if plain_name(settings.objective) in map(plain_name, written):
+    others = {plain_name(name): name for name in (IDENTIFIER, STANDARD_ERROR, FAILURE, REPLICATE)}
+    strings = plain_name(settings.string_column)
+    if strings in others:
         raise InputError(
-            f"the objective is called {settings.objective!r}, like another column of the tables of suggestions: "
-            "give what is measured a name of its own, such as 'pIC50'"
+            f"the column of strings is called {settings.string_column!r}, as another column of tables of results is: "
+            "rename it in the file"
         )
+    unit = f" {settings.unit}" if settings.unit else ""
+    for name in (settings.objective, settings.objective + unit):
+        if plain_name(name) in others or plain_name(name) == strings:
+            raise InputError(
+                f"the objective is called {name!r}, as another column of tables of results is: give what is measured a "
+                "name of its own, such as 'pIC50'"
+            )
 
 
 def check_target(path: str | os.PathLike[str], store: CampaignStore) -> None:
@@ -388,7 +400,8 @@ def measurements_table(store: CampaignStore) -> tuple[list[str], list[list[Cell]
         commands = {command.id: command for command in store.history()}
         rows = store.measurements()
     header = [IDENTIFIER, settings.string_column, settings.objective, STANDARD_ERROR, FAILURE, REPLICATE]
-    header += ["key", "source", "line", "command", "recorded"]
+    taken = {plain_name(name) for name in header}.union(*_wanted_names(settings, None, None).values())
+    header += _told_apart(("key", "source", "line", "command", "recorded"), taken, "seqopt").values()
     return header, [
         [
             row.suggestion,
@@ -407,15 +420,15 @@ def measurements_table(store: CampaignStore) -> tuple[list[str], list[list[Cell]
     ]
 
 
-def _told_apart(names: Iterable[str], taken: set[str]) -> dict[str, str]:
-    """Names of a library's columns, and what they are called where some names are ``taken``: no two are alike."""
+def _told_apart(names: Iterable[str], taken: set[str], origin: str) -> dict[str, str]:
+    """Names of columns, and what they are called where some are ``taken``: no two are alike."""
     given = list(names)
     used = taken | {plain_name(name) for name in given}
     found = {}
     for name in given:
         shown, number = name, 1
         while plain_name(shown) in (taken if shown == name else used):
-            shown = f"{name} (library)" if number == 1 else f"{name} (library {number})"
+            shown = f"{name} ({origin})" if number == 1 else f"{name} ({origin} {number})"
             number += 1
         used.add(plain_name(shown))
         found[name] = shown

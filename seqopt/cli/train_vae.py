@@ -103,7 +103,7 @@ def train_vae_command(
     hidden: Annotated[int, typer.Option(help="Units of a hidden layer.", rich_help_panel=HOW, min=1)] = 512,
     epochs: Annotated[int, typer.Option(help="Passes over the strings, at most.", rich_help_panel=HOW, min=1)] = 20,
     batch: Annotated[int, typer.Option(help="Strings of a step.", rich_help_panel=HOW, min=1)] = 128,
-    learning_rate: Annotated[float, typer.Option(help="Of Adam, at the beginning.", rich_help_panel=HOW)] = 2e-3,
+    learning_rate: Annotated[float, typer.Option(help="Of Adam, at first; it falls to 0.", rich_help_panel=HOW)] = 2e-3,
     kl_weight: Annotated[
         float,
         typer.Option(
@@ -153,6 +153,10 @@ def train_vae_command(
 
         seqopt train-vae zinc250k --sample 50000 --max-length 80 --epochs 36 --out molecules.vae
 
+    Molecules are trained a little differently, since SMILES are long and of many lengths: convolutions come before the
+    encoder, batches hold strings of similar length, and the weight of the divergence rises for longer. A grammar of
+    SMILES and no file of molecules: give --kind molecule.
+
     The file of the model holds numbers and facts only, and is written after each epoch. Ctrl-C stops at any time; go on
     with --resume. What was measured on the held-out strings stands in OUT.json beside it.
     """
@@ -175,10 +179,11 @@ def train_vae_command(
 
     chosen = _Strings(strings, grammar, sample, min_length, max_length, column, kind, tokenizer, seed)
     found, kind = chosen.read()
+    sizes = NetworkSizes(LATENT.get(kind, 25) if latent is None else latent, hidden)
     if kind == "molecule":
-        settings = replace(settings, **SMILES_SETTINGS)
-    channels = SMILES_CHANNELS if kind == "molecule" else 0
-    sizes = NetworkSizes(LATENT.get(kind, 25) if latent is None else latent, hidden, channels=channels)
+        settings, sizes = replace(settings, **SMILES_SETTINGS), replace(sizes, channels=SMILES_CHANNELS)
+    if resume:
+        settings, sizes = _as_begun(path, settings, sizes)
     _train(found, kind, model, grammar, skip, tokenizer, sizes, settings, seed, path, resume, device, threads)
 
 
@@ -253,6 +258,20 @@ class _Strings:
         return list(map(len, tokenizer.tokenize_all(strings)))
 
 
+def _as_begun(path: Path, settings: TrainingSettings, sizes: NetworkSizes) -> tuple[TrainingSettings, NetworkSizes]:
+    """Settings for which the command has no option are those with which a training was begun, by whatever version."""
+    from seqopt.vae import SMILES_SETTINGS, TrainingSettings
+    from seqopt.vae.checkpoint import read_checkpoint
+
+    facts, _ = read_checkpoint(path)
+    training, before = facts.get("training"), facts.get("sizes")
+    if not isinstance(training, dict) or not isinstance(before, dict):
+        return settings, sizes  # no training: what is wrong with the file is said where it is taken up
+    default, begun = TrainingSettings(), dict(training.get("settings", {}))
+    own = {name: begun.get(name, getattr(default, name)) for name in SMILES_SETTINGS}
+    return replace(settings, **own), replace(sizes, channels=before.get("channels", 0))
+
+
 def _train(
     strings: list[str],
     kind: str,
@@ -278,7 +297,7 @@ def _train(
     with console.status("preparing the strings"):
         if model == "grammar":
             codec = GrammarCodec.of(str(grammar), strings, skip=skip)
-            derived = [string for string in strings if codec.reads(string)]
+            derived = codec.derived(strings)
         else:
             codec, derived = CharacterCodec.of(strings, tokenizer=tokenizer), strings
     if len(derived) < len(strings):

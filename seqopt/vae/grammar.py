@@ -83,6 +83,7 @@ class GrammarCodec:
         self.name = name
         self.parser = Parser(rules)
         self._derivations: dict[str, tuple[int, ...]] = {}
+        self._not_derived: set[str] = set()
         self.needs = shortest_derivations(rules)
         if max_rules < self.needs[rules.start]:
             raise InputError(
@@ -110,7 +111,8 @@ class GrammarCodec:
             grammar: The name of a grammar that comes with seqopt, or the path of a ``.cfg`` file.
             strings: What a model is to be trained on.
             max_rules: By default the number of rules of the largest parse tree of ``strings``.
-            skip: Pass over strings that the grammar does not derive; `reads` tells which.
+            skip: Pass over strings that the grammar does not derive where the number of rules is looked for; `derived`
+                gives the others.
 
         Raises:
             InputError: As `seqopt.grammar.load_grammar` and `encode` do, or if there is no string left.
@@ -121,7 +123,7 @@ class GrammarCodec:
         if max_rules is not None:
             return cls(rules, max_rules, name)
         codec = cls(rules, _UNLIMITED, name)
-        derived = [string for string in checked_strings(strings) if not skip or codec.reads(string)]
+        derived = codec.derived(strings) if skip else checked_strings(strings)
         codec.max_rules = max((len(codec.derivation(string)) for string in derived), default=0)
         if not codec.max_rules:
             none = f"the grammar {name} derives none of the {len(strings)} strings"
@@ -178,11 +180,24 @@ class GrammarCodec:
 
     def reads(self, string: str) -> bool:
         """Whether the grammar derives ``string``."""
+        if string in self._not_derived:
+            return False
         try:
             self.derivation(string)
         except InputError:
+            if len(self._not_derived) >= _REMEMBERED:
+                self._not_derived.clear()
+            self._not_derived.add(string)
             return False
         return True
+
+    def derived(self, strings: Sequence[str]) -> list[str]:
+        """Those of ``strings`` that the grammar derives.
+
+        Raises:
+            InputError: If ``strings`` is no list of strings.
+        """
+        return [string for string in checked_strings(strings) if self.reads(string)]
 
     @property
     def tokenizer(self) -> TerminalTokenizer:

@@ -46,12 +46,11 @@ class NetworkSizes:
 
     Args:
         latent: Dimensions of the latent space.
-        hidden: Units of each of the two hidden layers of encoder and decoder.
+        hidden: Units of each hidden layer of encoder and decoder: two of them, one in an encoder with convolutions.
         embedding: Dimensions of a symbol's embedding in the encoder.
         features: Features of a step in the decoder.
         memory: Units of the decoder's recurrent network.
-        channels: Of each of three layers of convolutions before the encoder's perceptron, which then has one hidden
-            layer; 0 for none.
+        channels: Of each of three layers of convolutions before the encoder's perceptron; 0 for none.
 
     Raises:
         InputError: If a size is not a whole number of at least 1, or of at least 0 for ``channels``.
@@ -232,7 +231,7 @@ def _perceptron(*widths: int) -> nn.Sequential:
 
 
 def _convolutions(embedding: int, channels: int) -> nn.Sequential:
-    """Three layers over windows of seven symbols; the second and the third halve the length."""
+    """Three layers over windows of symbols; the second and the third halve the length."""
     layers: list[nn.Module] = []
     for inputs, stride in ((embedding, 1), (channels, 2), (channels, 2)):
         layers += [nn.Conv1d(inputs, channels, WINDOW, stride, padding=WINDOW // 2), nn.ReLU()]

@@ -1,9 +1,9 @@
 """Training of variational autoencoders: deterministic, watched, stopped early, and resumed exactly.
 
 Adam on the objective of `seqopt.vae.model`, one sampled code a string. The learning rate falls to zero along half a
-cosine; the KL weight rises linearly from zero in the first part of the training, lest the code be given up before the
-decoder has learnt to use it (Bowman et al. 2016). Some strings are held out: their loss decides which epoch's weights
-are kept, and when there is nothing more to learn.
+cosine, behind a short rise where one is wanted; the KL weight rises linearly from zero in the first part of the
+training, lest the code be given up before the decoder has learnt to use it (Bowman et al. 2016). Some strings are held
+out: their loss decides which epoch's weights are kept, and when there is nothing more to learn.
 
 Everything random follows from one number: initial weights, which strings are held out, their order in each epoch, the
 sampled codes. A checkpoint holds the state of the random generator and of the optimiser besides the weights, so that a
@@ -22,12 +22,14 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from seqopt.errors import InputError, ModelError
 from seqopt.vae.checkpoint import read_checkpoint, write_checkpoint
@@ -53,11 +55,11 @@ GRADIENT_NORM = 5.0
 
 _CURRENT, _OPTIMIZER, _GENERATOR = "training/weights/", "training/optimizer/", "training/generator"
 
-SMILES_SETTINGS: Mapping[str, Any] = {"sorted_batches": 50, "ramp": 200, "warmup": 0.6}
+SMILES_SETTINGS: Mapping[str, Any] = MappingProxyType({"sorted_batches": 50, "ramp": 200, "warmup": 0.6})
 """How the training of SMILES differs: they are long, of many lengths, and hard to code."""
 
 LARGEST_LOG_VARIANCE = 4.0
-"""Codes are drawn with no more than this in training, lest one string that the encoder does not know yet drown all."""
+"""Where the encoder gives more, the objective goes on as a straight line: see `_tamed`."""
 
 
 @dataclass(frozen=True)
@@ -67,14 +69,15 @@ class TrainingSettings:
     Args:
         epochs: Passes over the training strings, at most.
         batch_size: Strings of a step.
-        learning_rate: Of Adam, at the beginning.
+        learning_rate: Of Adam, at the beginning (behind the ramp); it falls to 0.
         kl_weight: The weight w of the divergence in the objective; 1 is the evidence lower bound.
         warmup: The share of the steps over which the KL weight rises from 0.
         held_out: The share of the strings that is held out; 0 for none, and then nothing stops the training early.
         patience: Epochs without a better held-out loss after which it ends.
         sorted_batches: Strings of so many batches are sorted by length before they are divided, so that there is less
             padding to compute: about twice as fast for SMILES of 10 to 100 symbols. 1 for batches at random.
-        ramp: Steps over which the learning rate rises from 0, lest the first steps of a wide network overshoot.
+        ramp: Steps over which the learning rate rises from 0, lest the first steps of a wide network overshoot; at most
+            a tenth of all.
 
     Raises:
         InputError: For a value out of its range.
@@ -269,10 +272,11 @@ class _Trainer:
         steps = -(-n // settings.batch_size)
         step = len(self.history) * steps
         total = settings.epochs * steps
+        ramp = max(1.0, min(settings.ramp, total / 10))
         losses = 0.0
         self.network.train()
         for batch in self._batches(n):
-            rise = min(1.0, (step + 1) / settings.ramp) if settings.ramp else 1.0
+            rise = min(1.0, (step + 1) / ramp)
             for group in self.optimizer.param_groups:
                 group["lr"] = settings.learning_rate * rise * 0.5 * (1.0 + math.cos(math.pi * step / total))
             weight = settings.kl_weight * min(1.0, step / max(settings.warmup * total, 1.0))
@@ -316,12 +320,13 @@ class _Trainer:
     def _terms(self, rows: Tensor, contexts: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """-log p(row | code) and the divergence, for each row."""
         mean, log_variance = self.network.posterior(rows)
-        code = sampled_codes(mean, log_variance.clamp(max=LARGEST_LOG_VARIANCE), noise)
+        log_variance, further = _tamed(log_variance)
+        code = sampled_codes(mean, log_variance, noise)
         if self.settings.sorted_batches > 1:  # else rows of any length stand together, and most of the width is used
             longest = int((rows > 0).sum(dim=1).max())
             rows, contexts = rows[:, :longest], contexts[:, :longest]
         likelihood, _ = self.network.log_likelihood(code, rows, contexts)
-        return -likelihood, gaussian_kl(mean, log_variance).sum(dim=1)
+        return -likelihood, (gaussian_kl(mean, log_variance) + further).sum(dim=1)
 
     def _watch(self) -> dict[str, float | None]:
         """Loss, its parts, and shares of symbols and strings right, on held-out strings."""
@@ -430,10 +435,11 @@ class _Trainer:
                 "training can only go on with the same ones in the same order"
             )
         # A size or setting that there was not yet when a training began was as it is by default.
-        sizes = {item.name: item.default for item in fields(NetworkSizes)} | dict(theirs.get("sizes", {}))
+        sizes = {"channels": 0} | dict(theirs.get("sizes", {}))
         settings = {item.name: item.default for item in fields(TrainingSettings)} | dict(before.get("settings", {}))
-        pairs = [(f"{name} of the network", sizes[name], new) for name, new in own["sizes"].items()]
-        pairs += [(name, settings[name], new) for name, new in now["settings"].items()]
+        pairs: list[tuple[str, Any, Any]]
+        pairs = [(f"{name} of the network", sizes.get(name), new) for name, new in own["sizes"].items()]
+        pairs += [(name, settings.get(name), new) for name, new in now["settings"].items()]
         pairs += [("the seed's first draw", before.get("seed"), now["seed"])]
         for name, old, new in pairs:
             if old != new:
@@ -441,6 +447,18 @@ class _Trainer:
                     f"{path} was begun with another setting: {name} was {old!r} and is now {new!r}; a training can "
                     "only go on with the same settings"
                 )
+
+
+def _tamed(log_variance: Tensor) -> tuple[Tensor, Tensor]:
+    """Log variances of at most `LARGEST_LOG_VARIANCE`, and what the divergence of larger ones adds to that of these.
+
+    The variance of a string that the encoder does not know yet may run away, and the divergence grows exponentially: a
+    single one would drown all others of its batch, or decide which epoch is the best. So the divergence goes on as its
+    tangent there, and it alone brings such a variance back. No posterior of a trained model comes near: the prior has a
+    log variance of 0.
+    """
+    further = functional.relu(log_variance - LARGEST_LOG_VARIANCE)
+    return log_variance - further, 0.5 * math.expm1(LARGEST_LOG_VARIANCE) * further
 
 
 def _codec_words(codec: Any) -> str:

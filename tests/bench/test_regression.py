@@ -72,6 +72,7 @@ def stored(folder: Path, task: str, model: str, errors: list[float]) -> None:
 def test_the_table_has_means_errors_the_best_of_each_column_and_the_published(tmp_path: Path) -> None:
     stored(tmp_path, "esol", "ssk", [0.5, 0.7])
     stored(tmp_path, "esol", "tanimoto", [0.8, 0.9])
+    stored(tmp_path, "esol", "minmax", [0.6, 0.9, 7.0])  # paired on the first two splits
     stored(tmp_path, "photoswitch", "tanimoto", [20.0, 22.0])
     text = tables(read_runs(tmp_path))
     first, *_ = text.split("\n\n")
@@ -81,5 +82,6 @@ def test_the_table_has_means_errors_the_best_of_each_column_and_the_published(tm
     assert "| *FlowMO, sub-sequence kernel* | 26.0 ± 3.6 | 0.65 ± 0.04 |" in first
     tanimoto = "| tanimoto | 2 | 0.850 ± 0.050 | 0.250 ± 0.050 | 0.500 ± 0.000 | 1.000 ± 0.000 | 80 % | 2.0 | 1.0 |"
     assert tanimoto in text
+    assert "| minmax | 3 | 2.833 ± 2.085 | 0.150 ± 0.050 |" in text
     assert "| sub-sequence kernel (ssk) | 2 | 0.600 ± 0.100 |  | 0.500" in text
-    assert "| tanimoto | 2 | 21.0 ± 1.0 |  | 0.500" in text  # no split in common
+    assert "| tanimoto | 2 | 21.0 ± 1.0 |  | 0.500" in text  # no run of ssk

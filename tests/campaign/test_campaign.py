@@ -258,18 +258,59 @@ def test_what_cannot_be_used_leaves_no_file(tmp_path: Path, library: Path) -> No
     assert not path.exists()
 
 
-def test_an_objective_takes_the_place_of_no_other_column(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [("identifier", None), ("String", None), ("standard error", None), ("failure", None), ("standard", "error")],
+)
+def test_an_objective_takes_the_place_of_no_other_column(name: str, unit: str | None, tmp_path: Path) -> None:
     path = tmp_path / "bad.seqopt"
-    for name in ("identifier", "String", "predicted mean", "why", "similarity", "standard_error", "failure"):
-        with pytest.raises(InputError, match=f"the objective is called '{name}', like another column"):
-            Campaign.create(path, StringSpace("01", 8), objective=name, batch_size=2)
+    with pytest.raises(InputError, match=f"the objective is called '{name}.*', as another column"):
+        Campaign.create(path, StringSpace("01", 8), objective=name, unit=unit, batch_size=2)
     assert not path.exists()
-    with Campaign.create(path, StringSpace("01", 8), objective="status", batch_size=2) as campaign:
-        campaign.suggest()
+
+
+def test_a_column_of_strings_takes_the_place_of_no_other_column(tmp_path: Path) -> None:
+    import pandas as pd
+
+    (tmp_path / "own.csv").write_text("Identifier,similarity\nCCO,CCN\nCCC,CC\nC,CCCC\n")
+    with pytest.raises(InputError, match=r"the column of strings is called 'Identifier'.*rename it in the file"):
+        Campaign.create(tmp_path / "a.seqopt", tmp_path / "own.csv", column="Identifier", objective="y", batch_size=2)
+    with Campaign.create(
+        tmp_path / "b.seqopt", tmp_path / "own.csv", column="similarity", objective="y", batch_size=2
+    ) as campaign:
+        strings = {row.string for row in campaign.suggest()}
         campaign.write_batch(tmp_path / "batch.csv")
-    header = (tmp_path / "batch.csv").read_text(encoding="utf-8-sig").splitlines()[0].split(",")
-    assert header.count("status") == 1
-    assert len(set(header)) == len(header) == 14
+    table = pd.read_csv(tmp_path / "batch.csv")
+    assert set(table["similarity"]) == strings <= {"CCN", "CC", "CCCC"}
+    assert "similarity (suggestion)" in table
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"), [("status", None), ("why", None), ("predicted", "mean"), ("key", None), ("source", None)]
+)
+def test_a_prediction_is_never_taken_for_a_measurement(name: str, unit: str | None, tmp_path: Path) -> None:
+    import pandas as pd
+
+    file, again, space = tmp_path / "batch.csv", tmp_path / "again.csv", StringSpace("01", 8)
+    with Campaign.create(tmp_path / "c.seqopt", space, objective=name, unit=unit, batch_size=2) as campaign:
+        for row in campaign.suggest():
+            campaign.record(row.name, 7.0)
+        campaign.suggest()
+        campaign.write_batch(file)
+        table = pd.read_csv(file)
+        assert len({column.lower() for column in table.columns}) == len(table.columns) == 14
+        with pytest.raises(CampaignError):  # nothing was filled in
+            campaign.record_file(file)
+        table[name if unit is None else f"{name} ({unit})"] = [1.5, 2.5]
+        table.to_csv(file, index=False)
+        taken, _ = campaign.record_file(file)
+        assert [row.value for row in taken] == [1.5, 2.5]
+        campaign.export(again)
+    exported = again.read_text(encoding="utf-8-sig").splitlines()[0].split(",")
+    assert len(set(exported)) == len(exported) == 11
+    with Campaign.create(tmp_path / "d.seqopt", space, objective=name, unit=unit, batch_size=2) as campaign:
+        taken, _ = campaign.record_file(again, history=True)
+        assert sorted(row.value for row in taken if row.value is not None) == [1.5, 2.5, 7.0, 7.0]
 
 
 SPACES: list[Space] = [

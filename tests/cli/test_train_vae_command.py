@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from seqopt.cli.train_vae import train_vae_command
 from seqopt.errors import InputError
 from seqopt.vae import Epoch, StringVAE, training
+from seqopt.vae.checkpoint import read_checkpoint, write_checkpoint
 
 QUICK = ["--hidden", "16", "--epochs", "2", "--batch", "32", "--device", "cpu"]
 GRAMMAR = ["--grammar", "arithmetic", "--sample", "60", "--max-length", "5"]
@@ -74,6 +75,14 @@ def test_molecules_of_a_file() -> None:
     assert vae.size == 56
     assert vae.facts["kind"] == "molecule"
     assert vae.facts["training"]["settings"]["sorted_batches"] == 50
+    # A training that another version began, without convolutions, goes on as it was.
+    facts, arrays = read_checkpoint("model.vae")
+    facts["training"]["settings"] |= {"warmup": 0.25}
+    del facts["training"]["settings"]["sorted_batches"], facts["training"]["settings"]["ramp"]
+    facts["training"]["finished"] = False
+    write_checkpoint("model.vae", facts, arrays)
+    with pytest.raises(InputError, match="the seed's first draw was"):  # all settings before it are the same
+        train_vae("pool.csv", "--max-length", "14", "--resume", "--seed", "1")
 
 
 def test_a_random_part_of_a_file_and_strings_that_are_no_expressions() -> None:

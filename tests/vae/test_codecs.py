@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nltk import CFG
 
 from seqopt.errors import InputError
-from seqopt.grammar import Parser, Rules
+from seqopt.grammar import Parser, ParseTree, Rules
 from seqopt.spaces import GrammarSpace
 from seqopt.vae import CharacterCodec, Codec, GrammarCodec
 from seqopt.vae.grammar import shortest_derivations
@@ -179,6 +179,29 @@ def test_strings_that_a_grammar_model_cannot_read(string: str, words: list[str])
     with pytest.raises(InputError) as error:
         codec.encode(["x", string])
     assert all(word in str(error.value) for word in words)
+
+
+def test_strings_that_a_grammar_does_not_derive_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+    original = Parser.parse
+
+    def parse(parser: Parser, string: str) -> ParseTree:
+        parsed.append(string)
+        return original(parser, string)
+
+    monkeypatch.setattr(Parser, "parse", parse)
+    strings = ["x+1", "x+*1", "x", "x*x*x", "?"]
+    codec = GrammarCodec.of("arithmetic", strings, skip=True)
+    assert codec.derived(strings) == ["x+1", "x", "x*x*x"]
+    assert codec.steps == codec.max_rules == 6
+    assert codec.encode(codec.derived(strings)).shape == (3, 6)
+    assert parsed == strings  # each of them once
+    with pytest.raises(InputError, match="position 3"):
+        GrammarCodec.of("arithmetic", strings)
+    with pytest.raises(InputError, match="the grammar arithmetic derives none of the 2 strings"):
+        GrammarCodec.of("arithmetic", ["+", "?"], skip=True)
+    with pytest.raises(InputError, match="there are no strings"):
+        GrammarCodec.of("arithmetic", [], skip=True)
 
 
 def test_codecs_that_cannot_be() -> None:

@@ -27,6 +27,7 @@ from seqopt.vae import (
 )
 from seqopt.vae import training as training_module
 from seqopt.vae.checkpoint import read_checkpoint, write_checkpoint
+from seqopt.vae.networks import VariationalNetwork, gaussian_kl, sampled_codes
 
 SHORT = TrainingSettings(epochs=4, batch_size=32, held_out=0.1)
 
@@ -114,9 +115,9 @@ def test_one_seed_one_model(expressions: list[str], toy: SimpleNamespace) -> Non
 def test_strings_of_similar_length_are_learnt_together(
     expressions: list[str], toy: SimpleNamespace, tmp_path: Path
 ) -> None:
-    codec = codec_of("character", expressions)
-    sorted_ = dataclasses.replace(SHORT, sorted_batches=3, ramp=4)
-    trainer = training_module._Trainer(expressions, codec, toy.sizes, sorted_, 1, torch.device("cpu"), {})
+    codec, sizes = codec_of("character", expressions), dataclasses.replace(toy.sizes, channels=4)
+    sorted_ = dataclasses.replace(SHORT, sorted_batches=3, ramp=4, epochs=7)
+    trainer = training_module._Trainer(expressions, codec, sizes, sorted_, 1, torch.device("cpu"), {})
     n = len(trainer._rows)
     lengths = (trainer._rows > 0).sum(dim=1)
     batches = list(trainer._batches(n))
@@ -135,8 +136,9 @@ def test_strings_of_similar_length_are_learnt_together(
     path = tmp_path / "model.vae"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch.optim.Adam, "step", step)
-        whole = short(expressions, toy.sizes, codec=codec, settings=sorted_)
-    steps = len(batches) * SHORT.epochs
+        whole = short(expressions, sizes, codec=codec, settings=sorted_)
+    steps = len(batches) * sorted_.epochs
+    assert steps > 40  # the ramp is no more than a tenth
     cosine = [1e-3 * (1.0 + np.cos(np.pi * number / steps)) for number in range(steps)]
     np.testing.assert_allclose(rates, np.minimum((np.arange(steps) + 1) / 4, 1.0) * cosine)
 
@@ -145,11 +147,18 @@ def test_strings_of_similar_length_are_learnt_together(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        short(expressions, toy.sizes, codec=codec, settings=sorted_, checkpoint=path, progress=stop)
+        short(expressions, sizes, codec=codec, settings=sorted_, checkpoint=path, progress=stop)
+    unsorted_ = dataclasses.replace(sorted_, sorted_batches=1)
     with pytest.raises(InputError, match="sorted_batches was 3 and is now 1"):
-        short(expressions, toy.sizes, codec=codec, checkpoint=path, resume=True)
-    resumed = short(expressions, toy.sizes, codec=codec, settings=sorted_, checkpoint=path, resume=True)
+        short(expressions, sizes, codec=codec, settings=unsorted_, checkpoint=path, resume=True)
+    resumed = short(expressions, sizes, codec=codec, settings=sorted_, checkpoint=path, resume=True)
     assert same(resumed.vae, whole.vae)
+    assert same(StringVAE.load(path), whole.vae)
+    rates.clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.optim.Adam, "step", step)
+        short(expressions, sizes, codec=codec, settings=dataclasses.replace(sorted_, ramp=1000))
+    assert max(rates) > 1.8e-3  # a ramp that is longer than a training leaves something to learn with
 
 
 def test_a_training_from_before_a_setting_was_there_goes_on(
@@ -157,14 +166,66 @@ def test_a_training_from_before_a_setting_was_there_goes_on(
 ) -> None:
     path = tmp_path / "model.vae"
     codec = codec_of("character", expressions)
-    short(expressions, toy.sizes, codec=codec, checkpoint=path)
+
+    def stop(epoch: Epoch) -> None:
+        if epoch.epoch == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        short(expressions, toy.sizes, codec=codec, checkpoint=path, progress=stop)
     facts, arrays = read_checkpoint(path)
     del facts["training"]["settings"]["sorted_batches"], facts["training"]["settings"]["ramp"]
+    del facts["sizes"]["channels"]
     write_checkpoint(path, facts, arrays)
-    assert short(expressions, toy.sizes, codec=codec, checkpoint=path, resume=True).best_epoch
+    assert StringVAE.load(path).network.sizes == toy.sizes
     other = dataclasses.replace(SHORT, ramp=5)
     with pytest.raises(InputError, match="ramp was 0 and is now 5"):
         short(expressions, toy.sizes, codec=codec, settings=other, checkpoint=path, resume=True)
+    wide = dataclasses.replace(toy.sizes, channels=3)
+    with pytest.raises(InputError, match="channels of the network was 0 and is now 3"):
+        short(expressions, wide, codec=codec, checkpoint=path, resume=True)
+    resumed = short(expressions, toy.sizes, codec=codec, checkpoint=path, resume=True)
+    assert same(resumed.vae, short(expressions, toy.sizes, codec=codec).vae)
+
+
+def test_a_variance_that_runs_away_drowns_nothing(expressions: list[str], toy: SimpleNamespace) -> None:
+    codec = codec_of("character", expressions)
+    trainer = training_module._Trainer(expressions, codec, toy.sizes, SHORT, 1, torch.device("cpu"), {})
+    rows, contexts = trainer._rows[:4], trainer._contexts[:4]
+    noise = torch.randn(4, toy.sizes.latent, generator=torch.Generator().manual_seed(0))
+    mean, log_variance = trainer.network.posterior(rows)
+    likelihood, _ = trainer.network.log_likelihood(sampled_codes(mean, log_variance, noise), rows, contexts)
+    reconstruction, divergence = trainer._terms(rows, contexts, noise)
+    torch.testing.assert_close(reconstruction, -likelihood)
+    torch.testing.assert_close(divergence, gaussian_kl(mean, log_variance).sum(dim=1))  # nothing else where it is usual
+    with torch.no_grad():
+        trainer.network.encoder[-1].bias[toy.sizes.latent] += 60.0
+    reconstruction, divergence = trainer._terms(rows, contexts, noise)
+    assert torch.isfinite(reconstruction).all()
+    assert float(reconstruction.detach().max()) < 1e3
+    # The tangent at 4 has the slope (e^4 - 1) / 2 = 26.8; the divergence itself would be 10^25.
+    assert 26.7 * 55 < float(divergence.detach().min()) <= float(divergence.detach().max()) < 26.9 * 61
+    divergence.sum().backward()
+    assert float(trainer.network.encoder[-1].bias.grad[toy.sizes.latent]) == pytest.approx(4 * 26.8, rel=0.01)
+
+
+def test_padding_is_not_computed_where_strings_are_sorted(
+    expressions: list[str], toy: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codec = codec_of("character", expressions)
+    widths: list[tuple[int, int]] = []
+    original = VariationalNetwork.log_likelihood
+
+    def seen(network: VariationalNetwork, points: torch.Tensor, rows: torch.Tensor, contexts: torch.Tensor) -> object:
+        widths.append((rows.shape[1], int((rows > 0).sum(dim=1).max())))
+        return original(network, points, rows, contexts)
+
+    monkeypatch.setattr(VariationalNetwork, "log_likelihood", seen)
+    settings = dataclasses.replace(SHORT, epochs=1, sorted_batches=6, batch_size=8, held_out=0.0)
+    short(expressions, toy.sizes, codec=codec, settings=settings)
+    assert len(widths) == 25
+    assert all(width == longest for width, longest in widths)
+    assert len(set(widths)) > 2
 
 
 @pytest.mark.parametrize("model", ["character", "grammar"])
