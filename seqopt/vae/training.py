@@ -75,7 +75,7 @@ class TrainingSettings:
         held_out: The share of the strings that is held out; 0 for none, and then nothing stops the training early.
         patience: Epochs without a better held-out loss after which it ends.
         sorted_batches: Strings of so many batches are sorted by length before they are divided, so that there is less
-            padding to compute: about twice as fast for SMILES of 10 to 100 symbols. 1 for batches at random.
+            padding to compute. 1 for batches at random.
         ramp: Steps over which the learning rate rises from 0, lest the first steps of a wide network overshoot; at most
             a tenth of all.
 
