@@ -1,5 +1,6 @@
 # make demo: install into .venv and search a quarter of a million molecules.
-# make test: install into .venv and run lint, type checks and tests.
+# make test: install into .venv and run lint, type checks and tests. Two processes of one thread each: with more, the
+# threads of one wait for a core that those of the other hold, which took a quarter of the time.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -14,7 +15,7 @@ demo: $(VENV)/.installed
 	  --out $(DEMO) $(if $(wildcard $(DEMO)/campaign.seqopt $(DEMO)/log.jsonl),--resume)
 
 test: $(VENV)/.installed-dev lint
-	$(BIN)/python -m pytest -n 2 --dist worksteal --doctest-modules seqopt tests
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --doctest-modules seqopt tests
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
