@@ -321,7 +321,7 @@ class _Batch:
         self.supply = supply
         self.refused_at = -1
         self.refusal: ObjectiveError | None = None
-        self.breakage: BrokenExecutor | None = None
+        self.breakage: BrokenExecutor | CancelledError | None = None
         self.lost: list[int] = []
         self.results: dict[int, Evaluation] = {}
         self.running: dict[Future[Evaluation], int] = {}
@@ -410,7 +410,9 @@ class _Batch:
         # everywhere.
         watch = self.timeout is not None and not enforced
         seconds = min(_POLL_SECONDS, self.timeout / 4) if watch and self.timeout is not None else 1.0
-        return wait(self.running, timeout=seconds, return_when=FIRST_COMPLETED).done
+        done = wait(self.running, timeout=seconds, return_when=FIRST_COMPLETED).done
+        # An executor that is shut down with cancel_futures cancels what waits in it and wakes nobody.
+        return done | {future for future in self.running if future.cancelled()}
 
     def _collect(self, finished: Iterable[Future[Evaluation]], *, reraise: bool = True) -> None:
         # In order, so that of results that come together none overtakes another by chance.
@@ -423,13 +425,12 @@ class _Batch:
                 if reraise:
                     raise
                 continue
-            except BrokenExecutor as error:
-                # A worker has died; of which string cannot be known, so none has failed.
+            except (BrokenExecutor, CancelledError) as error:
+                # A worker has died, of which string cannot be known, or somebody has shut the executor down: no string
+                # has failed.
                 self.breakage = error
                 self.lost.append(position)
                 continue
-            except CancelledError:
-                result = self._failure(position, "cancelled before it began")
             except BaseException as error:
                 if isinstance(error, TimeoutError) and self.timeout is not None:
                     result = self._timed_out(position)
@@ -488,13 +489,15 @@ class _Batch:
             raise self.refusal
         return [self.results[position] for position in range(len(self.strings))]
 
-    def _broken(self, error: BrokenExecutor) -> ObjectiveError:
+    def _broken(self, error: BrokenExecutor | CancelledError) -> ObjectiveError:
         lost = [self.strings[position] for position in sorted(self.lost)]
         names = ", ".join(map(repr, lost[:_NAMED])) + (f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else "")
+        named = f"oldest first: {names}. Nothing was recorded of them. Make another executor, then go on"
+        if isinstance(error, CancelledError):
+            return ObjectiveError(f"the executor has cancelled the evaluation of these strings, {named}")
         return ObjectiveError(
-            f"the executor broke ({describe(error)}) while these strings were in flight, oldest first: {names}. "
-            "Nothing was recorded of them. Make another executor, then go on. If it breaks again, a string that both "
-            "messages name may end its worker: leave that out (in a campaign, withdraw it)"
+            f"the executor broke ({describe(error)}) while these strings were in flight, {named}. If it breaks again, "
+            "a string that both messages name may end its worker: leave that out (in a campaign, withdraw it)"
         )
 
 

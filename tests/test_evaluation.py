@@ -303,6 +303,20 @@ def test_what_is_lost_with_an_executor_is_named_and_has_not_failed(fed: bool) ->
     assert all(result.ok for result in seen)
 
 
+@pytest.mark.parametrize("fed", [False, True])
+def test_what_an_executor_cancels_is_named_and_has_not_failed(fed: bool) -> None:
+    executor = ThreadPoolExecutor(1)
+    seen: list[Evaluation] = []
+
+    def last_of_all(strings: list[str]) -> list[float]:
+        executor.shutdown(wait=False, cancel_futures=True)
+        return [1.0]
+
+    with pytest.raises(ObjectiveError, match=r"cancelled .* oldest first: 'bb', 'ccc'\. Nothing was recorded"):
+        _evaluate(fed, last_of_all, ["a", "bb", "ccc"], executor, 3, seen)
+    assert [(result.string, result.value) for result in seen] == [("a", 1.0)]
+
+
 def test_of_many_lost_strings_the_oldest_are_named() -> None:
     strings = [f"s{number}" for number in range(50)]
     with pytest.raises(ObjectiveError, match=r"oldest first: 's0', 's1', .*'s19' and 30 more\."):
