@@ -56,6 +56,12 @@ FIT_OPTIONS = {"maxiter": 60, "ftol": 1e-6}
 INTERPOLATED = 100
 """Number of training strings from which a fit interpolates the kernel in the gap decay: fewer cost less than that."""
 
+SURVEYED = 500
+"""Number of training strings up to which every start of a full fit of a string kernel is followed on all of them."""
+
+SURVEY = 400
+"""Of more, so many are surveyed from every start, and the best parameters found improved on all."""
+
 COLUMN_MEMORY = 1 << 30
 """Bytes of prior covariances with the candidates of a pool that are kept: at 250,000 candidates, those of some 500
 strings. Beyond, they are computed anew in blocks whenever they are needed; see `seqopt.models.streamed_posterior`."""
@@ -97,7 +103,7 @@ class StringGP:
         encoder: Turns strings into what ``kernel`` takes, where that is not tokens alone: a
             `seqopt.encoding.FeatureEncoder`, or a `seqopt.encoding.JointEncoder`.
         restarts: Starts of a full fit: the parameters of the last fit (or the kernel's own), then draws from the
-            priors.
+            priors. A string kernel fitted to more than 500 strings follows them on 400 of these, and the best on all.
         refit_growth: A full fit is made when n has grown by this fraction since the last full fit, or the strings
             fitted last are not among the new ones.
         fit_size: Parameters are fitted to at most so many strings, a random choice of all: a step of a fit to n strings
@@ -243,7 +249,7 @@ class StringGP:
             logger.warning("all %d values equal %g: the model cannot tell strings apart yet", len(targets), targets[0])
         model = self._build(encoded, targets, known)
         if informative:
-            self._learn(model, encoded, targets, known, rng, full=full)
+            self._learn(model, encoded, targets, known, rng, self.restarts if full else 1, full=full)
         if informative and full:
             self._full_fit_size = len(strings)
         previous = self._parameters
@@ -298,28 +304,45 @@ class StringGP:
         targets: FloatArray,
         known: FloatArray,
         rng: np.random.Generator,
+        restarts: int,
         *,
         full: bool,
     ) -> None:
-        if len(targets) <= self.fit_size:
-            self._optimize(model, rng, full=full)
+        if len(targets) > self.fit_size:
+            if not self._learn_from(self.fit_size, model, encoded, targets, known, rng, restarts, full=full):
+                logger.warning(
+                    "all %d values chosen to learn from are equal: parameters stay as they were", self.fit_size
+                )
             return
-        chosen = np.sort(rng.choice(len(targets), size=self.fit_size, replace=False))
-        if np.ptp(targets[chosen]) == 0:
-            logger.warning("all %d values chosen to learn from are equal: parameters stay as they were", len(chosen))
-            return
-        part = self._build(encoded.take(chosen), targets[chosen], known[chosen])
-        self._optimize(part, rng, full=full)
-        _set_parameters(model, _parameters_of(part))
-        # The part was standardised by its own values.
-        (own_mean, own_unit), (mean, unit) = _units_of(part), _units_of(model)
-        ratio = own_unit / unit
-        with torch.no_grad():
-            model.covar_module.outputscale = float(part.covar_module.outputscale) * ratio**2
-            model.likelihood.noise = max(float(part.likelihood.noise.mean()) * ratio**2, MIN_NOISE)
-            model.mean_module.constant.copy_(part.mean_module.constant * ratio + (own_mean - mean) / unit)
+        costly = full and len(targets) > SURVEYED and isinstance(model.covar_module.base_kernel, FittedKernel)
+        if costly and restarts > 1:
+            # Where the starts lead shows on fewer strings, whose Gram matrices can be interpolated.
+            found = self._learn_from(SURVEY, model, encoded, targets, known, rng, restarts, full=full)
+            restarts = 1 if found else restarts
+        self._optimize(model, rng, restarts, full=full)
 
-    def _optimize(self, model: SingleTaskGP, rng: np.random.Generator, *, full: bool) -> None:
+    def _learn_from(
+        self,
+        count: int,
+        model: SingleTaskGP,
+        encoded: Encoded,
+        targets: FloatArray,
+        known: FloatArray,
+        rng: np.random.Generator,
+        restarts: int,
+        *,
+        full: bool,
+    ) -> bool:
+        """Set the parameters of ``model`` by ``count`` strings chosen at random, unless these have equal values."""
+        chosen = np.sort(rng.choice(len(targets), size=count, replace=False))
+        if np.ptp(targets[chosen]) == 0:
+            return False
+        part = self._build(encoded.take(chosen), targets[chosen], known[chosen])
+        self._learn(part, encoded.take(chosen), targets[chosen], known[chosen], rng, restarts, full=full)
+        _transfer(part, model)
+        return True
+
+    def _optimize(self, model: SingleTaskGP, rng: np.random.Generator, restarts: int, *, full: bool) -> None:
         likelihood = DenseMarginalLogLikelihood(model.likelihood, model)
         own = model.covar_module.base_kernel
         if full and isinstance(own, AdaptiveKernel):
@@ -331,7 +354,7 @@ class StringGP:
             parameter.requires_grad_(full)
         start = _parameters_of(model)
         with self._interpolating(model) if full else nullcontext(), _engine_threads(own):
-            best = self._best_of_restarts(likelihood, start, rng, self.restarts if full else 1)
+            best = self._best_of_restarts(likelihood, start, rng, restarts)
         for parameter in learned:
             parameter.requires_grad_(True)
         if best is None:
@@ -604,6 +627,17 @@ def _units_of(model: SingleTaskGP) -> tuple[float, float]:
     """Mean and standard deviation by which a model standardises its values."""
     transform = model.outcome_transform
     return float(transform.means.squeeze()), float(transform.stdvs.squeeze())
+
+
+def _transfer(source: SingleTaskGP, target: SingleTaskGP) -> None:
+    """Give ``target`` the parameters of ``source``, of which each standardises by its own values."""
+    _set_parameters(target, _parameters_of(source))
+    (source_mean, source_unit), (mean, unit) = _units_of(source), _units_of(target)
+    ratio = source_unit / unit
+    with torch.no_grad():
+        target.covar_module.outputscale = float(source.covar_module.outputscale) * ratio**2
+        target.likelihood.noise = max(float(source.likelihood.noise.mean()) * ratio**2, MIN_NOISE)
+        target.mean_module.constant.copy_(source.mean_module.constant * ratio + (source_mean - mean) / unit)
 
 
 def _frozen(model: torch.nn.Module) -> list[str]:

@@ -1,10 +1,12 @@
-"""Parameters learned from a part of the values."""
+"""Parameters learned from a part of the values, wholly or at first."""
 
 import numpy as np
 import pytest
+import torch
 
 from seqopt.errors import InputError
-from seqopt.models import StringGP
+from seqopt.models import StringGP, resolve_surrogate, string_gp
+from seqopt.spaces import CandidateSet
 
 RNG = np.random.default_rng(0)
 STRINGS = ["".join(RNG.choice(list("ACGT"), 10)) for _ in range(60)]
@@ -51,3 +53,64 @@ def test_equal_values_in_the_part_leave_the_parameters_as_they_were() -> None:
 def test_a_fit_needs_two_strings() -> None:
     with pytest.raises(InputError, match="fit_size is 1"):
         StringGP(fit_size=1)
+
+
+@pytest.fixture
+def starts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Numbers of strings and of starts of each optimisation, where more than 45 strings are surveyed on 40."""
+    seen: list[tuple[int, int]] = []
+    original = StringGP._best_of_restarts
+
+    def counting(self, likelihood, start, rng, restarts):
+        seen.append((len(likelihood.model.train_targets), restarts))
+        return original(self, likelihood, start, rng, restarts)
+
+    monkeypatch.setattr(StringGP, "_best_of_restarts", counting)
+    monkeypatch.setattr(string_gp, "SURVEYED", 45)
+    monkeypatch.setattr(string_gp, "SURVEY", 40)
+    return seen
+
+
+def log_posterior(gp: StringGP) -> float:
+    likelihood = string_gp.DenseMarginalLogLikelihood(gp.model.likelihood, gp.model)
+    gp.model.train()
+    with torch.no_grad():
+        reached = float(likelihood(gp.model(*gp.model.train_inputs), gp.model.train_targets))
+    gp.model.eval()
+    return reached
+
+
+def test_many_strings_are_surveyed_first_and_the_fit_is_as_good(
+    starts: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    surveyed = StringGP(restarts=3)
+    surveyed.fit(STRINGS, VALUES, rng=np.random.default_rng(1))
+    assert starts == [(40, 3), (60, 1)]
+    monkeypatch.setattr(string_gp, "SURVEYED", 60)
+    plain = StringGP(restarts=3)
+    plain.fit(STRINGS, VALUES, rng=np.random.default_rng(1))
+    assert starts[2:] == [(60, 3)]
+    assert log_posterior(surveyed) == pytest.approx(log_posterior(plain), abs=0.02)
+
+
+def test_the_survey_is_of_the_strings_that_are_fitted(starts: list[tuple[int, int]]) -> None:
+    gp = StringGP(restarts=2, fit_size=50)
+    gp.fit(STRINGS, VALUES, rng=np.random.default_rng(1))
+    assert starts == [(40, 2), (50, 1)]
+    starts.clear()
+    gp.fit(STRINGS, VALUES, rng=np.random.default_rng(1), full=False)
+    assert starts == [(50, 1)]
+
+
+def test_a_survey_of_equal_values_is_left_out(starts: list[tuple[int, int]]) -> None:
+    values = np.zeros(60)
+    chosen = np.random.default_rng(1).choice(60, size=40, replace=False)
+    values[np.setdiff1d(np.arange(60), chosen)] = 1.0
+    StringGP(restarts=2).fit(STRINGS, values, rng=np.random.default_rng(1))
+    assert starts == [(60, 2)]
+
+
+def test_kernels_that_cost_little_are_not_surveyed(starts: list[tuple[int, int]]) -> None:
+    surrogate = resolve_surrogate("one-hot", CandidateSet(STRINGS))
+    surrogate.fit(STRINGS, VALUES, rng=np.random.default_rng(1))
+    assert [count for count, _ in starts] == [60]
