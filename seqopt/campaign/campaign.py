@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from seqopt.campaign.filtering import FilterReport
     from seqopt.campaign.filters import Filter
     from seqopt.evaluation import Direction, Evaluation, ObjectiveFunction
+    from seqopt.models import Surrogate
     from seqopt.optimizer import Optimizer
     from seqopt.spaces import CandidateSet, Space
     from seqopt.workers import Progress
@@ -58,6 +59,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 WITHDRAWN, FAILED = "withdrawn", "failed"
+
+AUTOENCODER = "autoencoder"
+"""Where the settings of a campaign in latent space hold the name of its model, which tells weights from others."""
 
 _CHANGE = "Change the filters: seqopt campaign filter --list, --drop or --clear"
 
@@ -117,6 +121,7 @@ class Campaign(Tabulated):
         self._given = space
         self._space: Space | None = None
         self._narrowed: _Narrowed | None = None
+        self._selective: Surrogate | None = None
 
     @classmethod
     def create(
@@ -160,6 +165,7 @@ class Campaign(Tabulated):
             CampaignError: If there is such a file already.
         """
         from seqopt.campaign.filters import checked, to_json
+        from seqopt.models.registry import LATENT, latent_file
         from seqopt.optimizer import Optimizer
 
         pool, string_column = None, "string"
@@ -169,8 +175,10 @@ class Campaign(Tabulated):
         wanted = _fitting(checked(filters), space.kind, space, pool)
         if batch_size < 2:
             raise InputError(f"batch_size is {batch_size}; a model needs at least 2 values to begin with")
+        if (path_of_model := latent_file(surrogate)) is not None:
+            surrogate = f"{LATENT}{os.path.abspath(path_of_model)}"
         # Whatever an optimiser would refuse is refused before there is a file.
-        Optimizer(
+        trial = Optimizer(
             space,
             surrogate=surrogate,
             acquisition=acquisition,
@@ -194,6 +202,7 @@ class Campaign(Tabulated):
             space=facts,
             pool=pool,
             filters=to_json(wanted),
+            extra={} if path_of_model is None else {AUTOENCODER: _encoder_name(trial.surrogate)},
         )
         check_column_names(settings)
         campaign = cls(CampaignStore.create(path, settings), space if facts["type"] == "own" else None)
@@ -396,6 +405,7 @@ class Campaign(Tabulated):
             transform=settings.transform,
             seed=settings.seed,
         )
+        self._check_model(optimizer.surrogate)
         with self.store.reading():
             observed, counts = self.store.observations(), self.store.counts()
             suggestions = self.store.suggestions()
@@ -689,7 +699,36 @@ class Campaign(Tabulated):
             tried = found.refusal() if not found.allowed else found.lines()[0]
             raise CampaignError(f"no string was found: {error}; {tried}. {_CHANGE}") from error
 
+    def _check_model(self, surrogate: Surrogate) -> None:
+        """Refuse a model file that is not the one that the campaign was begun with."""
+        begun = self.store.settings.extra.get(AUTOENCODER)
+        found = _encoder_name(surrogate)
+        if begun is not None and found != begun:
+            raise CampaignError(
+                f"the surrogate {self.store.settings.surrogate} is {found} now, and the campaign was begun with "
+                f"{begun}: put that file back, or begin another campaign and import the results"
+            )
+
     def _identify(self, string: str) -> str:
+        key = self._key(string)
+        name = self.store.settings.surrogate
+        if name.strip().lower() == "auto":  # as a rule, and then no model is loaded
+            return key
+        from seqopt.models import refusals, resolve_surrogate
+        from seqopt.models.registry import is_selective
+        from seqopt.optimizer.optimizer import SpaceBound
+
+        if is_selective(name):
+            if self._selective is None:
+                self._selective = resolve_surrogate(name, self.space)
+                self._check_model(self._selective)
+                if isinstance(self._selective, SpaceBound):
+                    self._selective.bind(self.space)
+            for message in refusals(self._selective, [key]).values():
+                raise InputError(f"the surrogate {name} cannot learn from it: {message}")
+        return key
+
+    def _key(self, string: str) -> str:
         from seqopt.identity import identity_keys
 
         pool = self.store.settings.pool
@@ -729,6 +768,10 @@ class Campaign(Tabulated):
             }
             for mean, place, row in zip(means.tolist(), nearest, similarity, strict=True)
         ]
+
+
+def _encoder_name(surrogate: object) -> str:
+    return str(getattr(getattr(surrogate, "encoder", None), "name", ""))
 
 
 def _refuse(results: Results, *, partial: bool) -> None:

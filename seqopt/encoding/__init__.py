@@ -14,6 +14,7 @@ from seqopt.encoding.features import (
     FeatureRows,
     Featurizer,
     JointEncoder,
+    SelectiveFeaturizer,
     StringEncoder,
     TokensAndFeatures,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "Fragprints",
     "JointEncoder",
     "MorganFingerprint",
+    "SelectiveFeaturizer",
     "SmilesTokenizer",
     "StringEncoder",
     "Tokenizer",

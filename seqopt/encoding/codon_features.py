@@ -15,6 +15,7 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
+from seqopt.encoding.features import refused
 from seqopt.errors import InputError
 
 CODONS = tuple("".join(bases) for bases in product("ACGT", repeat=3))
@@ -121,6 +122,10 @@ class CodonFeatures:
             counts = _codon_counts(strings[start : start + BLOCK_STRINGS], start)
             rows[start : start + BLOCK_STRINGS] = self._scaled(counts)
         return rows
+
+    def refusals(self, strings: Sequence[str]) -> dict[int, str]:
+        """See `seqopt.encoding.SelectiveFeaturizer`."""
+        return refused(self, strings)
 
     def _scaled(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         own = counts.sum(axis=1, keepdims=True)

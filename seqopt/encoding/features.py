@@ -6,7 +6,7 @@ methods as `Encoder`, so that a Gaussian process takes either; `JointEncoder` gi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
@@ -134,6 +134,42 @@ class FeatureRows:
         return torch.from_numpy(np.array(rows.dense(), dtype=np.float64)).to(device=device)
 
 
+@runtime_checkable
+class SelectiveFeaturizer(Featurizer, Protocol):
+    """A featurizer that has no features for some strings, and says so without computing any."""
+
+    def refusals(self, strings: Sequence[str]) -> dict[int, str]:
+        """Why strings have no features, by their places; empty where all have."""
+        ...
+
+
+def refused(read: Callable[[Sequence[str]], object], strings: Sequence[str]) -> dict[int, str]:
+    """What ``read`` complains of, string by string, as `SelectiveFeaturizer.refusals` returns it.
+
+    Args:
+        read: Raises `InputError` for strings of which one cannot be read.
+        strings: What it is to read.
+
+    Example:
+        >>> from seqopt.encoding import CodonFeatures
+        >>> list(refused(CodonFeatures(), ["ATG", "AT"]))
+        [1]
+    """
+    try:
+        read(strings)
+    except InputError:
+        pass
+    else:
+        return {}
+    found = {}
+    for place, string in enumerate(strings):
+        try:
+            read([string])
+        except InputError as error:
+            found[place] = str(error)
+    return found
+
+
 class FeatureEncoder:
     """Turns strings into `FeatureRows`.
 
@@ -169,6 +205,10 @@ class FeatureEncoder:
             if not isinstance(string, str):
                 raise InputError(f"item {position} is {string!r} of type {type(string).__name__}; seqopt works on str")
         return FeatureRows(self.featurizer(strings))
+
+    def refusals(self, strings: Sequence[str]) -> dict[int, str]:
+        """See `SelectiveFeaturizer.refusals`."""
+        return self.featurizer.refusals(strings) if isinstance(self.featurizer, SelectiveFeaturizer) else {}
 
 
 @dataclass(frozen=True)
@@ -239,3 +279,7 @@ class JointEncoder:
             InputError: As `Encoder.encode` and `FeatureEncoder.encode` do.
         """
         return TokensAndFeatures(self.tokens.encode(strings), self.features.encode(strings))
+
+    def refusals(self, strings: Sequence[str]) -> dict[int, str]:
+        """See `SelectiveFeaturizer.refusals`."""
+        return self.features.refusals(strings)

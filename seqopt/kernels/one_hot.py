@@ -68,6 +68,9 @@ class OneHotKernel(gpytorch.kernels.Kernel):
     normalize = False
     """`cross` does not need `self_similarity`."""
 
+    one_length = True
+    """It compares strings of one length only."""
+
     def __init__(self, *, batch_shape: torch.Size | None = None, active_dims: tuple[int, ...] | None = None) -> None:
         super().__init__(batch_shape=batch_shape, active_dims=active_dims)
 

@@ -10,8 +10,10 @@ from seqopt.models.protocols import (
     NoiseAwareSurrogate,
     PoolSurrogate,
     Posterior,
+    SelectiveSurrogate,
     StringSurrogate,
     Surrogate,
+    refusals,
 )
 from seqopt.models.registry import SURROGATES, default_surrogate, resolve_surrogate
 from seqopt.models.string_gp import StringGP
@@ -27,9 +29,11 @@ __all__ = [
     "NoiseAwareSurrogate",
     "PoolSurrogate",
     "Posterior",
+    "SelectiveSurrogate",
     "StringGP",
     "StringSurrogate",
     "Surrogate",
     "default_surrogate",
+    "refusals",
     "resolve_surrogate",
 ]

@@ -35,6 +35,8 @@ from seqopt.models.checks import checked_noise, checked_values
 from seqopt.models.conditioned import BlockwisePosterior, ConditionedGaussianProcess, DrawnState
 from seqopt.models.covariance import FloatArray, KernelEvaluator, correlations
 from seqopt.models.leave_one_out import LeaveOneOut, leave_one_out
+from seqopt.models.protocols import Posterior
+from seqopt.spaces import PoolSpace
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +47,9 @@ MATCH_DECAYS = (0.2, 0.4, 0.55, 0.7, 0.8, 0.9, 1.0)
 OUTPUT_SCALES = tuple(np.exp(np.linspace(-2.0, 2.5, 7)).tolist())
 NOISE_VARIANCES = tuple(np.exp(np.linspace(-9.0, 0.0, 8)).tolist())
 """The grid. Scales and variances are those of standardised values."""
+
+CANDIDATE_MEMORY = 1 << 30
+"""Bytes up to which the posterior at all candidates of a pool is held at once."""
 
 ALWAYS_REFITTED = 100
 """Number of training strings up to which every fit draws parameters anew."""
@@ -240,6 +245,26 @@ class FullyBayesianStringGP:
             ModelError: Before the first fit.
         """
         return ConditionedGaussianProcess(self._fitted, self.encoder, pending)
+
+    def pool_posterior(
+        self,
+        pool: PoolSpace,
+        indices: npt.NDArray[np.int64] | None = None,
+        pending: Sequence[str] = (),
+    ) -> Posterior:
+        """Posterior in standardised units, draws kept apart; see `seqopt.models.PoolSurrogate`.
+
+        Nothing is kept from one step to the next: for N candidates and n evaluated ones a step takes D N n kernel
+        evaluations, D being the number of draws. Up to 1 GB, at 16 D N n bytes, the candidates are held at once;
+        beyond, they are looked at in blocks, anew for each element of a batch.
+
+        Raises:
+            ModelError: Before the first fit.
+        """
+        keys = pool.keys if indices is None else [pool.keys[int(place)] for place in indices]
+        process = self.conditioned(pending)
+        needed = 16 * self.draws * len(keys) * (len(self._fitted.keys) + len(pending) + 1)
+        return process.at(keys) if needed <= CANDIDATE_MEMORY else BlockwisePosterior(process, keys)
 
     def predict(self, strings: Sequence[str]) -> tuple[FloatArray, FloatArray]:
         """Mean and noiseless standard deviation of the mixture at each string, in the values' units.

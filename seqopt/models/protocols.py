@@ -134,6 +134,20 @@ class NoiseAwareSurrogate(Surrogate, Protocol):
 
 
 @runtime_checkable
+class SelectiveSurrogate(Surrogate, Protocol):
+    """A surrogate that cannot take every string."""
+
+    def refusals(self, strings: Sequence[str]) -> dict[int, str]:
+        """Why strings cannot be compared, by their places; empty where all can."""
+        ...
+
+
+def refusals(surrogate: object, strings: Sequence[str]) -> dict[int, str]:
+    """Why ``surrogate`` cannot take some of ``strings``, by their places; empty where it takes all."""
+    return surrogate.refusals(strings) if isinstance(surrogate, SelectiveSurrogate) else {}
+
+
+@runtime_checkable
 class JointSurrogate(Surrogate, Protocol):
     """A surrogate with a joint Gaussian posterior."""
 

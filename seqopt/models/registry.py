@@ -103,10 +103,18 @@ def latent_gp(vae: StringVAE) -> StringGP:
     return smooth_gp(vae, math.sqrt(vae.size))
 
 
-def _latent(path: str) -> StringGP:
-    from seqopt.vae import StringVAE
+def _latent_of(path: str, space: Space) -> StringGP:
+    from seqopt.spaces import GrammarSpace
+    from seqopt.vae import CharacterCodec, StringVAE
 
-    return latent_gp(StringVAE.load(path))
+    vae = StringVAE.load(path)
+    if isinstance(space, GrammarSpace) and vae.codec.model == "grammar":
+        vae.expect(grammar=space.rules, where=path)
+    # To parse a large pool takes long; to look up its symbols does not.
+    most = None if isinstance(vae.codec, CharacterCodec) else TRIED
+    for message in vae.refusals(_some_keys(space, most)).values():
+        raise InputError(f"{path} is {vae.codec.describe()}, and cannot read all strings of this space: {message}")
+    return latent_gp(vae)
 
 
 def _bits() -> Featurizer:
@@ -224,7 +232,8 @@ def resolve_surrogate(surrogate: str | Surrogate, space: Space) -> Surrogate:
 
     Raises:
         InputError: For an unknown name, one that is for other kinds of strings, or one that is for strings of one
-            length where lengths differ; for a file that holds no autoencoder.
+            length where lengths differ; for a file that holds no autoencoder, or one that cannot read strings of the
+            space.
 
     Example:
         >>> from seqopt.spaces import StringSpace
@@ -239,10 +248,8 @@ def resolve_surrogate(surrogate: str | Surrogate, space: Space) -> Surrogate:
     name = surrogate.strip().lower()
     if name == "auto":
         return default_surrogate(space)
-    if name.startswith(LATENT):
-        latent = _latent(surrogate.strip()[len(LATENT) :])
-        _try(latent.encoder, space)
-        return latent
+    if (path := latent_file(surrogate)) is not None:
+        return _latent_of(path, space)
     named = SURROGATES[name]
     if named.kinds and space.kind not in named.kinds:
         raise InputError(
@@ -270,10 +277,10 @@ def check_surrogate(surrogate: str) -> None:
         InputError: For an unknown name, or a file that holds no autoencoder.
     """
     name = surrogate.strip().lower()
-    if name.startswith(LATENT):
+    if (path := latent_file(surrogate)) is not None:
         from seqopt.vae.checkpoint import read_checkpoint
 
-        read_checkpoint(surrogate.strip()[len(LATENT) :])
+        read_checkpoint(path)
     elif name != "auto" and name not in SURROGATES:
         raise InputError(f"unknown surrogate {surrogate!r}: choose {_names()}, or give an object")
 
@@ -302,20 +309,43 @@ def features_of(surrogate: object) -> str:
     return encoder.name if isinstance(encoder, FeatureEncoder) else ""
 
 
+def is_selective(surrogate: str) -> bool:
+    """Whether a surrogate of that name may refuse strings of a space's kind; see `seqopt.models.SelectiveSurrogate`."""
+    name = surrogate.strip().lower()
+    return (
+        latent_file(surrogate) is not None or name == "codons" or (name in SURROGATES and SURROGATES[name].one_length)
+    )
+
+
+def latent_file(surrogate: object) -> str | None:
+    """The file in the name of a surrogate in latent space; `None` for another.
+
+    Example:
+        >>> latent_file("vae:genes.vae"), latent_file("ssk")
+        ('genes.vae', None)
+    """
+    if not isinstance(surrogate, str) or not surrogate.strip().lower().startswith(LATENT):
+        return None
+    return surrogate.strip()[len(LATENT) :]
+
+
 def looks_at_symbols(surrogate: str) -> bool:
     """Whether the tokeniser matters to a surrogate of that name."""
     name = surrogate.strip().lower()
-    return not name.startswith(LATENT) and (name not in SURROGATES or SURROGATES[name].symbols)
+    return latent_file(surrogate) is None and (name not in SURROGATES or SURROGATES[name].symbols)
 
 
 def _try(encoder: StringEncoder, space: Space) -> None:
     """Encode strings of a space: those that have no features are refused before anything is evaluated."""
+    encoder.encode(_some_keys(space, TRIED))
+
+
+def _some_keys(space: Space, most: int | None) -> list[str]:
+    """Random candidates of a pool, at most so many, or some random strings of another space."""
     rng = np.random.default_rng(0)
-    if isinstance(space, PoolSpace):
-        places = rng.permutation(len(space))[:TRIED]
-        encoder.encode([space.keys[int(place)] for place in places])
-    else:
-        encoder.encode([space.key(string) for string in space.sample(LOOKED_AT, rng)])
+    if not isinstance(space, PoolSpace):
+        return [space.key(string) for string in space.sample(LOOKED_AT, rng)]
+    return [space.keys[int(place)] for place in rng.permutation(len(space))[:most]]
 
 
 def _lengths(space: Space) -> npt.NDArray[np.int32]:

@@ -29,7 +29,7 @@ from botorch.settings import validate_input_scaling
 from gpytorch.constraints import GreaterThan
 from gpytorch.priors import LogNormalPrior, NormalPrior
 
-from seqopt.encoding import Encoded, Encoder, JointEncoder, StringEncoder, Tokenizer, TokensAndFeatures
+from seqopt.encoding import Encoded, Encoder, FeatureEncoder, JointEncoder, StringEncoder, Tokenizer, TokensAndFeatures
 from seqopt.errors import InputError, ModelError
 from seqopt.kernels import SubsequenceKernel
 from seqopt.kernels.threads import one_thread
@@ -157,6 +157,7 @@ class StringGP:
         self._parameters: dict[str, list[float]] | None = None
         self._full_fit_size = 0
         self._width = 0
+        self._length: int | None = None
         self._state: GaussianState | None = None
         self._keys: list[str] = []
         self._pool: PoolSpace | None = None
@@ -177,6 +178,26 @@ class StringGP:
             elif isinstance(self.encoder, JointEncoder) and not self.encoder.tokens_chosen:
                 self.encoder = JointEncoder(self.encoder.features, space.encoder)
         self._pool = space if isinstance(space, PoolSpace) else None
+        if getattr(self.kernel, "one_length", False):
+            self._length = self._lengths(space.sample(1, np.random.default_rng(0)))[0]
+
+    def refusals(self, strings: Sequence[str]) -> dict[int, str]:
+        """Why strings cannot be compared, by their places: those without features, or of another length than the
+        strings of the space where the kernel compares position by position. Empty where all can be compared.
+        """
+        if self._length is not None:
+            return {
+                place: f"{strings[place]!r} has {length} symbols, but this surrogate compares strings of one length, "
+                f"position by position, and those of the space have {self._length}"
+                for place, length in enumerate(self._lengths(strings))
+                if length != self._length
+            }
+        features = self.encoder
+        return features.refusals(strings) if isinstance(features, FeatureEncoder | JointEncoder) else {}
+
+    def _lengths(self, strings: Sequence[str]) -> list[int]:
+        lengths: list[int] = self.encoder.encode(strings).lengths.tolist()
+        return lengths
 
     @property
     def model(self) -> SingleTaskGP:

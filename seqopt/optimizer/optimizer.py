@@ -13,7 +13,7 @@ import numpy as np
 from seqopt.acquisition import Acquisition, RandomAcquisition, resolve_acquisition
 from seqopt.errors import ExhaustedError, InputError, ModelError
 from seqopt.evaluation import Direction
-from seqopt.models import NoiseAwareSurrogate, Surrogate, resolve_surrogate
+from seqopt.models import NoiseAwareSurrogate, Surrogate, refusals, resolve_surrogate
 from seqopt.optimizer.batch import Batch
 from seqopt.optimizer.observations import Observation, Observations
 from seqopt.optimizer.transforms import Transform, resolve_transform
@@ -29,6 +29,9 @@ logger = logging.getLogger(__name__)
 
 RECOMMENDATION = 1
 """Keeps the random numbers of `Optimizer.recommend` apart from those of `Optimizer.ask`."""
+
+REDRAWS = 10
+"""Times that random strings are drawn again in place of those that the surrogate cannot take."""
 
 LARGEST_VALUE = 1e150
 """Larger values are not measurements, and their squares would overflow."""
@@ -217,7 +220,8 @@ class Optimizer(Tabulated):
 
         Raises:
             InputError: If the numbers differ, a string is invalid or not in the space, a value is no number, or has no
-                image under the transform; then nothing is recorded.
+                image under the transform, or if the surrogate cannot take a string (of another length for ``one-hot``,
+                unreadable for an autoencoder); then nothing is recorded.
         """
         if isinstance(strings, str):
             raise InputError(f"tell takes lists: tell([{strings!r}], [value])")
@@ -246,6 +250,8 @@ class Optimizer(Tabulated):
             for string, key in zip(strings, keys, strict=True):
                 if key not in self.observations.seen:
                     self.space.from_string(string)
+        for message in refusals(self.surrogate, keys).values():
+            raise InputError(f"{message}: leave this string out, or choose another surrogate")
         measured = [math.isfinite(value) and abs(value) <= LARGEST_VALUE for value in numbers]
         for value, usable in zip(numbers, measured, strict=True):
             if usable:
@@ -430,10 +436,21 @@ class Optimizer(Tabulated):
         self, n: int, rng: np.random.Generator, excluded: set[str] | frozenset[str] = frozenset()
     ) -> list[Suggestion]:
         unavailable = self._unavailable | excluded
-        # Enough are drawn that n are left even when every unavailable one is among them.
-        drawn = self.space.sample(n + len(unavailable), rng)
-        fresh = [(string, self.space.key(string)) for string in drawn]
-        return [Suggestion(string, key) for string, key in fresh if key not in unavailable][:n]
+        found: dict[str, Suggestion] = {}
+        refused: dict[int, str] = {}
+        for _ in range(REDRAWS):
+            # Enough are drawn that n are left even when every unavailable one is among them.
+            drawn = self.space.sample(n + len(unavailable), rng)
+            keys = [self.space.key(string) for string in drawn]
+            refused = refusals(self.surrogate, keys)
+            for place, (string, key) in enumerate(zip(drawn, keys, strict=True)):
+                if key not in unavailable and place not in refused:
+                    found.setdefault(key, Suggestion(string, key))
+            if len(found) >= n or not refused:
+                break
+        if refused and not found:
+            raise InputError(f"no string was found that the surrogate can take: {next(iter(refused.values()))}")
+        return list(found.values())[:n]
 
     def _in_user_units(self, mean: float | None, std: float | None) -> tuple[float | None, float | None]:
         if mean is None or std is None:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from seqopt.errors import InputError
 from seqopt.files import write_atomically
-from seqopt.models import Surrogate
+from seqopt.models import Surrogate, resolve_surrogate
 from seqopt.models.registry import LATENT, looks_at_symbols, surrogate_name
 from seqopt.report.formats import compact, shortened
 from seqopt.report.kernel_pca import KernelMap, Smoothness, component_names, kernel_pca, smoothness
@@ -281,6 +281,8 @@ def _kernel_of(points: MapPoints, surrogate: str, tokenizer: str | None) -> _Ker
         except InputError as error:
             raise InputError(f"{error}; or choose another model for the map by --surrogate") from error
     looked_at = (name or surrogate_name(chosen)) if of_search else surrogate
+    if tokenizer is not None and looked_at.strip().lower() == "auto":
+        looked_at = surrogate_name(resolve_surrogate(looked_at, space))
     if tokenizer is not None and looked_at and not looks_at_symbols(looked_at):
         raise InputError(f"the surrogate {looked_at} does not look at symbols: leave --tokenizer out")
     return _Kernel(space, chosen, name, of_search, remark)

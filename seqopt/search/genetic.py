@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from seqopt.acquisition import Acquisition
 from seqopt.errors import InputError
-from seqopt.models import StringSurrogate
+from seqopt.models import StringSurrogate, refusals
 from seqopt.search.protocols import Suggestion
 from seqopt.search.scoring import Scores, suggestion
 from seqopt.spaces import EvolvableSpace
@@ -130,12 +130,16 @@ class GeneticSearch:
         """Up to ``n`` distinct strings with keys outside ``excluded``; see `seqopt.search.Search`."""
         process = surrogate.conditioned(pending)
         individuals = self._first(space, process.best_observed_keys(PARENTS_KEPT) if self.seeded else [], rng)
-        keys = dict.fromkeys(space.key(space.to_string(individual)) for individual in individuals)
-        prepared = acquisition.prepare(process.at(list(keys)), rng, n + len(pending))
+        keys = list(dict.fromkeys(space.key(space.to_string(individual)) for individual in individuals))
+        refused = refusals(surrogate, keys)
+        keys = [key for place, key in enumerate(keys) if place not in refused]
+        if not keys:
+            return []
+        prepared = acquisition.prepare(process.at(keys), rng, n + len(pending))
         taken = set(excluded)
         chosen: list[Suggestion] = []
         for _ in range(n):
-            scores = Scores(space, process, prepared, taken)
+            scores = Scores(space, process, prepared, taken, surrogate)
             archive = self._evolve(space, individuals, scores, rng, 0 if chosen else self.restarts)
             if scores.best is None:
                 break

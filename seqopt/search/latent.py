@@ -44,6 +44,9 @@ JITTERED = 64
 JITTERS = (0.05, 0.1, 0.2, 0.4)
 """Standard deviations of these points, in widths of the box, one after the other."""
 
+LOOKED_AT = 20
+"""Random strings of a space that show whether the model can read them."""
+
 RANDOM_POINTS = 256
 """Random points of the box decoded when these have led to nothing new either, and random strings drawn thereafter."""
 
@@ -200,6 +203,11 @@ class LatentSearch:
             self.vae.expect(grammar=space.rules, where="the autoencoder")
         elif isinstance(space, StringSpace):
             self.vae.expect(alphabet=space.symbols, where="the autoencoder")
+        some = [space.key(string) for string in space.sample(LOOKED_AT, np.random.default_rng(0))]
+        for message in self.vae.refusals(some).values():
+            raise InputError(
+                f"the autoencoder is {self.vae.codec.describe()}, and cannot read all strings of this space: {message}"
+            )
         featurizer = getattr(getattr(surrogate, "encoder", None), "featurizer", None)
         if getattr(featurizer, "name", None) != self.vae.name:
             raise InputError(

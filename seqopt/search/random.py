@@ -10,7 +10,7 @@ import torch
 from seqopt.acquisition import Acquisition
 from seqopt.acquisition.sampling import largest_upper_confidence
 from seqopt.errors import InputError
-from seqopt.models import StringSurrogate
+from seqopt.models import StringSurrogate, refusals
 from seqopt.models.conditioned import BlockwisePosterior
 from seqopt.search.protocols import Suggestion
 from seqopt.search.scoring import fill_batch, suggestion
@@ -52,6 +52,8 @@ class RandomSearch:
         """Up to ``n`` distinct strings with keys outside ``excluded``; see `seqopt.search.Search`."""
         drawn = {space.key(string): string for string in space.sample(self.candidates, rng)}
         keys = [key for key in drawn if key not in excluded]
+        refused = refusals(surrogate, keys)
+        keys = [key for place, key in enumerate(keys) if place not in refused]
         if not keys:
             return []
         process = surrogate.conditioned(pending)

@@ -10,7 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from seqopt.acquisition import PreparedAcquisition
-from seqopt.models import BoundedPosterior, ConditionedProcess, PoolSurrogate, Posterior, StringSurrogate
+from seqopt.models import (
+    BoundedPosterior,
+    ConditionedProcess,
+    PoolSurrogate,
+    Posterior,
+    StringSurrogate,
+    refusals,
+)
 from seqopt.search.protocols import Suggestion
 from seqopt.spaces import Space
 
@@ -26,12 +33,14 @@ class Scores:
         process: The surrogate's posterior, conditioned on what is pending or chosen.
         acquisition: Prepared for this step.
         excluded: Keys that must not be proposed. They are scored, as parents, all the same.
+        surrogate: Whose posterior it is: strings that it cannot take score minus infinity.
     """
 
     space: Space
     process: ConditionedProcess
     acquisition: PreparedAcquisition
     excluded: Set[str]
+    surrogate: object = None
     keys: dict[str, str] = field(default_factory=dict)
     _values: dict[str, float] = field(default_factory=dict)
     best: str | None = None
@@ -42,9 +51,12 @@ class Scores:
         fresh = [string for string in dict.fromkeys(strings) if string not in self._values]
         if fresh:
             keys = [self.keys.get(string) or self.space.key(string) for string in fresh]
-            values = np.nan_to_num(
-                self.acquisition(self.process.at(keys)).numpy(), nan=-np.inf, posinf=np.inf, neginf=-np.inf
-            )
+            refused = refusals(self.surrogate, keys)
+            taken = [place for place in range(len(keys)) if place not in refused]
+            values = np.full(len(keys), -np.inf)
+            if taken:
+                found = self.acquisition(self.process.at([keys[place] for place in taken])).numpy()
+                values[taken] = np.nan_to_num(found, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
             self.keys.update(zip(fresh, keys, strict=True))
             self._values.update(zip(fresh, values.tolist(), strict=True))
             allowed = np.array([key not in self.excluded for key in keys])

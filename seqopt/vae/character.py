@@ -91,6 +91,7 @@ class CharacterCodec:
         rows = []
         for string, tokens in zip(strings, self.tokenizer.tokenize_all(strings), strict=True):
             if len(tokens) > self.max_length:
+                self._refuse(string, tokens)  # that it is of another kind matters more than its length
                 raise InputError(
                     f"{shown(string)} has {len(tokens)} symbols; this model takes strings of up to {self.max_length}"
                 )

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from seqopt.encoding.features import refused
 from seqopt.errors import InputError
 from seqopt.grammar import Rules, read_grammar
 from seqopt.vae.character import CharacterCodec
@@ -97,6 +98,10 @@ class StringVAE:
                 does not derive (with the position), or one that is too long.
         """
         return self.posterior(strings)[0]
+
+    def refusals(self, strings: Sequence[str]) -> dict[int, str]:
+        """Why the model cannot read strings, by their places; empty where it can read all."""
+        return refused(self.codec.encode, strings)
 
     def posterior(self, strings: Sequence[str]) -> tuple[FloatArray, FloatArray]:
         """Means and standard deviations, ``n x size`` each, of the codes of ``strings``.

@@ -1,5 +1,6 @@
 """Surrogates by name."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from seqopt.models import (
     StringGP,
     StringSurrogate,
     default_surrogate,
+    fully_bayesian,
     resolve_surrogate,
 )
 from seqopt.models.registry import looks_at_symbols
@@ -56,13 +58,16 @@ def test_every_named_surrogate_learns_and_has_a_joint_posterior(name: str) -> No
     assert again.state_dict() == surrogate.state_dict()
 
 
-@pytest.mark.parametrize("name", [name for name in SURROGATES if "molecule" in SURROGATES[name].kinds])
-def test_pools_are_searched_with_every_surrogate_of_molecules(name: str) -> None:
-    optimizer = Optimizer(MOLECULES, surrogate=name, initial=6, batch_size=3, seed=1)
+@pytest.mark.parametrize("name", SURROGATES)
+def test_pools_are_searched_with_every_surrogate(name: str) -> None:
+    genes = ["".join(codons) for codons in itertools.product(("ATG", "GCC", "TTA"), repeat=3)]
+    molecules = "molecule" in SURROGATES[name].kinds
+    pool = CandidateSet(MOLECULES, kind="molecule") if molecules else CandidateSet(genes, kind="dna")
+    optimizer = Optimizer(pool, surrogate=name, initial=6, batch_size=3, seed=1)
     assert isinstance(optimizer.surrogate, PoolSurrogate)
     for _ in range(3):
         strings = optimizer.ask()
-        optimizer.tell(strings, [len(string) for string in strings])
+        optimizer.tell(strings, [len(string) if molecules else string.count("C") for string in strings])
     pending = optimizer.ask()  # conditioned on
     more = optimizer.ask()
     assert len({*pending, *more}) == 6
@@ -186,3 +191,17 @@ def test_models_that_differ_are_described_differently() -> None:
     described = [json.dumps(describe_part(model), sort_keys=True) for model in models]
     assert len(set(described)) == len(models)
     assert described == [json.dumps(describe_part(model), sort_keys=True) for model in models]
+
+
+def test_a_pool_too_large_to_be_held_is_searched_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    genes = ["".join(bases) for bases in itertools.product("ACGT", repeat=4)]
+    found = []
+    for memory in (fully_bayesian.CANDIDATE_MEMORY, 0):
+        monkeypatch.setattr(fully_bayesian, "CANDIDATE_MEMORY", memory)
+        optimizer = Optimizer(genes, surrogate="ssk-bayes", initial=6, batch_size=3)
+        for _ in range(3):
+            strings = optimizer.ask()
+            optimizer.tell(strings, [string.count("GC") - string.count("A") for string in strings])
+        found.append([row.string for row in optimizer.observations.rows])
+    assert found[0] == found[1]
+    assert optimizer.best.value > 0
