@@ -106,7 +106,9 @@ class _OverlapKernel(gpytorch.kernels.Kernel):
         Raises:
             InputError: As the class says.
         """
-        same = x1 is x2 or (x1.shape == x2.shape and torch.equal(x1, x2))
+        graph = torch.is_grad_enabled() and (x1.requires_grad or x2.requires_grad)
+        # Equal rows of two tensors have gradients of their own, which sizes taken from the overlaps would mix.
+        same = x1 is x2 or (not graph and x1.shape == x2.shape and torch.equal(x1, x2))
         for x in (x1,) if same else (x1, x2):
             if self._minimum and x.numel():
                 self._check(x.detach().amin().item())
@@ -116,7 +118,6 @@ class _OverlapKernel(gpytorch.kernels.Kernel):
             x1, x2 = x1.transpose(-1, -2).unsqueeze(-1), x2.transpose(-1, -2).unsqueeze(-1)
             own_batch = torch.Size([*own_batch, 1]) if own_batch else own_batch
         batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])  # type: ignore[no-untyped-call]
-        graph = torch.is_grad_enabled() and (x1.requires_grad or x2.requires_grad)
         if diag and same:
             values = torch.ones(*batch, x1.shape[-2], dtype=dtype, device=x1.device)
         elif diag:

@@ -234,6 +234,36 @@ def test_gradients_are_those_of_finite_differences(kernel):
         assert torch.autograd.gradcheck(lambda a: kernel(a).to_dense(), (x1,))
 
 
+def test_gradients_are_those_of_the_argument_they_are_asked_for_even_where_both_hold_the_same_rows(kernel):
+    generator = torch.Generator().manual_seed(3)
+    a, weights = (torch.rand(3, n, generator=generator, dtype=torch.float64) for n in (4, 3))
+    for diag in (False, True):
+
+        def weighted(x1, x2, diag=diag):
+            return ((weights.diagonal() if diag else weights) * kernel.forward(x1, x2, diag=diag)).sum()
+
+        assert torch.autograd.gradcheck(weighted, (a.clone().requires_grad_(), a.clone()))
+        assert torch.autograd.gradcheck(weighted, (a.clone(), a.clone().requires_grad_()))
+        assert torch.autograd.gradcheck(weighted, (a.clone().requires_grad_(), a.clone().requires_grad_()))
+        # Rows that share their memory are two arguments none the less.
+        shared = a.clone().requires_grad_()
+        (gradient,) = torch.autograd.grad(weighted(shared, shared.detach()), shared)
+        apart = a.clone().requires_grad_()
+        (expected,) = torch.autograd.grad(weighted(apart, a + 0.0), apart)
+        torch.testing.assert_close(gradient, expected, rtol=1e-12, atol=1e-14)
+
+
+def test_rows_are_at_exactly_one_with_themselves(kernel):
+    x = torch.rand(40, 30, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+    ones = torch.ones(40, dtype=torch.float64)
+    # Without a graph rows may come as a copy.
+    for value in (kernel.forward(x, x), kernel.forward(x, x.clone()), with_graph(kernel, x)):
+        assert torch.equal(value.diagonal(), ones)
+    with torch.no_grad():
+        tracked = x.clone().requires_grad_()
+        assert torch.equal(kernel.forward(tracked, x), kernel.forward(x, x))
+
+
 @pytest.mark.parametrize("graph", [False, True])
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_values_come_in_the_dtype_and_on_the_device_of_the_rows(kernel, device, graph):
