@@ -190,10 +190,12 @@ def table(runs: Runs) -> str:
         spent = np.median([sum(run["suggest_seconds"]) for run in several])
         lines.append(f"| {METHODS[method].label} | {len(several)} | {' | '.join(cells)} | {spent:.0f} |")
     ties = int((scores <= np.sort(scores)[TOP - 1]).sum())
+    expected = 100 * CHECKPOINTS[-1] / len(space) * ties / TOP
     lines.append(
         f"\nMean ± one standard error over seeds; {len(space):,} molecules, of which {ties} score as well as the "
-        f"{TOP}th or better. Of random molecules, {100 * CHECKPOINTS[-1] / len(space):.1f} % of the top are expected "
-        f"after {CHECKPOINTS[-1]}. Time: median of all suggestions of a run, one thread."
+        f"{TOP}th or better. A share is the number found of these {ties}, divided by {TOP}, and at most 100 %: random "
+        f"molecules are expected to reach {expected:.1f} % after {CHECKPOINTS[-1]}. Time: median of all suggestions of "
+        f"a run, one thread."
     )
     return "\n".join(lines)
 

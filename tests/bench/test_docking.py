@@ -47,3 +47,6 @@ def test_the_table_has_percentages_at_the_checkpoints(tmp_path: Path) -> None:
     # The top 10 are the 12 molecules of 30, 29 and 28 carbons; the second run finds 7 of them at once.
     assert "| ssk, greedy mean | 2 | 35.0 ± 35.0 | 35.0 ± 35.0 | 35.0 ± 35.0 | 4 |" in text
     assert "120 molecules, of which 12 score as well as the 10th or better" in text
+    assert "the number found of these 12, divided by 10, and at most 100 %" in text
+    # A third of all molecules hold a third of the 12.
+    assert "random molecules are expected to reach 40.0 % after 40." in text
