@@ -29,6 +29,19 @@ def test_a_molecule_counts_when_it_scores_as_well_as_the_last_of_the_top() -> No
     assert found_so_far({"indices": [3, 2, 0, 1]}, scores).tolist() == [0.0, 0.5, 1.0, 1.0]
 
 
+def test_without_ties_only_the_top_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = np.array([-5.0, -4.0, -3.0, -1.0])
+    monkeypatch.setattr(docking, "library", lambda: (CandidateSet(MOLECULES[:4], kind="molecule"), scores))
+    monkeypatch.setattr(docking, "TOP", 2)
+    monkeypatch.setattr(docking, "CHECKPOINTS", (1, 2, 3))
+    run = {"indices": [2, 1, 0, 3], "suggest_seconds": [1.0]}
+    assert found_so_far(run, scores).tolist() == [0.0, 0.5, 1.0, 1.0]
+    (tmp_path / "ssk-mean-seed00.json").write_text(json.dumps(run))
+    text = table(read_runs(tmp_path))
+    assert "| ssk, greedy mean | 1 | 0.0 | 50.0 | 100.0 | 1 |" in text
+    assert "4 molecules, of which 2 score as well as the 2th or better" in text
+
+
 def test_a_model_finds_more_than_random_molecules_do() -> None:
     runs = {name: work(docking.Job(name, 1)) for name in ("minmax-mean", "random")}
     for run in runs.values():

@@ -54,6 +54,35 @@ def test_negative_log_predictive_density_counts_the_noise(monkeypatch: pytest.Mo
     assert result["coverage"] == {"0.5": 0.0, "0.8": 1.0, "0.9": 1.0, "0.95": 1.0}
 
 
+def test_r2_compares_errors_with_the_variance_of_what_is_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    class AlwaysOneTooHigh:
+        """Predicts one more than the length of a string."""
+
+        hyperparameters: ClassVar = {"noise_variance": 1.0}
+
+        def fit(self, strings: list[str], values: np.ndarray, *, rng: np.random.Generator) -> None:
+            pass
+
+        def predict(self, strings: list[str]) -> tuple[np.ndarray, np.ndarray]:
+            asked.extend(map(len, strings))
+            return np.array(asked) + 1.0, np.ones(len(strings))
+
+        def to_units(self, mean: float, variance: float) -> tuple[float, float]:
+            return mean, variance
+
+    molecules = ["C" * n for n in range(1, 51)]
+    monkeypatch.setitem(regression.MODELS, "ssk", regression.Model("known", AlwaysOneTooHigh))  # type: ignore[arg-type]
+    monkeypatch.setattr(regression, "molecules", lambda dataset: (molecules, np.arange(1.0, 51.0)))
+    result = work(Job("freesolv", "ssk", 1))
+    others = sorted(set(range(1, 51)).difference(asked))
+    assert (len(asked), len(others)) == (5, 45)
+    # The two variances must differ, or nothing would be seen.
+    assert abs(np.var(asked) / np.var(others) - 1) > 0.1
+    assert result["r2"] == pytest.approx(1 - 1 / np.var(asked))
+
+
 def stored(folder: Path, task: str, model: str, errors: list[float]) -> None:
     (folder / task).mkdir(parents=True, exist_ok=True)
     for split, rmse in enumerate(errors):
