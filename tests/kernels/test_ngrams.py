@@ -488,6 +488,12 @@ class TestFitting:
         chosen.adapt(encoded.to_tensor())
         assert chosen.lengthscale.item() == 3.0
         assert float(chosen.lengthscale_prior.icdf(torch.tensor(0.5))) == pytest.approx(1.0)
+        # One string far from the others takes the mean of the distances with it, and the median less so.
+        uneven = NgramKernel(longest=1)
+        uneven.adapt(Encoder().encode(["AAAA", "AAAB", "AABB", "C" * 40]).to_tensor())
+        # Squared distances are 2, 2 and 8, and 1616, 1610 and 1608; the lower of the two in the middle is taken.
+        assert uneven.lengthscale.item() == pytest.approx(1.5 * 8**0.5)
+        assert float(uneven.lengthscale_prior.icdf(torch.tensor(0.5))) == pytest.approx(1.5 * 8**0.5)
         equal = NgramKernel()
         equal.adapt(Encoder().encode(["AB", "AB"]).to_tensor())
         assert equal.lengthscale.item() == 15.0
