@@ -141,3 +141,15 @@ def test_it_is_a_kernel_of_gpytorch_and_survives_pickling() -> None:
 def test_what_does_not_fit_is_refused(build: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         build()  # type: ignore[operator]
+
+
+def test_gradients_in_the_features_can_be_taken_again() -> None:
+    joint, rows = kernel(), encoded().to_tensor().requires_grad_()
+    gradients = []
+    for _ in range(2):
+        rows.grad = None
+        joint.forward(rows, rows).sum().backward()
+        assert rows.grad is not None
+        gradients.append(rows.grad.clone())
+    torch.testing.assert_close(gradients[0], gradients[1])
+    assert gradients[0].abs().sum() > 0
