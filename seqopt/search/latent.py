@@ -204,9 +204,10 @@ class LatentSearch:
         elif isinstance(space, StringSpace):
             self.vae.expect(alphabet=space.symbols, where="the autoencoder")
         some = [space.key(string) for string in space.sample(LOOKED_AT, np.random.default_rng(0))]
-        for message in self.vae.refusals(some).values():
+        refused = self.vae.refusals(some)
+        if some and len(refused) == len(some):
             raise InputError(
-                f"the autoencoder is {self.vae.codec.describe()}, and cannot read all strings of this space: {message}"
+                f"the autoencoder is {self.vae.codec.describe()}, and cannot read strings of this space: {refused[0]}"
             )
         featurizer = getattr(getattr(surrogate, "encoder", None), "featurizer", None)
         if getattr(featurizer, "name", None) != self.vae.name:

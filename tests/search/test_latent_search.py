@@ -160,12 +160,21 @@ def test_an_exhausted_space_gives_nothing(vae: StringVAE) -> None:
     assert sorted(suggestion.string for suggestion in found) == ["1", "2", "3"]
 
 
+class Longwinded(StringVAE):
+    """Writes one formula only, whose tree is too large for it to read."""
+
+    def decode(self, points: object) -> list[str]:
+        return ["1+1+1+1+1"] * len(np.asarray(points))
+
+
 def test_strings_that_the_model_cannot_read_back_are_of_no_use(vae: StringVAE) -> None:
     surrogate, _ = fitted(vae)
-    shorter = GrammarSpace("arithmetic", 7, 9)  # its strings have trees too large for the model
-    search = LatentSearch(vae, attempts=1)
-    assert suggest(search, surrogate, 1, space=shorter) == []
+    search = LatentSearch(Longwinded(vae.codec, vae.network, vae.quantiles), attempts=1)
+    (found,) = suggest(search, surrogate, 1, space=GrammarSpace("arithmetic", 1, 9))
     assert search.undecodable == 1
+    assert vae.refusals([found.string]) == {}  # a random one that it can read
+    with pytest.raises(InputError, match="cannot read strings of this space: the parse tree"):
+        suggest(search, surrogate, 1, space=GrammarSpace("arithmetic", 7, 9))  # all its trees are too large
 
 
 @pytest.mark.parametrize("model", ["character", "grammar"])
