@@ -190,7 +190,8 @@ def default_surrogate(space: Space, *, partitions: int | None = None) -> Surroga
 
     For a pool of molecules it is ``"minmax"``, the MinMax kernel on counts of Morgan environments: in five searches
     each it found more of the best molecules of a library of docking scores than bits or n-grams did, and was ahead of
-    the sub-sequence kernel in ZINC at a tenth of its cost (``docs/results.md``). For any other pool it is ``"ssk"``,
+    the sub-sequence kernel in ZINC at a tenth of its cost; n-grams were sooner at good penalised logP there, and as
+    good in the end (``docs/results.md``). For any other pool it is ``"ssk"``,
     the sub-sequence kernel of order 5 at point estimates of its parameters, so that covariances with the whole pool can
     be kept from one step to the next. For any other space it is ``"ssk-bayes"``, which averages over the parameters: on
     the tasks of the BOSS paper n-grams, one-hot symbols and codon frequencies are level with it or behind.
