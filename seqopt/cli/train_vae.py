@@ -261,15 +261,20 @@ class _Strings:
 def _as_begun(path: Path, settings: TrainingSettings, sizes: NetworkSizes) -> tuple[TrainingSettings, NetworkSizes]:
     """Settings for which the command has no option are those with which a training was begun, by whatever version."""
     from seqopt.vae import SMILES_SETTINGS, TrainingSettings
-    from seqopt.vae.checkpoint import read_checkpoint
+    from seqopt.vae.checkpoint import open_checkpoint
 
-    facts, _ = read_checkpoint(path)
+    with open_checkpoint(path) as checkpoint:
+        facts = checkpoint.facts
     training, before = facts.get("training"), facts.get("sizes")
     if not isinstance(training, dict) or not isinstance(before, dict):
         return settings, sizes  # no training: what is wrong with the file is said where it is taken up
-    default, begun = TrainingSettings(), dict(training.get("settings", {}))
-    own = {name: begun.get(name, getattr(default, name)) for name in SMILES_SETTINGS}
-    return replace(settings, **own), replace(sizes, channels=before.get("channels", 0))
+    default = TrainingSettings()
+    try:
+        begun = dict(training.get("settings", {}))
+        own = {name: begun.get(name, getattr(default, name)) for name in SMILES_SETTINGS}
+        return replace(settings, **own), replace(sizes, channels=before.get("channels", 0))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{path} is damaged: its training was begun with settings that cannot be ({error})") from error
 
 
 def _train(

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from seqopt.encoding import resolve_tokenizer
 from seqopt.errors import InputError
-from seqopt.vae.codecs import Symbols, checked_strings, padded, shown
+from seqopt.vae.codecs import Symbols, checked_strings, fact, fact_list, padded, shown
 
 _INSIDE = 1
 
@@ -143,8 +143,15 @@ class CharacterCodec:
 
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> CharacterCodec:
-        """The codec of what `to_json` returned."""
-        return cls(facts["alphabet"], facts["max_length"], facts["tokenizer"])
+        """The codec of what `to_json` returned.
+
+        Raises:
+            InputError: If it cannot have returned that.
+        """
+        alphabet = fact_list(facts, "alphabet", str)
+        if "" in alphabet:
+            raise InputError("a symbol of the alphabet is empty; expected at least one character")
+        return cls(alphabet, fact(facts, "max_length", int), fact(facts, "tokenizer", str))
 
 
 class CharacterWriting:

@@ -7,8 +7,9 @@ string and one behind its end. What the context forbids has probability zero, in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+import reprlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,10 @@ Symbols = npt.NDArray[np.int64]
 
 DONE = 0
 """The context behind the end of a string, in which only padding is possible."""
+
+Kind = TypeVar("Kind")
+
+_KINDS: dict[type[Any], str] = {int: "a whole number", str: "text", list: "a list"}
 
 
 @runtime_checkable
@@ -96,6 +101,31 @@ def checked_strings(strings: Sequence[str]) -> list[str]:
         if not isinstance(string, str):
             raise InputError(f"item {position} is {string!r} of type {type(string).__name__}; seqopt works on str")
     return list(strings)
+
+
+def fact(facts: Mapping[str, Any], name: str, kind: type[Kind]) -> Kind:
+    """The value ``name`` of what a codec's ``to_json`` returned, by way of a file that anyone may have written.
+
+    Raises:
+        InputError: If there is none, or it has another type.
+    """
+    return _of_kind(facts.get(name), name, kind)
+
+
+def fact_list(facts: Mapping[str, Any], name: str, kind: type[Kind]) -> list[Kind]:
+    """The same for a list all of whose items have one type.
+
+    Raises:
+        InputError: As for `fact`.
+    """
+    found: list[Any] = fact(facts, name, list)
+    return [_of_kind(item, f"item {place} of {name}", kind) for place, item in enumerate(found)]
+
+
+def _of_kind(value: Any, name: str, kind: type[Kind]) -> Kind:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise InputError(f"{name} is {reprlib.repr(value)}; expected {_KINDS[kind]}")
+    return value
 
 
 def shown(string: str) -> str:

@@ -19,6 +19,7 @@ References:
 from __future__ import annotations
 
 import os
+import reprlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,10 @@ import numpy.typing as npt
 
 from seqopt.errors import InputError
 from seqopt.grammar import Parser, ParseTree, Rules, TerminalTokenizer, check_grammar, read_grammar
-from seqopt.vae.codecs import Symbols, checked_strings, padded, shown
+from seqopt.vae.codecs import Symbols, checked_strings, fact, fact_list, padded, shown
+
+LARGEST_TABLE = 1 << 27
+"""Most entries of the table of which rules each non-terminal allows: rules times non-terminals."""
 
 _REMEMBERED = 200_000
 _UNLIMITED = 1 << 30
@@ -67,7 +71,8 @@ class GrammarCodec:
         name: What the grammar is called in messages.
 
     Raises:
-        InputError: If some symbol has no derivation that ends, or no string has as few as ``max_rules`` rules.
+        InputError: If some symbol has no derivation that ends, no string has as few as ``max_rules`` rules, or there
+            are more rules and non-terminals than `LARGEST_TABLE` allows.
 
     Example:
         >>> codec = GrammarCodec.of("arithmetic", ["x+1", "x*x*x"])
@@ -78,6 +83,12 @@ class GrammarCodec:
     model = "grammar"
 
     def __init__(self, rules: Rules, max_rules: int, name: str) -> None:
+        entries = (len(rules.names) + 1) * (len(rules) + 1)
+        if entries > LARGEST_TABLE:
+            raise InputError(
+                f"the grammar {name} has {len(rules.names):,} non-terminals and {len(rules):,} rules: their table "
+                f"would have {entries:,} entries; expected at most {LARGEST_TABLE:,}"
+            )
         check_grammar(rules)
         self.rules = rules
         self.name = name
@@ -231,11 +242,26 @@ class GrammarCodec:
 
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> GrammarCodec:
-        """The codec of what `to_json` returned."""
-        bodies = tuple(tuple(body) for body in facts["bodies"])
+        """The codec of what `to_json` returned.
+
+        Raises:
+            InputError: If it cannot have returned that.
+        """
+        names, heads = tuple(fact_list(facts, "names", str)), tuple(fact_list(facts, "heads", int))
+        bodies = tuple(map(tuple, fact_list(facts, "bodies", list)))
+        start = fact(facts, "start", int)
+        if len(heads) != len(bodies) or not bodies:
+            raise InputError(f"there are {len(heads)} heads and {len(bodies)} bodies; expected as many, and some")
+        symbols = [symbol for body in bodies for symbol in body if not (isinstance(symbol, str) and symbol)]
+        for symbol in (start, *heads, *symbols):
+            if isinstance(symbol, bool) or not isinstance(symbol, int) or not 0 <= symbol < len(names):
+                raise InputError(
+                    f"a symbol of the grammar is {reprlib.repr(symbol)}; expected text, or the number of one of "
+                    f"{len(names)} names"
+                )
         places = tuple(f"rule {number}" for number in range(1, len(bodies) + 1))
-        rules = Rules(tuple(facts["names"]), facts["start"], tuple(facts["heads"]), bodies, places)
-        return cls(rules, facts["max_rules"], facts["name"])
+        rules = Rules(names, start, heads, bodies, places)
+        return cls(rules, fact(facts, "max_rules", int), fact(facts, "name", str))
 
 
 class GrammarWriting:
@@ -248,7 +274,8 @@ class GrammarWriting:
 
     def __init__(self, n: int, codec: GrammarCodec) -> None:
         rules = codec.rules
-        needs = np.array([0, *codec.needs], dtype=np.int64)
+        # What needs more rules than there are steps is never begun, however many more; its number may be huge.
+        needs = np.array([0, *(min(need, codec.max_rules + 1) for need in codec.needs)], dtype=np.int64)
         # What each rule puts on the stack, the leftmost last; symbol 0, padding, puts nothing.
         pushed: list[list[int]] = [[]]
         pushed += [[s + 1 for s in reversed(body) if isinstance(s, int)] for body in rules.bodies]

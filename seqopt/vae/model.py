@@ -19,18 +19,20 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+import reprlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch.overrides import TorchFunctionMode
 
 from seqopt.encoding.features import refused
 from seqopt.errors import InputError
 from seqopt.grammar import Rules, read_grammar
 from seqopt.vae.character import CharacterCodec
-from seqopt.vae.checkpoint import read_checkpoint, write_checkpoint
+from seqopt.vae.checkpoint import QUANTILES, WEIGHTS, Checkpoint, error_line, open_checkpoint, write_checkpoint
 from seqopt.vae.codecs import Codec
 from seqopt.vae.grammar import GrammarCodec
 from seqopt.vae.networks import NetworkSizes, VariationalNetwork, resolve_device, torch_threads
@@ -42,8 +44,6 @@ BLOCK = 512
 
 LEVELS = np.linspace(0.0, 1.0, 201)
 """Levels at which quantiles of the training encodings are kept."""
-
-WEIGHTS = "weights/"
 
 
 class StringVAE:
@@ -246,7 +246,7 @@ class StringVAE:
     def to_checkpoint(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """What `save` writes: JSON values and arrays."""
         facts = {**self.facts, **model_facts(self.codec, self.network.sizes)}
-        return facts, {**weight_arrays(self.network, WEIGHTS), "quantiles": self.quantiles}
+        return facts, {**weight_arrays(self.network, WEIGHTS), QUANTILES: self.quantiles}
 
     @classmethod
     def load(
@@ -270,14 +270,15 @@ class StringVAE:
         Raises:
             InputError: If there is no such file, it is no model file, or it is not what is expected.
         """
-        facts, arrays = read_checkpoint(path)
-        codec, network = rebuild(path, facts)
-        load_weights(path, network, arrays, WEIGHTS)
-        quantiles = arrays.get("quantiles")
-        if quantiles is None or quantiles.shape != (len(LEVELS), network.sizes.latent):
-            raise InputError(f"{path} is damaged: it lacks the quantiles of its training encodings")
+        with open_checkpoint(path) as checkpoint:
+            codec, network = rebuild(checkpoint)
+            load_weights(checkpoint, network, WEIGHTS)
+            quantiles = _quantiles(checkpoint, network.sizes.latent)
+        for name, weights in network.named_parameters():
+            if not bool(torch.isfinite(weights).all()):
+                raise InputError(f"{path} is damaged: its weights {name} are not finite, expected finite numbers")
         own = {"codec", "sizes", "format", "version"}
-        vae = cls(codec, network, quantiles, {name: fact for name, fact in facts.items() if name not in own})
+        vae = cls(codec, network, quantiles, {name: fact for name, fact in checkpoint.facts.items() if name not in own})
         vae.expect(model=model, grammar=grammar, alphabet=alphabet, where=str(path))
         return vae.to(device)
 
@@ -295,20 +296,43 @@ def model_facts(codec: Codec, sizes: NetworkSizes) -> dict[str, Any]:
     return {"codec": codec.to_json(), "sizes": sizes.to_json()}
 
 
-def rebuild(path: str | os.PathLike[str], facts: Mapping[str, Any]) -> tuple[Codec, VariationalNetwork]:
-    """Codec and network of the facts of a file; the network's weights are random.
+class _Unfilled(TorchFunctionMode):
+    """Weights are not drawn: for the first random number on the meta device torch imports for seconds."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func.__name__ in ("uniform_", "normal_", "kaiming_uniform_"):
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **kwargs)
+
+
+def rebuild(checkpoint: Checkpoint) -> tuple[Codec, VariationalNetwork]:
+    """Codec and network of the facts of a file, once its weights are seen to fit; the network's own are random.
 
     Raises:
-        InputError: If the facts do not describe a model.
+        InputError: If the facts do not describe a model, or the file holds other weights than that model has.
     """
+    path, facts = checkpoint.path, checkpoint.facts
     makers: dict[str, Any] = {CharacterCodec.model: CharacterCodec, GrammarCodec.model: GrammarCodec}
-    try:
-        codec: Codec = makers[facts["codec"]["model"]].from_json(facts["codec"])
-        sizes = NetworkSizes(**facts["sizes"])
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise InputError(f"{path} is damaged: it does not describe a model ({error})") from error
     with torch.random.fork_rng(devices=[]):
-        return codec, build_network(codec, sizes)
+        try:
+            codec: Codec = makers[facts["codec"]["model"]].from_json(facts["codec"])
+            sizes = NetworkSizes(**facts["sizes"])
+            # Tensors on the meta device have shapes but take no memory, however large the sizes are.
+            with torch.device("meta"), _Unfilled():
+                outline = build_network(codec, sizes)
+        except (
+            *(KeyError, TypeError, ValueError, IndexError, AttributeError),
+            *(OverflowError, RuntimeError, MemoryError),
+        ) as error:
+            raise InputError(f"{path} is damaged: it does not describe a model ({error_line(error)})") from error
+        _check_weights(checkpoint, outline, WEIGHTS)
+        try:
+            return codec, build_network(codec, sizes)
+        except (RuntimeError, MemoryError) as error:
+            raise InputError(f"cannot read {path}: its model needs more memory than there is") from error
 
 
 def weight_arrays(network: VariationalNetwork, prefix: str) -> dict[str, npt.NDArray[Any]]:
@@ -316,21 +340,56 @@ def weight_arrays(network: VariationalNetwork, prefix: str) -> dict[str, npt.NDA
     return {prefix + name: weights.cpu().numpy().copy() for name, weights in network.state_dict().items()}
 
 
-def load_weights(
-    path: str | os.PathLike[str], network: VariationalNetwork, arrays: Mapping[str, npt.NDArray[Any]], prefix: str
-) -> None:
-    """Put weights from a file into a network.
+def load_weights(checkpoint: Checkpoint, network: VariationalNetwork, prefix: str) -> None:
+    """Put the weights behind ``prefix`` in a file into a network.
 
     Raises:
-        InputError: If some are missing or have another shape.
+        InputError: If some are missing, have another shape, or are not of that network.
     """
-    state = {}
-    for name, weights in network.state_dict().items():
-        array = arrays.get(prefix + name)
-        if array is None or array.shape != tuple(weights.shape) or array.dtype != np.float32:
-            raise InputError(f"{path} is damaged: its weights {name} do not fit the model that it describes")
-        state[name] = torch.from_numpy(array)
-    network.load_state_dict(state)
+    _check_weights(checkpoint, network, prefix)
+    network.load_state_dict({name: torch.from_numpy(checkpoint.read(prefix + name)) for name in network.state_dict()})
+
+
+def _check_weights(checkpoint: Checkpoint, network: VariationalNetwork, prefix: str) -> None:
+    """Refuse weights that are not those of ``network``, before any of them is read."""
+    expected = {prefix + name: tuple(weights.shape) for name, weights in network.state_dict().items()}
+    for name, shape in expected.items():
+        entry = checkpoint.entries.get(name)
+        if entry is None or entry.shape != shape or entry.dtype != np.float32:
+            found = "there are none" if entry is None else f"found {entry.dtype} of shape {reprlib.repr(entry.shape)}"
+            raise InputError(
+                f"{checkpoint.path} is damaged: its weights {name.removeprefix(prefix)} do not fit the model that it "
+                f"describes: {found}, expected float32 of shape {shape}"
+            )
+    for name in checkpoint.entries:
+        if name.startswith(prefix) and name not in expected:
+            raise InputError(
+                f"{checkpoint.path} is damaged: the model that it describes has no weights "
+                f"{reprlib.repr(name.removeprefix(prefix))}"
+            )
+
+
+def _quantiles(checkpoint: Checkpoint, latent: int) -> FloatArray:
+    """Quantiles from a file.
+
+    Raises:
+        InputError: If they are missing, have another shape or are not finite.
+    """
+    shape, entry = (len(LEVELS), latent), checkpoint.entries.get(QUANTILES)
+    if entry is None:
+        raise InputError(f"{checkpoint.path} is damaged: it lacks the quantiles of its training encodings")
+    if entry.shape != shape or entry.dtype not in (np.float64, np.float32):
+        raise InputError(
+            f"{checkpoint.path} is damaged: the quantiles of its training encodings are {entry.dtype} of shape "
+            f"{reprlib.repr(entry.shape)}, expected float64 of shape {shape}"
+        )
+    quantiles = checkpoint.read(QUANTILES).astype(np.float64)
+    if not np.isfinite(quantiles).all():
+        raise InputError(
+            f"{checkpoint.path} is damaged: the quantiles of its training encodings are not all finite, expected "
+            "finite numbers"
+        )
+    return quantiles
 
 
 def training_quantiles(encodings: FloatArray) -> FloatArray:

@@ -26,13 +26,19 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from seqopt.errors import InputError, ModelError
-from seqopt.vae.checkpoint import read_checkpoint, write_checkpoint
+from seqopt.vae.checkpoint import (
+    TRAINING,
+    WEIGHTS,
+    Checkpoint,
+    error_line,
+    open_checkpoint,
+    write_checkpoint,
+)
 from seqopt.vae.codecs import Codec, checked_strings
 from seqopt.vae.model import (
     StringVAE,
@@ -53,7 +59,7 @@ SURVEYED = 5_000
 GRADIENT_NORM = 5.0
 """Larger gradients are scaled down to this norm."""
 
-_CURRENT, _OPTIMIZER, _GENERATOR = "training/weights/", "training/optimizer/", "training/generator"
+_CURRENT, _OPTIMIZER, _GENERATOR = f"{TRAINING}weights/", f"{TRAINING}optimizer/", f"{TRAINING}generator"
 
 SMILES_SETTINGS: Mapping[str, Any] = MappingProxyType({"sorted_batches": 50, "ramp": 200, "warmup": 0.6})
 """How the training of SMILES differs: they are long, of many lengths, and hard to code."""
@@ -388,35 +394,50 @@ class _Trainer:
         return vae
 
     def restore(self, path: str | os.PathLike[str]) -> None:
-        """Take up the training that `save` wrote."""
-        facts, arrays = read_checkpoint(path)
-        told = facts.get("training")
-        if not isinstance(told, dict):
-            raise InputError(f"{path} holds a model but no training: leave resume out to start one")
-        own = {**model_facts(self.codec, self.sizes), "training": self._facts()}
-        self._compare(path, facts, own)
-        try:
-            self.history = [Epoch(**epoch) for epoch in told["history"]]
-            self.best_epoch = int(told["best_epoch"])
-            self._complete = bool(told["finished"])
-            self.best_loss = min((e.loss for e in self.history if e.loss is not None), default=math.inf)
-            load_weights(path, self.network, arrays, "weights/")
-            self.best = weight_arrays(self.network, "")
-            if not self._complete:
-                load_weights(path, self.network, arrays, _CURRENT)
-                self._restore_optimizer(arrays)
-                self.generator.set_state(torch.from_numpy(arrays[_GENERATOR]))
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(f"{path} is damaged: its training cannot be taken up ({error})") from error
+        """Take up the training that `save` wrote.
 
-    def _restore_optimizer(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        Raises:
+            InputError: If it is another training, or damaged.
+        """
+        with open_checkpoint(path) as checkpoint:
+            facts = checkpoint.facts
+            told = facts.get("training")
+            if not isinstance(told, dict):
+                raise InputError(f"{path} holds a model but no training: leave resume out to start one")
+            own = {**model_facts(self.codec, self.sizes), "training": self._facts()}
+            try:
+                self._compare(path, facts, own)
+                self._take_up(checkpoint, told)
+            except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RuntimeError) as error:
+                if isinstance(error, InputError):
+                    raise
+                raise InputError(f"{path} is damaged: its training cannot be taken up ({error_line(error)})") from error
+
+    def _take_up(self, checkpoint: Checkpoint, told: Mapping[str, Any]) -> None:
+        self.history = [Epoch(**epoch) for epoch in told["history"]]
+        self.best_epoch = int(told["best_epoch"])
+        self._complete = bool(told["finished"])
+        self.best_loss = min((e.loss for e in self.history if e.loss is not None), default=math.inf)
+        load_weights(checkpoint, self.network, WEIGHTS)
+        self.best = weight_arrays(self.network, "")
+        if not self._complete:
+            load_weights(checkpoint, self.network, _CURRENT)
+            self._restore_optimizer(checkpoint)
+            self.generator.set_state(torch.from_numpy(checkpoint.read(_GENERATOR)))
+
+    def _restore_optimizer(self, checkpoint: Checkpoint) -> None:
+        parameters = dict(enumerate(self.network.parameters()))
         state: dict[int, dict[str, Tensor]] = {}
-        for name, array in arrays.items():
+        for name, entry in checkpoint.entries.items():
             if name.startswith(_OPTIMIZER):
-                place, entry = name.removeprefix(_OPTIMIZER).split("/")
-                state.setdefault(int(place), {})[entry] = torch.from_numpy(array)
+                place, kind = name.removeprefix(_OPTIMIZER).split("/")
+                shape = () if kind == "step" else tuple(parameters[int(place)].shape)
+                if entry.shape != shape or entry.dtype != np.float32:
+                    raise ValueError(f"{name} is {entry.dtype} of shape {entry.shape}, expected float32 of {shape}")
+                state.setdefault(int(place), {})[kind] = torch.from_numpy(checkpoint.read(name))
+        for number, moments in state.items():
+            if set(moments) != {"step", "exp_avg", "exp_avg_sq"}:
+                raise ValueError(f"the optimiser's state of parameter {number} has {', '.join(moments)}")
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": state, "param_groups": groups})
 

@@ -130,6 +130,24 @@ def test_an_interrupted_training_says_how_to_go_on(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"settings": 3}, "begun with settings that cannot be"),
+        ({"settings": {"warmup": "long"}}, "begun with settings that cannot be"),
+        ({"settings": {"ramp": -1}}, "begun with settings that cannot be .*ramp is -1"),
+    ],
+)
+def test_a_training_begun_with_settings_that_cannot_be(changes: dict[str, object], words: str) -> None:
+    Path("pool.csv").write_text("\n".join(["smiles", *("C" * n + "O" for n in range(2, 12))]))
+    train_vae("pool.csv")
+    facts, arrays = read_checkpoint("model.vae")
+    facts["training"] |= changes
+    write_checkpoint("model.vae", facts, arrays)
+    with pytest.raises(InputError, match=f"model.vae is damaged: its training was {words}"):
+        train_vae("pool.csv", "--resume")
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--model", "grammar", "--sample", "9"], "needs --grammar"),

@@ -272,6 +272,47 @@ def test_a_resumed_training_ends_bit_for_bit_like_one_without_a_break(
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.parametrize(
+    ("changes", "arrays", "words"),
+    [
+        ({"history": [3]}, {}, "damaged: its training cannot be taken up"),
+        ({"history": [{}]}, {}, "damaged: its training cannot be taken up"),
+        ({"best_epoch": float("inf")}, {}, "damaged: its training cannot be taken up"),
+        ({"settings": 3}, {}, "damaged: its training cannot be taken up"),
+        ({}, {"training/generator": None}, "is damaged.*training/generator"),
+        ({}, {"training/generator": np.zeros(3)}, "damaged: its training cannot be taken up"),
+        ({}, {"training/weights/output.bias": np.zeros(3)}, "weights output.bias do not fit.*found float64 of shape"),
+        ({}, {"training/weights/further": np.zeros(3)}, "has no weights 'further'"),
+        ({}, {"training/optimizer/0/exp_avg": np.zeros(3, dtype=np.float32)}, r"float32 of shape \(3,\), expected"),
+        ({}, {"training/optimizer/0/exp_avg": None}, "state of parameter 0 has"),
+        ({}, {"training/optimizer/999/step": np.zeros((), dtype=np.float32)}, "cannot be taken up"),
+        ({}, {"training/optimizer/x": np.zeros(3)}, "cannot be taken up"),
+    ],
+)
+def test_damaged_checkpoints_are_refused(
+    changes: dict[str, object],
+    arrays: dict[str, np.ndarray | None],
+    words: str,
+    tiny: list[str],
+    toy: SimpleNamespace,
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "model.vae"
+
+    def stop(_: Epoch) -> None:
+        raise KeyboardInterrupt
+
+    sizes = dataclasses.replace(toy.sizes, hidden=8)
+    with pytest.raises(KeyboardInterrupt):
+        short(tiny, sizes, checkpoint=path, progress=stop)
+    facts, kept = read_checkpoint(path)
+    facts["training"] |= changes
+    write_checkpoint(path, facts, {name: array for name, array in (kept | arrays).items() if array is not None})
+    with pytest.raises(InputError, match=words) as error:
+        short(tiny, sizes, checkpoint=path, resume=True)
+    assert str(path) in str(error.value)
+
+
 def test_training_ends_early_and_keeps_the_best_epoch(expressions: list[str], toy: SimpleNamespace) -> None:
     settings = TrainingSettings(epochs=100, batch_size=16, learning_rate=0.02, held_out=0.3, patience=3, kl_weight=0.0)
     training = short(expressions[:60], toy.sizes, settings=settings)
