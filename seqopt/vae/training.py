@@ -417,7 +417,11 @@ class _Trainer:
         self.history = [Epoch(**epoch) for epoch in told["history"]]
         self.best_epoch = int(told["best_epoch"])
         self._complete = bool(told["finished"])
-        self.best_loss = min((e.loss for e in self.history if e.loss is not None), default=math.inf)
+        self.best_loss = math.inf
+        for epoch in self.history:
+            # The comparison of `run_epoch`, which a loss that is not a number never passes.
+            if epoch.loss is not None and epoch.loss < self.best_loss:
+                self.best_loss = epoch.loss
         load_weights(checkpoint, self.network, WEIGHTS)
         self.best = weight_arrays(self.network, "")
         if not self._complete:

@@ -272,6 +272,36 @@ def test_a_resumed_training_ends_bit_for_bit_like_one_without_a_break(
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.parametrize("unknown", [{1}, {1, 2}, {2}, {1, 3}])
+def test_a_training_resumed_behind_a_loss_that_is_no_number_ends_like_one_without_a_break(
+    unknown: set[int], expressions: list[str], toy: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = training_module._Trainer._watch
+
+    def watch(trainer: training_module._Trainer) -> dict[str, float | None]:
+        watched = original(trainer)
+        return watched | {"loss": float("nan")} if len(trainer.history) + 1 in unknown else watched
+
+    monkeypatch.setattr(training_module._Trainer, "_watch", watch)
+    whole = short(expressions, toy.sizes)
+    assert whole.best_epoch == 4
+    path = tmp_path / "model.vae"
+
+    def stop(epoch: Epoch) -> None:
+        if epoch.epoch == max(unknown):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        short(expressions, toy.sizes, checkpoint=path, progress=stop)
+    resumed = short(expressions, toy.sizes, checkpoint=path, resume=True)
+    assert resumed.best_epoch == 4
+    assert same(resumed.vae, whole.vae)
+    np.testing.assert_equal(
+        [dataclasses.asdict(epoch) for epoch in without_times(resumed.history)],
+        [dataclasses.asdict(epoch) for epoch in without_times(whole.history)],
+    )
+
+
 @pytest.mark.parametrize(
     ("changes", "arrays", "words"),
     [
