@@ -172,6 +172,8 @@ def train_vae_command(
     settings = TrainingSettings(epochs, batch, learning_rate, kl_weight, held_out=held_out, patience=patience)
     name = Path(strings).name.split(".")[0] if strings is not None else Path(str(grammar)).stem
     path = out if out is not None else _default_path(name, model)
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: choose a file with --out")
     if resume and not path.exists():
         raise InputError(f"there is no training to resume in {path}: leave --resume out to start one")
     if not resume and path.exists():
@@ -396,7 +398,14 @@ def _report(training: Training, valid: tuple[str, Callable[[str], bool]] | None,
     facts = {"model": training.vae.name, **training.vae.facts, "evaluation": measured.to_json()}
     if valid is not None:
         facts["evaluation"]["valid_means"] = valid[0]
-    beside.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    try:
+        beside.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"cannot write {beside}, where these numbers and those of all epochs belong: {error.strerror or error}. "
+            f"The model is safe in {path}: once {beside} can be written, give the same command again with --resume, "
+            "and it is measured once more"
+        ) from error
     console.print(f"These numbers and those of all epochs: {escape(str(beside))}")
 
 

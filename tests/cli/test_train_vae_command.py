@@ -129,6 +129,28 @@ def test_an_interrupted_training_says_how_to_go_on(monkeypatch: pytest.MonkeyPat
     np.testing.assert_array_equal(one.quantiles, two.quantiles)
 
 
+def test_where_the_measurements_cannot_be_written_the_model_is_safe() -> None:
+    beside = Path("model.vae.json")
+    beside.mkdir()
+    with pytest.raises(
+        InputError, match=r"cannot write model\.vae\.json.*: .*The model is safe in model\.vae: "
+    ) as error:
+        train_vae("--model", "grammar", *GRAMMAR)
+    assert "give the same command again with --resume" in str(error.value)
+    name = StringVAE.load("model.vae").name
+    beside.rmdir()
+    said = train_vae("--model", "grammar", *GRAMMAR, "--resume")
+    assert "come back whole" in said
+    assert json.loads(beside.read_text())["model"] == name == StringVAE.load("model.vae").name
+
+
+@pytest.mark.parametrize("resume", [[], ["--resume"]])
+def test_a_folder_is_no_file_to_train_into(resume: list[str]) -> None:
+    Path("folder").mkdir()
+    with pytest.raises(InputError, match="folder is a folder: choose a file with --out"):
+        train_vae(*GRAMMAR, *resume, out="folder")
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
