@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from seqopt import Optimizer, maximize
 from seqopt.encoding import MorganFingerprint
@@ -22,9 +23,10 @@ from seqopt.models import (
     fully_bayesian,
     resolve_surrogate,
 )
-from seqopt.models.registry import looks_at_symbols
+from seqopt.models.registry import latent_gp, looks_at_symbols
 from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, Space, StringSpace
-from seqopt.vae import GrammarCodec, NetworkSizes, TrainingSettings, train
+from seqopt.vae import CharacterCodec, GrammarCodec, NetworkSizes, StringVAE, TrainingSettings, train
+from seqopt.vae.model import build_network
 
 MOLECULES = ["C" * n + end for n in range(1, 7) for end in ("O", "N", "C(=O)O", "c1ccccc1", "Cl")]
 SPACES: dict[str, Space] = {"molecule": CandidateSet(MOLECULES, kind="molecule"), "dna": CodonSpace("MAGIC")}
@@ -101,6 +103,19 @@ def test_an_autoencoder_is_a_surrogate_by_the_name_of_its_file(tmp_path: Path) -
     assert optimizer.hyperparameters["lengthscale"] > 0
     with pytest.raises(InputError, match="nowhere"):
         resolve_surrogate("vae:nowhere.vae", space)
+
+
+@pytest.mark.parametrize(("latent", "median"), [(1, 1.0), (9, 3.0), (25, 5.0)])
+def test_length_scales_in_latent_space_have_the_median_of_the_square_root_of_its_dimensions(
+    latent: int, median: float
+) -> None:
+    codec, sizes = CharacterCodec("ab", 3), NetworkSizes(latent, 4, 4, 4, 4)
+    vae = StringVAE(codec, build_network(codec, sizes), np.zeros((201, latent)))
+    kernel = latent_gp(vae).kernel
+    prior = kernel.lengthscale_prior  # type: ignore[attr-defined]
+    assert float(prior.icdf(torch.tensor(0.5))) == pytest.approx(median)
+    assert float(prior.icdf(torch.tensor(0.8413447))) == pytest.approx(median * np.e, rel=1e-4)  # one deviation above
+    assert kernel.lengthscale.item() == pytest.approx(median)  # type: ignore[operator, union-attr]
 
 
 def test_auto_is_the_default_of_the_space() -> None:

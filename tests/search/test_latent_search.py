@@ -97,6 +97,18 @@ def test_the_optimum_of_the_acquisition_is_decoded(vae: StringVAE) -> None:
     assert (found.predicted_mean, found.predicted_std) == (mean_there[0], std_there[0])
 
 
+def test_the_box_holds_the_central_three_quarters_of_encodings_unless_another_share_is_asked_for(
+    vae: StringVAE,
+) -> None:
+    # Quantiles are kept at levels 0, 0.005, ..., 1: the 25th is that of 0.125, the 175th that of 0.875.
+    search = LatentSearch(vae)
+    assert search.coverage == 0.75
+    np.testing.assert_allclose(search.bounds, vae.quantiles[[25, 175]], atol=1e-12)
+    assert (np.diff(search.bounds, axis=0) > 1e-3).all()
+    np.testing.assert_allclose(vae.box(), vae.quantiles[[25, 175]], atol=1e-12)
+    np.testing.assert_allclose(LatentSearch(vae, coverage=0.5).bounds, vae.quantiles[[50, 150]], atol=1e-12)
+
+
 def test_batches_are_new_members_of_the_space(vae: StringVAE) -> None:
     surrogate, strings = fitted(vae)
     first = suggest(LatentSearch(vae), surrogate, 1, excluded=set(strings))
