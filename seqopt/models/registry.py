@@ -279,9 +279,10 @@ def check_surrogate(surrogate: str) -> None:
     """
     name = surrogate.strip().lower()
     if (path := latent_file(surrogate)) is not None:
-        from seqopt.vae.checkpoint import read_checkpoint
+        from seqopt.vae.checkpoint import open_checkpoint
 
-        read_checkpoint(path)
+        with open_checkpoint(path):
+            pass
     elif name != "auto" and name not in SURROGATES:
         raise InputError(f"unknown surrogate {surrogate!r}: choose {_names()}, or give an object")
 

@@ -195,7 +195,7 @@ def train(
     Raises:
         InputError: If strings, settings or device cannot be used; or a checkpoint cannot be resumed: there is none, it
             is no checkpoint, or it is of another training (the message says what differs).
-        ModelError: If the loss is no longer finite.
+        ModelError: If the loss is no longer finite, or never is for the strings that are held out.
     """
     settings = settings or TrainingSettings()
     if resume and checkpoint is None:
@@ -215,6 +215,11 @@ def train(
                 trainer.save(checkpoint)
             if progress is not None:
                 progress(epoch)
+        if trainer.best_epoch == 0:
+            raise ModelError(
+                f"in none of {len(trainer.history)} epochs was the loss of the strings held out finite: lower the "
+                f"learning rate, now {settings.learning_rate:g}"
+            )
         vae = trainer.finish()
     if checkpoint is not None:
         vae.save(checkpoint)

@@ -441,3 +441,12 @@ def test_torch_keeps_its_threads(expressions: list[str], toy: SimpleNamespace) -
     short(expressions, toy.sizes, threads=1, progress=lambda _: seen.append(torch.get_num_threads()))
     assert set(seen) == {1}
     assert torch.get_num_threads() == before
+
+
+def test_a_training_whose_held_out_loss_never_is_a_number_gives_no_model(
+    expressions: list[str], toy: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = training_module._Trainer._watch
+    monkeypatch.setattr(training_module._Trainer, "_watch", lambda trainer: original(trainer) | {"loss": float("nan")})
+    with pytest.raises(ModelError, match=r"none of 4 epochs .* lower the learning rate"):
+        short(expressions, toy.sizes)
