@@ -60,6 +60,9 @@ logger = logging.getLogger(__name__)
 
 WITHDRAWN, FAILED = "withdrawn", "failed"
 
+SELECTIVE = ("one-hot", "codons", "vae:")
+"""How the names of surrogates begin that may refuse a string; for all others, recording a result loads no model."""
+
 AUTOENCODER = "autoencoder"
 """Where the settings of a campaign in latent space hold the name of its model, which tells weights from others."""
 
@@ -712,20 +715,18 @@ class Campaign(Tabulated):
     def _identify(self, string: str) -> str:
         key = self._key(string)
         name = self.store.settings.surrogate
-        if name.strip().lower() == "auto":  # as a rule, and then no model is loaded
+        if not name.strip().lower().startswith(SELECTIVE):
             return key
         from seqopt.models import refusals, resolve_surrogate
-        from seqopt.models.registry import is_selective
         from seqopt.optimizer.optimizer import SpaceBound
 
-        if is_selective(name):
-            if self._selective is None:
-                self._selective = resolve_surrogate(name, self.space)
-                self._check_model(self._selective)
-                if isinstance(self._selective, SpaceBound):
-                    self._selective.bind(self.space)
-            for message in refusals(self._selective, [key]).values():
-                raise InputError(f"the surrogate {name} cannot learn from it: {message}")
+        if self._selective is None:
+            self._selective = resolve_surrogate(name, self.space)
+            self._check_model(self._selective)
+            if isinstance(self._selective, SpaceBound):
+                self._selective.bind(self.space)
+        for message in refusals(self._selective, [key]).values():
+            raise InputError(f"the surrogate {name} cannot learn from it: {message}")
         return key
 
     def _key(self, string: str) -> str:

@@ -311,14 +311,6 @@ def features_of(surrogate: object) -> str:
     return encoder.name if isinstance(encoder, FeatureEncoder) else ""
 
 
-def is_selective(surrogate: str) -> bool:
-    """Whether a surrogate of that name may refuse strings of a space's kind; see `seqopt.models.SelectiveSurrogate`."""
-    name = surrogate.strip().lower()
-    return (
-        latent_file(surrogate) is not None or name == "codons" or (name in SURROGATES and SURROGATES[name].one_length)
-    )
-
-
 def latent_file(surrogate: object) -> str | None:
     """The file in the name of a surrogate in latent space; `None` for another.
 

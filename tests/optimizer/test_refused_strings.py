@@ -11,7 +11,8 @@ import pytest
 
 from seqopt import Optimizer
 from seqopt.campaign import Campaign, CampaignError
-from seqopt.encoding import CodonFeatures, FeatureEncoder, JointEncoder
+from seqopt.campaign.campaign import SELECTIVE
+from seqopt.encoding import CodonFeatures, FeatureEncoder, JointEncoder, SelectiveFeaturizer
 from seqopt.errors import InputError
 from seqopt.models import StringGP, refusals, registry, resolve_surrogate
 from seqopt.search import LatentSearch, RandomSearch
@@ -109,6 +110,14 @@ def test_all_symbols_of_a_pool_are_looked_at(monkeypatch: pytest.MonkeyPatch, wo
 def test_what_is_of_another_kind_is_said_before_that_it_is_too_long() -> None:
     with pytest.raises(InputError, match="symbol '\\+' at position 2"):
         CharacterCodec("ab", 3).encode(["a+bab"])
+
+
+def test_recording_a_result_loads_the_models_that_may_refuse_it() -> None:
+    for name, named in registry.SURROGATES.items():
+        encoder = getattr(named.build(), "encoder", None)
+        refuses = isinstance(getattr(encoder, "featurizer", None), SelectiveFeaturizer)
+        assert (refuses or named.one_length) == name.startswith(SELECTIVE)
+    assert registry.LATENT in SELECTIVE
 
 
 @pytest.fixture
