@@ -461,7 +461,8 @@ class _Batch:
             return
         if time.monotonic() - self.last_progress > self.timeout:
             for future, position in list(self.running.items()):
-                if future.cancel() or not future.done():
+                # One that was cancelled already was cancelled by its executor, and is lost.
+                if not future.cancelled() and (future.cancel() or not future.done()):
                     del self.running[future]
                     self._deliver(
                         position,

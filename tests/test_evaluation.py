@@ -317,6 +317,22 @@ def test_what_an_executor_cancels_is_named_and_has_not_failed(fed: bool) -> None
     assert [(result.string, result.value) for result in seen] == [("a", 1.0)]
 
 
+def test_what_an_executor_cancels_while_a_result_is_told_has_not_failed() -> None:
+    executor = ThreadPoolExecutor(1)
+    seen: list[Evaluation] = []
+
+    def told(result: Evaluation) -> None:
+        seen.append(result)
+        executor.shutdown(wait=False, cancel_futures=True)
+        time.sleep(0.3)
+
+    with pytest.raises(ObjectiveError, match=r"cancelled .* oldest first: 'bb', 'ccc'\."):
+        evaluate(
+            lambda strings: time.sleep(0.6) or [1.0], ["a", "bb", "ccc"], executor=executor, timeout=0.2, on_result=told
+        )
+    assert [result.error for result in seen] == ["timed out after 0.2 s"]
+
+
 def test_of_many_lost_strings_the_oldest_are_named() -> None:
     strings = [f"s{number}" for number in range(50)]
     with pytest.raises(ObjectiveError, match=r"oldest first: 's0', 's1', .*'s19' and 30 more\."):

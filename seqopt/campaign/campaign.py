@@ -392,6 +392,7 @@ class Campaign(Tabulated):
                 the campaign is that of a run with parts that the file cannot name.
         """
         from seqopt.campaign.run_settings import check_by_hand
+        from seqopt.models import refusals
         from seqopt.optimizer import Optimizer
         from seqopt.spaces import PoolSpace
 
@@ -414,8 +415,13 @@ class Campaign(Tabulated):
             suggestions = self.store.suggestions()
             latest = self.store.latest_snapshot()
             model = None if latest is None else self.store.snapshot_state(latest.id)
-        for one in observed:
-            if one.values:
+        # A campaign that was begun before results were held against its model may have some that it cannot take.
+        refused = refusals(optimizer.surrogate, [one.key for one in observed])
+        for place, one in enumerate(observed):
+            if one.values and place in refused:
+                logger.warning("the model does not learn from %r: %s", one.string, refused[place])
+                optimizer.tell([one.string], [math.nan], errors=[refused[place]])
+            elif one.values:
                 strings = [one.string] * len(one.values)
                 optimizer.tell(strings, one.values, standard_errors=one.standard_errors)
             else:

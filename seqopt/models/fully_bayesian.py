@@ -255,7 +255,7 @@ class FullyBayesianStringGP:
         """Posterior in standardised units, draws kept apart; see `seqopt.models.PoolSurrogate`.
 
         Nothing is kept from one step to the next: for N candidates and n evaluated ones a step takes D N n kernel
-        evaluations, D being the number of draws. Up to 1 GB, at 16 D N n bytes, the candidates are held at once;
+        evaluations, D being the number of draws. Up to 1 GB, at 24 D N n bytes, the candidates are held at once;
         beyond, they are looked at in blocks, anew for each element of a batch.
 
         Raises:
@@ -263,7 +263,7 @@ class FullyBayesianStringGP:
         """
         keys = pool.keys if indices is None else [pool.keys[int(place)] for place in indices]
         process = self.conditioned(pending)
-        needed = 16 * self.draws * len(keys) * (len(self._fitted.keys) + len(pending) + 1)
+        needed = 24 * self.draws * len(keys) * (len(self._fitted.keys) + len(pending) + 1)
         return process.at(keys) if needed <= CANDIDATE_MEMORY else BlockwisePosterior(process, keys)
 
     def predict(self, strings: Sequence[str]) -> tuple[FloatArray, FloatArray]:

@@ -179,7 +179,8 @@ class StringGP:
                 self.encoder = JointEncoder(self.encoder.features, space.encoder)
         self._pool = space if isinstance(space, PoolSpace) else None
         if getattr(self.kernel, "one_length", False):
-            self._length = self._lengths(space.sample(1, np.random.default_rng(0)))[0]
+            (string,) = space.sample(1, np.random.default_rng(0))
+            (self._length,) = self._lengths([space.key(string)])
 
     def refusals(self, strings: Sequence[str]) -> dict[int, str]:
         """Why strings cannot be compared, by their places: those without features, or of another length than the

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import logging
 import math
 from collections.abc import Iterable, Sequence
@@ -250,9 +251,9 @@ class Optimizer(Tabulated):
             for string, key in zip(strings, keys, strict=True):
                 if key not in self.observations.seen:
                     self.space.from_string(string)
-        for message in refusals(self.surrogate, keys).values():
-            raise InputError(f"{message}: leave this string out, or choose another surrogate")
         measured = [math.isfinite(value) and abs(value) <= LARGEST_VALUE for value in numbers]
+        for message in refusals(self.surrogate, list(itertools.compress(keys, measured))).values():
+            raise InputError(f"{message}: leave this string out, or choose another surrogate")
         for value, usable in zip(numbers, measured, strict=True):
             if usable:
                 self.transform.forward(value)
@@ -378,13 +379,15 @@ class Optimizer(Tabulated):
             return self._random(n, rng)
         self._fit(self.surrogate, self.observations.with_status("ok"), rng)
         self._hyperparameters = dict(getattr(self.surrogate, "hyperparameters", {}))
+        pending = [row.key for row in self.observations.pending]
+        refused = refusals(self.surrogate, pending)
         suggestions = self.search.suggest(
             n,
             space=self.space,
             surrogate=self.surrogate,
             acquisition=self.acquisition,
             excluded=self._unavailable,
-            pending=[row.key for row in self.observations.pending],
+            pending=[key for place, key in enumerate(pending) if place not in refused],
             rng=rng,
         )
         if len(suggestions) < n:
@@ -448,7 +451,7 @@ class Optimizer(Tabulated):
                     found.setdefault(key, Suggestion(string, key))
             if len(found) >= n or not refused:
                 break
-        if refused and not found:
+        if refused and not found and not self.observations.seen:
             raise InputError(f"no string was found that the surrogate can take: {next(iter(refused.values()))}")
         return list(found.values())[:n]
 

@@ -40,6 +40,8 @@ def test_what_was_learned_keeps_its_unit_where_the_others_lie_far_off() -> None:
         ours = gp.hyperparameters[name] * values.var(ddof=1)
         expected = plain.hyperparameters[name] * VALUES.var(ddof=1)
         assert ours == pytest.approx(expected, rel=1e-3) or gp.hyperparameters[name] == pytest.approx(1e-4)
+    ours = values.mean() + values.std(ddof=1) * gp.hyperparameters["mean"]
+    assert ours == pytest.approx(VALUES.mean() + VALUES.std(ddof=1) * plain.hyperparameters["mean"], rel=1e-3)
 
 
 def test_equal_values_in_the_part_leave_the_parameters_as_they_were() -> None:

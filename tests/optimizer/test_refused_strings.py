@@ -13,7 +13,7 @@ from seqopt import Optimizer
 from seqopt.campaign import Campaign, CampaignError
 from seqopt.campaign.campaign import SELECTIVE
 from seqopt.encoding import CodonFeatures, FeatureEncoder, JointEncoder, SelectiveFeaturizer
-from seqopt.errors import InputError
+from seqopt.errors import ExhaustedError, InputError
 from seqopt.models import StringGP, refusals, registry, resolve_surrogate
 from seqopt.search import LatentSearch, RandomSearch
 from seqopt.spaces import CandidateSet, GrammarSpace, StringSpace
@@ -82,6 +82,30 @@ def test_a_search_of_formulas_proposes_none_that_the_model_cannot_read(tmp_path:
         strings = optimizer.ask()
         assert max(map(len, strings)) <= codec.max_length
         optimizer.tell(strings, [float(len(string)) for string in strings])  # the longest would be best
+
+
+def test_lengths_are_those_of_what_is_compared_and_not_of_what_was_written() -> None:
+    salts = CandidateSet(["CCO", "CCN", "CCS", "CCC.Cl"], kind="molecule", standardize=True)
+    assert len(Optimizer(salts, surrogate="one-hot", initial=2).ask(4)) == 4
+
+
+def test_a_space_of_which_all_that_can_be_read_is_known_is_exhausted() -> None:
+    space = GrammarSpace("arithmetic", 1, 3)
+    everything = space.sample(200, np.random.default_rng(0))
+    short = [string for string in everything if len(string) == 1]
+    vae = model(CharacterCodec.of(short, max_length=1), short)
+    optimizer = Optimizer(space, surrogate=registry.latent_gp(vae), initial=2, acquisition="mean")
+    known: list[str] = []
+    while len(known) < len(short):
+        strings = optimizer.ask(2)
+        known += strings
+        optimizer.tell(strings, [float(ord(string)) for string in strings])
+    assert sorted(known) == sorted(short)
+    with pytest.raises(ExhaustedError):
+        optimizer.ask()
+    optimizer.tell(["exp(x)"], [float("nan")])  # that it failed may be told
+    with pytest.raises(InputError, match="leave this string out"):
+        optimizer.tell(["exp(x)"], [1.0])
 
 
 def test_a_model_for_other_strings_is_named_before_anything_is_evaluated(tmp_path: Path, words: str) -> None:
@@ -163,3 +187,16 @@ def test_a_campaign_keeps_to_the_model_that_it_was_begun_with(
         shutil.copy(tmp_path / "kept.vae", tmp_path / "words.vae")
     with Campaign.open(tmp_path / "c.seqopt") as campaign:
         assert len(campaign.suggest(3)) == 3
+
+
+def test_results_that_an_older_campaign_took_are_left_out_of_the_model(
+    tmp_path: Path, library: Path, words: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "c.seqopt"
+    with Campaign.create(path, library, objective="y", kind="text", surrogate=words, batch_size=2) as campaign:
+        monkeypatch.setattr("seqopt.campaign.campaign.SELECTIVE", ("none",))
+        for string, value in (("aaaa", 1.0), ("bbbbbb", 2.0), ("abab", 3.0), ("bbab", 2.0)):
+            campaign.record(string, value)
+        suggested = campaign.suggest(3)
+    assert len(suggested) == 3
+    assert "the model does not learn from 'bbbbbb'" in caplog.text
