@@ -12,6 +12,7 @@ import logging
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -85,6 +86,19 @@ def default_kernel(partitions: int = 1, **options: Any) -> SubsequenceKernel:
         match_decay_prior=NormalPrior(0.5, 0.5),
         gap_decay_prior=NormalPrior(0.5, 0.5),
     )
+
+
+@dataclass(frozen=True)
+class _Data:
+    """What a model is fitted to: strings, their values, and the known variances of their noise."""
+
+    encoded: Encoded
+    targets: FloatArray
+    known: FloatArray
+
+    def take(self, indices: npt.NDArray[np.int64]) -> _Data:
+        """Those at ``indices``."""
+        return _Data(self.encoded.take(indices), self.targets[indices], self.known[indices])
 
 
 class StringGP:
@@ -269,9 +283,10 @@ class StringGP:
         informative = bool(np.ptp(targets) > 0)
         if not informative:
             logger.warning("all %d values equal %g: the model cannot tell strings apart yet", len(targets), targets[0])
-        model = self._build(encoded, targets, known)
+        data = _Data(encoded, targets, known)
+        model = self._build(data)
         if informative:
-            self._learn(model, encoded, targets, known, rng, self.restarts if full else 1, full=full)
+            self._learn(model, data, rng, self.restarts if full else 1, full=full)
         if informative and full:
             self._full_fit_size = len(strings)
         previous = self._parameters
@@ -288,12 +303,13 @@ class StringGP:
         self._keys = list(strings)
         self._state = self._gaussian_state(model, encoded)
 
-    def _build(self, encoded: Encoded, targets: FloatArray, known: FloatArray) -> SingleTaskGP:
+    def _build(self, data: _Data) -> SingleTaskGP:
+        targets, known = data.targets, data.known
         options = {
             "noise_prior": LogNormalPrior(-4.0, 1.0),
             "noise_constraint": GreaterThan(MIN_NOISE, transform=None, initial_value=0.02),
         }
-        inputs = encoded.to_tensor()
+        inputs = data.encoded.to_tensor()
         likelihood = gpytorch.likelihoods.GaussianLikelihood(**options)
         if known.any():
             # The model sees standardised values.
@@ -319,48 +335,29 @@ class StringGP:
             _set_parameters(model, self._parameters)
         return model
 
-    def _learn(
-        self,
-        model: SingleTaskGP,
-        encoded: Encoded,
-        targets: FloatArray,
-        known: FloatArray,
-        rng: np.random.Generator,
-        restarts: int,
-        *,
-        full: bool,
-    ) -> None:
-        if len(targets) > self.fit_size:
-            if not self._learn_from(self.fit_size, model, encoded, targets, known, rng, restarts, full=full):
+    def _learn(self, model: SingleTaskGP, data: _Data, rng: np.random.Generator, restarts: int, *, full: bool) -> None:
+        count = len(data.targets)
+        if count > self.fit_size:
+            if not self._learn_from(self.fit_size, model, data, rng, restarts, full=full):
                 logger.warning(
                     "all %d values chosen to learn from are equal: parameters stay as they were", self.fit_size
                 )
             return
-        costly = full and len(targets) > SURVEYED and isinstance(model.covar_module.base_kernel, FittedKernel)
-        if costly and restarts > 1:
-            # Where the starts lead shows on fewer strings, whose Gram matrices can be interpolated.
-            found = self._learn_from(SURVEY, model, encoded, targets, known, rng, restarts, full=full)
-            restarts = 1 if found else restarts
+        costly = full and count > SURVEYED and isinstance(model.covar_module.base_kernel, FittedKernel)
+        # Where the starts lead shows on fewer strings, whose Gram matrices can be interpolated.
+        if costly and restarts > 1 and self._learn_from(SURVEY, model, data, rng, restarts, full=full):
+            restarts = 1
         self._optimize(model, rng, restarts, full=full)
 
     def _learn_from(
-        self,
-        count: int,
-        model: SingleTaskGP,
-        encoded: Encoded,
-        targets: FloatArray,
-        known: FloatArray,
-        rng: np.random.Generator,
-        restarts: int,
-        *,
-        full: bool,
+        self, count: int, model: SingleTaskGP, data: _Data, rng: np.random.Generator, restarts: int, *, full: bool
     ) -> bool:
         """Set the parameters of ``model`` by ``count`` strings chosen at random, unless these have equal values."""
-        chosen = np.sort(rng.choice(len(targets), size=count, replace=False))
-        if np.ptp(targets[chosen]) == 0:
+        chosen = data.take(np.sort(rng.choice(len(data.targets), size=count, replace=False)))
+        if np.ptp(chosen.targets) == 0:
             return False
-        part = self._build(encoded.take(chosen), targets[chosen], known[chosen])
-        self._learn(part, encoded.take(chosen), targets[chosen], known[chosen], rng, restarts, full=full)
+        part = self._build(chosen)
+        self._learn(part, chosen, rng, restarts, full=full)
         _transfer(part, model)
         return True
 
