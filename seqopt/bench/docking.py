@@ -57,13 +57,17 @@ METHODS: Mapping[str, Method] = {
     "ssk-mean": Method("ssk", "mean", "#0072B2"),
     "ssk-gibbon": Method("ssk", "gibbon", "#56B4E9"),
     "ngrams-mean": Method("ngrams", "mean", "#882255"),
+    "ngrams-gibbon": Method("ngrams", "gibbon", "#CC6677"),
     "tanimoto-mean": Method("tanimoto", "mean", "#E69F00"),
     "tanimoto-gibbon": Method("tanimoto", "gibbon", "#F0C060"),
     "minmax-mean": Method("minmax", "mean", "#009E73"),
     "minmax-gibbon": Method("minmax", "gibbon", "#66C2A5"),
     "minmax-ucb": Method("minmax", "ucb", "#117733"),
+    "fragprints-mean": Method("fragprints", "mean", "#332288"),
+    "fragprints-gibbon": Method("fragprints", "gibbon", "#8877CC"),
     "ssk+minmax-mean": Method("ssk+minmax", "mean", "#000000"),
     "ssk+minmax-gibbon": Method("ssk+minmax", "gibbon", "#D55E00"),
+    "ssk+fragprints-gibbon": Method("ssk+fragprints", "gibbon", "#A0522D"),
     "random": Method("auto", "random", "#999999"),
 }
 """What is compared."""

@@ -44,6 +44,7 @@ class Method:
         sampler: Max-value sampler of GIBBON.
         repulsion: Repulsion of GIBBON.
         surrogate: Name of the surrogate.
+        seeds: Runs of it.
     """
 
     label: str
@@ -54,6 +55,7 @@ class Method:
     sampler: str = "exact"
     repulsion: float | Literal["1/B", "1/B^2", "1/m^2"] = 1.0
     surrogate: str = "ssk"
+    seeds: int = 20
 
     def build(self) -> Any:
         """The acquisition function."""
@@ -71,42 +73,41 @@ METHODS = {
     "gibbon-10-b-10k": Method(
         "GIBBON, batches of 10 from 10,000", "gibbon", 10, 10 * FRESH, "#005F43", repulsion="1/B"
     ),
-    "gibbon-10": Method("GIBBON, batches of 10, repulsion 1", "gibbon", 10, FRESH, "#66C2A5"),
-    "gibbon-10-b2": Method("GIBBON, batches of 10, repulsion 1/B^2", "gibbon", 10, FRESH, "#8DA0CB", repulsion="1/B^2"),
+    "gibbon-10": Method("GIBBON, batches of 10, repulsion 1", "gibbon", 10, FRESH, "#66C2A5", seeds=10),
+    "gibbon-10-b2": Method(
+        "GIBBON, batches of 10, repulsion 1/B^2", "gibbon", 10, FRESH, "#8DA0CB", repulsion="1/B^2", seeds=10
+    ),
     "gibbon-10-gumbel": Method(
-        "GIBBON, batches of 10, repulsion 1, Gumbel", "gibbon", 10, FRESH, "#A6D854", sampler="gumbel"
+        "GIBBON, batches of 10, repulsion 1, Gumbel", "gibbon", 10, FRESH, "#A6D854", sampler="gumbel", seeds=10
     ),
     "ei-1": Method("Expected improvement, one at a time", "logei", 1, FRESH, "#E69F00"),
     "mean-1": Method("Greedy mean, one at a time", "mean", 1, FRESH, "#CC79A7"),
     "random": Method("Random search", "random", 10, FRESH, "#999999"),
-    "full-gibbon-1": Method("Whole pool: GIBBON, one at a time", "gibbon", 1, None, "#004C99"),
-    "full-gibbon-10-b": Method("Whole pool: GIBBON, batches of 10", "gibbon", 10, None, "#000000", repulsion="1/B"),
-    "full-gibbon-10": Method("Whole pool: GIBBON, batches of 10, repulsion 1", "gibbon", 10, None, "#7570B3"),
-    "full-mean-1": Method("Whole pool: greedy mean, one at a time", "mean", 1, None, "#A0522D"),
-    "full-mean-10": Method("Whole pool: greedy mean, batches of 10", "mean", 10, None, "#D55E00"),
-    "full-gibbon-10-minmax": Method(
-        "Whole pool: minmax, GIBBON, batches of 10", "gibbon", 10, None, "#D81B60", repulsion="1/B", surrogate="minmax"
+    "full-gibbon-1": Method("Whole pool: GIBBON, one at a time", "gibbon", 1, None, "#004C99", seeds=5),
+    "full-gibbon-10-b": Method(
+        "Whole pool: GIBBON, batches of 10", "gibbon", 10, None, "#000000", repulsion="1/B", seeds=5
     ),
+    "full-mean-1": Method("Whole pool: greedy mean, one at a time", "mean", 1, None, "#A0522D", seeds=5),
+    "full-mean-10": Method("Whole pool: greedy mean, batches of 10", "mean", 10, None, "#D55E00", seeds=5),
     **{
         f"full-{acquisition}-10-{surrogate}": Method(
             f"Whole pool: {surrogate}, {label}, batches of 10",
             acquisition,
             10,
             None,
-            "#999999",
-            "exact",
-            "1/B",
-            surrogate,
+            "#D81B60" if (surrogate, acquisition) == ("minmax", "gibbon") else "#999999",
+            repulsion="1/B",
+            surrogate=surrogate,
+            seeds=5,
         )
-        for surrogate in ("minmax", "ngrams", "tanimoto", "ssk+minmax")
+        for surrogate in ("minmax", "ngrams", "tanimoto", "fragprints", "ssk+minmax", "ssk+fragprints")
         for acquisition, label in (("gibbon", "GIBBON"), ("mean", "greedy mean"))
-        if (surrogate, acquisition) != ("minmax", "gibbon")
     },
 }
 """What is compared. Where nothing else is said, repulsion is the default 1/B and max-values are exact draws."""
 
 VARIANTS = (
-    *("gibbon-10-b-10k", "gibbon-10", "gibbon-10-b2", "gibbon-10-gumbel", "full-gibbon-10"),
+    *("gibbon-10-b-10k", "gibbon-10", "gibbon-10-b2", "gibbon-10-gumbel"),
     *(name for name, method in METHODS.items() if method.colour == "#999999" and method.surrogate != "ssk"),
 )
 """Methods that the plot leaves out."""
@@ -178,27 +179,25 @@ def work(job: Job) -> dict[str, Any]:
 def main(argv: Sequence[str]) -> None:
     """Run what is missing, then write the table and the plot."""
     parser = argparse.ArgumentParser(prog="seqopt bench zinc", description=str(__doc__).split("\n\n")[0])
-    parser.add_argument("--seeds", type=int, default=20, help="seeds of the 1,000-candidate runs (default 20)")
-    parser.add_argument("--full-seeds", type=int, default=5, help="seeds of the whole-pool runs (default 5)")
+    parser.add_argument("--seeds", type=int, help="runs of each method (default: those of the table, 5 to 20)")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), help="default: all")
     parser.add_argument("--results", type=Path, default=Path("results/zinc"), help="folder of the raw results")
     parser.add_argument("--document", type=Path, default=Path("docs/results.md"), help="where the table goes")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time (default 2)")
+    parser.add_argument("--report-only", action="store_true", help="do no run, only write table and plot")
     options = parser.parse_args(list(argv))
-    record = header(argv, "zinc")
-    print(f"seeds: 0 to {options.seeds - 1}, whole pool 0 to {options.full_seeds - 1}", flush=True)
-    jobs = [
-        Job(name, seed)
-        for seed in range(max(options.seeds, options.full_seeds))
-        for name in options.methods
-        if seed < (options.seeds if METHODS[name].candidates else options.full_seeds)
-    ]
-    zinc()  # scores every molecule once, with a progress line, before processes start
-
-    def path_of(job: Job) -> Path:
-        return options.results / f"{job.method}-seed{job.seed:02d}.json"
-
-    run_jobs(jobs, path_of, work, processes=options.jobs, record=record)
+    if not options.report_only:
+        record = header(argv, "zinc")
+        seeds = {name: options.seeds or METHODS[name].seeds for name in options.methods}
+        print("seeds: 0 to " + ", ".join(f"{number - 1} ({name})" for name, number in seeds.items()), flush=True)
+        zinc()  # scores every molecule once, with a progress line, before processes start
+        run_jobs(
+            [Job(name, seed) for seed in range(max(seeds.values())) for name in seeds if seed < seeds[name]],
+            lambda job: options.results / f"{job.method}-seed{job.seed:02d}.json",
+            work,
+            processes=options.jobs,
+            record=record,
+        )
     report(options.results, options.document)
 
 
