@@ -62,6 +62,9 @@ TASKS: Mapping[str, Task] = {
 }
 """The models by name."""
 
+AUTOENCODER_OF_MOLECULES = "molecules-character"
+"""The model of molecules that searches use: the better one of the two at bringing molecules back."""
+
 SHORTEST = {15: 1, 20: 3}
 """Terminals of the shortest expression, by those of the longest."""
 
@@ -71,17 +74,23 @@ def model_path(name: str) -> Path:
     return cache_dir() / "vae" / f"{name}.vae"
 
 
-def load_model(name: str) -> StringVAE:
-    """The trained model of a task.
+def trained_model(name: str) -> Path:
+    """The file of the trained model of a task.
 
     Raises:
         InputError: If it has not been trained on this machine.
     """
+    path = model_path(name)
+    if not path.exists():
+        raise InputError(f"there is no model {path}: train it first, seqopt bench vae --tasks {name}")
+    return path
+
+
+def load_model(name: str) -> StringVAE:
+    """The trained model of a task; see `trained_model`."""
     from seqopt.vae import StringVAE
 
-    if not model_path(name).exists():
-        raise InputError(f"there is no model {model_path(name)}: train it first, seqopt bench vae --tasks {name}")
-    return StringVAE.load(model_path(name))
+    return StringVAE.load(trained_model(name))
 
 
 def strings_of(task: Task) -> list[str]:

@@ -40,10 +40,10 @@ class Method:
         acquisition: Name of the acquisition function.
         batch: Batch size.
         candidates: Random candidates looked at in each step, or `None` for the whole pool.
-        colour: In the plot.
+        colour: In the plot, or `None` to leave the method out of it.
         sampler: Max-value sampler of GIBBON.
         repulsion: Repulsion of GIBBON.
-        surrogate: Name of the surrogate.
+        surrogate: Name of the surrogate; ``vae`` is the character autoencoder of ``seqopt bench vae``.
         seeds: Runs of it.
     """
 
@@ -51,7 +51,7 @@ class Method:
     acquisition: str
     batch: int
     candidates: int | None
-    colour: str
+    colour: str | None
     sampler: str = "exact"
     repulsion: float | Literal["1/B", "1/B^2", "1/m^2"] = 1.0
     surrogate: str = "ssk"
@@ -65,20 +65,34 @@ class Method:
             return GIBBON(sampler=self.sampler, repulsion=self.repulsion)
         return resolve_acquisition(self.acquisition)
 
+    def surrogate_name(self) -> str:
+        """The name of the surrogate that a search understands.
+
+        Raises:
+            InputError: If it is that of an autoencoder which has not been trained on this machine.
+        """
+        from seqopt.bench.vae import AUTOENCODER_OF_MOLECULES, trained_model
+
+        return f"vae:{trained_model(AUTOENCODER_OF_MOLECULES)}" if self.surrogate == "vae" else self.surrogate
+
+
+_DRAWN = {("minmax", "gibbon"): "#D81B60", ("ngrams", "gibbon"): "#7570B3", ("ngrams", "mean"): "#CC3311"}
+"""Colours of the surrogates in the plot that are not the sub-sequence kernel: the default, and the best of all."""
 
 METHODS = {
     "gibbon-1": Method("GIBBON, one at a time", "gibbon", 1, FRESH, "#0072B2"),
     "gibbon-5-b": Method("GIBBON, batches of 5", "gibbon", 5, FRESH, "#56B4E9", repulsion="1/B"),
     "gibbon-10-b": Method("GIBBON, batches of 10", "gibbon", 10, FRESH, "#009E73", repulsion="1/B"),
-    "gibbon-10-b-10k": Method(
-        "GIBBON, batches of 10 from 10,000", "gibbon", 10, 10 * FRESH, "#005F43", repulsion="1/B"
-    ),
-    "gibbon-10": Method("GIBBON, batches of 10, repulsion 1", "gibbon", 10, FRESH, "#66C2A5", seeds=10),
+    "gibbon-10-b-10k": Method("GIBBON, batches of 10 from 10,000", "gibbon", 10, 10 * FRESH, None, repulsion="1/B"),
+    "gibbon-10": Method("GIBBON, batches of 10, repulsion 1", "gibbon", 10, FRESH, None, seeds=10),
     "gibbon-10-b2": Method(
-        "GIBBON, batches of 10, repulsion 1/B^2", "gibbon", 10, FRESH, "#8DA0CB", repulsion="1/B^2", seeds=10
+        "GIBBON, batches of 10, repulsion 1/B^2", "gibbon", 10, FRESH, None, repulsion="1/B^2", seeds=10
     ),
     "gibbon-10-gumbel": Method(
-        "GIBBON, batches of 10, repulsion 1, Gumbel", "gibbon", 10, FRESH, "#A6D854", sampler="gumbel", seeds=10
+        "GIBBON, batches of 10, repulsion 1, Gumbel", "gibbon", 10, FRESH, None, sampler="gumbel", seeds=10
+    ),
+    "gibbon-10-ssk-bayes": Method(
+        "ssk-bayes, GIBBON, batches of 10", "gibbon", 10, FRESH, None, repulsion="1/B", surrogate="ssk-bayes"
     ),
     "ei-1": Method("Expected improvement, one at a time", "logei", 1, FRESH, "#E69F00"),
     "mean-1": Method("Greedy mean, one at a time", "mean", 1, FRESH, "#CC79A7"),
@@ -95,22 +109,16 @@ METHODS = {
             acquisition,
             10,
             None,
-            "#D81B60" if (surrogate, acquisition) == ("minmax", "gibbon") else "#999999",
+            _DRAWN.get((surrogate, acquisition)),
             repulsion="1/B",
             surrogate=surrogate,
             seeds=5,
         )
-        for surrogate in ("minmax", "ngrams", "tanimoto", "fragprints", "ssk+minmax", "ssk+fragprints")
+        for surrogate in ("minmax", "ngrams", "tanimoto", "fragprints", "ssk+minmax", "ssk+fragprints", "vae")
         for acquisition, label in (("gibbon", "GIBBON"), ("mean", "greedy mean"))
     },
 }
 """What is compared. Where nothing else is said, repulsion is the default 1/B and max-values are exact draws."""
-
-VARIANTS = (
-    *("gibbon-10-b-10k", "gibbon-10", "gibbon-10-b2", "gibbon-10-gumbel"),
-    *(name for name, method in METHODS.items() if method.colour == "#999999" and method.surrogate != "ssk"),
-)
-"""Methods that the plot leaves out."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +157,7 @@ def work(job: Job) -> dict[str, Any]:
     method = METHODS[job.method]
     optimizer = Optimizer(
         space,
-        surrogate=method.surrogate,
+        surrogate=method.surrogate_name(),
         acquisition=method.build(),
         search=PoolSearch(method.candidates),
         batch_size=method.batch,
@@ -244,8 +252,8 @@ def report(results: Path, document: Path) -> None:
             + f" | {np.median(ranks):.0f} ({ranks.min()}-{ranks.max()}) | {chosen:.2f} "
             + f"| {np.median([run['suggest_seconds'] for run in found]):.0f} |"
         )
-        if name in VARIANTS:
-            continue  # in the table only
+        if METHODS[name].colour is None:
+            continue
         evaluations = np.arange(INITIAL, curves.shape[1] + 1)
         mean, error = mean[INITIAL - 1 :], error[INITIAL - 1 :]
         style = "--" if name.startswith("full") else "-"

@@ -17,6 +17,7 @@ from seqopt.acquisition import GIBBON
 from seqopt.bench.runner import replace_section, run_jobs
 from seqopt.bench.zinc import METHODS, best_so_far
 from seqopt.cli import main
+from seqopt.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,15 @@ def test_methods_of_the_published_protocol() -> None:
     )
     assert all(method.build().name for method in METHODS.values())
     assert np.all([100 % size == 0 for size in budget.values()])
+
+
+def test_a_search_with_an_autoencoder_that_was_not_trained_names_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEQOPT_CACHE", str(tmp_path))
+    with pytest.raises(InputError, match="train it first, seqopt bench vae --tasks molecules-character"):
+        METHODS["full-gibbon-10-vae"].surrogate_name()
+    assert METHODS["full-gibbon-10-ssk+minmax"].surrogate_name() == "ssk+minmax"
 
 
 @pytest.mark.parametrize(
