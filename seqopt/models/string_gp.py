@@ -185,6 +185,10 @@ class StringGP:
         """Take the width of token rows from ``space``, and its encoder unless a tokeniser was chosen.
 
         Called by the optimiser. `encode`, and so `model`, then take every string of the space.
+
+        Raises:
+            InputError: If a pool has candidates of different lengths for a kernel that compares position by position,
+                or ones that have no features (looked for among 20,000 of them).
         """
         if self._model is None:
             if not self._encoder_chosen:
@@ -195,6 +199,13 @@ class StringGP:
         if getattr(self.kernel, "one_length", False):
             (string,) = space.sample(1, np.random.default_rng(0))
             (self._length,) = self._lengths([space.key(string)])
+        if self._pool is not None:
+            looked_at = self._pool.keys
+            if self._length is None:  # to read features can take long
+                places = np.random.default_rng(0).permutation(len(looked_at))[:20_000]
+                looked_at = [looked_at[int(place)] for place in places]
+            for message in self.refusals(looked_at).values():
+                raise InputError(f"{message}: leave this candidate out, or choose another surrogate")
 
     def refusals(self, strings: Sequence[str]) -> dict[int, str]:
         """Why strings cannot be compared, by their places: those without features, or of another length than the

@@ -83,6 +83,22 @@ def test_one_hot_is_refused_where_lengths_differ_before_anything_is_evaluated() 
             Optimizer(space, surrogate="one-hot")
 
 
+@pytest.mark.parametrize(
+    ("name", "strings", "kind", "message"),
+    [
+        ("one-hot", ["ATG", "GCC", "ATGG"], "dna", "has . symbols, but this surrogate compares strings of one length"),
+        ("codons", ["ATG", "GCC", "ATGG"], "dna", "'ATGG'.*: leave this candidate out, or choose another surrogate"),
+    ],
+)
+def test_a_surrogate_object_looks_at_the_pool_before_anything_is_evaluated(
+    name: str, strings: list[str], kind: str, message: str
+) -> None:
+    surrogate = SURROGATES[name].build()
+    with pytest.raises(InputError, match=message):
+        Optimizer(CandidateSet(strings, kind=kind), surrogate=surrogate)
+    Optimizer(CandidateSet(strings[:2], kind=kind), surrogate=surrogate)
+
+
 def test_strings_that_a_kernel_cannot_take_end_a_fit_with_its_own_message() -> None:
     surrogate = SURROGATES["one-hot"].build()
     with pytest.raises(InputError, match="strings of one length"):
