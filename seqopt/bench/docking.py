@@ -37,7 +37,7 @@ class Method:
     """How batches are chosen.
 
     Attributes:
-        surrogate: Name of the surrogate.
+        surrogate: Name of the surrogate; ``vae`` is the autoencoder of molecules of ``seqopt bench vae``.
         acquisition: Name of the acquisition function.
         colour: In the plot.
     """
@@ -68,6 +68,8 @@ METHODS: Mapping[str, Method] = {
     "ssk+minmax-mean": Method("ssk+minmax", "mean", "#000000"),
     "ssk+minmax-gibbon": Method("ssk+minmax", "gibbon", "#D55E00"),
     "ssk+fragprints-gibbon": Method("ssk+fragprints", "gibbon", "#A0522D"),
+    "vae-mean": Method("vae", "mean", "#BBBB00"),
+    "vae-gibbon": Method("vae", "gibbon", "#DDCC77"),
     "random": Method("auto", "random", "#999999"),
 }
 """What is compared."""
@@ -100,6 +102,7 @@ def work(job: Job) -> dict[str, Any]:
     """One run, in one thread: the molecules in the order of evaluation, by their places in the library."""
     import torch
 
+    from seqopt.bench.vae import surrogate_name
     from seqopt.optimizer import Optimizer
 
     torch.set_num_threads(1)
@@ -107,7 +110,7 @@ def work(job: Job) -> dict[str, Any]:
     method = METHODS[job.method]
     optimizer = Optimizer(
         space,
-        surrogate=method.surrogate,
+        surrogate=surrogate_name(method.surrogate),
         acquisition=method.acquisition,
         batch_size=BATCH,
         initial=BATCH,

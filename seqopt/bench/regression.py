@@ -86,6 +86,13 @@ def _named(name: str) -> Callable[[], Any]:
     return build
 
 
+def _latent() -> Any:
+    from seqopt.bench.vae import AUTOENCODER_OF_MOLECULES, load_model
+    from seqopt.models.registry import latent_gp
+
+    return latent_gp(load_model(AUTOENCODER_OF_MOLECULES))
+
+
 def _ssk(tokenizer: str = "smiles-split", order: int = 5, normalize: bool = True) -> Callable[[], Any]:
     def build() -> Any:
         from gpytorch.priors import NormalPrior
@@ -116,6 +123,8 @@ MODELS: Mapping[str, Model] = {
     "tanimoto": Model("tanimoto", _named("tanimoto")),
     "minmax": Model("minmax", _named("minmax")),
     "fragprints": Model("fragprints", _named("fragprints")),
+    # It cannot read the twelve longest molecules of Lipophilicity.
+    "vae": Model("character VAE, learnt from ZINC", _latent, SMALL),
     "ssk+tanimoto": Model("ssk+tanimoto", _named("ssk+tanimoto")),
     "ssk+minmax": Model("ssk+minmax", _named("ssk+minmax")),
     "ssk+fragprints": Model("ssk+fragprints", _named("ssk+fragprints")),

@@ -93,6 +93,15 @@ def load_model(name: str) -> StringVAE:
     return StringVAE.load(trained_model(name))
 
 
+def surrogate_name(name: str) -> str:
+    """The name of a surrogate that a search understands: ``vae`` stands for `AUTOENCODER_OF_MOLECULES`.
+
+    Raises:
+        InputError: See `trained_model`.
+    """
+    return f"vae:{trained_model(AUTOENCODER_OF_MOLECULES)}" if name == "vae" else name
+
+
 def strings_of(task: Task) -> list[str]:
     """The strings that a model learns from, drawn by a fixed seed."""
     rng = np.random.default_rng(0)

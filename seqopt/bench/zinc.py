@@ -43,7 +43,7 @@ class Method:
         colour: In the plot, or `None` to leave the method out of it.
         sampler: Max-value sampler of GIBBON.
         repulsion: Repulsion of GIBBON.
-        surrogate: Name of the surrogate; ``vae`` is the character autoencoder of ``seqopt bench vae``.
+        surrogate: Name of the surrogate; ``vae`` is the autoencoder of molecules of ``seqopt bench vae``.
         seeds: Runs of it.
     """
 
@@ -64,16 +64,6 @@ class Method:
         if self.acquisition == "gibbon":
             return GIBBON(sampler=self.sampler, repulsion=self.repulsion)
         return resolve_acquisition(self.acquisition)
-
-    def surrogate_name(self) -> str:
-        """The name of the surrogate that a search understands.
-
-        Raises:
-            InputError: If it is that of an autoencoder which has not been trained on this machine.
-        """
-        from seqopt.bench.vae import AUTOENCODER_OF_MOLECULES, trained_model
-
-        return f"vae:{trained_model(AUTOENCODER_OF_MOLECULES)}" if self.surrogate == "vae" else self.surrogate
 
 
 _DRAWN = {("minmax", "gibbon"): "#D81B60", ("ngrams", "gibbon"): "#7570B3", ("ngrams", "mean"): "#CC3311"}
@@ -149,6 +139,7 @@ def work(job: Job) -> dict[str, Any]:
     """One run: every value in the order of evaluation."""
     import torch
 
+    from seqopt.bench.vae import surrogate_name
     from seqopt.optimizer import Optimizer
     from seqopt.search import PoolSearch
 
@@ -157,7 +148,7 @@ def work(job: Job) -> dict[str, Any]:
     method = METHODS[job.method]
     optimizer = Optimizer(
         space,
-        surrogate=method.surrogate_name(),
+        surrogate=surrogate_name(method.surrogate),
         acquisition=method.build(),
         search=PoolSearch(method.candidates),
         batch_size=method.batch,
