@@ -187,18 +187,21 @@ class Job:
     seed: int
 
 
-def work(job: Job) -> dict[str, Any] | None:
-    """Make one map, in one thread, and measure it; `None` where the kernel is not there."""
+def work(job: Job) -> dict[str, Any] | str:
+    """Make one map, in one thread, and measure it; or why there is none."""
     import torch
 
+    from seqopt.models.protocols import refusals
     from seqopt.report.kernel_pca import kernel_pca, smoothness
 
     torch.set_num_threads(1)
     task, method = TASKS[job.task], METHODS[job.method]
     surrogate = method.build(task.kind)
     if surrogate is None:
-        return None
+        return "no model file, see seqopt bench vae"
     space, scores = sample_of(job.task, job.seed)
+    if unread := refusals(surrogate, space.strings):
+        return f"{len(unread)} strings cannot be read"
     known = np.full(len(scores), np.nan)
     # The sample is in random order, the same for all methods of a seed.
     known[: method.tuned_to] = scores[: method.tuned_to]
@@ -268,8 +271,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             if (job.task, job.method, job.seed) in done:
                 continue
             result = work(job)
-            if result is None:
-                print(f"{job.task}, {METHODS[job.method].label}: no model file, see seqopt bench vae", flush=True)
+            if isinstance(result, str):
+                print(f"{job.task}, {METHODS[job.method].label}: {result}", flush=True)
                 continue
             print(f"{job.task} {job.method} {job.seed}: {result['smoothness']:.3f}, {result['seconds']} s", flush=True)
             runs.append(result | {"record": record})

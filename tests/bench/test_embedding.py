@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import pytest
 
 from seqopt.bench import embedding
 from seqopt.bench.embedding import Job, Task, main, read_runs, tables, work
+from seqopt.models.registry import latent_gp
+from seqopt.vae import CharacterCodec, NetworkSizes, StringVAE
+from seqopt.vae.model import build_network
 
 STRINGS = ["C" * n + end for n in range(1, 13) for end in ("O", "N", "F", "Cl", "Br")]
 
@@ -34,14 +38,16 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_score_that_the_kernel_sees_is_smoother_than_noise() -> None:
     seen, noise = work(Job("zinc", "ssk-100", 0)), work(Job("esol", "ssk-100", 0))
-    assert seen is not None
-    assert noise is not None
+    assert isinstance(seen, dict)
+    assert isinstance(noise, dict)
     assert seen["smoothness"] > 0.8
     assert abs(noise["smoothness"]) < 4 * noise["shuffled"][1] + 0.1
     assert set(seen["hyperparameters"]) >= {"match_decay", "gap_decay"}
     assert len(seen["explained"]) == 10
     assert np.shape(seen["coordinates"]) == (60, 2)
-    assert "coordinates" not in (work(Job("zinc", "minmax", 1)) or {})
+    another = work(Job("zinc", "minmax", 1))
+    assert isinstance(another, dict)
+    assert "coordinates" not in another
 
 
 def test_all_methods_of_a_seed_see_one_sample_and_learn_from_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +69,16 @@ def test_all_methods_of_a_seed_see_one_sample_and_learn_from_its_beginning(monke
 
 def test_a_model_that_is_not_there_is_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SEQOPT_CACHE", str(tmp_path))
-    assert work(Job("zinc", "gvae-100", 0)) is None
+    assert work(Job("zinc", "gvae-100", 0)) == "no model file, see seqopt bench vae"
+
+
+def test_a_model_that_cannot_read_all_strings_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    codec, sizes = CharacterCodec("CONFlBr", 10), NetworkSizes(2, 4, 4, 4, 4)
+    vae = StringVAE(codec, build_network(codec, sizes), np.zeros((201, 2)))
+    method = replace(embedding.METHODS["cvae-100"], build=lambda kind: latent_gp(vae))
+    monkeypatch.setattr(embedding, "METHODS", {"cvae-100": method})
+    long = sum(len(string) > 10 for string in STRINGS)
+    assert work(Job("zinc", "cvae-100", 0)) == f"{long} strings cannot be read"
 
 
 def test_what_is_there_is_not_done_again_and_the_table_has_paired_differences(
