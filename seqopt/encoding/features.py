@@ -144,7 +144,7 @@ class SelectiveFeaturizer(Featurizer, Protocol):
 
 
 def refused(read: Callable[[Sequence[str]], object], strings: Sequence[str]) -> dict[int, str]:
-    """What ``read`` complains of, string by string, as `SelectiveFeaturizer.refusals` returns it.
+    """What ``read`` complains of in each string on its own, as `SelectiveFeaturizer.refusals` returns it.
 
     Args:
         read: Raises `InputError` for strings of which one cannot be read.
@@ -155,18 +155,21 @@ def refused(read: Callable[[Sequence[str]], object], strings: Sequence[str]) -> 
         >>> list(refused(CodonFeatures(), ["ATG", "AT"]))
         [1]
     """
-    try:
-        read(strings)
-    except InputError:
-        pass
-    else:
-        return {}
-    found = {}
-    for place, string in enumerate(strings):
+    found: dict[int, str] = {}
+
+    # To read many at once is far faster than one by one: halves that are read without a complaint hold none.
+    def look(start: int, stop: int) -> None:
         try:
-            read([string])
+            read(strings[start:stop])
         except InputError as error:
-            found[place] = str(error)
+            if stop - start == 1:
+                found[start] = str(error)
+            else:
+                middle = (start + stop) // 2
+                look(start, middle)
+                look(middle, stop)
+
+    look(0, len(strings))
     return found
 
 

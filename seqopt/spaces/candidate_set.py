@@ -87,7 +87,7 @@ class CandidateSet(Shown):
             tokenizer = "smiles-split" if self.kind == "molecule" else "characters"
         self.encoder = Encoder(tokenizer)
 
-    @property
+    @cached_property
     def strings(self) -> list[str]:
         """The candidates as they were written."""
         return list(self._strings)

@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 from seqopt.encoding import Encoder, FeatureEncoder, FeatureRows, JointEncoder, TokensAndFeatures
+from seqopt.encoding.features import refused
 from seqopt.errors import InputError
 
 
@@ -77,3 +78,18 @@ def test_tokens_of_other_widths_are_joined() -> None:
     joined = encoder.encode(["AB"]).joined(encoder.encode(["ABAB", ""]))
     assert joined.tokens.tolist() == [[1, 2, 0, 0], [1, 2, 1, 2], [0, 0, 0, 0]]
     assert joined.lengths.tolist() == [2, 4, 0]
+
+
+@pytest.mark.parametrize("bad", [[], [0], [999], [3, 4, 500, 998], list(range(7))])
+def test_strings_that_cannot_be_read_are_found_in_few_readings(bad: list[int]) -> None:
+    strings = [f"A{place}" for place in range(1000)]
+    unreadable = {strings[place] for place in bad}
+    readings = []
+
+    def read(some: Sequence[str]) -> None:
+        readings.append(len(some))
+        if found := [string for string in some if string in unreadable]:
+            raise InputError(f"cannot read {found[0]}")
+
+    assert refused(read, strings) == {place: f"cannot read A{place}" for place in bad}
+    assert len(readings) <= 1 + 2 * 10 * len(bad)  # two halves on each way down to a string, ten deep
