@@ -39,12 +39,12 @@ class Method:
     Attributes:
         surrogate: Name of the surrogate; ``vae`` is the autoencoder of molecules of ``seqopt bench vae``.
         acquisition: Name of the acquisition function.
-        colour: In the plot.
+        colour: In the plot, which shows GIBBON with every surrogate; `None` for the rest.
     """
 
     surrogate: str
     acquisition: str
-    colour: str
+    colour: str | None = None
 
     @property
     def label(self) -> str:
@@ -54,22 +54,22 @@ class Method:
 
 
 METHODS: Mapping[str, Method] = {
-    "ssk-mean": Method("ssk", "mean", "#0072B2"),
-    "ssk-gibbon": Method("ssk", "gibbon", "#56B4E9"),
-    "ngrams-mean": Method("ngrams", "mean", "#882255"),
-    "ngrams-gibbon": Method("ngrams", "gibbon", "#CC6677"),
-    "tanimoto-mean": Method("tanimoto", "mean", "#E69F00"),
-    "tanimoto-gibbon": Method("tanimoto", "gibbon", "#F0C060"),
-    "minmax-mean": Method("minmax", "mean", "#009E73"),
-    "minmax-gibbon": Method("minmax", "gibbon", "#66C2A5"),
-    "minmax-ucb": Method("minmax", "ucb", "#117733"),
-    "fragprints-mean": Method("fragprints", "mean", "#332288"),
+    "ssk-mean": Method("ssk", "mean"),
+    "ssk-gibbon": Method("ssk", "gibbon", "#0072B2"),
+    "ngrams-mean": Method("ngrams", "mean"),
+    "ngrams-gibbon": Method("ngrams", "gibbon", "#882255"),
+    "tanimoto-mean": Method("tanimoto", "mean"),
+    "tanimoto-gibbon": Method("tanimoto", "gibbon", "#E69F00"),
+    "minmax-mean": Method("minmax", "mean"),
+    "minmax-gibbon": Method("minmax", "gibbon", "#009E73"),
+    "minmax-ucb": Method("minmax", "ucb"),
+    "fragprints-mean": Method("fragprints", "mean"),
     "fragprints-gibbon": Method("fragprints", "gibbon", "#8877CC"),
-    "ssk+minmax-mean": Method("ssk+minmax", "mean", "#000000"),
-    "ssk+minmax-gibbon": Method("ssk+minmax", "gibbon", "#D55E00"),
-    "ssk+fragprints-gibbon": Method("ssk+fragprints", "gibbon", "#A0522D"),
-    "vae-mean": Method("vae", "mean", "#BBBB00"),
-    "vae-gibbon": Method("vae", "gibbon", "#DDCC77"),
+    "ssk+minmax-mean": Method("ssk+minmax", "mean"),
+    "ssk+minmax-gibbon": Method("ssk+minmax", "gibbon", "#000000"),
+    "ssk+fragprints-gibbon": Method("ssk+fragprints", "gibbon", "#D55E00"),
+    "vae-mean": Method("vae", "mean"),
+    "vae-gibbon": Method("vae", "gibbon", "#CC9900"),
     "random": Method("auto", "random", "#999999"),
 }
 """What is compared."""
@@ -216,12 +216,13 @@ def plot(runs: Runs, picture: Path) -> None:
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
     for method, several in runs.items():
+        if METHODS[method].colour is None:
+            continue
         curves = 100 * np.stack([found_so_far(run, scores) for run in several])
         mean = curves.mean(0)
         error = curves.std(0, ddof=1) / np.sqrt(len(curves)) if len(curves) > 1 else 0 * mean
         evaluations = np.arange(1, len(mean) + 1)
-        style = "--" if METHODS[method].acquisition == "gibbon" else "-"
-        axes.plot(evaluations, mean, style, color=METHODS[method].colour, label=METHODS[method].label)
+        axes.plot(evaluations, mean, color=METHODS[method].colour, label=METHODS[method].label)
         axes.fill_between(evaluations, mean - error, mean + error, color=METHODS[method].colour, alpha=0.15, lw=0)
     axes.set(xlabel="molecules docked", ylabel=f"percent of the top {TOP} found", xlim=(BATCH, BUDGET), ylim=(0, 100))
     axes.grid(alpha=0.2)
