@@ -35,17 +35,17 @@ def make(**options: object) -> Optimizer:
 
 
 def test_finds_the_best_of_a_small_space_faster_than_chance() -> None:
-    # Two of 128 strings reach 3; 24 random draws find one with probability 0.34.
-    found = [max(score(s) for s in run(make(seed=seed), 7)) for seed in range(4)]
-    assert found == [max(map(score, POOL))] * 4
+    # Two of 128 strings reach 3; 18 random draws find one with probability 0.26, three times in a row with 0.02.
+    found = [max(score(s) for s in run(make(seed=seed), 5)) for seed in range(3)]
+    assert found == [max(map(score, POOL))] * 3
 
 
 @pytest.mark.parametrize("acquisition", ["gibbon", "logei", "ucb", "thompson", "mean", "random"])
 def test_every_acquisition_proposes_distinct_new_strings_and_is_fixed_by_the_seed(acquisition: str) -> None:
-    first, second = (run(make(acquisition=acquisition), 4) for _ in range(2))
+    first, second = (run(make(acquisition=acquisition), 3) for _ in range(2))
     assert first == second
-    assert len(set(first)) == len(first) == 15
-    assert first != run(make(acquisition=acquisition, seed=5), 4)
+    assert len(set(first)) == len(first) == 12
+    assert first[:6] != make(acquisition=acquisition, seed=5).ask()
 
 
 def test_order_of_telling_does_not_matter() -> None:

@@ -12,7 +12,7 @@ import torch
 from seqopt.bench.kernel import gauche, memory, sections, timing, yardstick
 from seqopt.bench.kernel.settings import Settings
 
-TINY = replace(Settings(threads=(1, 2)).quick(), memory=20, gram=20, order_strings=6, counts=(4, 18))
+TINY = replace(Settings(threads=(1, 2)).quick(), memory=20, gram=20, order_strings=6, orders=(1, 5), counts=(4, 18))
 
 
 @pytest.fixture(autouse=True)
