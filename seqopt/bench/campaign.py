@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from seqopt.bench.runner import header, machine_line, replace_section
 from seqopt.errors import SeqoptError
 
 GOALS = {"status": 2.0, "record": 1.0, "suggest": 90.0}
@@ -187,7 +188,7 @@ def table(timings: Sequence[Timing], sizes: dict[str, int], facts: dict[str, Any
     """The results as Markdown."""
     lines = [
         f"{facts['candidates']:,} candidates, {facts['measurements']:,} measurements, seed {facts['seed']}; "
-        f"{facts['machine']['processor']}, {facts['machine']['cores']} cores; "
+        f"{machine_line(facts['machine'])}; "
         + ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
         + ".",
         "",
@@ -219,8 +220,6 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--document", type=Path, default=Path("docs/performance.md"), help="where the table goes")
     parser.add_argument("--out", type=Path, default=Path("results/campaign.json"), help="the raw results, as JSON")
     options = parser.parse_args(list(argv))
-    from seqopt.bench.runner import header, replace_section
-
     record = header(argv, "campaign")
     print(f"seed: {options.seed}", flush=True)
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from seqopt.bench.runner import header, replace_section
+from seqopt.bench.runner import header, machine_line, replace_section
 from seqopt.datasets import load
 from seqopt.files import write_atomically
 
@@ -67,7 +67,7 @@ def main(argv: Sequence[str]) -> None:
         lines.append(f"| {label} | {median:.2f} | {median * ALL / 60_000:.1f} |")
     lines.append(
         f"\nMedians of {options.repeats} rounds over {options.molecules:,} random molecules (seed {options.seed}), one "
-        f"thread, reading included; {ALL:,} molecules extrapolated. {record['machine']['processor']}; "
+        f"thread, reading included; {ALL:,} molecules extrapolated. {machine_line(record['machine'])}; "
         f"rdkit {record['versions']['rdkit']}."
     )
     print("\n".join(lines))

@@ -24,7 +24,9 @@ Job = TypeVar("Job")
 
 
 def machine() -> dict[str, Any]:
-    """Processor, cores and platform, for the record of a measurement."""
+    """Processor, width of its vector registers, cores and platform, for the record of a measurement."""
+    from seqopt.kernels.engines.compiled import REGISTER_BYTES
+
     model = platform.processor()
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as stream:
@@ -33,9 +35,22 @@ def machine() -> dict[str, Any]:
         pass
     return {
         "processor": model,
+        # Virtual machines often name a family of processors only, of which some have registers of twice the width.
+        "vector_bits": 8 * REGISTER_BYTES,
         "cores": os.cpu_count(),
         "platform": platform.platform(aliased=True, terse=True),
     }
+
+
+def machine_line(machine: dict[str, Any]) -> str:
+    """What `machine` returned, for the line below a table; records of older versions lack the registers' width.
+
+    Example:
+        >>> machine_line({"processor": "AMD EPYC", "vector_bits": 256, "cores": 2, "platform": "Linux"})
+        'AMD EPYC with vectors of 256 bits, 2 cores, Linux'
+    """
+    vectors = f" with vectors of {machine['vector_bits']} bits" if "vector_bits" in machine else ""
+    return f"{machine['processor']}{vectors}, {machine['cores']} cores, {machine['platform']}"
 
 
 def source_digest() -> str:
@@ -51,7 +66,7 @@ def source_digest() -> str:
 
 def header(argv: Sequence[str], name: str) -> dict[str, Any]:
     """The record that every benchmark prints and stores: command, versions and machine."""
-    record = {
+    record: dict[str, Any] = {
         "command": " ".join(["seqopt bench", name, *argv]),
         "source_sha256": source_digest(),
         "versions": versions(),
@@ -60,7 +75,7 @@ def header(argv: Sequence[str], name: str) -> dict[str, Any]:
     print(record["command"])
     print(f"source: {record['source_sha256']}")
     print("versions: " + ", ".join(f"{package} {version}" for package, version in versions().items()))
-    print("machine: " + ", ".join(str(value) for value in machine().values()), flush=True)
+    print(f"machine: {machine_line(record['machine'])}", flush=True)
     return record
 
 

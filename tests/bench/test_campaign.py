@@ -14,7 +14,7 @@ FACTS = {
     "candidates": 3000,
     "measurements": 100,
     "seed": 0,
-    "machine": {"processor": "chip", "cores": 2},
+    "machine": {"processor": "chip", "vector_bits": 256, "cores": 2, "platform": "Linux"},
     "versions": {"seqopt": "1"},
     "cache_bytes": 5_000_000,
 }

@@ -30,7 +30,7 @@ from seqopt.bench.boss.scores import (
 )
 from seqopt.bench.boss.tasks import TASKS, Part
 from seqopt.bench.kernel.report import Table
-from seqopt.bench.runner import replace_section
+from seqopt.bench.runner import machine_line, replace_section
 
 Runs = Mapping[str, Mapping[str, Sequence[Run]]]
 """By task and method."""
@@ -191,11 +191,8 @@ def _conditions(runs: Runs) -> str:
     """Machine, versions and commands, each as often as they differ between runs."""
     found: dict[str, list[str]] = {}
     for run in _each(runs):
-        machine, versions = run["record"]["machine"], run["record"]["versions"]
-        line = (
-            f"{machine['processor']}, {machine['cores']} cores, {machine['platform']}; "
-            f"{', '.join(f'{name} {version}' for name, version in versions.items())}"
-        )
+        versions = ", ".join(f"{name} {version}" for name, version in run["record"]["versions"].items())
+        line = f"{machine_line(run['record']['machine'])}; {versions}"
         if run["record"]["command"] not in found.setdefault(line, []):
             found[line].append(run["record"]["command"])
     return " ".join(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from seqopt.bench.kernel.timing import Row, median, rate, rate_ratio, ratio
+from seqopt.bench.runner import machine_line, replace_section
 
 Sections = dict[str, dict[str, Any]]
 """The stored results by name of section, see `seqopt.bench.kernel.command`."""
@@ -89,8 +90,6 @@ def table_of(name: str, section: dict[str, Any]) -> Table | None:
 
 def write_document(document: Path, sections: Sections) -> None:
     """Put goals, tables and plots into section ``kernel`` of a Markdown document, and the plots beside it."""
-    from seqopt.bench.runner import replace_section
-
     parts = [_conditions(sections), goals(sections).to_markdown()]
     for name, section in sections.items():
         if (table := table_of(name, section)) is not None:
@@ -112,9 +111,8 @@ def _conditions(sections: Sections) -> str:
     loads = [value for section in sections.values() for value in section["load_average"] if value is not None]
     for section in sections.values():
         record = section["record"]
-        machine = record["machine"]
         versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
-        line = f"{machine['processor']}, {machine['cores']} cores, {machine['platform']}; {versions}"
+        line = f"{machine_line(record['machine'])}; {versions}"
         if section["record"]["command"] not in found.setdefault(line, []):
             found[line].append(record["command"])
     lines = [f"Measured by {' and '.join(f'`{c}`' for c in commands)} on {line}." for line, commands in found.items()]
