@@ -492,6 +492,7 @@ class Campaign(Tabulated):
         replicates: bool = False,
         partial: bool = False,
         history: bool = False,
+        decimal_comma: bool = False,
     ) -> tuple[list[Measurement], Results]:
         """Record a file of results; see `seqopt.campaign.results.read_results`.
 
@@ -502,6 +503,7 @@ class Campaign(Tabulated):
             replicates: Whether results of strings that have one are further measurements of them.
             partial: Whether to take the good rows of a file that has bad ones.
             history: Whether the results are from elsewhere, and their strings were never suggested.
+            decimal_comma: Whether numbers are written 6,5.
 
         Returns:
             What was recorded, and what the file holds: the problems and warnings with their lines.
@@ -511,6 +513,8 @@ class Campaign(Tabulated):
                 problem; nothing has been recorded.
         """
         arguments = {"file": Path(path).name, "partial": partial, "replicates": replicates}
+        if decimal_comma:
+            arguments["decimal_comma"] = True
         with self.store.transaction("import" if history else "record", arguments) as change:
             results = read_results(
                 path,
@@ -520,6 +524,7 @@ class Campaign(Tabulated):
                 string_column=string_column,
                 replicates=replicates,
                 history=history,
+                decimal_comma=decimal_comma,
             )
             _refuse(results, partial=partial)
             change.arguments.update(results.arguments)

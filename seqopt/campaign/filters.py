@@ -362,9 +362,9 @@ class ColumnCondition:
         if not filled or self.value == "":
             return
         if _is_number(self.value) and not numbers:
-            raise InputError(
-                f"{self.describe()}: column {self.column!r} holds no numbers ({shown}, ...), but {self.value} is one"
-            )
+            comma = ": write 6.5 there, not 6,5" if any(_is_number(cell.replace(",", ".")) for cell in filled) else ""
+            what = f"holds no numbers ({shown}, ...), but {self.value} is one{comma}"
+            raise InputError(f"{self.describe()}: column {self.column!r} {what}")
         wanted = self.value.strip().casefold()
         if not _is_number(self.value) and 2 * numbers > len(filled) and wanted not in map(str.casefold, filled):
             raise InputError(

@@ -200,6 +200,7 @@ def read_results(
     string_column: str | None = None,
     replicates: bool = False,
     history: bool = False,
+    decimal_comma: bool = False,
 ) -> Results:
     """Read a file of results, and hold it against what the campaign knows; nothing is recorded.
 
@@ -215,6 +216,8 @@ def read_results(
         replicates: Results of strings that have one already are further measurements of them.
         history: The results are from elsewhere: a column of identifiers is ignored, and strings that were never
             suggested are as good as any.
+        decimal_comma: Values and standard errors are written 6,5, and none 6.5. It is never guessed: 1,234 may be
+            either of two numbers.
 
     Returns:
         What can be recorded, what is wrong, and what is worth a second look; a file that cannot be read at all is a
@@ -235,7 +238,7 @@ def read_results(
     columns, header, problems = _Header(wanted, settings, *names, history).find(sheet, str(file))
     if problems:
         return Results((), tuple(problems), tuple(warnings), (), str(file), sheet.sha256)
-    rows = _parse(sheet, header, columns, str(file), settings)
+    rows = _parse(sheet, header, columns, str(file), settings, decimal_comma)
     known = store.recorded_files().get(sheet.sha256)
     if known is not None:
         message = f"this very file was recorded already, by command {known.id} at {known.time}"
@@ -551,7 +554,9 @@ def _alike(names: set[str], plain: Sequence[str], header: Sequence[str]) -> str:
 # Cells
 
 
-def _parse(sheet: Sheet, header: int, columns: _Columns, source: str, settings: Settings) -> list[_Row]:
+def _parse(
+    sheet: Sheet, header: int, columns: _Columns, source: str, settings: Settings, decimal_comma: bool
+) -> list[_Row]:
     width = len(sheet.rows[header])
     rows = []
     for cells, line in zip(sheet.rows[header + 1 :], sheet.lines[header + 1 :], strict=True):
@@ -573,9 +578,9 @@ def _parse(sheet: Sheet, header: int, columns: _Columns, source: str, settings: 
         row.entry = Entry(
             single.get("string"),
             single.get("identifier"),
-            _value(row, texts.get("value", []), settings),
+            _value(row, texts.get("value", []), settings, decimal_comma),
             _failure(row, texts, given=given),
-            _standard_error(row, texts, given=given),
+            _standard_error(row, texts, decimal_comma, given=given),
             single.get("replicate"),
             line,
         )
@@ -588,10 +593,10 @@ _Texts = Sequence[tuple[str, str]]
 _NOTHING: _Texts = (("", ""),)
 
 
-def _value(row: _Row, texts: _Texts, settings: Settings) -> float | None:
+def _value(row: _Row, texts: _Texts, settings: Settings, decimal_comma: bool) -> float | None:
     read: list[tuple[float, str]] = []
     for text, column in texts:
-        number, problem = _number(text) if text else (None, "")
+        number, problem = _number(text, decimal_comma) if text else (None, "")
         if number is not None:
             problem = _unfit(number, settings)
         if problem:
@@ -633,11 +638,11 @@ def _failure(row: _Row, texts: Mapping[str, _Texts], *, given: bool) -> str | No
     return None
 
 
-def _standard_error(row: _Row, texts: Mapping[str, _Texts], *, given: bool) -> float | None:
+def _standard_error(row: _Row, texts: Mapping[str, _Texts], decimal_comma: bool, *, given: bool) -> float | None:
     text, column = texts.get("standard_error", _NOTHING)[0]
     if not text:
         return None
-    number, problem = _number(text)
+    number, problem = _number(text, decimal_comma)
     if number is not None and number <= 0:
         problem = "is not positive: leave the cell empty where the standard error is not known"
     elif not given:
@@ -654,7 +659,8 @@ _DIAGNOSES = (
     (r"#.*", "is an error of the spreadsheet: expected a number"),
     (
         r"[+-]?\d+,\d+",
-        "has a comma: expected a decimal point, as in 6.5 (set the spreadsheet to it, or replace commas)",
+        "has a comma: expected a decimal point, as in 6.5. If commas are decimal in this table, say so with "
+        "--decimal-comma, or decimal_comma=True",
     ),
     (
         r"[+-]?\d{1,3}(?:[ \u00a0\u202f'\u2019.,]\d{3})+(?:[.,]\d+)?",
@@ -672,8 +678,12 @@ _DIAGNOSES = (
 )
 
 
-def _number(text: str) -> tuple[float | None, str]:
+def _number(text: str, decimal_comma: bool) -> tuple[float | None, str]:
     """A cell as a number, or what is wrong with it."""
+    if decimal_comma and "," in text and NUMBER.fullmatch(pointed := text.replace(",", ".", 1)):
+        text = pointed
+    elif decimal_comma and NUMBER.fullmatch(text) and "." in text:
+        return None, "has a point, but commas are decimal in this table: write 6,5, or leave --decimal-comma out"
     if NUMBER.fullmatch(text):
         number = float(text)
         if abs(number) <= LARGEST_VALUE:

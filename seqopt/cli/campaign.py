@@ -38,6 +38,7 @@ Which = Annotated[
         "--campaign", "-c", help="The campaign: its name or file. Default: the only one in this folder.", metavar="NAME"
     ),
 ]
+DecimalComma = Annotated[bool, typer.Option("--decimal-comma", help="Numbers in the table are written 6,5.")]
 Partial = Annotated[bool, typer.Option("--partial", help="Take the good rows of a table that has bad ones.")]
 Replicate = Annotated[
     bool, typer.Option("--replicate", help="Results of strings that have one are further measurements of them.")
@@ -228,6 +229,7 @@ def record(
     error: Annotated[float | None, typer.Option("--standard-error", help="Known standard error of the value.")] = None,
     replicate: Replicate = False,
     column: Annotated[str | None, typer.Option(help="Column of the values in a table, if not recognised.")] = None,
+    decimal_comma: DecimalComma = False,
     partial: Partial = False,
     which: Which = None,
     debug: Debug = False,
@@ -243,11 +245,20 @@ def record(
     _refuse_idle(
         {"--standard-error": error is not None and value is None}, "a value, and stands in a column of a table"
     )
-    _refuse_idle({"--column": column is not None and not table, "--partial": partial and not table}, "a table")
+    _refuse_idle(
+        {
+            "--column": column is not None and not table,
+            "--decimal-comma": decimal_comma and not table,
+            "--partial": partial and not table,
+        },
+        "a table",
+    )
     show_notes()
     with _open(which) as campaign:
         if table:
-            taken, results = campaign.record_file(what, value_column=column, replicates=replicate, partial=partial)
+            taken, results = campaign.record_file(
+                what, value_column=column, replicates=replicate, partial=partial, decimal_comma=decimal_comma
+            )
             _print_results(len(taken), results)
             return
         campaign.record(
@@ -266,6 +277,7 @@ def import_history(
     column: Annotated[str | None, typer.Option(help="Column of the values, if not recognised.")] = None,
     string_column: Annotated[str | None, typer.Option(help="Column of the strings, if not recognised.")] = None,
     replicate: Replicate = False,
+    decimal_comma: DecimalComma = False,
     partial: Partial = False,
     which: Which = None,
     debug: Debug = False,
@@ -280,6 +292,7 @@ def import_history(
             replicates=replicate,
             partial=partial,
             history=True,
+            decimal_comma=decimal_comma,
         )
         _print_results(len(taken), results)
 

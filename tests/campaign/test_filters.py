@@ -464,12 +464,15 @@ def test_strings_that_are_made_up_pass_too(tmp_path: Path) -> None:
 
 def test_filters_that_do_not_fit_are_refused_before_anything_is_written(tmp_path: Path, library: Path) -> None:
     strings = StringSpace("01", 8)
+    commas = tmp_path / "commas.csv"
+    commas.write_text("smiles;price\n" + "".join(f"{string};1,5\n" for string in SMILES))
     for space, item, message in (
         (strings, PropertyRange("MW", 1), "is for molecules"),
         (strings, ColumnCondition("price", "<", "1"), "needs a library"),
         (library, ColumnCondition("prise", "<", "1"), "no column 'prise'; its columns are 'name', 'price', 'Supplier'"),
         (library, ColumnCondition("supplier", "<", "1"), "holds no numbers"),
         (library, ColumnCondition("supplier", "==", "5"), "holds no numbers"),
+        (commas, ColumnCondition("price", "<", "1"), r"holds no numbers \('1,5', .*: write 6\.5 there, not 6,5"),
         (library, ColumnCondition("price", "==", "cheap"), "holds numbers"),
         (library, PropertyRange("MW", 5, 3), "reversed"),
         (library, Substructure("c1"), "no SMARTS"),

@@ -157,6 +157,26 @@ def test_every_problem_of_a_file_is_listed_with_its_row(store: CampaignStore) ->
     assert brief(results) == [("B01-01", "aaa", "AAA", 5.0, None, 2), ("B01-06", "fff", "FFF", None, "failed", 30)]
 
 
+def test_decimal_commas_are_read_where_one_says_so(store: CampaignStore) -> None:
+    text = "smiles;IC50;standard_error\naaa;6,5;0,2\nbbb;-1,25e-3;\nccc;7;\nddd;1,234;\n"
+    assert len(read(store, text).problems) == 4
+    results = read(store, text, decimal_comma=True)
+    assert results.problems == ()
+    assert [(row.value, row.standard_error) for row in results.records] == [
+        (6.5, 0.2),
+        (-0.00125, None),
+        (7.0, None),
+        (1.234, None),
+    ]
+    mixed = read(store, "smiles;IC50\naaa;6,5\nbbb;6.5\nccc;1.234,5\nddd;1,2,3\n", decimal_comma=True)
+    assert [row.value for row in mixed.records] == [6.5]
+    assert [str(remark).partition("': ")[2] for remark in mixed.problems] == [
+        "'6.5' has a point, but commas are decimal in this table: write 6,5, or leave --decimal-comma out",
+        "'1.234,5' has marks between thousands: expected a plain number",
+        "'1,2,3' is no number: expected one such as 6.5",
+    ]
+
+
 def test_boxes_that_are_ticked_are_no_reasons(store: CampaignStore) -> None:
     text = "smiles,IC50,failure\naaa,5,no\nbbb,,x\nccc,,spilled\nddd,,FALSE\neee,5,none\n"
     results = read(store, text)

@@ -44,8 +44,8 @@ def test_weeks_of_a_campaign(capsys: pytest.CaptureFixture[str]) -> None:
         writer.writeheader()
         writer.writerows(rows[2:])
     run("record", "batch.csv")
-    Path("old.csv").write_text("smiles,logS\nCCCCCCCCCCBr,-6\n")
-    run("import", "old.csv")
+    Path("old.csv").write_text("smiles;logS\nCCCCCCCCCCBr;-6,25\n")
+    run("import", "old.csv", "--decimal-comma")
     run("suggest", "-n", "3")
     run("withdraw", "B02-01", "--reason", "too expensive")
     run("undo")
@@ -66,7 +66,9 @@ def test_weeks_of_a_campaign(capsys: pytest.CaptureFixture[str]) -> None:
         *("create", "suggest", "record", "record", "record", "import", "suggest", "withdraw", "undo")
     ]
     run("export", "all.csv")
-    assert len(Path("all.csv").read_text().splitlines()) == 6
+    exported = Path("all.csv").read_text().splitlines()
+    assert len(exported) == 6
+    assert sum("-6.25" in line for line in exported) == 1
 
 
 @pytest.mark.parametrize(
@@ -106,6 +108,9 @@ def test_what_is_wrong_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     refused("nothing was recorded", "record", "nonsense", "1.0")
     Path("bad.csv").write_text("identifier,logS\nB01-01,high\nB01-02,1\n")
     refused("'high'", "record", "bad.csv")
+    refused("--decimal-comma", "record", "B01-01", "6.5", "--decimal-comma")
+    Path("comma.csv").write_text("identifier;logS\nB01-01;6,5\n")
+    refused("commas are decimal in this table, say so with --decimal-comma", "record", "comma.csv")
     run("record", "bad.csv", "--partial")
     assert "not recorded" in capsys.readouterr().out
     run("new", "second", "--protein", "MAGIC", "--objective-name", "y")
