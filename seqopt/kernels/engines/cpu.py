@@ -22,6 +22,7 @@ import torch
 
 from seqopt.encoding import EncodedStrings
 from seqopt.kernels.engines.compiled import (
+    CACHE_LINE,
     REGISTER_BYTES,
     Groups,
     Program,
@@ -32,9 +33,6 @@ from seqopt.kernels.engines.compiled import (
 from seqopt.kernels.engines.packing import GROUP, pack
 
 FloatArray = npt.NDArray[np.floating]
-
-CACHE_LINE = 64
-"""Bytes of a cache line, a multiple of every vector register."""
 
 THREADING_COST = 5e7
 """Cells times orders, twice that with derivatives and half in float32, below which a call is not worth a second thread:
@@ -154,7 +152,7 @@ def _workspace(longest_row: int, longest_column: int, program: Program) -> Works
     return Workspace(
         symbols=_aligned(longest_row * lanes, np.dtype(np.uint16)),
         state=_aligned(longest_column * (order - 1) * parts * lanes, dtype),
-        sums=_aligned(order * parts * lanes, dtype),
+        sums=_aligned(2 * order * parts * lanes, dtype),
         weighted=_aligned(lanes, dtype),
     )
 

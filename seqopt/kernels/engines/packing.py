@@ -18,6 +18,10 @@ PADDING = 65_535
 """What follows the last symbol of a packed string. It equals no symbol of any string."""
 
 
+STEP = 2
+"""Positions that the dynamic program treats at once."""
+
+
 @dataclass(frozen=True)
 class PackedStrings:
     """Strings sorted by length, in groups of `GROUP` stored position by position.
@@ -26,7 +30,7 @@ class PackedStrings:
         tokens: Flat uint16. Position k of lane l of group q is at ``starts[q] + k * GROUP + l``; `PADDING`
             after the end of a string and in the lanes that the last group leaves empty.
         starts: Where each group begins in ``tokens``.
-        widths: Length of the longest string of each group.
+        widths: Positions of each group: the length of its longest string, rounded up to a multiple of `STEP`.
         lengths: Length of each string in sorted order.
         order: Number, in the original order, of each string in sorted order.
     """
@@ -57,6 +61,7 @@ def pack(strings: EncodedStrings) -> PackedStrings:
     lengths = strings.lengths[order].astype(np.int64)
     groups = -(-count // GROUP)
     widths = lengths[np.minimum(np.arange(1, groups + 1) * GROUP, count) - 1]
+    widths += -widths % STEP
     starts = np.concatenate([[0], np.cumsum(widths * GROUP)[:-1]]).astype(np.int64)
     tokens = np.empty(int((widths * GROUP).sum()), dtype=np.uint16)
     # Groups of one width are transposed together: there are at most as many widths as positions.
@@ -64,7 +69,8 @@ def pack(strings: EncodedStrings) -> PackedStrings:
         first, last = np.searchsorted(widths, [width, width + 1])
         rows = order[first * GROUP : min(last * GROUP, count)]
         block = np.zeros(((last - first) * GROUP, width), dtype=np.uint16)
-        block[: len(rows)] = strings.tokens[rows, :width]
+        given = strings.tokens[rows, :width]
+        block[: len(rows), : given.shape[1]] = given
         block[block == 0] = PADDING
         into = tokens[starts[first] : starts[first] + block.size]
         into.reshape(last - first, width, GROUP)[:] = block.reshape(last - first, GROUP, width).transpose(0, 2, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import multiprocessing
+import platform
 import subprocess
 import sys
 import weakref
@@ -319,3 +320,18 @@ def test_few_groups_are_shared_out_too(shape, monkeypatch):
     alone = order_sums(a, b, 0.7, 3, engine="cpu", threads=1)[0]
     for threads in (2, 3):
         np.testing.assert_array_equal(order_sums(a, b, 0.7, 3, engine="cpu", threads=threads)[0], alone)
+
+
+@pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="done for these processors only")
+def test_vectors_that_are_kept_on_the_stack_lie_within_cache_lines():
+    import numba
+
+    from seqopt.kernels.engines.compiled import align_stack
+
+    @numba.njit
+    def aligned():
+        align_stack()
+        return 1
+
+    assert aligned() == 1
+    assert "alignstack(64)" in aligned.inspect_llvm(aligned.signatures[0])
