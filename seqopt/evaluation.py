@@ -14,6 +14,7 @@ import pickle
 import threading
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from dataclasses import dataclass
@@ -97,8 +98,9 @@ class Evaluator:
 
     - With an ``executor``, every string is submitted to it. A time-out cannot stop a call there: it is recorded and the
       call's later result is ignored, but until it ends it occupies its worker. Time is counted from when the executor
-      reports the call as running (executors that never do so are given ``timeout`` seconds from the last sign of
-      progress). Calls that cannot begin because all workers are held by such calls fail, too.
+      reports the call as running and, of those that it reports, no more began before than it has workers (executors
+      that never do so are given ``timeout`` seconds from the last sign of progress). Calls that cannot begin because
+      all workers are held by such calls fail, too.
     - Without one, a single worker and no time-out, calls are made in this thread.
     - Otherwise in worker processes, which are killed at the time-out, if the objective can be pickled. As always with
       `multiprocessing`, a script must then start its work under ``if __name__ == "__main__"``.
@@ -132,6 +134,7 @@ class Evaluator:
         self.workers = workers
         self.timeout = timeout
         self._executor = executor
+        self._abandoned: list[Future[Evaluation]] = []
         self._processes: _Processes | None = None
         self._no_processes = False
 
@@ -162,7 +165,7 @@ class Evaluator:
         Raises:
             ObjectiveError: If the executor takes no more calls, or breaks, as a `ProcessPoolExecutor` does when one of
                 its workers dies; after ``on_result`` was called for all that had finished. It names the strings that
-                were lost on the way.
+                were lost on the way, and the first that was not begun.
             KeyboardInterrupt: When the user interrupts, after ``on_result`` was called for all that had
                 finished.
         """
@@ -170,7 +173,7 @@ class Evaluator:
             raise InputError(f"expected a list of strings, got the single string {strings!r}: write [{strings!r}]")
         strings = list(strings)
         if self._executor is not None:
-            return _Batch(strings, on_result, self.timeout).run_in(self._submit_to_executor)
+            return self._for_executor(_Batch(strings, on_result, self.timeout)).run_in(self._submit_to_executor)
         if self.workers == 1 and self.timeout is None:
             return [_told(call(self.objective, string), on_result) for string in strings]
         return self._limited(_Batch(strings, on_result, self.timeout))
@@ -201,7 +204,7 @@ class Evaluator:
             1.0
         """
         if self._executor is not None:
-            batch = _Batch([], on_result, self.timeout, supply)
+            batch = self._for_executor(_Batch([], on_result, self.timeout, supply))
             batch.run_limited(self._submit_to_executor, self.workers, immediate=False)
         elif self.workers == 1 and self.timeout is None:
             while strings := supply(1):
@@ -220,15 +223,17 @@ class Evaluator:
             self.close()
             raise
 
+    def _for_executor(self, batch: _Batch) -> _Batch:
+        """The batch, told how many calls the executor can make at once, and which old ones hold its workers."""
+        slots = getattr(self._executor, "_max_workers", None)
+        batch.slots = slots if isinstance(slots, int) else None
+        batch.abandoned = self._abandoned
+        batch.foreign = True
+        return batch
+
     def _submit_to_executor(self, string: str) -> Future[Evaluation]:
         assert self._executor is not None
-        try:
-            return self._executor.submit(call, self.objective, string)
-        except RuntimeError as error:
-            raise ObjectiveError(
-                f"the executor takes no more evaluations ({describe(error)}): {string!r} was not evaluated. Make "
-                "another executor, then go on"
-            ) from error
+        return self._executor.submit(call, self.objective, string)
 
     def _submit(self, string: str) -> Future[Evaluation]:
         processes = self._start_processes()
@@ -320,12 +325,17 @@ class _Batch:
         self.timeout = timeout
         self.supply = supply
         self.refused_at = -1
-        self.refusal: ObjectiveError | None = None
+        self.foreign = False
+        self.refusal: Exception | None = None
         self.breakage: BrokenExecutor | CancelledError | None = None
         self.lost: list[int] = []
+        self.again: deque[int] = deque()
+        self.repeated: set[int] = set()
         self.results: dict[int, Evaluation] = {}
         self.running: dict[Future[Evaluation], int] = {}
         self.started: dict[Future[Evaluation], float] = {}
+        self.slots: int | None = None
+        self.abandoned: list[Future[Evaluation]] = []
         self.last_progress = time.monotonic()
 
     def run_limited(
@@ -342,11 +352,16 @@ class _Batch:
         with self._delivering():
             position = 0
             while True:
-                while self._room(workers) and self._more(workers - len(self.running), position):
-                    future = self._begin(submit, position)
+                while self._room(workers):
+                    if self.again:
+                        place = self.again.popleft()
+                    elif self._more(workers - len(self.running), position):
+                        place, position = position, position + 1
+                    else:
+                        break
+                    future = self._begin(submit, place)
                     if future is not None and immediate:
                         self.started[future] = time.monotonic()
-                    position += 1
                 if not self.running:
                     return self._ordered()
                 self._collect(self._pause(enforced))
@@ -362,11 +377,14 @@ class _Batch:
         """The call on the string at ``position``, or `None` if it was refused."""
         try:
             future = submit(self.strings[position])
-        except ObjectiveError as error:
+        # RuntimeError of an executor that is closed, OSError of one that can start no further process, and so on.
+        except Exception as error:
             # What was taken before may have a result yet.
             self.refusal = error
             return None
         self.running[future] = position
+        # What comes late, because a model was fitted meanwhile, has waited for nothing yet.
+        self.last_progress = time.monotonic()
         return future
 
     def _more(self, free: int, position: int) -> bool:
@@ -428,6 +446,11 @@ class _Batch:
             except (BrokenExecutor, CancelledError) as error:
                 # A worker has died, of which string cannot be known, or somebody has shut the executor down: no string
                 # has failed.
+                if not self.foreign and position not in self.repeated:
+                    # Own processes give up when one dies that had nothing to do: others take their place.
+                    self.repeated.add(position)
+                    self.again.append(position)
+                    continue
                 self.breakage = error
                 self.lost.append(position)
                 continue
@@ -440,9 +463,16 @@ class _Batch:
             self._deliver(position, result)
 
     def _note_started(self) -> None:
+        # A `ProcessPoolExecutor` reports some calls as running that still wait behind others, in the order in which
+        # they were submitted.
+        self.abandoned[:] = [future for future in self.abandoned if not future.done()]
+        busy = len(self.abandoned) + sum(not future.done() for future in self.started)
         for future in self.running:
+            if self.slots is not None and busy >= self.slots:
+                break
             if future not in self.started and future.running():
                 self.started[future] = self.last_progress = time.monotonic()
+                busy += 1
 
     def _time_out(self) -> None:
         if self.timeout is None:
@@ -452,6 +482,7 @@ class _Batch:
             if not future.done():
                 position = self.running.pop(future)
                 del self.started[future]
+                self.abandoned.append(future)
                 self.last_progress = now
                 self._deliver(position, self._timed_out(position))
 
@@ -464,6 +495,7 @@ class _Batch:
                 # One that was cancelled already was cancelled by its executor, and is lost.
                 if not future.cancelled() and (future.cancel() or not future.done()):
                     del self.running[future]
+                    self.abandoned.append(future)
                     self._deliver(
                         position,
                         self._failure(
@@ -487,18 +519,35 @@ class _Batch:
         if self.breakage is not None:
             raise self._broken(self.breakage) from self.breakage
         if self.refusal is not None:
-            raise self.refusal
+            raise self._refused(self.refusal) from self.refusal
         return [self.results[position] for position in range(len(self.strings))]
+
+    def _refused(self, error: Exception) -> ObjectiveError:
+        if not self.foreign:
+            return ObjectiveError(f"no further evaluation can be begun ({describe(error)}):{self._left()}")
+        why = f"the executor takes no more evaluations ({describe(error)})"
+        return ObjectiveError(f"{why}:{self._left()}. Make another executor, then go on")
+
+    def _left(self) -> str:
+        """What was never begun, in words."""
+        gone = {*self.results, *self.lost}
+        left = [string for position, string in enumerate(self.strings) if position not in gone]
+        if not left:
+            return ""
+        return f" {left[0]!r} was not evaluated" + (f", nor {len(left) - 1} more" if len(left) > 1 else "")
 
     def _broken(self, error: BrokenExecutor | CancelledError) -> ObjectiveError:
         lost = [self.strings[position] for position in sorted(self.lost)]
         names = ", ".join(map(repr, lost[:_NAMED])) + (f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else "")
-        named = f"oldest first: {names}. Nothing was recorded of them. Make another executor, then go on"
+        left = self._left()
+        named = f"oldest first: {names}. Nothing was recorded of them." + (f"{left}." if left else "")
+        further = "Make another executor, then go on" if self.foreign else "Go on"
         if isinstance(error, CancelledError):
-            return ObjectiveError(f"the executor has cancelled the evaluation of these strings, {named}")
+            return ObjectiveError(f"the executor has cancelled the evaluation of these strings, {named} {further}")
+        broke = "the executor broke" if self.foreign else "the worker processes broke"
         return ObjectiveError(
-            f"the executor broke ({describe(error)}) while these strings were in flight, {named}. If it breaks again, "
-            "a string that both messages name may end its worker: leave that out (in a campaign, withdraw it)"
+            f"{broke} ({describe(error)}) while these strings were in flight, {named} {further}. If that happens "
+            "again, a string that both messages name may end its worker: leave that out (in a campaign, withdraw it)"
         )
 
 
