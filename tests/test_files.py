@@ -33,6 +33,21 @@ def test_what_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(OSError, match="No space left"):
         write_atomically(path, "new")
     assert path.read_text() == "old"
+    assert [other.name for other in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_two_that_write_at_once_do_not_mix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.txt"
+    flush = os.fsync
+
+    def overtaken(descriptor: int) -> None:
+        monkeypatch.setattr(os, "fsync", flush)
+        write_atomically(path, "second")
+        assert path.read_text() == "second"
+
+    monkeypatch.setattr(os, "fsync", overtaken)
+    write_atomically(path, "the first")
+    assert path.read_text() == "the first"
 
 
 def test_all_is_on_the_disk_before_the_file_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
