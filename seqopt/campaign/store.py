@@ -269,10 +269,11 @@ class CampaignStore:
         if self._depth:
             yield
             return
-        with _explained(self.path, self._timeout):
-            self._connection.execute("BEGIN")
-        self._depth = 1
         try:
+            # Inside the block, so that an interruption right after it leaves no transaction open.
+            with _explained(self.path, self._timeout):
+                self._connection.execute("BEGIN")
+            self._depth = 1
             yield
         finally:
             self._depth = 0

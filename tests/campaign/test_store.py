@@ -379,6 +379,39 @@ def test_reads_in_a_block_agree_with_each_other(store: CampaignStore) -> None:
         assert (other.state, len(other.measurements())) == (2, 1)
 
 
+class Interrupted(sqlite3.Connection):
+    """Ctrl-C as soon as the statement ``after`` has been executed."""
+
+    after = ""
+
+    def execute(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
+        done = super().execute(sql, *arguments)
+        if sql == self.after:
+            self.after = ""
+            raise KeyboardInterrupt
+        return done
+
+
+@pytest.mark.parametrize(
+    ("after", "command"),
+    [
+        ("BEGIN", CampaignStore.counts),
+        ("COMMIT", CampaignStore.counts),
+        ("BEGIN IMMEDIATE", lambda store: record(store, "a", 1.0)),
+    ],
+)
+def test_an_interruption_leaves_no_transaction_open(
+    store: CampaignStore, after: str, command: Callable[[CampaignStore], Any]
+) -> None:
+    with CampaignStore.open(store.path, factory=Interrupted) as other:
+        assert isinstance(other._connection, Interrupted)
+        other._connection.after = after
+        with pytest.raises(KeyboardInterrupt):
+            command(other)
+        record(other, "b", 2.0)
+        assert [row.string for row in other.measurements()] == ["b"]
+
+
 def test_one_process_waits_for_the_other_or_says_so(store: CampaignStore) -> None:
     entered, leave = threading.Event(), threading.Event()
 
