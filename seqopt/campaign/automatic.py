@@ -154,7 +154,8 @@ class _Run:
             raise CampaignError(f"{result}, but that could not be recorded: {error}. Then record it by hand") from error
         except KeyboardInterrupt:
             self.patience = 0.0
-            logger.error("%s, but the run was interrupted before that was recorded: record it by hand", result)
+            if not self._recorded(row, value, failure, evaluation.seconds):
+                logger.error("%s, but the run was interrupted before that was recorded: record it by hand", result)
             raise
         del self.evaluating[row.string]
         self.evaluated += 1
@@ -172,6 +173,15 @@ class _Run:
             change.add_measurements(
                 [NewMeasurement(row.string, row.key, value, failure, suggestion=name, details={"seconds": seconds})]
             )
+
+    def _recorded(self, row: Suggestion, value: float | None, failure: str | None, seconds: float) -> bool:
+        """Whether a result is in the file: an interruption often comes at the end of the writing, which takes long."""
+        made = self.campaign.store.measurements(key=row.key)
+        return any(
+            (known.string, known.value, known.failure, known.details)
+            == (row.string, value, failure, {"seconds": seconds})
+            for known in made
+        )
 
     def _patiently(self, command: Callable[[], T]) -> T:
         """Give a command again and again while another process is writing to the file."""

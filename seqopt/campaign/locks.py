@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import threading
 from pathlib import Path
 from types import TracebackType
 
@@ -20,6 +21,9 @@ ENDING = "-run"
 
 _held: set[str] = set()
 """Locks of this process, which the system would grant a second time."""
+
+_taking = threading.Lock()
+"""Held by the thread that looks into `_held` and takes a lock."""
 
 
 class RunLock:
@@ -46,13 +50,14 @@ class RunLock:
         real = campaign.resolve()
         self._path = real.with_name(real.name + ENDING)
         refused = CampaignError(f"another process is running {campaign}: wait for it, or stop it")
-        if str(self._path) in _held:
-            raise refused
-        descriptor = _locked(self._path)
-        if descriptor is None:
-            raise refused
-        self._descriptor: int | None = descriptor
-        _held.add(str(self._path))
+        with _taking:
+            if str(self._path) in _held:
+                raise refused
+            descriptor = _locked(self._path)
+            if descriptor is None:
+                raise refused
+            self._descriptor: int | None = descriptor
+            _held.add(str(self._path))
 
     def release(self) -> None:
         """Let others run the campaign; releasing again does nothing."""

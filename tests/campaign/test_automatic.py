@@ -7,14 +7,14 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from seqopt.campaign import Campaign, CampaignError, CampaignStore, automatic
+from seqopt.campaign import Campaign, CampaignError, CampaignStore, automatic, locks
 from seqopt.campaign.filters import Pattern
 from seqopt.campaign.locks import RunLock
 from seqopt.errors import InputError, ObjectiveError
@@ -249,7 +249,11 @@ def test_what_is_undone_and_suggested_anew_while_it_is_evaluated_is_evaluated_on
             calls.extend(strings)
             if strings == [first.string]:
                 assert undone.wait(30)
-                time.sleep(1.0)
+                with Campaign.open(path) as other:
+                    for _ in range(600):
+                        if any(row.string == first.string for row in other.store.open_suggestions()):
+                            break
+                        time.sleep(0.05)
             else:
                 with Campaign.open(path) as other:
                     other.undo()
@@ -261,15 +265,18 @@ def test_what_is_undone_and_suggested_anew_while_it_is_evaluated_is_evaluated_on
     assert {row[0] for row in rows(path)} == {"A", "B"}
 
 
-def _holding(path: Path, seconds: float) -> Callable[[list[str]], list[float]]:
-    """An objective after whose first call somebody else writes to the file for some time."""
+def _holding(path: Path, done: Callable[[], bool]) -> Callable[[list[str]], list[float]]:
+    """An objective after whose first call somebody else writes to the file, until ``done``."""
     begun = threading.Event()
 
     def hold() -> None:
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             begun.set()
-            time.sleep(seconds)
+            for _ in range(3000):
+                if done():
+                    break
+                time.sleep(0.01)
             other.execute("ROLLBACK")
 
     def objective(strings: list[str]) -> list[float]:
@@ -285,7 +292,7 @@ def test_a_file_that_is_busy_for_long_is_waited_for(tmp_path: Path, caplog: pyte
     path = tmp_path / "a.seqopt"
     with campaign(path) as one, caplog.at_level(logging.WARNING):
         one.store._connection.execute("PRAGMA busy_timeout = 20")
-        assert one.run(_holding(path, 0.6), budget=3) == 3
+        assert one.run(_holding(path, lambda: bool(caplog.records)), budget=3) == 3
         assert one.store._connection.execute("PRAGMA busy_timeout").fetchone() == (20,)
     assert ["another process is writing to" in record.message for record in caplog.records] == [True]
     assert len(rows(path)) == 3
@@ -294,6 +301,7 @@ def test_a_file_that_is_busy_for_long_is_waited_for(tmp_path: Path, caplog: pyte
 def test_a_result_that_cannot_be_recorded_is_in_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(automatic, "PATIENCE", 0.1)
     path = tmp_path / "a.seqopt"
+    refused = threading.Event()
     with campaign(path) as one:
         one.store._connection.execute("PRAGMA busy_timeout = 20")
         row = one.suggest(1)[0]
@@ -301,7 +309,8 @@ def test_a_result_that_cannot_be_recorded_is_in_the_error(tmp_path: Path, monkey
         with pytest.raises(
             CampaignError, match=f"'{row.string}' has the value {value}, but .* could not be recorded: another process"
         ):
-            one.run(_holding(path, 1.0), budget=3)
+            one.run(_holding(path, refused.is_set), budget=3)
+        refused.set()
         assert [open_.name for open_ in one.store.open_suggestions()] == [row.name]
 
 
@@ -321,6 +330,49 @@ def test_a_result_that_an_interruption_kept_from_the_file_is_told(
             with pytest.raises(KeyboardInterrupt):
                 one.run(score, budget=3)
     assert f"'{row.string}' has the value {score([row.string])[0]}, but the run was interrupted" in caplog.text
+
+
+def test_a_result_that_was_recorded_when_the_interruption_came_is_not_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with campaign(tmp_path / "a.seqopt") as one:
+        transaction = one.store.transaction
+
+        @contextlib.contextmanager
+        def interrupted(kind: str, *arguments: Any, **options: Any) -> Iterator[Any]:
+            with transaction(kind, *arguments, **options) as change:
+                yield change
+            if kind == "record":
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(one.store, "transaction", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            one.run(score, budget=3)
+        assert one.store.counts().values == 1
+    assert caplog.text == ""
+
+
+def test_of_threads_that_run_a_campaign_at_once_one_is_let_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    locked, refused, held = locks._locked, list[CampaignError](), list[RunLock]()
+
+    def slowly(path: Path) -> int | None:
+        time.sleep(0.1)
+        return locked(path)
+
+    def take() -> None:
+        try:
+            held.append(RunLock(tmp_path / "a.seqopt"))
+        except CampaignError as error:
+            refused.append(error)
+
+    monkeypatch.setattr(locks, "_locked", slowly)
+    threads = [threading.Thread(target=take) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(held), len(refused)) == (1, 2)
+    held[0].release()
 
 
 class _Broken(Executor):
