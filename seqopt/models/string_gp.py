@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -51,6 +52,9 @@ logger = logging.getLogger(__name__)
 
 MIN_NOISE = 1e-4
 """Smallest noise variance, in units of the values' variance."""
+
+SMALLEST_SPREAD = 1e-150
+"""Standard deviation of values below which they are not scaled: its square must be a number."""
 
 FIT_OPTIONS = {"maxiter": 60, "ftol": 1e-6}
 
@@ -322,9 +326,13 @@ class StringGP:
         }
         inputs = data.encoded.to_tensor()
         likelihood = gpytorch.likelihoods.GaussianLikelihood(**options)
+        # BoTorch scales no values that differ by less than 1e-8: dissociation constants in mol/l do. Equal ones have a
+        # standard deviation of rounding errors, which is none to scale by.
+        smallest = SMALLEST_SPREAD if np.ptp(targets) > 0 else math.inf
         if known.any():
             # The model sees standardised values.
-            spread = targets.std(ddof=1) if np.ptp(targets) > 0 else 1.0
+            spread = targets.std(ddof=1)
+            spread = spread if spread >= smallest else 1.0
             likelihood = PartlyKnownNoise(torch.from_numpy(known / spread**2), inputs, **options)
         covariance = gpytorch.kernels.ScaleKernel(
             copy.deepcopy(self.kernel), outputscale_prior=LogNormalPrior(0.0, 1.0)
@@ -337,7 +345,7 @@ class StringGP:
                 likelihood=likelihood,
                 covar_module=covariance,
                 mean_module=gpytorch.means.ConstantMean(),
-                outcome_transform=Standardize(1),
+                outcome_transform=Standardize(1, min_stdv=smallest),
             )
         model.to(torch.float64)
         if self._parameters is None:

@@ -242,6 +242,17 @@ def test_a_foreign_kernel_can_be_plugged_in(data: tuple) -> None:
     assert pool.conditional_variance[0] < pool.variance[0]
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1e-100, 1e100])
+def test_the_unit_of_the_values_changes_nothing(unit: float, data: tuple) -> None:
+    train, values, rest = data
+    known = np.linspace(0.01, 0.2, len(train))
+    gp, scaled = StringGP(restarts=1), StringGP(restarts=1)
+    gp.fit(train, values, rng=np.random.default_rng(0), noise_variance=known)
+    scaled.fit(train, unit * values, rng=np.random.default_rng(0), noise_variance=unit**2 * known)
+    for moment, again in zip(gp.predict(rest), scaled.predict(rest), strict=True):
+        np.testing.assert_allclose(again / unit, moment, rtol=1e-3)
+
+
 def test_equal_values_and_repeated_strings_are_survived(data: tuple) -> None:
     gp = StringGP(restarts=1)
     gp.fit(["AB", "CD", "EF"], [2.0, 2.0, 2.0], rng=np.random.default_rng(0))
