@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from seqopt.campaign.batches import Suggestions
 from seqopt.campaign.errors import CampaignError
@@ -23,6 +23,7 @@ from seqopt.campaign.results import (
     check_column_names,
     check_entries,
     check_target,
+    is_named_like_suggestion,
     measurements_table,
     read_results,
     suggestion_name,
@@ -467,10 +468,10 @@ class Campaign(Tabulated):
             CampaignError: If the result does not fit; the message says why. What is only worth a second look, such as a
                 value a thousandfold off, is recorded, and logged as a warning.
         """
-        named = self.store.suggestion(what) or self._alike(what)
+        named = self.store.suggestion(what) is not None or self._alike(what) is not None or self._misnamed(what)
         entry = Entry(
-            string=None if named is not None else what,
-            identifier=what if named is not None else None,
+            string=None if named else what,
+            identifier=what if named else None,
             value=value,
             failure=failure,
             standard_error=standard_error,
@@ -669,6 +670,22 @@ class Campaign(Tabulated):
         """The suggestion whose name is meant by ``b3-7``, unless that is a string of the campaign itself."""
         found = self.store.suggestion(suggestion_name(what))
         return None if found is None or any(row.string == what for row in self.store.suggestions()) else found
+
+    def _misnamed(self, what: str) -> bool:
+        """Whether a text is the name of a suggestion that there is not, and no string that the campaign knows.
+
+        Where any text is a string, a slip of the pen would teach the model a candidate that there is not.
+        """
+        from seqopt.identity import identity_keys
+
+        pool = self.store.settings.pool
+        if pool is None or not is_named_like_suggestion(what):
+            return False
+        (key,) = identity_keys([what], pool["kind"], standardize=pool["standardize"])
+        if key is None:
+            return True
+        known = any(row.key == key for row in self.store.measurements())
+        return not known and cast("CandidateSet", self.space).index_of(key) is None
 
     def _failing(self) -> dict[str, str]:
         """Open suggestions that fail a filter, and why: what was found when the filters that count were set."""

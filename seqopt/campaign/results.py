@@ -276,8 +276,9 @@ def check_entries(
                 row.wrong(f"is no value: expected a number up to {LARGEST_VALUE:g}", repr(number))
         if row.entry.value is not None and (problem := _unfit(row.entry.value, settings)):
             row.wrong(problem, repr(row.entry.value))
-        # In a table these words say that nothing failed, or only that something did: an export would not be read back.
-        if row.entry.failure is not None and row.entry.failure.strip().casefold() in _NO | _YES:
+        # In a table these words and an empty cell say that nothing failed, or only that something did: an export would
+        # not be read back.
+        if row.entry.failure is not None and row.entry.failure.strip().casefold() in _NO | _YES | {""}:
             row.wrong("is no reason for a failure: say what happened", repr(row.entry.failure))
     return _check(rows, store, identify, settings, "", replicates=replicates, history=history)
 
@@ -716,6 +717,16 @@ def suggestion_name(identifier: str) -> str:
     return f"B{int(match[1]):02d}-{int(match[2]):02d}" if match else identifier.strip()
 
 
+def is_named_like_suggestion(text: str) -> bool:
+    """Whether a text has the form of a suggestion's name.
+
+    Example:
+        >>> is_named_like_suggestion("b3-7"), is_named_like_suggestion("CCO")
+        (True, False)
+    """
+    return _CALLED.fullmatch(text.strip()) is not None
+
+
 def _check(
     rows: Sequence[_Row],
     store: CampaignStore,
@@ -825,8 +836,8 @@ def _find_repeats(answered: Sequence[_Row], warnings: list[Remark], *, replicate
                 row.wrong(f"{message}: give each a label of its own")
             elif others and not (labelled or replicates):
                 row.wrong(
-                    f"stands in {_lines(others)}, too: if these are replicates, say so, or tell them apart by a column "
-                    f"{REPLICATE!r}"
+                    f"stands in {_lines(others)}, too: if these are replicates, say so with --replicate (in Python, "
+                    f"replicates=True), or tell them apart by a column {REPLICATE!r}"
                 )
             elif row is group[0] and row.entry.value is not None:
                 equal = [other for other in same if other.entry.value == row.entry.value]
@@ -849,8 +860,8 @@ def _compare_with_earlier(
         warnings.append(row.remark(f"has a value now, and so far {_told(earlier[-1])}"))
     elif not replicates:
         row.wrong(
-            f"has a result already: {_told((measured or earlier)[-1])}. If this is another measurement of it, say that "
-            "it is a replicate; what was recorded is kept"
+            f"has a result already: {_told((measured or earlier)[-1])}. If this is another measurement of it, say "
+            "so with --replicate; what was recorded is kept"
         )
     else:
         equal = [other for other in measured if other.value == value]
