@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -253,6 +254,10 @@ def record(
         },
         "a table",
     )
+    if table and not os.path.exists(what):  # which, unlike a path, takes a SMILES too long for the name of a file
+        raise InputError(
+            f"there is no file {what}. If it is a string or an identifier, give its value, too, or --failed REASON"
+        )
     show_notes()
     with _open(which) as campaign:
         if table:

@@ -106,6 +106,8 @@ def test_what_is_wrong_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     refused("expected a number (write 6.5, not 6,5)", "record", "B01-01", "6,5")
     refused("the value is '--partail'", "record", "B01-01", "--partail")
     refused("nothing was recorded", "record", "nonsense", "1.0")
+    refused("If it is a string or an identifier, give its value, too, or --failed REASON", "record", "B01-01")
+    refused("give its value, too, or --failed REASON", "record", "C" * 300)
     Path("bad.csv").write_text("identifier,logS\nB01-01,high\nB01-02,1\n")
     refused("'high'", "record", "bad.csv")
     refused("--decimal-comma", "record", "B01-01", "6.5", "--decimal-comma")
