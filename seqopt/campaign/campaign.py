@@ -649,11 +649,11 @@ class Campaign(Tabulated):
         """Write all measurements one by one, to a .csv, .tsv or .parquet file.
 
         Raises:
-            InputError: For the library of the campaign, or the file of one.
+            InputError: For the library of the campaign, the file of one, or another kind of file.
         """
         target = Path(path)
         check_target(target, self.store)
-        if target.suffix == ".parquet":
+        if target.suffix.lower() == ".parquet":
             self.to_pandas().to_parquet(target)
             return
         header, rows = measurements_table(self.store)

@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import Any
 
 from seqopt.campaign.rows import Measurement, NewMeasurement, Settings, Suggestion
-from seqopt.campaign.sheets import NUMBER, SEPARATORS, Cell, Sheet, plain_name, read_sheet, write_sheet
+from seqopt.campaign.sheets import NUMBER, SEPARATORS, Cell, Sheet, check_format, plain_name, read_sheet, write_sheet
 from seqopt.campaign.store import LARGEST_VALUE, CampaignStore
 from seqopt.errors import InputError
 
@@ -367,8 +367,10 @@ def check_batch_target(path: str | os.PathLike[str], store: CampaignStore) -> No
     """Refuse to write a batch over anything but a batch without any result.
 
     Raises:
-        InputError: For a file that is something else, or in which results were filled in; see also `check_target`.
+        InputError: For a file that is something else, or in which results were filled in; see also `check_target` and
+            `seqopt.campaign.sheets.check_format`.
     """
+    check_format(path)
     check_target(path, store)
     file = Path(path)
     if not file.is_dir() and (not file.exists() or not file.stat().st_size):

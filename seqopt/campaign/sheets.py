@@ -35,6 +35,9 @@ SEPARATORS = (",", "\t", ";", "|")
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 """A number as programs write it."""
 
+OTHER_FORMATS = (".xlsx", ".xlsm", ".xls", ".ods", ".numbers", ".parquet", ".json", ".gz", ".zip")
+"""Endings of files that programs do not take for a table of text, whatever is in them."""
+
 LOOKED_AT = 100
 """Rows by which the separator is told."""
 
@@ -73,6 +76,17 @@ class Sheet:
     guessed: tuple[int, str] | None = None
 
 
+def check_format(path: str | os.PathLike[str]) -> None:
+    """Refuse the name of a file that no program would read as a table of text.
+
+    Raises:
+        InputError: For an ending of `OTHER_FORMATS`.
+    """
+    ending = Path(path).suffix.lower()
+    if ending in OTHER_FORMATS:
+        raise InputError(f"{path}: a table is written as .csv, which every spreadsheet opens, or .tsv, not as {ending}")
+
+
 def neutralise(text: str) -> str:
     """Text as a cell that no spreadsheet runs; `restore` is its inverse.
 
@@ -105,8 +119,10 @@ def write_sheet(path: str | os.PathLike[str], header: Sequence[str], rows: Itera
         rows: The rows, each as long as ``header``.
 
     Raises:
-        InputError: For a row of another length, text that no file can hold, or a file that cannot be written.
+        InputError: For a row of another length, text that no file can hold, a file that cannot be written, or the name
+            of a file of another format.
     """
+    check_format(path)
     file = Path(path)
     separator = "\t" if file.suffix.lower() in (".tsv", ".tab") else ","
     lines = []

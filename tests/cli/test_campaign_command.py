@@ -217,6 +217,8 @@ def test_nothing_that_holds_results_is_written_over(capsys: pytest.CaptureFixtur
     refused("library.csv is the library", "report", "--out", "library.csv")
     refused("kinase.seqopt is the file of a campaign", "report", "--out", "kinase.seqopt")
     assert Path("library.csv").read_text() == before
+    refused("batch.xlsx: a table is written as .csv", "suggest", "--out", "batch.xlsx")
+    refused("all.XLSX: a table is written as .csv", "export", "all.XLSX")
     run("status")
     assert "0 batches suggested" in " ".join(capsys.readouterr().out.split())
     run("suggest", "--out", "batch.csv")
