@@ -150,7 +150,8 @@ class Campaign(Tabulated):
 
         Args:
             path: The file; by convention it ends in ``.seqopt``.
-            space: Where to search: a space of `seqopt.spaces`, or a file of candidates.
+            space: Where to search: a space of `seqopt.spaces`, or a file of candidates. What of the file is left out,
+                since it cannot be read or is there already, is logged as a warning.
             objective: What is measured, such as ``"pIC50"``.
             direction: ``"maximize"`` or ``"minimize"``.
             unit: Of the values.
@@ -174,7 +175,9 @@ class Campaign(Tabulated):
 
         pool, string_column = None, "string"
         if isinstance(space, str | os.PathLike):
-            pool, space, string_column = _library(Path(space), column, kind, standardize)
+            pool, space, string_column, left_out = _library(Path(space), column, kind, standardize)
+            for text in left_out:
+                logger.warning("%s", text)
         facts = describe_space(space) if pool is None else {"type": "pool", "kind": space.kind}
         wanted = _fitting(checked(filters), space.kind, space, pool)
         if batch_size < 2:
@@ -244,9 +247,9 @@ class Campaign(Tabulated):
             CampaignError: If a file that it needs is missing or has changed.
         """
         if self._space is None:
-            settings = self.store.settings
+            library = self.store.library
             self._space = (
-                build_space(settings.space, self._given) if settings.pool is None else _same_library(settings.pool)
+                build_space(self.store.settings.space, self._given) if library is None else _same_library(library)
             )
         return self._space
 
@@ -292,7 +295,7 @@ class Campaign(Tabulated):
         from seqopt.campaign.filtering import failing, library_cells
         from seqopt.campaign.filters import checked, describe, to_json
 
-        pool = self.store.settings.pool
+        pool = self.store.library
         # A library itself, which may be large, is not needed for that.
         space = self.space if pool is None else None
         kind = pool["kind"] if pool is not None else self.space.kind
@@ -304,7 +307,7 @@ class Campaign(Tabulated):
             waiting = self.store.open_suggestions()
             found: dict[str, str] = {}
             if wanted and waiting:
-                cells = library_cells(settings.pool, [row.string for row in waiting])
+                cells = library_cells(pool, [row.string for row in waiting])
                 found = failing({row.name: (row.string, row.key) for row in waiting}, kind, wanted, cells)
             change.arguments.update(what=f"filters ({describe(wanted) or 'none'})", failing=found)
             change.save_settings(replace(settings, filters=to_json(wanted)))
@@ -642,7 +645,7 @@ class Campaign(Tabulated):
 
         check_batch_target(path, self.store)
         chosen = list(self.store.open_suggestions() if suggestions is None else suggestions)
-        further = library_cells(self.store.settings.pool, [row.string for row in chosen])
+        further = library_cells(self.store.library, [row.string for row in chosen])
         write_batch(path, chosen, self.store.settings, further)
 
     def export(self, path: str | os.PathLike[str]) -> None:
@@ -700,7 +703,7 @@ class Campaign(Tabulated):
         if not settings.filters:
             return None
         if self._narrowed is None or self._narrowed.filters != settings.filters:
-            self._narrowed = _narrowed(self.space, settings, progress)
+            self._narrowed = _narrowed(self.space, replace(settings, pool=self.store.library), progress)
         return self._narrowed
 
     def _allowed(self) -> Space:
@@ -833,8 +836,8 @@ def _warnings(settings: Settings, counts: Counts, model: dict[str, Any]) -> list
 
 def _library(
     path: Path, column: str | None, kind: str | None, standardize: bool
-) -> tuple[dict[str, Any], CandidateSet, str]:
-    """Facts of a file of candidates, the space of them, and the name of their column."""
+) -> tuple[dict[str, Any], CandidateSet, str, list[str]]:
+    """Facts of a file of candidates, the space of them, the name of their column, and what of the file is left out."""
     from seqopt.datasets import read_pool
     from seqopt.spaces import CandidateSet
 
@@ -848,14 +851,16 @@ def _library(
         "size": len(space),
         "keys_sha256": _digest(space),
     }
-    return facts, space, pool.column or "string"
+    return facts, space, pool.column or "string", pool.summary().splitlines()[1:]
 
 
 def _same_library(facts: dict[str, Any]) -> CandidateSet:
     path = Path(facts["path"])
     if path.suffix and not path.exists():
-        raise CampaignError(f"the library {path} is not there any more: put it back")
-    _, space, _ = _library(path, facts["column"], facts["kind"], facts["standardize"])
+        raise CampaignError(
+            f"the library {path} is not there any more: put it back, or beside the file of the campaign"
+        )
+    _, space, _, _ = _library(path, facts["column"], facts["kind"], facts["standardize"])
     if _digest(space) != facts["keys_sha256"]:
         raise CampaignError(
             f"the library {path} has changed since the campaign began: it held {facts['size']:,} candidates then and "

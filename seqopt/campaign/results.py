@@ -355,7 +355,7 @@ def check_target(path: str | os.PathLike[str], store: CampaignStore) -> None:
     Raises:
         InputError: If the path leads to one of them, by whatever name.
     """
-    target, pool = Path(path), store.settings.pool
+    target, pool = Path(path), store.library
     if pool is not None and _same_file(target, Path(pool["path"])):
         raise InputError(f"{target} is the library of the campaign, which it needs as it is: choose another name")
     beside = (store.path.with_name(store.path.name + ending) for ending in _BESIDE)

@@ -21,7 +21,7 @@ import tempfile
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from types import TracebackType
 from typing import Any
 
@@ -285,6 +285,20 @@ class CampaignStore:
         """What the campaign is about."""
         query = "SELECT contents FROM settings WHERE undone_by IS NULL ORDER BY id DESC LIMIT 1"
         return Settings.from_json(json.loads(self._rows(query)[0][0]))
+
+    @property
+    def library(self) -> dict[str, Any] | None:
+        """What is known of the file of candidates, if there is one.
+
+        Where it is no longer at the path that is kept, but a file of its name lies beside the campaign, as after the
+        folder of both was moved or sent to somebody, ``"path"`` leads there.
+        """
+        pool = self.settings.pool
+        if pool is None or Path(pool["path"]).exists():
+            return pool
+        # Which splits the paths of any system.
+        beside = self.path.absolute().parent / PureWindowsPath(pool["path"]).name
+        return pool | {"path": str(beside)} if beside.is_file() else pool
 
     def suggestions(
         self, status: str | Collection[str] | None = None, *, batch: int | None = None, undone: bool = False

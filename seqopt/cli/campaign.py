@@ -158,6 +158,7 @@ def new(
     path = _file_of(Path(name))
     if path.exists():
         raise InputError(f"{path} is there already: choose another name, or go on with it")
+    show_notes()
     with console.status("reading the candidates"):
         from seqopt.campaign import Campaign
 
@@ -178,7 +179,7 @@ def new(
             filters=_filters(properties, require, forbid, alerts, where, require_pattern, forbid_pattern),
         )
     with campaign:
-        facts, filters = campaign.store.settings.pool, campaign.status().filters
+        facts, filters = campaign.store.library, campaign.status().filters
     what = f"{facts['size']:,} candidates of {facts['path']}" if facts else "strings that are made up"
     console.print(f"[bold]{escape(str(path))}[/bold]: {escape(objective)} of {escape(what)}")
     if filters:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def read_campaign(path: str | os.PathLike[str]) -> Run:
     """
     path = Path(path)
     with CampaignStore.open(path) as store, store.reading():
-        settings, suggestions = store.settings, store.suggestions()
+        settings, suggestions = replace(store.settings, pool=store.library), store.suggestions()
         observed, snapshots = store.observations(), store.snapshots()
         latest = snapshots[-1] if snapshots else None
         state = None if latest is None else store.snapshot_state(latest.id)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seqopt.campaign import Campaign, CampaignError, StaleStateError
+from seqopt.campaign import Campaign, CampaignError, ColumnCondition, StaleStateError
 from seqopt.campaign.predictions import interval
 from seqopt.campaign.spaces import build_space, describe_space
 from seqopt.errors import InputError
@@ -247,6 +247,36 @@ def test_a_changed_library_is_noticed(campaign: Campaign, library: Path, tmp_pat
     library.unlink()
     with Campaign.open(tmp_path / "a.seqopt") as again, pytest.raises(CampaignError, match="not there any more"):
         again.suggest(more=True)
+
+
+def test_a_folder_that_was_moved_is_searched_as_before(campaign: Campaign, library: Path, tmp_path: Path) -> None:
+    campaign.set_filters([ColumnCondition.parse("price <= 20")])
+    expected = [row.string for row in campaign.suggest()]
+    campaign.undo()
+    campaign.close()
+    moved = tmp_path / "elsewhere"
+    moved.mkdir()
+    for path in (tmp_path / "a.seqopt", library):
+        path.rename(moved / path.name)
+    with Campaign.open(moved / "a.seqopt") as again:
+        assert [row.string for row in again.suggest()] == expected
+        again.write_batch(moved / "batch.csv")
+        assert "price" in (moved / "batch.csv").read_text()
+        with pytest.raises(InputError, match="is the library of the campaign"):
+            again.export(moved / library.name)
+        (moved / library.name).write_text("smiles\nCCO\nCCN\n")  # of this name, but another
+        with pytest.raises(CampaignError, match="has changed since"):
+            Campaign.open(moved / "a.seqopt").suggest(more=True)
+
+
+def test_rows_of_a_library_that_are_left_out_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "library.csv"
+    path.write_text("smiles\nCCO\nCCN\nn.b.\nOCC\nCCF\n")
+    Campaign.create(tmp_path / "a.seqopt", path, objective="y", batch_size=2).close()
+    assert caplog.messages == [
+        "1 duplicates merged (line 5 'OCC' is line 2 'CCO')",
+        "1 rejected: line 4 'n.b.' (not a SMILES (syntax))",
+    ]
 
 
 def test_what_cannot_be_used_leaves_no_file(tmp_path: Path, library: Path) -> None:
