@@ -307,7 +307,9 @@ def write_batch(
         InputError: If a column is of another length, the file cannot be written, or for names as in
             `check_column_names`.
     """
-    value = settings.objective + (f" ({settings.unit})" if settings.unit else "")
+    # Some name the objective with its unit.
+    unit = f" ({settings.unit})" if settings.unit and not settings.objective.endswith(f"({settings.unit})") else ""
+    value = settings.objective + unit
     check_column_names(settings)
     wanted = _wanted_names(settings, None, None)
     own = {plain_name(settings.string_column)}.union(*(names for role, names in wanted.items() if role != "string"))
@@ -906,14 +908,18 @@ def _warn_of_scale(
     earlier = [abs(row.value) for row in measurements if row.value]
     predicted = {row.key: abs(row.mean) for row in suggestions if row.mean and row.undone_by is None}
     pairs = [value / predicted[row.key] for row, value in new if row.key in predicted]
-    ratio = 1.0
+    ratio, smallest = 1.0, 1 / THOUSANDFOLD
     if len(earlier) >= FEWEST_FOR_SCALE:
         ratio = statistics.median(value for _, value in new) / statistics.median(earlier)
         against = "than the earlier ones"
     elif pairs:
         ratio = statistics.median(pairs)
         against = "than was predicted"
-    if not 1 / THOUSANDFOLD < ratio < THOUSANDFOLD:
+    signed = [row.value for row in measurements if row.value] + [row.entry.value for row, _ in new if row.entry.value]
+    if min(signed) < 0 < max(signed):
+        # Where values of both signs are usual, so are some that are close to zero.
+        smallest = 0.0
+    if not smallest < ratio < THOUSANDFOLD:
         size = f"{ratio:,.0f} times larger" if ratio > 1 else f"{1 / ratio:,.0f} times smaller"
         message = f"the values are about {size} {against}: are they in the unit of the campaign{unit}?"
         warnings.append(Remark(message, source))
@@ -926,6 +932,8 @@ def _warn_of_scale(
     usual = statistics.median(abs(math.log(value / middle)) for value in everything)
     for row, value in new:
         factor = value / middle
+        if not smallest and factor < 1:
+            continue
         if abs(math.log(factor)) >= max(math.log(THOUSANDFOLD), SPREADS * usual):
             size = f"{factor:,.0f} times the usual value" if factor > 1 else f"1/{1 / factor:,.0f} of the usual value"
             message = f"is {size} ({middle:g}): is it in the unit of the campaign{unit}?"

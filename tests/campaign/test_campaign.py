@@ -347,6 +347,17 @@ def test_a_prediction_is_never_taken_for_a_measurement(name: str, unit: str | No
         assert sorted(row.value for row in taken if row.value is not None) == [1.5, 2.5, 7.0, 7.0]
 
 
+def test_an_objective_that_is_named_with_its_unit_gets_no_second_one(tmp_path: Path) -> None:
+    file, space = tmp_path / "batch.csv", StringSpace("01", 8)
+    with Campaign.create(tmp_path / "c.seqopt", space, objective="Kd (nM)", unit="nM", batch_size=2) as campaign:
+        campaign.suggest()
+        campaign.write_batch(file)
+        header, *rows = file.read_text().splitlines()
+        assert header.endswith(",Kd (nM),standard_error,failure")
+        file.write_text("\n".join([header, *(row.removesuffix(",,") + "5,," for row in rows)]))
+        assert len(campaign.record_file(file)[0]) == 2
+
+
 SPACES: list[Space] = [
     StringSpace("ABC", min_length=2, max_length=5),
     LocalSpace(["ab", ["xx", "y"]], kind="text"),

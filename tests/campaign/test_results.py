@@ -354,6 +354,16 @@ def test_values_in_another_unit_are_noticed(store: CampaignStore) -> None:
     assert warnings("identifier,IC50\nB01-06,5000\n") == []
 
 
+def test_values_close_to_zero_are_no_mistakes_among_those_of_both_signs(store: CampaignStore) -> None:
+    values = [-1.2, 1.1, -0.9, 1.0, -0.002, 0.8]
+    rows = [f"{string},{value}\n" for string, value in zip(STRINGS, values, strict=True)]
+    assert read(store, "smiles,IC50\n" + "".join(rows)).warnings == ()
+    record(store, "smiles,IC50\n" + "".join(rows[:5]))
+    assert read(store, f"smiles,IC50\n{STRINGS[5]},0.001\n").warnings == ()
+    (remark,) = read(store, f"smiles,IC50\n{STRINGS[5]},-900\n").warnings
+    assert "900 times larger" in remark.message
+
+
 def test_values_that_span_decades_are_no_mistakes(store: CampaignStore) -> None:
     values = [0.1, 3, 40, 500, 3000, 20000]
     results = read(
