@@ -114,6 +114,11 @@ def compare_settings(kept: Settings, settings: Mapping[str, Any], folder: Path) 
     digests = {"pool_sha256": "the candidates have", "values_sha256": "the values that are looked up have"}
     names = [name for name in sorted(set(old) | set(new)) if name.split(".")[0] not in ADJUSTABLE | set(digests)]
     changed = [name for name in names if old.get(name) != new.get(name)]
+    # What a part of another type is made of says no more than its type.
+    replaced = [name.removesuffix("type") for name in changed if name.endswith(".type")]
+    changed = [
+        name for name in changed if not any(name.startswith(part) and name != f"{part}type" for part in replaced)
+    ]
     if changed:
         listed = "; ".join(f"{name} was {old.get(name)!r}, is now {new.get(name)!r}" for name in changed)
         raise RunFolderError(

@@ -253,6 +253,8 @@ def test_resuming_with_other_parts_is_refused(whole: Path) -> None:
         seqopt.maximize(score, space(), run_folder=whole, resume=True, acquisition=GIBBON(sampler="gumbel"), **OPTIONS)
     with pytest.raises(RunFolderError, match=r"surrogate\.restarts was 2, is now 7"):
         seqopt.maximize(score, space(), run_folder=whole, resume=True, surrogate=StringGP(restarts=7), **OPTIONS)
+    with pytest.raises(RunFolderError, match=r"\(details\.surrogate\.kernel\.type was '\w+', is now '\w+'\)"):
+        seqopt.maximize(score, space(), run_folder=whole, resume=True, surrogate="ngrams", **OPTIONS)
 
 
 def test_a_folder_with_ones_own_files_is_not_touched(tmp_path: Path) -> None:
