@@ -761,14 +761,15 @@ class Campaign(Tabulated):
         return key
 
     def _key(self, string: str) -> str:
-        from seqopt.identity import identity_keys
+        from seqopt.identity import explain_rejection, identity_keys
 
         pool = self.store.settings.pool
         if pool is not None:
             # The library itself, which may be large, is not needed for that.
             (found,) = identity_keys([string], pool["kind"], standardize=pool["standardize"])
             if found is None:
-                raise InputError(f"{string!r} is not a valid {pool['kind']}")
+                why = explain_rejection(string, pool["kind"])
+                raise InputError(f"{string!r} is not a valid {pool['kind']}: {why}")
             return found
         from seqopt.spaces import EvolvableSpace
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from seqopt.encoding import EncodedStrings, Encoder, Tokenizer
 from seqopt.errors import InputError
-from seqopt.identity import KINDS, identity_keys, recognize_kind
+from seqopt.identity import KINDS, explain_rejection, identity_keys, recognize_kind
 from seqopt.shown import Shown
 
 
@@ -115,7 +115,7 @@ class CandidateSet(Shown):
             return string
         (key,) = identity_keys([string], self.kind, standardize=self.standardize)
         if key is None:
-            raise InputError(f"{string!r} is not a valid {self.kind}")
+            raise InputError(f"{string!r} is not a valid {self.kind}: {explain_rejection(string, self.kind)}")
         return key
 
     def index_of(self, string: str) -> int | None:

@@ -147,6 +147,13 @@ def test_a_failure_needs_a_reason_that_a_table_would_not_take_for_yes_or_no(camp
     campaign.record(name, failure="no crystals")
 
 
+def test_a_string_that_cannot_be_read_is_explained(campaign: Campaign) -> None:
+    with pytest.raises(CampaignError, match="'C C' is not a valid molecule: a blank inside the SMILES"):
+        campaign.record("C C", 1.0)
+    with pytest.raises(InputError, match="'C C' is not a valid molecule: a blank inside the SMILES"):
+        campaign.space.key("C C")
+
+
 def test_a_single_value_far_off_is_told(campaign: Campaign, caplog: pytest.LogCaptureFixture) -> None:
     batch = campaign.suggest()
     for row in batch[:3]:
