@@ -215,7 +215,8 @@ class RunFolder:
             suggestion=name,
             details={"seconds": evaluation.seconds},
         )
-        with _explained(self.path):
+        told = f"{row.string!r} " + (f"has the value {row.value!r}" if row.values else f"failed ({entry.failure})")
+        with _explained(self.path, f"{told}, but that could not be recorded: "):
             with self._store.transaction("record", {"string": row.string}) as change:
                 change.add_measurements([entry])
             self._committed(change.command)
@@ -286,7 +287,12 @@ class RunFolder:
             write_atomically(self.path / EVALUATIONS, frame.to_csv(index=False))
             write_atomically(self.path / SUMMARY, json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
         except OSError as error:
-            logger.warning("%s could not be rewritten (%s); %s has every result", self.path, error.strerror, CAMPAIGN)
+            logger.warning(
+                "the tables in %s could not be rewritten (%s); %s has every result that was recorded",
+                self.path,
+                error.strerror or error,
+                CAMPAIGN,
+            )
         self._exported = time.perf_counter()
         self._export_seconds = self._exported - started
 
@@ -473,8 +479,8 @@ def _step(
 
 
 @contextmanager
-def _explained(folder: Path) -> Iterator[None]:
-    """Errors of the campaign as those of the run that it belongs to."""
+def _explained(folder: Path, before: str = "") -> Iterator[None]:
+    """Errors of the campaign as those of the run that it belongs to, behind what is to be said first."""
     try:
         yield
     except StaleStateError as error:
@@ -484,5 +490,6 @@ def _explained(folder: Path) -> Iterator[None]:
         ) from error
     except CampaignError as error:
         raise RunFolderError(
-            f"{error}. When that is mended, continue with --resume; what was measured is in {folder / EVALUATIONS}, too"
+            f"{before}{error}. When that is mended, continue with --resume; what was measured is in "
+            f"{folder / EVALUATIONS}, too, unless a warning says that it could not be written"
         ) from error

@@ -302,7 +302,7 @@ def test_a_table_that_cannot_be_rewritten_does_not_stop_the_run(
     monkeypatch.setattr("seqopt.campaign.runs.write_atomically", locked)
     result = seqopt.maximize(score, space(), run_folder=tmp_path / "run", **OPTIONS)
     assert len(result.evaluations) == 14
-    assert "campaign.seqopt has every result" in caplog.text
+    assert "campaign.seqopt has every result that was recorded" in caplog.text
 
 
 def test_a_full_disk_is_explained_and_the_run_can_go_on(
@@ -322,7 +322,7 @@ def test_a_full_disk_is_explained_and_the_run_can_go_on(
 
     with monkeypatch.context() as patched:
         patched.setattr(CampaignStore, "_write", full)
-        with pytest.raises(RunFolderError, match=r"the disk is full.*--resume"):
+        with pytest.raises(RunFolderError, match=r"has the value \d.*not be recorded: the disk is full.*--resume"):
             seqopt.maximize(score, space(), run_folder=tmp_path / "run", **OPTIONS)
     assert len(evaluated(tmp_path / "run")) == 6
     seqopt.maximize(score, space(), run_folder=tmp_path / "run", resume=True, **OPTIONS)
