@@ -142,9 +142,12 @@ def _run_workers(
 
 def serve(function: str, arguments: dict[str, Any]) -> None:
     """The worker's side: answers each line of standard input with a line of standard output."""
+    # What the function, or a library below it, prints must not be taken for an answer.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
     apply = _resolve(function)
     for line in sys.stdin:
-        print(json.dumps(list(apply(json.loads(line), **arguments))), flush=True)
+        print(json.dumps(list(apply(json.loads(line), **arguments))), file=answers, flush=True)
 
 
 def _resolve(function: str) -> Callable[..., Sequence[Any]]:

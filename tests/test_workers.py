@@ -21,6 +21,10 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         "    return [len(s) + plus if s else None for s in strings]\n"
         "def pids(strings):\n"
         "    return [os.getpid() for s in strings]\n"
+        "def talkative(strings):\n"
+        "    print([len(strings)])\n"
+        "    os.system('echo [1, 2]')\n"
+        "    return lengths(strings)\n"
         "def fragile(strings):\n"
         "    if os.getpid() != PARENT and '!' in strings:\n"
         "        os._exit(1)\n"
@@ -57,6 +61,11 @@ def test_the_work_is_done_elsewhere_and_only_with_several_workers(module: str) -
 def test_what_a_dead_worker_leaves_behind_is_done_here(module: str) -> None:
     strings = ["a", "!", "bb", "!", "ccc", ""]
     assert map_strings(f"{module}:fragile", strings, workers=2, chunk=1) == [1, 1, 2, 1, 3, None]
+
+
+def test_what_is_printed_is_no_answer(module: str) -> None:
+    strings = ["x" * index for index in range(1, 8)]
+    assert map_strings(f"{module}:talkative", strings, workers=2, chunk=2) == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_without_processes_the_work_is_done_here(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
