@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from seqopt.acquisition import Acquisition
+from seqopt.arguments import whole_number
 from seqopt.cache import digest
 from seqopt.campaign.run_settings import run_settings
 from seqopt.campaign.runs import RunFolder
@@ -135,8 +136,7 @@ def maximize(
         >>> result.best_value
         3.0
     """
-    if not isinstance(budget, int) or budget < 0:
-        raise InputError(f"budget is {budget!r}; expected a whole number of evaluations after the initial ones")
+    budget = whole_number("budget", budget, 0, "expected a whole number of evaluations after the initial ones")
     if resume and run_folder is None:
         raise InputError("resume needs the run_folder to continue")
     if asynchronous and executor is not None and workers < 2:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from seqopt.arguments import whole_number
 from seqopt.campaign.errors import CampaignError, StaleStateError
 from seqopt.campaign.locks import RunLock
 from seqopt.campaign.rows import NewMeasurement, Suggestion, storable
@@ -53,8 +54,7 @@ def run_campaign(
     on_evaluation: Callable[[Evaluation], Any] | None = None,
 ) -> int:
     """Evaluate suggestions until the campaign holds ``budget`` results; see `seqopt.campaign.Campaign.run`."""
-    if not isinstance(budget, int) or budget < 0:
-        raise InputError(f"budget is {budget!r}; expected a whole number of results")
+    budget = whole_number("budget", budget, 0, "expected a whole number of results")
     if asynchronous and executor is not None and workers < 2:
         raise InputError("an asynchronous run needs to know how many evaluations the executor makes at once: workers=4")
     score = resolve_objective(objective) if isinstance(objective, str) else objective

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from seqopt.arguments import whole_number
 from seqopt.campaign.batches import Suggestions
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.results import (
@@ -180,8 +181,9 @@ class Campaign(Tabulated):
                 logger.warning("%s", text)
         facts = describe_space(space) if pool is None else {"type": "pool", "kind": space.kind}
         wanted = _fitting(checked(filters), space.kind, space, pool)
-        if batch_size < 2:
-            raise InputError(f"batch_size is {batch_size}; a model needs at least 2 values to begin with")
+        batch_size = whole_number(
+            "batch_size", batch_size, 2, "expected a whole number, at least 2: a model begins with so many values"
+        )
         if (path_of_model := latent_file(surrogate)) is not None:
             surrogate = f"{LATENT}{os.path.abspath(path_of_model)}"
         # Whatever an optimiser would refuse is refused before there is a file.
@@ -205,7 +207,7 @@ class Campaign(Tabulated):
             surrogate=surrogate,
             acquisition=acquisition,
             transform=transform,
-            seed=seed,
+            seed=trial.seed,
             space=facts,
             pool=pool,
             filters=to_json(wanted),
@@ -345,8 +347,7 @@ class Campaign(Tabulated):
             CampaignError: If no candidate passes the filters; it says which removes how many.
             StaleStateError: If another process has changed the campaign meanwhile.
         """
-        if n is not None and n < 1:
-            raise InputError(f"asked for {n} strings; expected at least 1")
+        n = None if n is None else whole_number("the number of strings", n, 1)
         state, waiting = self.store.state, self.store.open_suggestions()
         settings = self.store.settings
         if waiting and not more:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from seqopt.acquisition import Acquisition, RandomAcquisition, resolve_acquisition
+from seqopt.arguments import whole_number
 from seqopt.errors import ExhaustedError, InputError, ModelError
 from seqopt.evaluation import Direction
 from seqopt.models import NoiseAwareSurrogate, Surrogate, refusals, resolve_surrogate
@@ -104,14 +105,13 @@ class Optimizer(Tabulated):
         seed: int = 0,
         allow_repeats: bool = False,
     ) -> None:
-        if batch_size < 1:
-            raise InputError(f"batch_size is {batch_size}; expected at least 1")
-        if initial < 2:
-            raise InputError(f"initial is {initial}; a model needs at least 2 evaluated strings to start from")
+        self.batch_size = whole_number("batch_size", batch_size, 1)
+        self.initial = whole_number(
+            "initial", initial, 2, "expected a whole number, at least 2: a model starts from so many values"
+        )
         if direction not in ("maximize", "minimize"):
             raise InputError(f"direction is {direction!r}; expected 'maximize' or 'minimize'")
-        if seed < 0:
-            raise InputError(f"seed is {seed}; expected 0 or a positive whole number")
+        self.seed = whole_number("seed", seed, 0, "expected 0 or a positive whole number")
         self.space: Space = space if isinstance(space, Space) else CandidateSet(space)
         self.surrogate = resolve_surrogate(surrogate, self.space)
         if isinstance(self.surrogate, SpaceBound):
@@ -126,11 +126,8 @@ class Optimizer(Tabulated):
             self.search = search
         if isinstance(self.search, CheckedSearch):
             self.search.check(self.space, self.surrogate, self.acquisition)
-        self.batch_size = batch_size
-        self.initial = initial
         self.direction: Direction = direction
         self.transform = resolve_transform(transform)
-        self.seed = seed
         self.allow_repeats = allow_repeats
         self.observations = Observations()
         self._asks = 0
@@ -156,8 +153,7 @@ class Optimizer(Tabulated):
         if n is None:
             missing = self.initial - len(self.observations)
             n = missing if missing > 0 else self.batch_size
-        if n < 1:
-            raise InputError(f"asked for {n} strings; expected at least 1")
+        n = whole_number("the number of strings", n, 1)
         rng = np.random.default_rng([self.seed, self._asks])
         batch = self._batches + 1 if len(self.observations) >= self.initial else 0
         suggestions = self._suggest(n, rng) if self._model_ready() else self._random(n, rng)

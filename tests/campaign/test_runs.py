@@ -248,6 +248,12 @@ def test_resuming_with_other_settings_is_refused(whole: Path) -> None:
         seqopt.maximize(score, CandidateSet(POOL[1:], kind="text"), run_folder=whole, resume=True, **OPTIONS)
 
 
+def test_numbers_may_be_those_of_numpy(whole: Path, tmp_path: Path) -> None:
+    options = {name: np.int64(value) for name, value in OPTIONS.items()}
+    seqopt.maximize(score, space(), run_folder=tmp_path / "run", **options)
+    assert list(table(tmp_path / "run")["string"]) == list(table(whole)["string"])
+
+
 def test_resuming_with_other_parts_is_refused(whole: Path) -> None:
     with pytest.raises(RunFolderError, match="GumbelMaxValueSampler"):
         seqopt.maximize(score, space(), run_folder=whole, resume=True, acquisition=GIBBON(sampler="gumbel"), **OPTIONS)

@@ -237,6 +237,8 @@ def test_fresh_random_candidates_each_step() -> None:
         ({"initial": 1}, "initial is 1"),
         ({"direction": "up"}, "direction is 'up'"),
         ({"seed": -1}, "seed is -1"),
+        ({"seed": None}, "seed is None; expected 0 or a positive whole number"),
+        ({"batch_size": 2.5}, "batch_size is 2.5; expected a whole number, at least 1"),
         ({"surrogate": "forest"}, "unknown surrogate 'forest'"),
         ({"acquisition": "magic"}, "magic"),
         ({"search": "magic"}, "unknown search"),
