@@ -498,7 +498,9 @@ def _value_reader(rows: _Rows) -> Callable[[int], tuple[float, str | None]]:
         if number is not None and math.isfinite(number):
             return number, None
         shown = str(cell).strip()
-        what = "is empty" if not shown else f"holds {shown!r}, which is no finite number"
+        decimal = "," in shown and _number(shown.replace(",", ".", 1)) is not None
+        comma = " (write 6.5, not 6,5)" if decimal else ""
+        what = "is empty" if not shown else f"holds {shown!r}, which is no finite number{comma}"
         return math.nan, f"column {rows.values_column!r} {what}"
 
     return read

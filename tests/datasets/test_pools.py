@@ -131,13 +131,15 @@ def test_standardize_merges_salts_and_keeps_the_strings(write: Write) -> None:
 
 
 def test_rows_without_a_finite_value_are_rejected(write: Write) -> None:
-    path = write("pool.csv", "smiles,y\nC,1\nCC,\nCCC,n/a\nCCCC,nan\nCCCCC,inf\nCCCCCC, 2.5e0 \nCCCCCCC,1_0\n")
+    rows = 'C,1\nCC,\nCCC,n/a\nCCCC,nan\nCCCCC,inf\nCCCCCC, 2.5e0 \nCCCCCCC,1_0\nCCO,"6,5"\n'
+    path = write("pool.csv", f"smiles,y\n{rows}")
     pool = read_pool(path, values_column="y")
     assert pool.values is not None
     assert pool.values.tolist() == [1.0, 2.5]
-    assert [record.line for record in pool.rejected] == [3, 4, 5, 6, 8]
+    assert [record.line for record in pool.rejected] == [3, 4, 5, 6, 8, 9]
     assert "'y' is empty" in pool.rejected[0].reason
     assert "'n/a'" in pool.rejected[1].reason
+    assert [record.line for record in pool.rejected if "write 6.5, not 6,5" in record.reason] == [9]
 
 
 @pytest.mark.parametrize(
