@@ -213,6 +213,9 @@ def suggest(
             batch = campaign.suggest(n, more=more)
         if waiting and not more:
             note(f"{waiting} suggestions are open: record their results, withdraw them, or add others with --more")
+        asked = campaign.store.settings.batch_size if n is None else n
+        if (more or not waiting) and len(batch) < asked:
+            note(f"{len(batch)} instead of {asked}: no other candidate was found that may be suggested")
         failing = campaign.status().failing
         if failing:
             note(f"{failing_note(failing)}. Withdraw what shall not be measured")

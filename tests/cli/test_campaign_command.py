@@ -120,6 +120,16 @@ def test_what_is_wrong_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     run("status", "-c", "second")
 
 
+def test_a_batch_that_is_smaller_than_was_asked_for_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    begun()
+    run("suggest", "-n", "20")
+    assert "instead of" not in capsys.readouterr().out
+    run("suggest", "--more", "-n", "20")
+    assert "note: 4 instead of 20: no other candidate was found" in capsys.readouterr().out
+    run("suggest", "-n", "40")
+    assert "instead of" not in capsys.readouterr().out
+
+
 def priced() -> None:
     rows = [f"{smiles},{number},{'no' if number % 3 else 'yes'}" for number, smiles in enumerate(SMILES)]
     Path("library.csv").write_text("smiles,price,stock\n" + "\n".join(rows) + "\n")
