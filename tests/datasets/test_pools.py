@@ -250,7 +250,9 @@ def test_empty_cells_at_the_end_of_a_row_do_no_harm(write: Write) -> None:
     assert read_pool(write("pool.csv", "smiles,y\nCCO,1,,\n")).strings == ("CCO",)
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(
     st.lists(
         st.tuples(*[st.text(st.characters(exclude_characters="\0\r", exclude_categories=["Cs"]), max_size=8)] * 2),
