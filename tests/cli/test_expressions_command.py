@@ -98,7 +98,7 @@ def test_other_points_are_refused_on_resumption(capsys: pytest.CaptureFixture[st
 
 def test_stopped_and_resumed(measured: Callable[[str], int]) -> None:
     # The first evaluations fill the initial design, so the model is at work when the search is stopped.
-    command = ["--data", "xy.csv", "--acquisition", "mean", "--initial", "6", "--batch", "2", "--budget", "4"]
+    command = ["--data", "xy.csv", "--acquisition", "mean", "--initial", "6", "--batch", "3", "--budget", "6"]
     process = subprocess.Popen(
         [sys.executable, "-m", "seqopt", "expressions", *command, "--out", "stopped"], env=ENVIRONMENT
     )
