@@ -128,27 +128,14 @@ def test_folder_names_are_safe_and_different_everywhere() -> None:
     assert all(re.fullmatch(r"[A-Za-z0-9-]{1,64}", name) for name in names)
 
 
-SLOW = """
-import pathlib, time
-calls = 0
-
-def score(genes):
-    global calls
-    calls += 1
-    # However late the signal comes, it finds the search at work.
-    while calls > 6 and pathlib.Path("hold").exists():
-        time.sleep(0.05)
-    time.sleep(0.2)
-    return [g.count("GC") for g in genes]
-"""
-
-
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
 def test_stopped_from_outside_and_resumed(
-    sent: signal.Signals, capfd: pytest.CaptureFixture[str], measured: Callable[[str], int]
+    sent: signal.Signals,
+    capfd: pytest.CaptureFixture[str],
+    measured: Callable[[str], int],
+    held: Callable[[str, str, int], Path],
 ) -> None:
-    write("slow.py", SLOW)
-    write("hold", "")
+    hold = held("slow.py", "GC", 6)
     source = write("two.fasta", ">one\nTIKENIFGVS\n>two\nMKVLW\n")
     options = ["--acquisition", "mean", "--initial", "4", "--batch", "3", "--budget", "3"]
     command = [source, "--objective", "slow.py:score", *options]
@@ -169,8 +156,7 @@ def test_stopped_from_outside_and_resumed(
         assert "--resume" in capfd.readouterr().out
     else:
         assert len(written) == 4  # those of the initial design, which was complete
-    Path("hold").unlink()
-    write("slow.py", SLOW.replace("0.2", "0"))
+    hold.unlink()
     assert main(["genes", *command, "--out", "stopped", "--resume"]) == 0
     assert main(["genes", *command, "--out", "whole"]) == 0
     for folder in ("one", "two"):

@@ -179,29 +179,16 @@ def test_an_unexpected_error_shows_no_traceback_unless_asked(
         search(pool, "--objective", "logp", "--debug")
 
 
-SLOW = """
-import pathlib, time
-calls = 0
-
-def count(strings):
-    global calls
-    calls += 1
-    # However late the signal comes, it finds the search at work.
-    while calls > 7 and pathlib.Path("hold").exists():
-        time.sleep(0.05)
-    time.sleep(0.15)
-    return [s.count("C") for s in strings]
-"""
-
-
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_stopped_from_outside_and_resumed(
-    sent: signal.Signals, capfd: pytest.CaptureFixture[str], measured: Callable[[str], int]
+    sent: signal.Signals,
+    capfd: pytest.CaptureFixture[str],
+    measured: Callable[[str], int],
+    held: Callable[[str, str, int], Path],
 ) -> None:
-    write("slow.py", SLOW)
-    write("hold", "")
+    hold = held("slow.py", "C", 7)
     pool = write("library.smi", "\n".join(SMILES))
-    command = [pool, "--objective", "slow.py:count", "--workers", "1"]
+    command = [pool, "--objective", "slow.py:score", "--workers", "1"]
     process = subprocess.Popen(
         [sys.executable, "-m", "seqopt", "search", *command, "--out", "stopped", *QUICK], env=ENVIRONMENT
     )
@@ -218,8 +205,7 @@ def test_stopped_from_outside_and_resumed(
     if sent != signal.SIGKILL:
         assert "--resume" in capfd.readouterr().out
         assert (table("stopped")["status"] == "ok").sum() == results
-    Path("hold").unlink()
-    write("slow.py", SLOW.replace("0.15", "0"))
+    hold.unlink()
     assert search(*command, "--resume", out="stopped") == 0
     assert search(*command, out="whole") == 0
     pd.testing.assert_frame_equal(table("stopped").drop(columns="seconds"), table("whole").drop(columns="seconds"))
