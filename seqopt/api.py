@@ -13,8 +13,6 @@ from typing import Any
 import pandas as pd
 
 from seqopt.acquisition import Acquisition
-from seqopt.arguments import whole_number
-from seqopt.cache import digest
 from seqopt.campaign.run_settings import run_settings
 from seqopt.campaign.runs import RunFolder
 from seqopt.datasets import Pool, read_pool, write_rejected
@@ -27,8 +25,10 @@ from seqopt.objectives import Objective, resolve_objective
 from seqopt.optimizer import Evaluation, Evaluator, Optimizer, Step, run_asynchronously, run_loop
 from seqopt.optimizer.described import describe_part
 from seqopt.search import PoolSearch, Search
-from seqopt.shown import Tabulated
 from seqopt.spaces import CandidateSet, DescribedSpace, PoolSpace, Space
+from seqopt.utils.arguments import checked_integer
+from seqopt.utils.cache import digest
+from seqopt.utils.shown import Tabulated
 
 logger = logging.getLogger(__name__)
 
@@ -136,7 +136,7 @@ def maximize(
         >>> result.best_value
         3.0
     """
-    budget = whole_number("budget", budget, 0, "expected a whole number of evaluations after the initial ones")
+    budget = checked_integer("budget", budget, 0, "expected an integer of evaluations after the initial ones")
     if resume and run_folder is None:
         raise InputError("resume needs the run_folder to continue")
     if asynchronous and executor is not None and workers < 2:
@@ -161,8 +161,8 @@ def maximize(
     elif tokenizer is not None:
         raise InputError(f"a {type(space).__name__} has its own tokeniser: leave tokenizer out, or choose it there")
     named = surrogate if isinstance(surrogate, str) else None
-    by_hand = "" if tokenizer is None else "it has its own tokenizer"
-    by_hand = by_hand or _unrepeatable(surrogate, acquisition, search, pool, allow_repeats=allow_repeats)
+    unrepeatable = "" if tokenizer is None else "it has its own tokenizer"
+    unrepeatable = unrepeatable or _unrepeatable(surrogate, acquisition, search, pool, allow_repeats=allow_repeats)
     if tokenizer is not None and isinstance(surrogate, str):
         if surrogate.strip().lower() == "auto":
             surrogate = "ssk"
@@ -213,7 +213,7 @@ def maximize(
         if run_folder is None:
             run(optimizer, evaluator, budget, on_step=stepped, on_evaluation=on_evaluation)
         else:
-            campaign = run_settings(optimizer, facts, surrogate=named, pool=pool, by_hand=by_hand)
+            campaign = run_settings(optimizer, facts, surrogate=named, pool=pool, not_reproducible_because=unrepeatable)
             begin = RunFolder.resume if resume else RunFolder.create
             folder = begin(run_folder, facts, campaign)
             status = "interrupted"

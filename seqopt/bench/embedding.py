@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqopt.bench.runner import header, replace_section
-from seqopt.files import write_atomically
+from seqopt.utils.files import write_atomically
 
 if TYPE_CHECKING:
     from seqopt.spaces import CandidateSet
@@ -191,7 +191,7 @@ def work(job: Job) -> dict[str, Any] | str:
     """Make one map, in one thread, and measure it; or why there is none."""
     import torch
 
-    from seqopt.models.protocols import refusals
+    from seqopt.models.protocols import unsupported
     from seqopt.report.kernel_pca import kernel_pca, smoothness
 
     torch.set_num_threads(1)
@@ -200,7 +200,7 @@ def work(job: Job) -> dict[str, Any] | str:
     if surrogate is None:
         return "no model file, see seqopt bench vae"
     space, scores = sample_of(job.task, job.seed)
-    if unread := refusals(surrogate, space.strings):
+    if unread := unsupported(surrogate, space.strings):
         return f"{len(unread)} strings cannot be read"
     known = np.full(len(scores), np.nan)
     # The sample is in random order, the same for all methods of a seed.

@@ -15,7 +15,7 @@ import numpy as np
 
 from seqopt.bench.runner import header, machine_line, replace_section
 from seqopt.datasets import load
-from seqopt.files import write_atomically
+from seqopt.utils.files import write_atomically
 
 FEATURES = {
     "reading the SMILES": (),

@@ -173,7 +173,7 @@ def work(job: Job) -> dict[str, Any]:
     mean, std = surrogate.predict([keys[i] for i in test])
     predicted = time.perf_counter()
     parameters = surrogate.hyperparameters
-    noise = float(surrogate.to_units(0.0, parameters["noise_variance"])[1])
+    noise = float(surrogate.untransform(0.0, parameters["noise_variance"])[1])
     spread = np.sqrt(std**2 + noise**2)
     error = values[test] - mean
     return {
@@ -197,7 +197,7 @@ def work(job: Job) -> dict[str, Any]:
 def molecules(dataset: str) -> tuple[list[str], Any]:
     """Canonical SMILES and values of a data set, rows whose SMILES RDKit cannot read left out."""
     from seqopt.datasets import load
-    from seqopt.identity import identity_keys
+    from seqopt.strings.identity import identity_keys
 
     data = load(dataset)
     assert data.values is not None

@@ -17,8 +17,8 @@ from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any, TypeVar
 
-from seqopt.files import write_atomically
-from seqopt.versions import versions
+from seqopt.utils.files import write_atomically
+from seqopt.utils.versions import versions
 
 Job = TypeVar("Job")
 

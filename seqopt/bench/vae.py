@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from seqopt.bench.runner import header, replace_section
-from seqopt.cache import cache_dir
 from seqopt.errors import InputError
-from seqopt.files import write_atomically
+from seqopt.utils.cache import cache_dir
+from seqopt.utils.files import write_atomically
 
 if TYPE_CHECKING:
     from seqopt.vae import Codec, StringVAE
@@ -183,7 +183,7 @@ def _valid(task: Task) -> Callable[[str], bool]:
         from seqopt.spaces import GrammarSpace
 
         return GrammarSpace("arithmetic", 1, 1000).contains
-    from seqopt.identity import identity_keys
+    from seqopt.strings.identity import identity_keys
 
     return lambda string: bool(string) and identity_keys([string], "molecule")[0] is not None
 

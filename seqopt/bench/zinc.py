@@ -138,7 +138,7 @@ def readable() -> CandidateSet:
     from seqopt.spaces import CandidateSet
 
     space, _ = zinc()
-    unread = load_model(AUTOENCODER_OF_MOLECULES).refusals(space.keys)
+    unread = load_model(AUTOENCODER_OF_MOLECULES).unsupported(space.keys)
     places = [place for place in range(len(space)) if place not in unread]
     return CandidateSet(
         [space.strings[place] for place in places], kind="molecule", keys=[space.keys[place] for place in places]

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from seqopt.arguments import whole_number
 from seqopt.campaign.errors import CampaignError, StaleStateError
 from seqopt.campaign.locks import RunLock
 from seqopt.campaign.rows import NewMeasurement, Suggestion, storable
@@ -25,6 +24,7 @@ from seqopt.errors import ExhaustedError, InputError, ObjectiveError
 from seqopt.evaluation import Evaluation, Evaluator, ObjectiveFunction
 from seqopt.objectives import Objective, resolve_objective
 from seqopt.optimizer.transforms import resolve_transform
+from seqopt.utils.arguments import checked_integer
 
 if TYPE_CHECKING:
     from seqopt.campaign.campaign import Campaign
@@ -54,7 +54,7 @@ def run_campaign(
     on_evaluation: Callable[[Evaluation], Any] | None = None,
 ) -> int:
     """Evaluate suggestions until the campaign holds ``budget`` results; see `seqopt.campaign.Campaign.run`."""
-    budget = whole_number("budget", budget, 0, "expected a whole number of results")
+    budget = checked_integer("budget", budget, 0, "expected an integer of results")
     if asynchronous and executor is not None and workers < 2:
         raise InputError("an asynchronous run needs to know how many evaluations the executor makes at once: workers=4")
     score = resolve_objective(objective) if isinstance(objective, str) else objective

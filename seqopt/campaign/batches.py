@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from seqopt.campaign.rows import Settings, Suggestion
-from seqopt.shown import Tabulated
+from seqopt.utils.shown import Tabulated
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from seqopt.arguments import whole_number
 from seqopt.campaign.batches import Suggestions
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.results import (
@@ -43,7 +42,8 @@ from seqopt.campaign.sheets import write_sheet
 from seqopt.campaign.spaces import build_space, describe_space
 from seqopt.campaign.store import CampaignStore
 from seqopt.errors import ExhaustedError, InputError
-from seqopt.shown import Tabulated
+from seqopt.utils.arguments import checked_integer
+from seqopt.utils.shown import Tabulated
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from seqopt.models import Surrogate
     from seqopt.optimizer import Optimizer
     from seqopt.spaces import CandidateSet, Space
-    from seqopt.workers import Progress
+    from seqopt.utils.workers import Progress
 
 logger = logging.getLogger(__name__)
 
@@ -181,8 +181,8 @@ class Campaign(Tabulated):
                 logger.warning("%s", text)
         facts = describe_space(space) if pool is None else {"type": "pool", "kind": space.kind}
         wanted = _fitting(checked(filters), space.kind, space, pool)
-        batch_size = whole_number(
-            "batch_size", batch_size, 2, "expected a whole number, at least 2: a model begins with so many values"
+        batch_size = checked_integer(
+            "batch_size", batch_size, 2, "expected an integer, at least 2: a model begins with so many values"
         )
         if (path_of_model := latent_file(surrogate)) is not None:
             surrogate = f"{LATENT}{os.path.abspath(path_of_model)}"
@@ -347,7 +347,7 @@ class Campaign(Tabulated):
             CampaignError: If no candidate passes the filters; it says which removes how many.
             StaleStateError: If another process has changed the campaign meanwhile.
         """
-        n = None if n is None else whole_number("the number of strings", n, 1)
+        n = None if n is None else checked_integer("the number of strings", n, 1)
         state, waiting = self.store.state, self.store.open_suggestions()
         settings = self.store.settings
         if waiting and not more:
@@ -397,7 +397,7 @@ class Campaign(Tabulated):
                 the campaign is that of a run with parts that the file cannot name.
         """
         from seqopt.campaign.run_settings import check_by_hand
-        from seqopt.models import refusals
+        from seqopt.models import unsupported
         from seqopt.optimizer import Optimizer
         from seqopt.spaces import PoolSpace
 
@@ -421,7 +421,7 @@ class Campaign(Tabulated):
             latest = self.store.latest_snapshot()
             model = None if latest is None else self.store.snapshot_state(latest.id)
         # A campaign that was begun before results were held against its model may have some that it cannot take.
-        refused = refusals(optimizer.surrogate, [one.key for one in observed])
+        refused = unsupported(optimizer.surrogate, [one.key for one in observed])
         for place, one in enumerate(observed):
             if one.values and place in refused:
                 logger.warning("the model does not learn from %r: %s", one.string, refused[place])
@@ -680,7 +680,7 @@ class Campaign(Tabulated):
 
         Where any text is a string, a slip of the pen would teach the model a candidate that there is not.
         """
-        from seqopt.identity import identity_keys
+        from seqopt.strings.identity import identity_keys
 
         pool = self.store.settings.pool
         if pool is None or not is_named_like_suggestion(what):
@@ -749,7 +749,7 @@ class Campaign(Tabulated):
         name = self.store.settings.surrogate
         if not name.strip().lower().startswith(SELECTIVE):
             return key
-        from seqopt.models import refusals, resolve_surrogate
+        from seqopt.models import resolve_surrogate, unsupported
         from seqopt.optimizer.optimizer import SpaceBound
 
         if self._selective is None:
@@ -757,12 +757,12 @@ class Campaign(Tabulated):
             self._check_model(self._selective)
             if isinstance(self._selective, SpaceBound):
                 self._selective.bind(self.space)
-        for message in refusals(self._selective, [key]).values():
+        for message in unsupported(self._selective, [key]).values():
             raise InputError(f"the surrogate {name} cannot learn from it: {message}")
         return key
 
     def _key(self, string: str) -> str:
-        from seqopt.identity import explain_rejection, identity_keys
+        from seqopt.strings.identity import explain_rejection, identity_keys
 
         pool = self.store.settings.pool
         if pool is not None:
@@ -914,6 +914,6 @@ def _narrowed(space: Space, settings: Settings, progress: Progress | None) -> _N
 
 
 def _digest(space: CandidateSet) -> str:
-    from seqopt.cache import digest
+    from seqopt.utils.cache import digest
 
     return digest(space.keys)

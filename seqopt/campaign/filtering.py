@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.cache import digest, read_cached, write_cached
 from seqopt.campaign.filters import (
     Column,
     ColumnCondition,
@@ -29,7 +28,8 @@ from seqopt.campaign.filters import (
 )
 from seqopt.campaign.properties import cost, measure, within
 from seqopt.errors import InputError
-from seqopt.workers import Progress, map_strings
+from seqopt.utils.cache import digest, read_cached, write_cached
+from seqopt.utils.workers import Progress, map_strings
 
 if TYPE_CHECKING:
     from seqopt.spaces import CandidateSet, PoolSpace, Space

@@ -443,7 +443,7 @@ class Pattern:
         return f"{'with' if self.required else 'without'} the pattern {self.pattern}"
 
     def matches(self, string: str, kind: str) -> bool:
-        """Whether a string of a kind (`seqopt.identity.KINDS`) passes."""
+        """Whether a string of a kind (`seqopt.strings.identity.KINDS`) passes."""
         text = string.strip() if kind in ("molecule", "text") else string.strip().upper()
         return (re.search(self.pattern, text) is not None) == self.required
 

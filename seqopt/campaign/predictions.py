@@ -9,7 +9,7 @@ from seqopt.campaign.rows import NewSnapshot
 from seqopt.models import ExplainedSurrogate
 from seqopt.optimizer import Optimizer
 from seqopt.spaces import PoolSpace
-from seqopt.versions import versions
+from seqopt.utils.versions import versions
 
 INTERVAL = 1.6448536269514722
 """Half the width of the central 90 % of a normal distribution, in standard deviations."""

@@ -25,7 +25,7 @@ from functools import cache
 from typing import Any
 
 from seqopt.errors import InputError
-from seqopt.identity import parse_smiles, quiet_rdkit
+from seqopt.strings.identity import parse_smiles, quiet_rdkit
 
 Compute = Callable[[Any], float]
 

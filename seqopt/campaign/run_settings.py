@@ -14,12 +14,12 @@ from seqopt.campaign.spaces import describe_space
 from seqopt.datasets import Pool
 from seqopt.errors import RunFolderError
 from seqopt.optimizer import Optimizer
-from seqopt.versions import versions
+from seqopt.utils.versions import versions
 
 logger = logging.getLogger(__name__)
 
 RUN = "run"
-"""Where a campaign's settings hold those of its run: ``settings``, ``versions``, and ``by_hand``."""
+"""Where a campaign's settings hold those of its run: ``settings``, ``versions``, and ``not_reproducible_because``."""
 
 ADJUSTABLE = frozenset(
     {"budget", "timeout", "workers", "command", "pool", "pool_size", "rejected", "duplicates", "objective_description"}
@@ -39,7 +39,7 @@ def run_settings(
     *,
     surrogate: str | None = None,
     pool: Pool | None = None,
-    by_hand: str = "",
+    not_reproducible_because: str = "",
 ) -> Settings:
     """The settings of a run's campaign, so that the commands for campaigns work on it.
 
@@ -48,7 +48,8 @@ def run_settings(
         facts: All that the run was told.
         surrogate: The name of its surrogate, if it was chosen by one.
         pool: The candidates, if they were read from a file.
-        by_hand: Why suggestions made from the campaign alone would not be those of the run; empty if they would be.
+        not_reproducible_because: Why suggestions made from the campaign alone would not be those of the run; empty if
+            they would be.
     """
     return Settings(
         objective=str(facts.get("objective", "value")),
@@ -63,7 +64,13 @@ def run_settings(
         seed=optimizer.seed,
         space=describe_space(optimizer.space) if pool is None else {"type": "pool", "kind": optimizer.space.kind},
         pool=None if pool is None else _library(pool, facts),
-        extra={RUN: {"settings": plain(facts), "versions": versions(), "by_hand": by_hand}},
+        extra={
+            RUN: {
+                "settings": plain(facts),
+                "versions": versions(),
+                "not_reproducible_because": not_reproducible_because,
+            }
+        },
     )
 
 
@@ -85,7 +92,7 @@ def check_by_hand(settings: Settings, path: Path) -> None:
     Raises:
         CampaignError: If the run has parts that its campaign cannot repeat; the message names them.
     """
-    reason = settings.extra.get(RUN, {}).get("by_hand")
+    reason = settings.extra.get(RUN, {}).get("not_reproducible_because")
     if reason:
         raise CampaignError(
             f"{path} is the campaign of a run that suggests by itself, and cannot be continued by hand: {reason}. "

@@ -28,9 +28,9 @@ from seqopt.campaign.run_settings import RUN, compare_settings, plain
 from seqopt.campaign.store import CampaignStore
 from seqopt.errors import RunFolderError
 from seqopt.evaluation import Evaluation
-from seqopt.files import write_atomically
 from seqopt.optimizer import Observation, Optimizer, Step
-from seqopt.versions import versions
+from seqopt.utils.files import write_atomically
+from seqopt.utils.versions import versions
 
 logger = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import SupportsIndex
 
 from seqopt.errors import InputError
-from seqopt.files import write_atomically
+from seqopt.utils.files import write_atomically
 
 Cell = str | float | SupportsIndex | None
 """What a table holds; `None` and NaN are empty cells."""
@@ -200,7 +200,7 @@ def _written(cell: Cell, *, alone: bool) -> str:
         text = ""
     elif isinstance(cell, str):
         text = neutralise(cell)
-    elif isinstance(cell, SupportsIndex):  # Python's and numpy's whole numbers
+    elif isinstance(cell, SupportsIndex):  # Python's and numpy's integers
         text = str(int(cell))
     else:
         text = "" if math.isnan(cell) else repr(float(cell))

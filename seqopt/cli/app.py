@@ -393,7 +393,7 @@ def _partitions(text: str) -> int | None:
     if not text.isdecimal() or int(text) < 1:
         from seqopt.errors import InputError
 
-        raise InputError(f"--partitions is {text!r}; expected auto or a whole number of at least 1")
+        raise InputError(f"--partitions is {text!r}; expected auto or an integer of at least 1")
     return int(text)
 
 

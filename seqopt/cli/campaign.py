@@ -14,7 +14,7 @@ from rich.table import Table
 
 from seqopt.cli.running import console, note, show_notes
 from seqopt.errors import InputError
-from seqopt.files import CAMPAIGN_SUFFIX
+from seqopt.utils.files import CAMPAIGN_SUFFIX
 
 if TYPE_CHECKING:
     from rich.status import Status as RichStatus
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from seqopt.campaign import Campaign, Results, Suggestion
     from seqopt.campaign.filters import Filter
     from seqopt.spaces import Space
-    from seqopt.workers import Progress
+    from seqopt.utils.workers import Progress
 
 WHAT, HOW, FILTERS = "What to search", "How to search", "What may be suggested"
 

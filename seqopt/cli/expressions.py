@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 from rich.markup import escape
 
-from seqopt.cache import digest
 from seqopt.cli.running import (
     Plan,
     check_free,
@@ -30,6 +29,7 @@ from seqopt.evaluation import Direction
 from seqopt.grammar import GrammarWarning
 from seqopt.objectives import ExpressionError, Objective, parse_expression
 from seqopt.spaces import GrammarSpace
+from seqopt.utils.cache import digest
 
 VARIABLE = "x"
 """What formulas call the inputs, whatever their column is called."""

@@ -27,10 +27,10 @@ from seqopt.cli.running import (
 from seqopt.datasets import Protein, read_proteins
 from seqopt.errors import InputError, RunFolderError
 from seqopt.evaluation import Direction
-from seqopt.genetic_codes import genetic_code
 from seqopt.objectives import CodonAdaptationIndex, Objective, resolve_objective
 from seqopt.spaces import CodonSpace
 from seqopt.spaces.populations import described_size
+from seqopt.strings.genetic_codes import genetic_code
 
 if TYPE_CHECKING:
     from seqopt.models import Surrogate

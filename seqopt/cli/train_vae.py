@@ -356,7 +356,7 @@ def _validity(codec: Codec, grammar: str | None, kind: str) -> tuple[str, Callab
     from seqopt.vae import GrammarCodec
 
     if kind == "molecule":
-        from seqopt.identity import identity_keys
+        from seqopt.strings.identity import identity_keys
 
         return "read by RDKit", lambda string: bool(string) and identity_keys([string], kind)[0] is not None
     if isinstance(codec, GrammarCodec):

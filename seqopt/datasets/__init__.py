@@ -4,7 +4,6 @@
 loop.
 """
 
-from seqopt.cache import cache_dir
 from seqopt.datasets.named import (
     DATASETS,
     Dataset,
@@ -20,6 +19,7 @@ from seqopt.datasets.points import Points, read_points
 from seqopt.datasets.pools import Duplicate, Pool, Rejected, read_pool, write_rejected
 from seqopt.datasets.proteins import Protein, read_proteins
 from seqopt.datasets.zinc_scores import penalized_logp_of_zinc
+from seqopt.utils.cache import cache_dir
 
 __all__ = [
     "DATASETS",

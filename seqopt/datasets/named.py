@@ -32,9 +32,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.cache import cache_dir
 from seqopt.datasets.tables import read_table
 from seqopt.errors import InputError
+from seqopt.utils.cache import cache_dir
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.cache import digest, read_cached, write_cached
 from seqopt.datasets.named import DATASETS, load
 from seqopt.datasets.tables import Table, read_table
 from seqopt.errors import InputError
-from seqopt.identity import (
+from seqopt.strings.identity import (
     AMINO_ACIDS,
     KINDS,
     explain_rejection,
@@ -31,7 +30,8 @@ from seqopt.identity import (
     quiet_rdkit,
     recognize_kind,
 )
-from seqopt.workers import Progress, map_strings
+from seqopt.utils.cache import digest, read_cached, write_cached
+from seqopt.utils.workers import Progress, map_strings
 
 PARALLEL_FROM = 5_000
 """Number of molecules from which on keys are computed in several processes."""
@@ -111,8 +111,8 @@ class Pool:
 
     Attributes:
         strings: The candidates as they are written in the file, without the blanks around them.
-        keys: What identifies each: see `seqopt.identity.identity_keys`.
-        kind: One of `seqopt.identity.KINDS`.
+        keys: What identifies each: see `seqopt.strings.identity.identity_keys`.
+        kind: One of `seqopt.strings.identity.KINDS`.
         lines: The line on which each stands, counted from 1 (for parquet, the number of the row).
         values: A number for each candidate, where a column of values was asked for. Candidates that stand in
             the file several times have the mean of their values.
@@ -207,7 +207,7 @@ def read_pool(
 
     Canonicalising a quarter of a million molecules takes about half a minute on one core. From 5,000
     molecules on it is done in several processes, and the keys of more than 20,000 are kept in the cache
-    folder (`seqopt.cache.cache_dir`) for the next time.
+    folder (`seqopt.utils.cache.cache_dir`) for the next time.
 
     Args:
         source: A path, or the name of a data set that `seqopt.datasets.load` knows, such as ``"zinc250k"``.
@@ -217,7 +217,7 @@ def read_pool(
             recognised from the file's ending, the name of the column and the strings.
         strict: Raise an error when any string cannot be used.
         standardize: Identify molecules by their charge parent, without salts and charges: see
-            `seqopt.identity.canonical_smiles`. The strings themselves are never changed.
+            `seqopt.strings.identity.canonical_smiles`. The strings themselves are never changed.
         values_column: A column of numbers to read along. A string that occurs several times has their mean.
         log_values: The values are to be compared on a logarithmic scale: the mean of several is their geometric mean,
             and a row whose value is not positive is rejected.
@@ -229,7 +229,7 @@ def read_pool(
             rejected string.
 
     Example:
-        >>> from seqopt.resources import data_path
+        >>> from seqopt.utils.resources import data_path
         >>> pool = read_pool(data_path("protein_variants.csv"), values_column="score")
         >>> pool.kind, pool.column, pool.names[0], len(pool.values) == len(pool)
         ('protein', 'sequence', 'wild type', True)
@@ -422,7 +422,7 @@ def _keys(strings: list[str], kind: str, standardize: bool, progress: Progress |
 
 def _compute_keys(strings: list[str], standardize: bool, progress: Progress | None) -> list[str | None]:
     arguments = {"kind": "molecule", "standardize": standardize}
-    return map_strings("seqopt.identity:identity_keys", strings, arguments=arguments, progress=progress)
+    return map_strings("seqopt.strings.identity:identity_keys", strings, arguments=arguments, progress=progress)
 
 
 def _assemble(

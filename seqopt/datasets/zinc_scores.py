@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.cache import digest, read_cached, write_cached
 from seqopt.datasets.named import load_zinc250k
-from seqopt.workers import Progress, map_strings
+from seqopt.utils.cache import digest, read_cached, write_cached
+from seqopt.utils.workers import Progress, map_strings
 
 
 def penalized_logp_of_zinc(*, ring: str = "cycle_basis", progress: Progress | None = None) -> npt.NDArray[np.float64]:
@@ -43,7 +43,7 @@ def penalized_logp_of_zinc(*, ring: str = "cycle_basis", progress: Progress | No
 def cached_scores(
     function: str, strings: list[str], name: str, progress: Progress | None = None, **arguments: Any
 ) -> npt.NDArray[np.float64]:
-    """Scores of ``strings`` by ``function`` (see `seqopt.workers.map_strings`), from the cache if
+    """Scores of ``strings`` by ``function`` (see `seqopt.utils.workers.map_strings`), from the cache if
     possible.
 
     Args:

@@ -88,7 +88,7 @@ class CodonFeatures:
         columns: What each column is.
 
     Raises:
-        InputError: If ``codons`` is below 1. When called: for a string that is empty or no whole number of codons, or
+        InputError: If ``codons`` is below 1. When called: for a string that is empty or no integer of codons, or
             another letter; the message names the string, the position and the letter.
 
     Example:
@@ -105,7 +105,7 @@ class CodonFeatures:
 
     def __init__(self, codons: int | None = None) -> None:
         if codons is not None and (isinstance(codons, bool) or not isinstance(codons, int | np.integer) or codons < 1):
-            raise InputError(f"codons is {codons!r}; it must be a whole number of at least 1")
+            raise InputError(f"codons is {codons!r}; it must be an integer of at least 1")
         self.codons = None if codons is None else int(codons)
         self.name = "codon features" if codons is None else f"codon features ({codons} codons)"
 
@@ -123,7 +123,7 @@ class CodonFeatures:
             rows[start : start + BLOCK_STRINGS] = self._scaled(counts)
         return rows
 
-    def refusals(self, strings: Sequence[str]) -> dict[int, str]:
+    def unsupported(self, strings: Sequence[str]) -> dict[int, str]:
         """See `seqopt.encoding.SelectiveFeaturizer`."""
         return refused(self, strings)
 
@@ -147,7 +147,7 @@ def _codon_counts(strings: Sequence[str], first: int) -> npt.NDArray[np.int64]:
     if len(wrong):
         item = int(wrong[0])
         raise InputError(
-            f"string {first + item} ({_shown(strings[item])}) has {lengths[item]} letters: expected a whole number of "
+            f"string {first + item} ({_shown(strings[item])}) has {lengths[item]} letters: expected an integer of "
             f"codons, at least one"
         )
     # Letters outside ASCII become question marks, one each, so that positions stay the same.

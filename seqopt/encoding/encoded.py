@@ -102,7 +102,7 @@ class EncodedStrings:
             InputError: If ``parts`` is below 1 or above the length of the shortest string.
         """
         if isinstance(parts, bool) or not isinstance(parts, int | np.integer) or parts < 1:
-            raise InputError(f"partitions is {parts!r}; it must be a whole number of at least 1")
+            raise InputError(f"partitions is {parts!r}; it must be an integer of at least 1")
         shortest = int(self.lengths.min(initial=np.iinfo(np.int32).max))
         if parts > 1 and shortest < parts:
             row = int(self.lengths.argmin())
@@ -121,7 +121,7 @@ class EncodedStrings:
         """Inverse of `to_tensor` for an ``n x W`` tensor: zeros after the last symbol are padding.
 
         Raises:
-            InputError: If an entry is no whole number from 0 to 65,535, or a zero stands inside a string.
+            InputError: If an entry is no integer from 0 to 65,535, or a zero stands inside a string.
         """
         # NumPy has no bfloat16.
         values = (tensor.double() if tensor.dtype == torch.bfloat16 else tensor).detach().cpu().numpy()
@@ -138,9 +138,7 @@ class EncodedStrings:
         tokens: npt.NDArray[np.unsignedinteger] = values.astype(dtype)
         if values.dtype.kind == "f" and not np.array_equal(tokens, values):
             row, column = np.argwhere(tokens != values)[0]
-            raise InputError(
-                f"symbol numbers are whole numbers; row {row}, column {column} holds {values[row, column]}"
-            )
+            raise InputError(f"symbol numbers are integers; row {row}, column {column} holds {values[row, column]}")
         return cls.from_tokens(tokens)
 
     @classmethod

@@ -138,13 +138,13 @@ class FeatureRows:
 class SelectiveFeaturizer(Featurizer, Protocol):
     """A featurizer that has no features for some strings, and says so without computing any."""
 
-    def refusals(self, strings: Sequence[str]) -> dict[int, str]:
+    def unsupported(self, strings: Sequence[str]) -> dict[int, str]:
         """Why strings have no features, by their places; empty where all have."""
         ...
 
 
 def refused(read: Callable[[Sequence[str]], object], strings: Sequence[str]) -> dict[int, str]:
-    """What ``read`` complains of in each string on its own, as `SelectiveFeaturizer.refusals` returns it.
+    """What ``read`` complains of in each string on its own, as `SelectiveFeaturizer.unsupported` returns it.
 
     Args:
         read: Raises `InputError` for strings of which one cannot be read.
@@ -209,9 +209,9 @@ class FeatureEncoder:
                 raise InputError(f"item {position} is {string!r} of type {type(string).__name__}; seqopt works on str")
         return FeatureRows(self.featurizer(strings))
 
-    def refusals(self, strings: Sequence[str]) -> dict[int, str]:
-        """See `SelectiveFeaturizer.refusals`."""
-        return self.featurizer.refusals(strings) if isinstance(self.featurizer, SelectiveFeaturizer) else {}
+    def unsupported(self, strings: Sequence[str]) -> dict[int, str]:
+        """See `SelectiveFeaturizer.unsupported`."""
+        return self.featurizer.unsupported(strings) if isinstance(self.featurizer, SelectiveFeaturizer) else {}
 
 
 @dataclass(frozen=True)
@@ -283,6 +283,6 @@ class JointEncoder:
         """
         return TokensAndFeatures(self.tokens.encode(strings), self.features.encode(strings))
 
-    def refusals(self, strings: Sequence[str]) -> dict[int, str]:
-        """See `SelectiveFeaturizer.refusals`."""
-        return self.features.refusals(strings)
+    def unsupported(self, strings: Sequence[str]) -> dict[int, str]:
+        """See `SelectiveFeaturizer.unsupported`."""
+        return self.features.unsupported(strings)

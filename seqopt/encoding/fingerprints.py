@@ -25,11 +25,11 @@ import numpy.typing as npt
 import torch
 from scipy import sparse
 
-from seqopt.cache import digest, read_cached, write_cached
 from seqopt.encoding.features import FeatureMatrix
 from seqopt.errors import InputError
-from seqopt.identity import explain_rejection, parse_smiles, quiet_rdkit
-from seqopt.workers import map_strings
+from seqopt.strings.identity import explain_rejection, parse_smiles, quiet_rdkit
+from seqopt.utils.cache import digest, read_cached, write_cached
+from seqopt.utils.workers import map_strings
 
 logger = logging.getLogger(__name__)
 
@@ -191,7 +191,7 @@ def _arguments(featurizer: MorganFingerprint | Fragprints) -> dict[str, Any]:
 
 
 def rows_as_text(strings: Sequence[str], fragments: bool, settings: Sequence[Any]) -> list[str | None]:
-    """Rows of features as a worker process sends them: base64 of columns, then values, as 32-bit whole numbers.
+    """Rows of features as a worker process sends them: base64 of columns, then values, as 32-bit integers.
 
     Args:
         strings: SMILES; one that cannot be read gives `None`.
@@ -256,5 +256,5 @@ def _stacked(blocks: list[FeatureMatrix], columns: int) -> FeatureMatrix:
 
 def _whole(name: str, value: int, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{name} is {value!r}; it must be a whole number of at least {least}")
+        raise InputError(f"{name} is {value!r}; it must be an integer of at least {least}")
     return int(value)

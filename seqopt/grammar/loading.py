@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from seqopt.errors import InputError
 from seqopt.grammar.analysis import check_grammar
 from seqopt.grammar.rules import Rules
-from seqopt.resources import grammar_path
+from seqopt.utils.resources import grammar_path
 
 if TYPE_CHECKING:
     from nltk import CFG

@@ -1,6 +1,6 @@
 """The bag-of-n-grams kernel: a squared-exponential kernel on counts of contiguous n-grams.
 
-Counts are whole numbers, and so are squared distances between them, which are computed exactly, in one of three ways.
+Counts are integers, and so are squared distances between them, which are computed exactly, in one of three ways.
 
 *Dense.* Where the strings are long and the symbols few, every n-gram that can be written is a feature (62 for two
 symbols and n-grams of up to 5, 1,364 for DNA, 3,905 for five), and inner products are matrix products.
@@ -128,7 +128,7 @@ class NgramKernel(gpytorch.kernels.Kernel):
         lengthscale: ``batch_shape x 1 x 1``. Assign a float or tensor to change it.
 
     Raises:
-        InputError: If ``longest`` is no whole number of at least 1, or the lengthscale or its bounds are out of range.
+        InputError: If ``longest`` is no integer of at least 1, or the lengthscale or its bounds are out of range.
             When evaluated: for inputs that are no tokens.
 
     Example:
@@ -159,7 +159,7 @@ class NgramKernel(gpytorch.kernels.Kernel):
         active_dims: tuple[int, ...] | None = None,
     ) -> None:
         if isinstance(longest, bool) or not isinstance(longest, int | np.integer) or longest < 1:
-            raise InputError(f"longest is {longest!r}; it must be a whole number of at least 1")
+            raise InputError(f"longest is {longest!r}; it must be an integer of at least 1")
         lower, upper = lengthscale_bounds
         if not 0.0 < lower < upper < math.inf:
             raise InputError(f"lengthscale_bounds are {lengthscale_bounds}; expected 0 < lowest < highest")
@@ -243,7 +243,7 @@ class NgramKernel(gpytorch.kernels.Kernel):
             params: Ignored.
 
         Returns:
-            ``... x n x m`` on the device and in the dtype of ``x1``, float64 for whole numbers.
+            ``... x n x m`` on the device and in the dtype of ``x1``, float64 for integers.
 
         Raises:
             InputError: As the class says.
@@ -461,7 +461,7 @@ def _squared_distances(
         squares_b = squares_a if b is a else _squared_lengths(b, longest)
     # The n-grams of the first side are numbered, which is remembered: a search has the same rows again and again.
     first, second = (a, b) if len(a) <= FEWER * len(b) else (b, a)
-    # Sums of whole numbers are exact in float32 up to 2^24, and an inner product is at most the product of lengths.
+    # Sums of integers are exact in float32 up to 2^24, and an inner product is at most the product of lengths.
     single = float(squares_a.max(initial=0.0)) * float(squares_b.max(initial=0.0)) < 2.0**48
     for (rows, columns), products in _products(first, second, longest, np.float32 if single else np.float64):
         block = (rows, columns) if first is a else (columns, rows)

@@ -94,7 +94,7 @@ class OneHotKernel(gpytorch.kernels.Kernel):
             params: Ignored.
 
         Returns:
-            ``... x n x m`` on the device and in the dtype of ``x1``, float64 for whole numbers.
+            ``... x n x m`` on the device and in the dtype of ``x1``, float64 for integers.
 
         Raises:
             InputError: As the class says.

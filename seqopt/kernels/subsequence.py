@@ -158,9 +158,9 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
         check_order(order)
         check_engine(engine)
         if isinstance(partitions, bool) or not isinstance(partitions, int | np.integer) or partitions < 1:
-            raise InputError(f"partitions is {partitions!r}; it must be a whole number of at least 1")
+            raise InputError(f"partitions is {partitions!r}; it must be an integer of at least 1")
         if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-            raise InputError(f"threads is {threads!r}; it must be a whole number of at least 1")
+            raise InputError(f"threads is {threads!r}; it must be an integer of at least 1")
         if cache_bytes < 0:
             raise InputError(f"cache_bytes is {cache_bytes}; it must be at least 0")
         self.order = int(order)
@@ -266,7 +266,7 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
             params: Ignored.
 
         Returns:
-            ``... x n x m`` on the device and in the dtype of ``x1``, float64 for whole numbers.
+            ``... x n x m`` on the device and in the dtype of ``x1``, float64 for integers.
 
         Raises:
             InputError: As the class says.

@@ -77,7 +77,7 @@ class _OverlapKernel(gpytorch.kernels.Kernel):
     ) -> None:
         super().__init__(batch_shape=batch_shape, active_dims=active_dims)
         if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-            raise InputError(f"threads is {threads!r}; it must be a whole number of at least 1")
+            raise InputError(f"threads is {threads!r}; it must be an integer of at least 1")
         self.threads = threads
 
     def __getitem__(self, index: Any) -> _OverlapKernel:
@@ -101,7 +101,7 @@ class _OverlapKernel(gpytorch.kernels.Kernel):
             params: Ignored.
 
         Returns:
-            ``... x n x m`` on the device and in the dtype of ``x1``, float64 for whole numbers.
+            ``... x n x m`` on the device and in the dtype of ``x1``, float64 for integers.
 
         Raises:
             InputError: As the class says.
@@ -255,7 +255,7 @@ class TanimotoKernel(_OverlapKernel):
     1 / (|a|^2 + |b|^2), the integral over t of exp(-t |a|^2) exp(-t |b|^2), it is a power series in positive
     semi-definite kernels (Ralaivola et al. 2005 for binary rows).
 
-    The kernel has no parameters: `gpytorch.kernels.ScaleKernel` gives it a variance. Covariances of whole numbers are
+    The kernel has no parameters: `gpytorch.kernels.ScaleKernel` gives it a variance. Covariances of integers are
     exact to the last division.
 
     Inputs are rows of features, ``... x n x d``, of any floating-point dtype and on any device. Gradients in the
@@ -289,7 +289,7 @@ class MinMaxKernel(_OverlapKernel):
     fingerprints). Two rows of zeros are equal: their covariance is 1 (0/0), and 0 with any other row.
 
     The kernel has no parameters: `gpytorch.kernels.ScaleKernel` gives it a variance. The maxima follow from the
-    minima, as min + max = a + b. Sums of minima of whole numbers are exact.
+    minima, as min + max = a + b. Sums of minima of integers are exact.
 
     Inputs are rows of features, ``... x n x d``, of any floating-point dtype and on any device. Gradients in the
     features exist where no two that meet are equal; of two equal ones, each is taken for the smaller one by half.

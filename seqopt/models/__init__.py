@@ -13,7 +13,7 @@ from seqopt.models.protocols import (
     SelectiveSurrogate,
     StringSurrogate,
     Surrogate,
-    refusals,
+    unsupported,
 )
 from seqopt.models.registry import SURROGATES, default_surrogate, resolve_surrogate
 from seqopt.models.string_gp import StringGP
@@ -34,6 +34,6 @@ __all__ = [
     "StringSurrogate",
     "Surrogate",
     "default_surrogate",
-    "refusals",
     "resolve_surrogate",
+    "unsupported",
 ]

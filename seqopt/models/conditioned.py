@@ -27,7 +27,7 @@ from seqopt.models.protocols import ConditionedProcess
 
 
 @dataclass(frozen=True)
-class DrawnState:
+class BatchedGPState:
     """Gaussian processes on the same data, one for each draw of the parameters, in standardised units.
 
     Attributes:
@@ -67,7 +67,7 @@ class DrawnState:
         scale: Tensor,
         noise_variance: Tensor,
         known_noise: Tensor,
-    ) -> DrawnState:
+    ) -> BatchedGPState:
         """Factorise the covariance of the training strings.
 
         ``noise_variance`` (D) is what every value has, ``known_noise`` (n) what each has besides; a value to come will
@@ -94,7 +94,7 @@ class ConditionedGaussianProcess:
         pending: Keys of strings whose results are awaited.
     """
 
-    def __init__(self, state: DrawnState, encoder: StringEncoder, pending: Sequence[str] = ()) -> None:
+    def __init__(self, state: BatchedGPState, encoder: StringEncoder, pending: Sequence[str] = ()) -> None:
         self._state = state
         self._encoder = encoder
         self._encoded = state.encoded
@@ -238,7 +238,7 @@ class BlockwisePosterior:
         return chosen.joint(torch.arange(len(indices)), include_observed)
 
 
-def _observed_mean(state: DrawnState) -> Tensor:
+def _observed_mean(state: BatchedGPState) -> Tensor:
     # K alpha = targets - constant - noise * alpha, since (K + diag(noise)) alpha = targets - constant.
     return state.targets - state.observed_noise * state.alpha
 

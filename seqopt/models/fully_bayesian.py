@@ -32,7 +32,7 @@ from seqopt.errors import InputError, ModelError
 from seqopt.kernels import SubsequenceKernel
 from seqopt.kernels.engines import order_sums
 from seqopt.models.checks import checked_noise, checked_values
-from seqopt.models.conditioned import BlockwisePosterior, ConditionedGaussianProcess, DrawnState
+from seqopt.models.conditioned import BatchedGPState, BlockwisePosterior, ConditionedGaussianProcess
 from seqopt.models.covariance import FloatArray, KernelEvaluator, correlations
 from seqopt.models.leave_one_out import LeaveOneOut, leave_one_out
 from seqopt.models.protocols import Posterior
@@ -93,7 +93,7 @@ class FullyBayesianStringGP:
         refit_growth: float = 0.1,
     ) -> None:
         if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 1:
-            raise InputError(f"draws is {draws!r}; it must be a whole number of at least 1")
+            raise InputError(f"draws is {draws!r}; it must be an integer of at least 1")
         if refit_growth < 0:
             raise InputError(f"refit_growth is {refit_growth}; expected 0 (always refit) or more")
         self.kernel = SubsequenceKernel() if kernel is None else kernel
@@ -108,7 +108,7 @@ class FullyBayesianStringGP:
         self._parameters: dict[str, list[float]] | None = None
         self._full_fit_size = 0
         self._units = (0.0, 1.0)
-        self._state: DrawnState | None = None
+        self._state: BatchedGPState | None = None
 
     takes_noise_variance = True
     """`fit` takes the known noise of each value."""
@@ -176,7 +176,7 @@ class FullyBayesianStringGP:
             gap_decay_bounds=(1e-9, 1.0),
             batch_shape=torch.Size([self.draws]),
         )
-        self._state = DrawnState.build(
+        self._state = BatchedGPState.build(
             KernelEvaluator(kernel, encoded.width),
             list(strings),
             encoded,
@@ -273,7 +273,9 @@ class FullyBayesianStringGP:
             ModelError: Before the first fit.
         """
         posterior = BlockwisePosterior(self.conditioned(), strings)
-        return self.to_units(posterior.mean.mean(0), posterior.variance.mean(0) + posterior.mean.var(0, correction=0))
+        return self.untransform(
+            posterior.mean.mean(0), posterior.variance.mean(0) + posterior.mean.var(0, correction=0)
+        )
 
     def posterior(self, strings: Sequence[str]) -> tuple[Tensor, Tensor]:
         """Joint mean (n) and noiseless covariance (n x n) of the mixture, in the values' units.
@@ -326,9 +328,11 @@ class FullyBayesianStringGP:
         mean, variance = leave_one_out(state.cholesky, state.alpha, state.targets)
         spread = variance.mean(0) + mean.var(0, correction=0)
         offset, unit = self._units
-        return LeaveOneOut(offset + unit * state.targets.numpy(), *self.to_units(mean.mean(0).numpy(), spread.numpy()))
+        return LeaveOneOut(
+            offset + unit * state.targets.numpy(), *self.untransform(mean.mean(0).numpy(), spread.numpy())
+        )
 
-    def to_units(self, mean: npt.ArrayLike, variance: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    def untransform(self, mean: npt.ArrayLike, variance: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation in the values' units, from standardised mean and variance."""
         offset, unit = self._units
         return offset + unit * np.asarray(mean), unit * np.sqrt(np.asarray(variance))
@@ -347,7 +351,7 @@ class FullyBayesianStringGP:
         return self.conditioned().at(strings).joint(torch.arange(len(strings)))
 
     @property
-    def _fitted(self) -> DrawnState:
+    def _fitted(self) -> BatchedGPState:
         if self._state is None:
             raise ModelError("this surrogate has not been fitted yet: call fit(strings, values, rng=...)")
         return self._state

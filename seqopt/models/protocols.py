@@ -137,14 +137,14 @@ class NoiseAwareSurrogate(Surrogate, Protocol):
 class SelectiveSurrogate(Surrogate, Protocol):
     """A surrogate that cannot take every string."""
 
-    def refusals(self, strings: Sequence[str]) -> dict[int, str]:
+    def unsupported(self, strings: Sequence[str]) -> dict[int, str]:
         """Why strings cannot be compared, by their places; empty where all can."""
         ...
 
 
-def refusals(surrogate: object, strings: Sequence[str]) -> dict[int, str]:
+def unsupported(surrogate: object, strings: Sequence[str]) -> dict[int, str]:
     """Why ``surrogate`` cannot take some of ``strings``, by their places; empty where it takes all."""
-    return surrogate.refusals(strings) if isinstance(surrogate, SelectiveSurrogate) else {}
+    return surrogate.unsupported(strings) if isinstance(surrogate, SelectiveSurrogate) else {}
 
 
 @runtime_checkable
@@ -202,7 +202,7 @@ class StringSurrogate(Surrogate, Protocol):
         """The posterior given the data and the keys ``pending``, whose results are awaited."""
         ...
 
-    def to_units(self, mean: npt.ArrayLike, variance: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    def untransform(self, mean: npt.ArrayLike, variance: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation in the values' units, from a posterior's mean and variance."""
         ...
 
@@ -220,6 +220,6 @@ class PoolSurrogate(Surrogate, Protocol):
         """Posterior at the pool's candidates (or those at ``indices``), conditioned on the keys ``pending``."""
         ...
 
-    def to_units(self, mean: npt.ArrayLike, variance: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    def untransform(self, mean: npt.ArrayLike, variance: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation in the values' units, from a pool posterior's mean and variance."""
         ...

@@ -112,7 +112,7 @@ def _latent_of(path: str, space: Space) -> StringGP:
         vae.expect(grammar=space.rules, where=path)
     # To parse a large pool takes long; to look up its symbols does not.
     most = None if isinstance(vae.codec, CharacterCodec) else TRIED
-    for message in vae.refusals(_some_keys(space, most)).values():
+    for message in vae.unsupported(_some_keys(space, most)).values():
         raise InputError(f"{path} is {vae.codec.describe()}, and cannot read all strings of this space: {message}")
     return latent_gp(vae)
 

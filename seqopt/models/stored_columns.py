@@ -25,7 +25,7 @@ import numpy.typing as npt
 import torch
 
 import seqopt
-from seqopt.cache import cache_dir, digest
+from seqopt.utils.cache import cache_dir, digest
 
 logger = logging.getLogger(__name__)
 

@@ -36,7 +36,7 @@ from seqopt.errors import InputError, ModelError
 from seqopt.kernels import SubsequenceKernel
 from seqopt.kernels.threads import one_thread
 from seqopt.models.checks import checked_noise, checked_values
-from seqopt.models.conditioned import ConditionedGaussianProcess, DrawnState
+from seqopt.models.conditioned import BatchedGPState, ConditionedGaussianProcess
 from seqopt.models.covariance import AdaptiveKernel, FittedKernel, FloatArray, KernelEvaluator, correlations
 from seqopt.models.leave_one_out import LeaveOneOut, leave_one_out
 from seqopt.models.linalg import stable_cholesky
@@ -208,10 +208,10 @@ class StringGP:
             if self._length is None:  # to read features can take long
                 places = np.random.default_rng(0).permutation(len(looked_at))[:20_000]
                 looked_at = [looked_at[int(place)] for place in places]
-            for message in self.refusals(looked_at).values():
+            for message in self.unsupported(looked_at).values():
                 raise InputError(f"{message}: leave this candidate out, or choose another surrogate")
 
-    def refusals(self, strings: Sequence[str]) -> dict[int, str]:
+    def unsupported(self, strings: Sequence[str]) -> dict[int, str]:
         """Why strings cannot be compared, by their places: those without features, or of another length than the
         strings of the space where the kernel compares position by position. Empty where all can be compared.
         """
@@ -223,7 +223,7 @@ class StringGP:
                 if length != self._length
             }
         features = self.encoder
-        return features.refusals(strings) if isinstance(features, FeatureEncoder | JointEncoder) else {}
+        return features.unsupported(strings) if isinstance(features, FeatureEncoder | JointEncoder) else {}
 
     def _lengths(self, strings: Sequence[str]) -> list[int]:
         lengths: list[int] = self.encoder.encode(strings).lengths.tolist()
@@ -490,7 +490,7 @@ class StringGP:
             ModelError: Before the first fit.
         """
         posterior = self._posterior_at(self.encoder.encode(strings), list(strings))
-        return self.to_units(posterior.mean.numpy(), posterior.variance.numpy())
+        return self.untransform(posterior.mean.numpy(), posterior.variance.numpy())
 
     def sample(self, strings: Sequence[str], n: int, rng: np.random.Generator) -> torch.Tensor:
         """``n`` joint draws of the noiseless objective at ``strings`` (n x len(strings)), in the values' units.
@@ -521,7 +521,7 @@ class StringGP:
         state = self._fitted
         mean, variance = leave_one_out(state.cholesky, state.alpha, state.targets)
         offset, unit = self._units
-        return LeaveOneOut(offset + unit * state.targets.numpy(), *self.to_units(mean.numpy(), variance.numpy()))
+        return LeaveOneOut(offset + unit * state.targets.numpy(), *self.untransform(mean.numpy(), variance.numpy()))
 
     def pool_posterior(
         self,
@@ -583,7 +583,7 @@ class StringGP:
         state = self._fitted
         shared = float(state.observed_noise.min())
         constant, scale, noise = torch.tensor([[state.constant], [state.scale], [shared]], dtype=torch.float64)
-        drawn = DrawnState.build(
+        drawn = BatchedGPState.build(
             state.evaluator,
             state.keys,
             state.encoded,
@@ -595,7 +595,7 @@ class StringGP:
         )
         return ConditionedGaussianProcess(drawn, self.encoder, pending)
 
-    def to_units(self, mean: npt.ArrayLike, variance: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    def untransform(self, mean: npt.ArrayLike, variance: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation in the values' units, from standardised mean and variance."""
         offset, unit = self._units
         return offset + unit * np.asarray(mean), unit * np.sqrt(np.asarray(variance))

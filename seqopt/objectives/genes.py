@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqopt.errors import InputError, ObjectiveError
-from seqopt.genetic_codes import genetic_code
+from seqopt.strings.genetic_codes import genetic_code
 
 ORGANISMS: Mapping[str, str] = {
     "e_coli": "e_coli_316407",

@@ -32,8 +32,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seqopt.errors import InputError, ObjectiveError
-from seqopt.identity import parse_smiles, quiet_rdkit
-from seqopt.resources import data_path
+from seqopt.strings.identity import parse_smiles, quiet_rdkit
+from seqopt.utils.resources import data_path
 
 RINGS = ("cycle_basis", "sssr")
 """Ways to find the largest ring."""

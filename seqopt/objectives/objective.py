@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from seqopt.errors import InputError, ObjectiveError
 from seqopt.evaluation import Direction
-from seqopt.identity import identity_keys
 from seqopt.objectives import expressions, genes, molecules, patterns
+from seqopt.strings.identity import identity_keys
 
 MAXIMIZE: Direction = "maximize"
 MINIMIZE: Direction = "minimize"

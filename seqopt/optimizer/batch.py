@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from seqopt.optimizer.observations import Observation, observation_table
-from seqopt.shown import Shown
+from seqopt.utils.shown import Shown
 
 if TYPE_CHECKING:
     import pandas as pd

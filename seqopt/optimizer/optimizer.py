@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from seqopt.acquisition import Acquisition, RandomAcquisition, resolve_acquisition
-from seqopt.arguments import whole_number
 from seqopt.errors import ExhaustedError, InputError, ModelError
 from seqopt.evaluation import Direction
-from seqopt.models import NoiseAwareSurrogate, Surrogate, refusals, resolve_surrogate
+from seqopt.models import NoiseAwareSurrogate, Surrogate, resolve_surrogate, unsupported
 from seqopt.optimizer.batch import Batch
 from seqopt.optimizer.observations import Observation, Observations
 from seqopt.optimizer.transforms import Transform, resolve_transform
 from seqopt.search import GeneticSearch, PoolSearch, RandomSearch, Search, Suggestion
 from seqopt.search.protocols import CheckedSearch, StatefulSearch
-from seqopt.shown import Tabulated
 from seqopt.spaces import CandidateSet, EvolvableSpace, PoolSpace, Space
+from seqopt.utils.arguments import checked_integer
+from seqopt.utils.shown import Tabulated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,13 +105,13 @@ class Optimizer(Tabulated):
         seed: int = 0,
         allow_repeats: bool = False,
     ) -> None:
-        self.batch_size = whole_number("batch_size", batch_size, 1)
-        self.initial = whole_number(
-            "initial", initial, 2, "expected a whole number, at least 2: a model starts from so many values"
+        self.batch_size = checked_integer("batch_size", batch_size, 1)
+        self.initial = checked_integer(
+            "initial", initial, 2, "expected an integer, at least 2: a model starts from so many values"
         )
         if direction not in ("maximize", "minimize"):
             raise InputError(f"direction is {direction!r}; expected 'maximize' or 'minimize'")
-        self.seed = whole_number("seed", seed, 0, "expected 0 or a positive whole number")
+        self.seed = checked_integer("seed", seed, 0, "expected 0 or a positive integer")
         self.space: Space = space if isinstance(space, Space) else CandidateSet(space)
         self.surrogate = resolve_surrogate(surrogate, self.space)
         if isinstance(self.surrogate, SpaceBound):
@@ -153,7 +153,7 @@ class Optimizer(Tabulated):
         if n is None:
             missing = self.initial - len(self.observations)
             n = missing if missing > 0 else self.batch_size
-        n = whole_number("the number of strings", n, 1)
+        n = checked_integer("the number of strings", n, 1)
         rng = np.random.default_rng([self.seed, self._asks])
         batch = self._batches + 1 if len(self.observations) >= self.initial else 0
         suggestions = self._suggest(n, rng) if self._model_ready() else self._random(n, rng)
@@ -248,7 +248,7 @@ class Optimizer(Tabulated):
                 if key not in self.observations.seen:
                     self.space.from_string(string)
         measured = [math.isfinite(value) and abs(value) <= LARGEST_VALUE for value in numbers]
-        for message in refusals(self.surrogate, list(itertools.compress(keys, measured))).values():
+        for message in unsupported(self.surrogate, list(itertools.compress(keys, measured))).values():
             raise InputError(f"{message}: leave this string out, or choose another surrogate")
         for value, usable in zip(numbers, measured, strict=True):
             if usable:
@@ -376,7 +376,7 @@ class Optimizer(Tabulated):
         self._fit(self.surrogate, self.observations.with_status("ok"), rng)
         self._hyperparameters = dict(getattr(self.surrogate, "hyperparameters", {}))
         pending = [row.key for row in self.observations.pending]
-        refused = refusals(self.surrogate, pending)
+        refused = unsupported(self.surrogate, pending)
         suggestions = self.search.suggest(
             n,
             space=self.space,
@@ -441,7 +441,7 @@ class Optimizer(Tabulated):
             # Enough are drawn that n are left even when every unavailable one is among them.
             drawn = self.space.sample(n + len(unavailable), rng)
             keys = [self.space.key(string) for string in drawn]
-            refused = refusals(self.surrogate, keys)
+            refused = unsupported(self.surrogate, keys)
             for place, (string, key) in enumerate(zip(drawn, keys, strict=True)):
                 if key not in unavailable and place not in refused:
                     found.setdefault(key, Suggestion(string, key))

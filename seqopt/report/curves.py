@@ -124,8 +124,8 @@ def curves_of(run: Run) -> tuple[Curves | None, str]:
     Returns:
         The points, and what is missing, a sentence (empty if nothing is, or the run has no points).
     """
-    from seqopt.cache import digest
     from seqopt.datasets import read_points
+    from seqopt.utils.cache import digest
 
     facts = run.settings.get("data")
     if not isinstance(facts, dict) or run.settings.get("objective") != "expression_error":

@@ -22,7 +22,7 @@ from markupsafe import Markup, escape
 
 from seqopt.errors import SeqoptError
 from seqopt.report.formats import compact, number_format, printable, shortened, significant
-from seqopt.shown import Tabulated
+from seqopt.utils.shown import Tabulated
 
 SHOWN = 10
 """Best strings of a result, and random ones of a space."""

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from seqopt.genetic_codes import genetic_code
-from seqopt.identity import parse_smiles, quiet_rdkit
 from seqopt.objectives import logp, molecular_weight
 from seqopt.report.structures import can_be_folded, fold, folded_coordinates
+from seqopt.strings.genetic_codes import genetic_code
+from seqopt.strings.identity import parse_smiles, quiet_rdkit
 
 LARGEST_DRAWN = 150
 """Heavy atoms beyond which a drawing shows nothing, and takes long."""

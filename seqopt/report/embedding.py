@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from seqopt.errors import InputError
-from seqopt.files import write_atomically
 from seqopt.models import Surrogate, resolve_surrogate
 from seqopt.models.registry import LATENT, looks_at_symbols, surrogate_name
 from seqopt.report.formats import compact, shortened
@@ -20,6 +19,7 @@ from seqopt.report.kernel_pca import KernelMap, Smoothness, component_names, ker
 from seqopt.report.map_points import CHOSEN, INITIAL, MEASURED, PROJECTED, SUGGESTED, MapInput, MapPoints
 from seqopt.report.restored import restore_surrogate, search_space, surrogate_of
 from seqopt.spaces import CandidateSet
+from seqopt.utils.files import write_atomically
 
 PAGE_GROUPS = {
     MEASURED: "measured",

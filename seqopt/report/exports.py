@@ -13,9 +13,9 @@ from typing import Any
 
 import pandas as pd
 
-from seqopt.files import write_atomically
 from seqopt.objectives.expressions import LARGEST_ERROR
 from seqopt.report.results import Run, ranked, read_run
+from seqopt.utils.files import write_atomically
 
 BEST_FASTA, BEST_CSV = "best.fasta", "best.csv"
 GENES_FASTA, GENES_CSV, EXPRESSIONS_CSV = "genes.fasta", "genes.csv", "expressions.csv"

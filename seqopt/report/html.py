@@ -45,7 +45,7 @@ from seqopt.report.sections import (
 from seqopt.report.sources import find_source, read_source
 from seqopt.report.string_table import listed_rows, string_table
 from seqopt.report.structures import gene_structure
-from seqopt.report.view import View, rows_of, view_of, whole_number
+from seqopt.report.view import View, checked_integer, rows_of, view_of
 
 if TYPE_CHECKING:
     from seqopt.report.samples import Baseline
@@ -234,8 +234,8 @@ def _page(view: View, top: int, baseline: Baseline | None, missing: list[str]) -
         "parameters": parameters_of(run),
         "step": "step" if run.settings.get("asynchronous") else "batch",
         "failures": failures_of(run.evaluations),
-        "rejected": whole_number(run.settings.get("rejected")),
-        "duplicates": whole_number(run.settings.get("duplicates")),
+        "rejected": checked_integer(run.settings.get("rejected")),
+        "duplicates": checked_integer(run.settings.get("duplicates")),
         "settings": [(str(name), setting_text(value)) for name, value in run.settings.items() if name != "versions"],
         "versions": [(str(name), setting_text(value)) for name, value in run.versions.items()],
         "data": embedded_json(data),

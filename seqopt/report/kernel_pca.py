@@ -34,13 +34,13 @@ from scipy.stats import rankdata
 
 from seqopt.encoding import Encoded, StringEncoder, Tokenizer
 from seqopt.errors import InputError, ModelError
-from seqopt.identity import explain_rejection, identity_keys, recognize_kind
 from seqopt.kernels import SubsequenceKernel
 from seqopt.models import FullyBayesianStringGP, StringGP, Surrogate, resolve_surrogate
 from seqopt.models.covariance import KernelEvaluator
 from seqopt.models.registry import surrogate_name
-from seqopt.shown import Tabulated
 from seqopt.spaces import CandidateSet, Space
+from seqopt.strings.identity import explain_rejection, identity_keys, recognize_kind
+from seqopt.utils.shown import Tabulated
 
 logger = logging.getLogger(__name__)
 

@@ -16,10 +16,10 @@ import pandas as pd
 from seqopt.datasets import Pool, Rejected, read_pool
 from seqopt.datasets.tables import read_table
 from seqopt.errors import InputError
-from seqopt.identity import recognize_kind
 from seqopt.report.results import Run
 from seqopt.report.sources import read_source
-from seqopt.workers import Progress
+from seqopt.strings.identity import recognize_kind
+from seqopt.utils.workers import Progress
 
 MEASURED, UNMEASURED = "measured", "not measured"
 """Groups of the strings of a file."""
@@ -41,7 +41,7 @@ class MapPoints:
     Attributes:
         strings: As their owner wrote them.
         keys: What identifies each; models see these.
-        kind: What they are: one of `seqopt.identity.KINDS`.
+        kind: What they are: one of `seqopt.strings.identity.KINDS`.
         values: Measured values, NaN where there is none.
         groups: What each string is, in words: `MEASURED`, `INITIAL`, ...
         labels: Their names; empty where they have none.

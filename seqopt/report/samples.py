@@ -23,8 +23,8 @@ import pandas as pd
 from scipy.special import gammaln
 
 from seqopt.errors import InputError, SeqoptError
-from seqopt.identity import KINDS, identity_keys
 from seqopt.report.results import CAMPAIGN_IN_RUN, Run, as_number
+from seqopt.strings.identity import KINDS, identity_keys
 
 logger = logging.getLogger(__name__)
 
@@ -141,8 +141,8 @@ def _pool_rows(run: Run, name: str) -> tuple[Sequence[str], FloatArray | None] |
 
 
 def _named(name: str, wanted: str | None) -> tuple[Sequence[str], FloatArray | None] | str:
-    from seqopt.cache import cache_dir
     from seqopt.datasets.named import load
+    from seqopt.utils.cache import cache_dir
 
     own = os.environ.get("SEQOPT_DATA")
     for folder in [*([Path(own).expanduser()] if own else []), cache_dir()]:

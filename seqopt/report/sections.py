@@ -13,7 +13,7 @@ import pandas as pd
 from seqopt.report.drawing import sparkline
 from seqopt.report.formats import NumberFormat, compact, duration, shortened, significant
 from seqopt.report.results import Run, as_number, best_so_far
-from seqopt.report.view import LONGEST_LISTED, View, space_facts, whole_number
+from seqopt.report.view import LONGEST_LISTED, View, checked_integer, space_facts
 
 PARAMETERS = {
     "match_decay": ("match decay", "per shared symbol: the smaller, the less long shared sub-sequences count"),
@@ -37,7 +37,7 @@ def subject_of(run: Run) -> str:
 
 def choice_of(run: Run, names: tuple[str, str]) -> str:
     """How many strings there were to choose from, in words; empty where the settings do not say."""
-    pool_size = whole_number(run.settings.get("pool_size"))
+    pool_size = checked_integer(run.settings.get("pool_size"))
     if pool_size:
         return f"{pool_size:,} candidates"
     space = space_facts(run)

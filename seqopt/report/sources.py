@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from seqopt.errors import RunFolderError
-from seqopt.files import CAMPAIGN_SUFFIX
 from seqopt.report.results import CAMPAIGN_IN_RUN, EVALUATIONS, SUMMARY, Run, read_what_is_there
+from seqopt.utils.files import CAMPAIGN_SUFFIX
 
 
 def find_source(path: str | os.PathLike[str]) -> Path:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.identity import parse_smiles, quiet_rdkit
+from seqopt.strings.identity import parse_smiles, quiet_rdkit
 
 LARGEST_MOLECULE = 150
 """Heavy atoms beyond which a drawing shows nothing, and takes long."""

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from seqopt.identity import recognize_kind
 from seqopt.report.curves import Curves
 from seqopt.report.drawing import Reference, choose_reference
 from seqopt.report.formats import NumberFormat, number_format
 from seqopt.report.plot import is_positive
 from seqopt.report.results import Run, as_number, log10_moments, predictions, ranked
+from seqopt.strings.identity import recognize_kind
 
 if TYPE_CHECKING:
     from seqopt.report.analysis import Analysis
@@ -40,7 +40,7 @@ class View:
 
     Attributes:
         run: The search.
-        kind: What its strings are, see `seqopt.identity.KINDS`.
+        kind: What its strings are, see `seqopt.strings.identity.KINDS`.
         names: What one of them is called, and several.
         label: Name and unit of the values.
         log10: Whether values are compared on a logarithmic scale.
@@ -146,7 +146,7 @@ def names_of(run: Run, kind: str) -> tuple[str, str]:
     return KIND_NAMES.get(kind, ("string", "strings"))
 
 
-def whole_number(value: object) -> int:
+def checked_integer(value: object) -> int:
     """A number of things, 0 where it is none."""
     number = as_number(value)
     return 0 if number is None else int(number)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from seqopt.acquisition import Acquisition
 from seqopt.errors import InputError
-from seqopt.models import StringSurrogate, refusals
+from seqopt.models import StringSurrogate, unsupported
 from seqopt.search.protocols import Suggestion
 from seqopt.search.scoring import Scores, suggestion
 from seqopt.spaces import EvolvableSpace
@@ -102,7 +102,7 @@ class GeneticSearch:
             ("restarts", restarts, 0),
         ):
             if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
-                raise InputError(f"{name} is {number!r}; it must be a whole number of at least {least}")
+                raise InputError(f"{name} is {number!r}; it must be an integer of at least {least}")
         for name, share in (("tournament", tournament), ("crossover", crossover), ("mutation", mutation)):
             if not 0.0 <= share <= 1.0 or (name == "tournament" and share == 0.0):
                 raise InputError(f"{name} is {share!r}; it must lie in {'(0' if name == 'tournament' else '[0'}, 1]")
@@ -131,7 +131,7 @@ class GeneticSearch:
         process = surrogate.conditioned(pending)
         individuals = self._first(space, process.best_observed_keys(PARENTS_KEPT) if self.seeded else [], rng)
         keys = list(dict.fromkeys(space.key(space.to_string(individual)) for individual in individuals))
-        refused = refusals(surrogate, keys)
+        refused = unsupported(surrogate, keys)
         keys = [key for place, key in enumerate(keys) if place not in refused]
         if not keys:
             return []

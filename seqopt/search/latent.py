@@ -122,7 +122,7 @@ class LatentSearch:
             ("attempts", attempts, 1),
         ):
             if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
-                raise InputError(f"{name} is {number!r}; it must be a whole number of at least {least}")
+                raise InputError(f"{name} is {number!r}; it must be an integer of at least {least}")
         self.vae = vae
         self.coverage = coverage
         self.restarts = int(restarts)
@@ -204,7 +204,7 @@ class LatentSearch:
         elif isinstance(space, StringSpace):
             self.vae.expect(alphabet=space.symbols, where="the autoencoder")
         some = [space.key(string) for string in space.sample(LOOKED_AT, np.random.default_rng(0))]
-        refused = self.vae.refusals(some)
+        refused = self.vae.unsupported(some)
         if some and len(refused) == len(some):
             raise InputError(
                 f"the autoencoder is {self.vae.codec.describe()}, and cannot read strings of this space: {refused[0]}"

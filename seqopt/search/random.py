@@ -10,7 +10,7 @@ import torch
 from seqopt.acquisition import Acquisition
 from seqopt.acquisition.sampling import largest_upper_confidence
 from seqopt.errors import InputError
-from seqopt.models import StringSurrogate, refusals
+from seqopt.models import StringSurrogate, unsupported
 from seqopt.models.conditioned import BlockwisePosterior
 from seqopt.search.protocols import Suggestion
 from seqopt.search.scoring import fill_batch, suggestion
@@ -35,7 +35,7 @@ class RandomSearch:
 
     def __init__(self, candidates: int = 10_000) -> None:
         if isinstance(candidates, bool) or not isinstance(candidates, int | np.integer) or candidates < 1:
-            raise InputError(f"candidates is {candidates!r}; it must be a whole number of at least 1")
+            raise InputError(f"candidates is {candidates!r}; it must be an integer of at least 1")
         self.candidates = int(candidates)
 
     def suggest(
@@ -52,7 +52,7 @@ class RandomSearch:
         """Up to ``n`` distinct strings with keys outside ``excluded``; see `seqopt.search.Search`."""
         drawn = {space.key(string): string for string in space.sample(self.candidates, rng)}
         keys = [key for key in drawn if key not in excluded]
-        refused = refusals(surrogate, keys)
+        refused = unsupported(surrogate, keys)
         keys = [key for place, key in enumerate(keys) if place not in refused]
         if not keys:
             return []

@@ -16,7 +16,7 @@ from seqopt.models import (
     PoolSurrogate,
     Posterior,
     StringSurrogate,
-    refusals,
+    unsupported,
 )
 from seqopt.search.protocols import Suggestion
 from seqopt.spaces import Space
@@ -51,7 +51,7 @@ class Scores:
         fresh = [string for string in dict.fromkeys(strings) if string not in self._values]
         if fresh:
             keys = [self.keys.get(string) or self.space.key(string) for string in fresh]
-            refused = refusals(self.surrogate, keys)
+            refused = unsupported(self.surrogate, keys)
             taken = [place for place in range(len(keys)) if place not in refused]
             values = np.full(len(keys), -np.inf)
             if taken:
@@ -111,7 +111,7 @@ def suggestion(
     """A suggestion with what the model predicts for point ``index`` of ``posterior``."""
     centre, variance = mixture(posterior, index)
     noise = float(np.asarray(posterior.noise_variance).mean())
-    (mean, _), (std, measurement_std) = surrogate.to_units([centre, centre], [variance, variance + noise])
+    (mean, _), (std, measurement_std) = surrogate.untransform([centre, centre], [variance, variance + noise])
     return Suggestion(string, key, value, float(mean), float(std), float(measurement_std))
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from seqopt.encoding import EncodedStrings, Encoder, Tokenizer
 from seqopt.errors import InputError
-from seqopt.identity import KINDS, explain_rejection, identity_keys, recognize_kind
-from seqopt.shown import Shown
+from seqopt.strings.identity import KINDS, explain_rejection, identity_keys, recognize_kind
+from seqopt.utils.shown import Shown
 
 
 class CandidateSet(Shown):
@@ -28,7 +28,7 @@ class CandidateSet(Shown):
         keys: Keys of ``strings`` where they are known already, to save canonicalising them again.
         accept: Keeps only candidates for which this predicate of the string holds.
         standardize: Identify molecules by their charge parent, so that salts and charge states of one parent are one
-            candidate: see `seqopt.identity.canonical_smiles`.
+            candidate: see `seqopt.strings.identity.canonical_smiles`.
 
     Raises:
         InputError: For an empty pool, an item that is no ``str``, an unreadable SMILES (with its position), or an

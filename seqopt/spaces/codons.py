@@ -18,10 +18,10 @@ import numpy.typing as npt
 from seqopt.encoding import Alphabet, Encoder
 from seqopt.encoding.codons import CodonTokenizer
 from seqopt.errors import InputError
-from seqopt.genetic_codes import BASES, STOP, GeneticCode, genetic_code
 from seqopt.spaces.facts import abridged
 from seqopt.spaces.local import LocalSpace
 from seqopt.spaces.populations import BoolArray, Population, described_size
+from seqopt.strings.genetic_codes import BASES, STOP, GeneticCode, genetic_code
 
 REPAIR_ROUNDS = 30
 """Times that codons are drawn again to mend a gene, before it is given up."""
@@ -55,7 +55,7 @@ class CodonSpace(LocalSpace):
 
     Args:
         protein: One-letter amino acids, upper or lower case.
-        code: Name or NCBI number of a genetic code: see `seqopt.genetic_codes.genetic_code`.
+        code: Name or NCBI number of a genetic code: see `seqopt.strings.genetic_codes.genetic_code`.
         representation: What models see: ``"codons"`` (61 symbols in the standard code, and the stop codon if there is
             one) or ``"bases"`` (four symbols).
         start: A start codon of the code. It is the codon of the first residue if that is M, and stands before it

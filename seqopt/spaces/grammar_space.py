@@ -12,9 +12,9 @@ from seqopt.encoding import Encoder
 from seqopt.encoding.alphabet import Alphabet
 from seqopt.errors import InputError
 from seqopt.grammar import DISCOUNT, Parser, ParseTree, Rules, Sampler, Subtrees, check_grammar, read_grammar
-from seqopt.identity import KINDS, explain_rejection, identity_keys
-from seqopt.shown import Shown
 from seqopt.spaces.facts import fingerprint, predicate_name
+from seqopt.strings.identity import KINDS, explain_rejection, identity_keys
+from seqopt.utils.shown import Shown
 
 if TYPE_CHECKING:
     from nltk import CFG
@@ -56,7 +56,7 @@ class GrammarSpace(Shown):
         discount: The factor c in (0, 1]; 1 draws all rules alike.
 
     Raises:
-        InputError: For limits that are no whole numbers with 0 <= min_length <= max_length, a grammar that cannot be
+        InputError: For limits that are no integers with 0 <= min_length <= max_length, a grammar that cannot be
             read or used, one that has no string within the limits, or an unknown kind.
 
     Example:
@@ -81,7 +81,7 @@ class GrammarSpace(Shown):
     ) -> None:
         for name, value in (("min_length", min_length), ("max_length", max_length)):
             if isinstance(value, bool) or not isinstance(value, int | np.integer):
-                raise InputError(f"{name} is {value!r}; it must be a whole number of terminals")
+                raise InputError(f"{name} is {value!r}; it must be an integer of terminals")
         if not 0 <= min_length <= max_length:
             raise InputError(f"the limits are {min_length} to {max_length} terminals; 0 <= min <= max is needed")
         if kind not in KINDS:

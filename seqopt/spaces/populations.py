@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from seqopt.encoding import Encoder
 from seqopt.errors import InputError
-from seqopt.identity import KINDS, explain_rejection, identity_keys
-from seqopt.shown import Shown
 from seqopt.spaces.facts import predicate_name
+from seqopt.strings.identity import KINDS, explain_rejection, identity_keys
+from seqopt.utils.shown import Shown
 
 Population = npt.NDArray[np.intp]
 """``n x W`` symbol numbers."""
@@ -51,7 +51,7 @@ class SequenceSpace(Shown, ABC):
     Args:
         symbols: The symbols, numbered by their place.
         width: Most symbols that a string has.
-        kind: What the strings are, one of `seqopt.identity.KINDS`.
+        kind: What the strings are, one of `seqopt.strings.identity.KINDS`.
         accept: Keeps only strings for which this predicate holds.
         encoder: Turns keys into tokens.
     """
@@ -139,7 +139,7 @@ class SequenceSpace(Shown, ABC):
         return stripped if self.kind in ("molecule", "text") else stripped.upper()
 
     def key(self, string: str) -> str:
-        """Identity of ``string``: see `seqopt.identity`.
+        """Identity of ``string``: see `seqopt.strings.identity`.
 
         Raises:
             InputError: If ``string`` is not a valid string of this kind.
@@ -191,7 +191,7 @@ class SequenceSpace(Shown, ABC):
         `ENUMERATION_LIMIT` strings is searched completely, in random order, when random draws bring few new ones.
 
         Raises:
-            InputError: If ``n`` is no whole number of at least 0, no string is accepted, or random draws do not find
+            InputError: If ``n`` is no integer of at least 0, no string is accepted, or random draws do not find
                 enough distinct strings in a space that is too large to search completely.
         """
         n = checked_count(n, "n")
@@ -222,7 +222,7 @@ class SequenceSpace(Shown, ABC):
         """``n`` random strings, not necessarily distinct.
 
         Raises:
-            InputError: If ``n`` is no whole number of at least 0, or none of `DRAWS_PER_STRING` strings for each is
+            InputError: If ``n`` is no integer of at least 0, or none of `DRAWS_PER_STRING` strings for each is
                 accepted.
         """
         n = checked_count(n, "n")
@@ -385,10 +385,10 @@ def checked_count(value: int, name: str, least: int = 0) -> int:
     """``value`` as an int.
 
     Raises:
-        InputError: If it is no whole number of at least ``least``.
+        InputError: If it is no integer of at least ``least``.
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{name} is {value!r}; it must be a whole number of at least {least}")
+        raise InputError(f"{name} is {value!r}; it must be an integer of at least {least}")
     return int(value)
 
 
@@ -396,7 +396,7 @@ def checked_kind(kind: str) -> str:
     """``kind``.
 
     Raises:
-        InputError: If it is none of `seqopt.identity.KINDS`.
+        InputError: If it is none of `seqopt.strings.identity.KINDS`.
     """
     if kind not in KINDS:
         raise InputError(f"unknown kind {kind!r}: choose {', '.join(KINDS)}")

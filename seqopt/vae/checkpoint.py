@@ -132,7 +132,7 @@ class Checkpoint:
             raise ValueError(f"its format is {reprlib.repr(told)}, expected {FORMAT!r}")
         version = facts.get("version")
         if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-            raise ValueError(f"the version of its format is {reprlib.repr(version)}, expected a whole number from 1")
+            raise ValueError(f"the version of its format is {reprlib.repr(version)}, expected an integer from 1")
         if version > VERSION:
             raise InputError(
                 f"{self.path} was written by a later seqopt (version {reprlib.repr(version)} of the format): update "

@@ -24,7 +24,7 @@ DONE = 0
 
 Kind = TypeVar("Kind")
 
-_KINDS: dict[type[Any], str] = {int: "a whole number", str: "text", list: "a list"}
+_KINDS: dict[type[Any], str] = {int: "an integer", str: "text", list: "a list"}
 
 
 @runtime_checkable

@@ -99,7 +99,7 @@ class StringVAE:
         """
         return self.posterior(strings)[0]
 
-    def refusals(self, strings: Sequence[str]) -> dict[int, str]:
+    def unsupported(self, strings: Sequence[str]) -> dict[int, str]:
         """Why the model cannot read strings, by their places; empty where it can read all."""
         return refused(self.codec.encode, strings)
 

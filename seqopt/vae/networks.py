@@ -53,7 +53,7 @@ class NetworkSizes:
         channels: Of each of three layers of convolutions before the encoder's perceptron; 0 for none.
 
     Raises:
-        InputError: If a size is not a whole number of at least 1, or of at least 0 for ``channels``.
+        InputError: If a size is not an integer of at least 1, or of at least 0 for ``channels``.
     """
 
     latent: int
@@ -67,7 +67,7 @@ class NetworkSizes:
         for name, size in asdict(self).items():
             least = int(name != "channels")
             if isinstance(size, bool) or not isinstance(size, int) or size < least:
-                raise InputError(f"{name} is {size!r}; expected a whole number of at least {least}")
+                raise InputError(f"{name} is {size!r}; expected an integer of at least {least}")
 
     def to_json(self) -> dict[str, int]:
         """As JSON values."""

@@ -103,7 +103,7 @@ class TrainingSettings:
         for name in ("epochs", "batch_size", "patience", "sorted_batches", "ramp"):
             number, least = getattr(self, name), int(name != "ramp")
             if isinstance(number, bool) or not isinstance(number, int) or number < least:
-                raise InputError(f"{name} is {number!r}; expected a whole number of at least {least}")
+                raise InputError(f"{name} is {number!r}; expected an integer of at least {least}")
         if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
             raise InputError(f"learning_rate is {self.learning_rate!r}; expected a number above 0")
         if not (math.isfinite(self.kl_weight) and self.kl_weight >= 0):

@@ -43,7 +43,7 @@ def test_negative_log_predictive_density_counts_the_noise(monkeypatch: pytest.Mo
         def predict(self, strings: list[str]) -> tuple[np.ndarray, np.ndarray]:
             return np.zeros(len(strings)), np.full(len(strings), 3.0)
 
-        def to_units(self, mean: float, variance: float) -> tuple[float, float]:
+        def untransform(self, mean: float, variance: float) -> tuple[float, float]:
             return mean, 2.0 * variance**0.5  # a unit of 2
 
     monkeypatch.setitem(regression.MODELS, "ssk", regression.Model("known", Known))  # type: ignore[arg-type]
@@ -69,7 +69,7 @@ def test_r2_compares_errors_with_the_variance_of_what_is_predicted(monkeypatch: 
             asked.extend(map(len, strings))
             return np.array(asked) + 1.0, np.ones(len(strings))
 
-        def to_units(self, mean: float, variance: float) -> tuple[float, float]:
+        def untransform(self, mean: float, variance: float) -> tuple[float, float]:
             return mean, variance
 
     molecules = ["C" * n for n in range(1, 51)]

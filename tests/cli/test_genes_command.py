@@ -18,8 +18,8 @@ import pytest
 from seqopt.cli import main
 from seqopt.cli.genes import folder_names, proteins_of
 from seqopt.datasets import Protein
-from seqopt.genetic_codes import genetic_code
 from seqopt.objectives import CodonAdaptationIndex, GCContent, MinimumFreeEnergy
+from seqopt.strings.genetic_codes import genetic_code
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
 QUICK = ["--initial", "4", "--batch", "3", "--budget", "6", "--seed", "1"]
@@ -212,7 +212,7 @@ def test_ones_own_fasta_file_is_not_overwritten(capsys: pytest.CaptureFixture[st
         ([PROTEIN, "--stop", "AAA"], "choose TAA, TAG, TGA"),
         ([PROTEIN, "--code", "martian"], "unknown genetic code 'martian'"),
         ([PROTEIN, "--representation", "letters"], "codons or bases"),
-        ([PROTEIN, "--partitions", "0"], "whole number of at least 1"),
+        ([PROTEIN, "--partitions", "0"], "integer of at least 1"),
         ([PROTEIN, "--objective", "qed"], "qed is for molecules, not for genes"),
         ([PROTEIN, "--objective", "cai"], "cai:ORGANISM"),
         ([PROTEIN, "--objective", "column:price"], "there is no pool"),

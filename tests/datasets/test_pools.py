@@ -16,11 +16,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from rdkit import Chem
 
-from seqopt import cache
 from seqopt.datasets import pools, read_pool, write_rejected
 from seqopt.datasets.tables import read_table
 from seqopt.errors import InputError
-from seqopt.identity import identity_keys
+from seqopt.strings.identity import identity_keys
+from seqopt.utils import cache
 
 SMILES = ["CCO", "c1ccccc1", "CC(=O)Oc1ccccc1C(=O)O", "C[C@@H](N)C(=O)O"]
 PROTEINS = ["MKVLAAGIVGLLLAQW", "MTYKLILNGKTLKGETTTEAV", "GSHMRYDEFWPQ"]

@@ -136,7 +136,7 @@ def test_blocks_make_no_difference(monkeypatch):
 @pytest.mark.parametrize(
     ("strings", "message"),
     [
-        (["ATG", "ATGA"], r"string 1 \('ATGA'\) has 4 letters: expected a whole number of codons"),
+        (["ATG", "ATGA"], r"string 1 \('ATGA'\) has 4 letters: expected an integer of codons"),
         (["ATG", ""], r"string 1 \(''\) has 0 letters"),
         (["ATGATG", "ATGNTG"], r"string 1 \('ATGNTG'\) has 'N' at position 4 \(counting from 1\): a gene is written"),
         (["ATG", "XTG", "ATG"], r"string 1 \('XTG'\) has 'X' at position 1"),
@@ -155,7 +155,7 @@ def test_bad_strings_are_explained(strings, message):
 
 @pytest.mark.parametrize("codons", [0, -3, 1.5, True, "many"])
 def test_bad_settings_are_explained(codons):
-    with pytest.raises(InputError, match=r"codons is .*; it must be a whole number of at least 1"):
+    with pytest.raises(InputError, match=r"codons is .*; it must be an integer of at least 1"):
         CodonFeatures(codons)
 
 

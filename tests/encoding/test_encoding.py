@@ -99,7 +99,7 @@ def test_tensor_round_trip_and_padding() -> None:
     ("tensor", "said"),
     [
         (torch.tensor([[1.0, 0.0, 2.0]]), "inside the string"),
-        (torch.tensor([[1.5, 0.0]]), "whole numbers"),
+        (torch.tensor([[1.5, 0.0]]), "integers"),
         (torch.tensor([[-1.0, 0.0]]), "between 0"),
         (torch.tensor([1.0]), "rows of a matrix"),
         (torch.tensor([[float("nan")]]), "between 0"),

@@ -144,10 +144,10 @@ def test_names_tell_settings_apart():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"radius": -1}, "radius is -1; it must be a whole number of at least 0"),
+        ({"radius": -1}, "radius is -1; it must be an integer of at least 0"),
         ({"radius": 2.5}, "radius is 2.5"),
         ({"radius": True}, "radius is True"),
-        ({"size": 0}, "size is 0; it must be a whole number of at least 1"),
+        ({"size": 0}, "size is 0; it must be an integer of at least 1"),
         ({"size": "2048"}, "size is '2048'"),
     ],
 )

@@ -520,7 +520,7 @@ class TestFitting:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"longest": 0}, "longest is 0; it must be a whole number of at least 1"),
+        ({"longest": 0}, "longest is 0; it must be an integer of at least 1"),
         ({"longest": True}, "longest is True"),
         ({"longest": 2.0}, "longest is 2.0"),
         ({"lengthscale": 0.0}, r"lengthscale is 0.0; it must lie in \[0.1, 10000\]"),
@@ -542,7 +542,7 @@ def test_bad_assignments_and_inputs_are_explained():
         kernel.lengthscale = -1.0
     assert kernel.lengthscale.item() == 15.0
     for options in ({}, {"diag": True}):
-        with pytest.raises(InputError, match="whole numbers"):
+        with pytest.raises(InputError, match="integers"):
             kernel.forward(*[torch.tensor([[0.5, 1.0]], dtype=torch.float64)] * 2, **options)
         with pytest.raises(InputError, match="padding"):
             kernel.forward(*[torch.tensor([[1.0, 0.0, 1.0]], dtype=torch.float64)] * 2, **options)

@@ -238,7 +238,7 @@ class TestLengths:
     def test_inputs_that_are_no_tokens(self):
         with pytest.raises(InputError, match="padding"):
             OneHotKernel()(torch.tensor([[1.0, 0.0, 2.0]])).to_dense()
-        with pytest.raises(InputError, match="whole numbers"):
+        with pytest.raises(InputError, match="integers"):
             OneHotKernel()(torch.tensor([[1.0, 1.5, 2.0]]), diag=True)
 
 

@@ -714,7 +714,7 @@ class TestFitting:
         ({"threads": 0}, "threads is 0"),
         ({"threads": 1.5}, "threads is 1.5"),
         ({"cache_bytes": -1}, "cache_bytes is -1"),
-        ({"partitions": 0}, "partitions is 0; it must be a whole number of at least 1"),
+        ({"partitions": 0}, "partitions is 0; it must be an integer of at least 1"),
         ({"partitions": 1.5}, "partitions is 1.5"),
         ({"order_weights": [1.0, 2.0]}, r"order_weights has shape \(2,\); expected one that expands to \(5,\)"),
         ({"order_weights": [1.0, 1.0, 1.0, 1.0, -1.0]}, r"order_weights is .*-1.0.*must lie in \[1e-06, 1e\+06\]"),
@@ -733,7 +733,7 @@ def test_bad_assignments_and_inputs_are_explained():
     assert kernel.gap_decay.item() == 0.5
     with pytest.raises(InputError, match="item 1 is 3 of type int"):
         kernel.gram(["a", 3])
-    with pytest.raises(InputError, match="whole numbers"):
+    with pytest.raises(InputError, match="integers"):
         kernel(torch.tensor([[0.5, 1.0]], dtype=torch.float64)).to_dense()
     with pytest.raises(InputError, match="padding"):
         kernel(torch.tensor([[1.0, 0.0, 1.0]], dtype=torch.float64)).to_dense()

@@ -45,7 +45,7 @@ def test_every_path_to_the_posterior_has_the_noise_of_each_value() -> None:
     np.testing.assert_allclose(gp.predict(ELSEWHERE)[1], std, rtol=1e-7)
     np.testing.assert_allclose(gp.posterior(ELSEWHERE)[0].numpy(), mean, rtol=1e-9)
     at = gp.conditioned().at(ELSEWHERE)
-    np.testing.assert_allclose(gp.to_units(at.mean[0], at.variance[0]), (mean, std), rtol=1e-7)
+    np.testing.assert_allclose(gp.untransform(at.mean[0], at.variance[0]), (mean, std), rtol=1e-7)
     with torch.no_grad():
         by_botorch = gp.model.posterior(gp.encode(ELSEWHERE))
     np.testing.assert_allclose(by_botorch.mean[:, 0].numpy(), mean, rtol=1e-6)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from seqopt.models import ExplainedSurrogate, FullyBayesianStringGP, LeaveOneOut, StringGP
-from seqopt.models.conditioned import DrawnState
+from seqopt.models.conditioned import BatchedGPState
 
 STRINGS = ["ACGT", "ACGA", "TTTT", "TTTA", "GGCC", "GACC", "GACC"]
 VALUES = np.array([1.0, 1.4, -2.0, -1.0, 0.5, 0.1, 0.3])
@@ -23,7 +23,7 @@ def test_each_prediction_is_that_of_a_model_without_the_value(gp: StringGP | Ful
         others = [j for j in range(len(STRINGS)) if j != i]
         noise = whole.observed_noise[:, others]
         shared = noise.min(dim=1).values
-        state = DrawnState.build(
+        state = BatchedGPState.build(
             whole.evaluator,
             [STRINGS[j] for j in others],
             whole.encoded.take(others),
@@ -39,7 +39,7 @@ def test_each_prediction_is_that_of_a_model_without_the_value(gp: StringGP | Ful
         mean = whole.constant + (row * state.alpha).sum(-1)
         solved = torch.cholesky_solve(row[..., None], state.cholesky)[..., 0]
         variance = whole.scale - (row * solved).sum(-1) + whole.observed_noise[:, i]
-        expected = gp.to_units(mean.mean(), variance.mean() + mean.var(correction=0))
+        expected = gp.untransform(mean.mean(), variance.mean() + mean.var(correction=0))
         assert found.mean[i] == pytest.approx(float(expected[0]), rel=1e-6)
         assert found.std[i] == pytest.approx(float(expected[1]), rel=1e-6)
 

@@ -54,7 +54,7 @@ def test_every_named_surrogate_learns_and_has_a_joint_posterior(name: str) -> No
     assert isinstance(surrogate, StringSurrogate)
     # The posterior that genetic searches use is the same one.
     at = surrogate.conditioned().at(strings)
-    np.testing.assert_allclose(surrogate.to_units(at.mean.mean(0), 0.0)[0], mean, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(surrogate.untransform(at.mean.mean(0), 0.0)[0], mean, rtol=1e-6, atol=1e-6)
     again = resolve_surrogate(name, space)
     again.load_state_dict(surrogate.state_dict())
     assert again.state_dict() == surrogate.state_dict()

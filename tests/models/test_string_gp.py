@@ -151,7 +151,7 @@ def test_columns_kept_between_fits_give_what_fresh_ones_give(data: tuple) -> Non
     assert kept.hyperparameters["gap_decay"] == before["gap_decay"]
     assert kept.hyperparameters["outputscale"] != before["outputscale"]
     posterior = kept.pool_posterior(pool)
-    fresh = kept.to_units(posterior.mean.numpy(), posterior.variance.numpy())
+    fresh = kept.untransform(posterior.mean.numpy(), posterior.variance.numpy())
     for ours, expected in zip(fresh, kept.predict(new), strict=True):  # predict evaluates every covariance anew
         np.testing.assert_allclose(ours, expected, rtol=1e-9)
 
@@ -280,7 +280,7 @@ def test_rows_in_another_order_are_moved_once_and_stay_right(data: tuple) -> Non
     fresh = StringGP(restarts=1, refit_growth=10.0)
     fresh.load_state_dict(gp.state_dict())
     fresh.fit(strings, np.append(values[:10], [11.0, 9.0]), rng=rng, full=False)
-    np.testing.assert_allclose(gp.to_units(again.mean.numpy(), again.variance.numpy()), gp.predict(new), rtol=1e-9)
+    np.testing.assert_allclose(gp.untransform(again.mean.numpy(), again.variance.numpy()), gp.predict(new), rtol=1e-9)
     expected = gp.pool_posterior(pool, np.arange(len(new)), pending=[new[3]])
     expected.condition(0)
     np.testing.assert_allclose(again.conditional_variance.numpy(), expected.conditional_variance.numpy(), rtol=1e-9)
@@ -306,7 +306,7 @@ def test_a_restored_state_forgets_what_was_computed_before(data: tuple) -> None:
     one.fit(train, values, rng=np.random.default_rng(0))
     posterior = one.pool_posterior(pool)
     np.testing.assert_allclose(
-        one.to_units(posterior.mean.numpy(), posterior.variance.numpy()), one.predict(new), rtol=1e-9
+        one.untransform(posterior.mean.numpy(), posterior.variance.numpy()), one.predict(new), rtol=1e-9
     )
 
 

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from seqopt.datasets.tables import read_table
 from seqopt.errors import InputError, ObjectiveError
 from seqopt.evaluation import evaluate
-from seqopt.genetic_codes import genetic_code
 from seqopt.objectives import CodonAdaptationIndex, GCContent, MinimumFreeEnergy, resolve_objective
-from seqopt.resources import data_path
+from seqopt.strings.genetic_codes import genetic_code
+from seqopt.utils.resources import data_path
 
 # The table of the thesis, appendix B.4.2.
 CODONS = {

@@ -14,7 +14,7 @@ from seqopt.campaign import Campaign, CampaignError
 from seqopt.campaign.campaign import SELECTIVE
 from seqopt.encoding import CodonFeatures, FeatureEncoder, JointEncoder, SelectiveFeaturizer
 from seqopt.errors import ExhaustedError, InputError
-from seqopt.models import StringGP, refusals, registry, resolve_surrogate
+from seqopt.models import StringGP, registry, resolve_surrogate, unsupported
 from seqopt.search import LatentSearch, RandomSearch
 from seqopt.spaces import CandidateSet, GrammarSpace, StringSpace
 from seqopt.vae import CharacterCodec, Codec, GrammarCodec, NetworkSizes, StringVAE, TrainingSettings, train
@@ -36,16 +36,16 @@ def words(tmp_path: Path) -> str:
 
 def test_every_refusal_names_its_place_and_reason() -> None:
     one_hot = StringGP(registry.SURROGATES["one-hot"].build().kernel)  # type: ignore[attr-defined]
-    assert refusals(one_hot, ["a", "ab"]) == {}  # until it knows the space
+    assert unsupported(one_hot, ["a", "ab"]) == {}  # until it knows the space
     one_hot.bind(StringSpace("ab", 2))
-    assert list(refusals(one_hot, ["ab", "a", "ba", "aba"])) == [1, 3]
-    assert "'a' has 1 symbols" in refusals(one_hot, ["a"])[0]
+    assert list(unsupported(one_hot, ["ab", "a", "ba", "aba"])) == [1, 3]
+    assert "'a' has 1 symbols" in unsupported(one_hot, ["a"])[0]
     for encoder in (FeatureEncoder(CodonFeatures()), JointEncoder(FeatureEncoder(CodonFeatures()))):
-        found = encoder.refusals(["ATG", "AT", "ATGTAA", "AXG"])
+        found = encoder.unsupported(["ATG", "AT", "ATGTAA", "AXG"])
         assert list(found) == [1, 3]
         assert "'AT'" in found[1]
-    assert refusals(StringGP(), ["", "anything"]) == {}
-    assert refusals(object(), ["anything"]) == {}
+    assert unsupported(StringGP(), ["", "anything"]) == {}
+    assert unsupported(object(), ["anything"]) == {}
 
 
 def test_results_of_such_strings_are_refused_and_nothing_is_recorded(words: str) -> None:

@@ -23,8 +23,8 @@ from seqopt.optimizer import Batch
 from seqopt.report.display import LARGEST_BATCH, LONGEST_STRING, SHOWN, as_html, as_text, describe
 from seqopt.report.formats import printable
 from seqopt.report.kernel_pca import kernel_pca
-from seqopt.shown import Shown, Tabulated
 from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, LocalSpace, StringSpace
+from seqopt.utils.shown import Shown, Tabulated
 
 MOLECULES = ["CCO", "CCN", "CCCO", "CCCN", "c1ccccc1O", "c1ccccc1N", "CC(C)O", "CC(C)N", "CCS", "CCCl", "CCBr", "CCF"]
 EVIL = "<img src=x onerror=alert(1)>\"'&\x00\u202e"
@@ -332,7 +332,7 @@ def test_a_space_that_cannot_be_sampled_is_shown_without_strings(monkeypatch: py
 
 
 def test_showing_needs_no_torch() -> None:
-    code = "import sys, seqopt.shown, seqopt.report.display; print('torch' in sys.modules)"
+    code = "import sys, seqopt.utils.shown, seqopt.report.display; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

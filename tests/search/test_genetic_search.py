@@ -90,8 +90,8 @@ class Watched:
         self.process.at = lambda keys: (self.calls.append(list(keys)), at(keys))[1]
         return self.process
 
-    def to_units(self, mean, variance):
-        return self.gp.to_units(mean, variance)
+    def untransform(self, mean, variance):
+        return self.gp.untransform(mean, variance)
 
 
 def test_a_population_is_scored_in_one_call_and_no_string_twice():

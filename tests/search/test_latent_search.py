@@ -184,7 +184,7 @@ def test_strings_that_the_model_cannot_read_back_are_of_no_use(vae: StringVAE) -
     search = LatentSearch(Longwinded(vae.codec, vae.network, vae.quantiles), attempts=1)
     (found,) = suggest(search, surrogate, 1, space=GrammarSpace("arithmetic", 1, 9))
     assert search.undecodable == 1
-    assert vae.refusals([found.string]) == {}  # a random one that it can read
+    assert vae.unsupported([found.string]) == {}  # a random one that it can read
     with pytest.raises(InputError, match="cannot read strings of this space: the parse tree"):
         suggest(search, surrogate, 1, space=GrammarSpace("arithmetic", 7, 9))  # all its trees are too large
 

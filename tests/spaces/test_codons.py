@@ -16,8 +16,8 @@ from scipy.stats import chisquare
 from seqopt.encoding import Tokenizer
 from seqopt.encoding.codons import CodonTokenizer
 from seqopt.errors import InputError
-from seqopt.genetic_codes import genetic_code
 from seqopt.spaces import CodonSpace, EvolvableSpace, Space
+from seqopt.strings.genetic_codes import genetic_code
 
 SEEDS = st.integers(0, 2**32 - 1)
 PROTEINS = st.text("ACDEFGHIKLMNPQRSTVWY", min_size=1, max_size=25)
@@ -280,7 +280,7 @@ def test_genetic_codes_differ_where_they_should() -> None:
         InputError, match=r"unknown genetic code 'martian': choose a number or a name of 1 \(standard\)"
     ):
         genetic_code("martian")
-    with pytest.raises(InputError, match="4 bases is no whole number"):
+    with pytest.raises(InputError, match="4 bases is no integer"):
         genetic_code(1).translate("ATGA")
     with pytest.raises(InputError, match="'X' at position 2"):
         genetic_code(1).translate("AXG")

@@ -13,8 +13,8 @@ from nltk import CFG, ChartParser
 
 from seqopt.errors import InputError
 from seqopt.grammar import GrammarWarning, load_grammar
-from seqopt.identity import canonical_smiles
 from seqopt.spaces import EvolvableSpace, GrammarSpace, PoolSpace, Space
+from seqopt.strings.identity import canonical_smiles
 
 SMILES = GrammarSpace("smiles", 5, 30, kind="molecule")
 

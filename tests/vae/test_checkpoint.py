@@ -303,7 +303,7 @@ def test_characters_that_are_none(changes: dict[str, Any], words: str, character
     [
         ({"name": 3}, "name is 3; expected text"),
         ({"names": ["S", 1]}, "item 1 of names is 1; expected text"),
-        ({"start": 1.0}, "start is 1.0; expected a whole number"),
+        ({"start": 1.0}, "start is 1.0; expected an integer"),
         ({"start": 2}, "is 2; expected text, or the number of one of 2 names"),
         ({"heads": [0.0]}, "item 0 of heads is 0.0"),
         ({"heads": [0]}, "1 heads and 11 bodies"),

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seqopt.bench.boss.tasks import TASKS
-from seqopt.cache import digest, read_cached, write_cached
-from seqopt.workers import Progress, map_strings
+from seqopt.utils.cache import digest, read_cached, write_cached
+from seqopt.utils.workers import Progress, map_strings
 
 SMALL = "peptide-10"
 """The protein whose genes are few enough: 55,296."""

@@ -77,8 +77,8 @@ def _strings(task: PatternTask) -> Space:
 
 def _genes(protein: str) -> Space:
     from seqopt.datasets.tables import read_table
-    from seqopt.resources import data_path
     from seqopt.spaces import CodonSpace
+    from seqopt.utils.resources import data_path
 
     table = read_table(data_path("test_proteins.fasta"))
     return CodonSpace(dict(zip(table.columns["name"], table.columns["string"], strict=True))[protein])

@@ -15,7 +15,7 @@ from seqopt.bench.kernel.sections import SECTIONS
 from seqopt.bench.kernel.settings import Settings
 from seqopt.bench.kernel.timing import load_average
 from seqopt.bench.runner import header
-from seqopt.files import write_atomically
+from seqopt.utils.files import write_atomically
 
 DESCRIPTION = """Speed and memory of the sub-sequence kernel, beside a hand-vectorised C++ loop and GAUCHE.
 

@@ -21,9 +21,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.cache import cache_dir, digest
 from seqopt.encoding import EncodedStrings
 from seqopt.errors import InputError
+from seqopt.utils.cache import cache_dir, digest
 
 FloatArray = npt.NDArray[np.floating]
 

@@ -236,13 +236,13 @@ def paired_order_sums(
 
 
 def check_order(order: int) -> None:
-    """Complain about an order that is no whole number of at least 1.
+    """Complain about an order that is no integer of at least 1.
 
     Raises:
         InputError: Naming it.
     """
     if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
-        raise InputError(f"order is {order!r}; it must be a whole number of at least 1")
+        raise InputError(f"order is {order!r}; it must be an integer of at least 1")
 
 
 def check_engine(name: str) -> None:

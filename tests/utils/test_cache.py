@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seqopt.cache import cache_dir, digest, read_cached, write_cached
+from seqopt.utils.cache import cache_dir, digest, read_cached, write_cached
 
 
 def test_the_folder_can_be_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from seqopt import workers
-from seqopt.workers import map_strings
+from seqopt.utils import workers
+from seqopt.utils.workers import map_strings
 
 
 @pytest.fixture
@@ -76,8 +76,8 @@ def test_without_processes_the_work_is_done_here(module: str, monkeypatch: pytes
 def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(
         "print('once')\n"
-        "from seqopt.workers import map_strings\n"
-        "keys = map_strings('seqopt.identity:identity_keys', ['OCC', 'C1CC'], "
+        "from seqopt.utils.workers import map_strings\n"
+        "keys = map_strings('seqopt.strings.identity:identity_keys', ['OCC', 'C1CC'], "
         "arguments={'kind': 'molecule'}, workers=2, chunk=1)\n"
         "print(keys)\n"
     )

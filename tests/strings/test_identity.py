@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rdkit import Chem
 
 from seqopt.errors import InputError
-from seqopt.identity import (
+from seqopt.strings.identity import (
     AMINO_ACIDS,
     KINDS,
     canonical_smiles,

@@ -8,8 +8,8 @@ from typing import Any
 from seqopt.errors import InputError
 
 
-def whole_number(name: str, value: Any, least: int, expected: str = "") -> int:
-    """An argument that has to be a whole number, as Python's own, whatever library counted it.
+def checked_integer(name: str, value: Any, least: int, expected: str = "") -> int:
+    """An argument that has to be an integer, as Python's own, whatever library counted it.
 
     Args:
         name: What it is called.
@@ -22,7 +22,7 @@ def whole_number(name: str, value: Any, least: int, expected: str = "") -> int:
 
     Example:
         >>> import numpy as np
-        >>> whole_number("seed", np.int64(3), 0)
+        >>> checked_integer("seed", np.int64(3), 0)
         3
     """
     try:
@@ -30,6 +30,6 @@ def whole_number(name: str, value: Any, least: int, expected: str = "") -> int:
     except TypeError:
         number = least - 1
     if number < least:
-        wanted = expected or f"expected a whole number, at least {least}"
+        wanted = expected or f"expected an integer, at least {least}"
         raise InputError(f"{name} is {value!r}; {wanted}")
     return number

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from seqopt import resources
 from seqopt.errors import InputError
+from seqopt.utils import resources
 
 ROOT = Path(resources.__file__).resolve().parent.parent
 
@@ -32,7 +32,7 @@ def test_files_are_found_in_the_layout_of_a_wheel(tmp_path: Path) -> None:
     for folder in ("data", "grammars"):
         shutil.copytree(resources.resource_folder(folder), package / "_resources" / folder)
     code = (
-        "from seqopt.resources import data_path, grammar_path; "
+        "from seqopt.utils.resources import data_path, grammar_path; "
         "print(data_path('protein_variants.csv')); print(grammar_path('arithmetic.cfg'))"
     )
     done = subprocess.run(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from seqopt.files import write_atomically
+from seqopt.utils.files import write_atomically
 
 
 def test_text_and_bytes_replace_what_was_there(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ CHUNK = 2_000
 
 _BOOTSTRAP = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from seqopt.workers import serve; serve(sys.argv[2], json.loads(sys.argv[3]))"
+    "from seqopt.utils.workers import serve; serve(sys.argv[2], json.loads(sys.argv[3]))"
 )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from seqopt.errors import InputError
 
-_PACKAGE = Path(__file__).resolve().parent
+_PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def data_path(name: str) -> Path:
