@@ -1,18 +1,17 @@
 """Acquisition functions: what an evaluation is worth, as a function of a posterior and of nothing else."""
 
 from seqopt.acquisition.confidence import PosteriorMean, UpperConfidenceBound
-from seqopt.acquisition.dense import DensePosterior
 from seqopt.acquisition.gibbon import GIBBON, gibbon, log_gibbon, single_gibbon
 from seqopt.acquisition.improvement import LogExpectedImprovement
 from seqopt.acquisition.max_values import ExactMaxValueSampler, GumbelMaxValueSampler, MaxValueSampler
 from seqopt.acquisition.protocols import (
     Acquisition,
     MonotoneAcquisition,
-    Posterior,
     PreparedAcquisition,
 )
 from seqopt.acquisition.randomised import RandomAcquisition, ThompsonSampling
 from seqopt.acquisition.registry import ACQUISITIONS, resolve_acquisition
+from seqopt.posteriors import DensePosterior, Posterior
 
 __all__ = [
     "ACQUISITIONS",

@@ -50,7 +50,8 @@ class UpperConfidenceBound:
         return self._score
 
     def _score(self, posterior: Posterior) -> Tensor:
-        return _averaged(posterior.mean + math.sqrt(self.beta) * posterior.conditional_variance.sqrt())
+        moments = posterior.moments
+        return _averaged(moments.mean + math.sqrt(self.beta) * moments.conditional_variance.sqrt())
 
 
 class PosteriorMean:
@@ -72,7 +73,7 @@ class PosteriorMean:
         return self._score
 
     def _score(self, posterior: Posterior) -> Tensor:
-        return _averaged(posterior.mean)
+        return _averaged(posterior.moments.mean)
 
 
 def _averaged(values: Tensor) -> Tensor:

@@ -16,6 +16,9 @@ the increment is
 
     alpha(B + x) - alpha(B) = alpha({x}) + 1/2 log(s(x|B) / s(x)).
 
+Where a query measures something else than its target (another fidelity, a plate of its own), rho and s are those of the
+outcome, and gamma that of the target (`seqopt.posteriors.Moments`).
+
 References:
     Moss, H. B. et al. (2021). GIBBON: General-purpose Information-Based Bayesian OptimisatioN. JMLR 22(235).
     Moss, H. B. (2021). General-purpose Information-Theoretical Bayesian Optimisation. PhD thesis,
@@ -43,6 +46,7 @@ from seqopt.acquisition.numerics import (
 )
 from seqopt.acquisition.protocols import Posterior, PreparedAcquisition
 from seqopt.errors import InputError
+from seqopt.posteriors import Moments
 
 Repulsion = float | Literal["1/B", "1/B^2", "1/m^2"] | Callable[[int], float]
 
@@ -89,10 +93,7 @@ def single_gibbon(
         tensor([0.1181, 0.0989, 0.0370])
     """
     noise = torch.as_tensor(noise_variance, dtype=variance.dtype)[..., None]
-    total = (variance + noise).clamp_min(torch.finfo(variance.dtype).tiny)
-    gamma = (max_values[..., None] - mean[..., None, :]) / positive_std(variance)[..., None, :]
-    log_values = _log_gibbon(gamma, (variance / total)[..., None, :], (noise / total)[..., None, :])
-    log_alpha = log_mean_exp(log_values, dim=-2)
+    log_alpha = _log_single(mean, variance, variance, variance + noise, noise, max_values)
     return log_alpha if log else log_alpha.exp()
 
 
@@ -146,8 +147,7 @@ class GIBBON:
         >>> posterior = DensePosterior(torch.tensor([0.5, 0.2, 0.0]), covariance, 0.1)
         >>> prepared = GIBBON().prepare(posterior, np.random.default_rng(0))
         >>> first = int(prepared(posterior).argmax())
-        >>> posterior.condition(first)
-        >>> first, int(prepared(posterior).argmax())
+        >>> first, int(prepared(posterior.given(first)).argmax())
         (0, 2)
     """
 
@@ -185,18 +185,19 @@ class PreparedGIBBON:
     def __init__(self, max_values: Tensor, repulsion: float | Literal["1/m^2"] = 1.0) -> None:
         self.max_values = max_values
         self.repulsion = repulsion
-        # The single-point part does not change while a batch is filled: it is kept for the tensors it was
-        # computed from.
-        self._key: tuple[Tensor, Tensor] | None = None
+        # The single-point part does not change while a batch is filled: it is kept for the tensors, which nobody
+        # changes in place, that it was computed from.
+        self._key: tuple[Tensor, ...] = ()
         self._single = torch.empty(0)
 
     def __call__(self, posterior: Posterior) -> Tensor:
         """Increment of the batch's value for each point, in nats; see `PreparedAcquisition`."""
-        single, factor = self._single_values(posterior), self._factor(posterior)
+        moments = posterior.moments
+        single, factor = self._single_values(moments), self._factor(posterior)
         if factor == 0.0:
             return single
-        total = posterior.variance + posterior.noise_variance[..., None]
-        lost = (posterior.variance - posterior.conditional_variance) / total.clamp_min(1e-300)
+        total = moments.outcome_variance
+        lost = (total - moments.remaining_variance) / total.clamp_min(1e-300)
         increment = (0.5 * factor) * torch.log1p(-lost)
         return single + increment.reshape(-1, increment.shape[-1]).mean(0)
 
@@ -205,16 +206,40 @@ class PreparedGIBBON:
             return 1.0 / max(1, posterior.conditioned_mean.shape[-1]) ** 2
         return self.repulsion
 
-    def _single_values(self, posterior: Posterior) -> Tensor:
-        mean, variance = posterior.mean, posterior.variance
-        if self._key is None or self._key[0] is not mean or self._key[1] is not variance:
-            self._single = in_blocks(lambda m, v: self._average(m, v, posterior.noise_variance), mean, variance)
-            self._key = (mean, variance)
-        return self._single
+    def _single_values(self, moments: Moments) -> Tensor:
+        key = (
+            moments.mean,
+            moments.variance,
+            moments.covariance,
+            moments.outcome_variance,
+            moments.residual_variance,
+        )
+        if len(key) == len(self._key) and all(one is other for one, other in zip(key, self._key, strict=True)):
+            return self._single
+        found = in_blocks(self._average, *key)
+        # A look at a few points in between does not drop what was computed for all.
+        if len(found) >= len(self._single):
+            self._key, self._single = key, found
+        return found
 
-    def _average(self, mean: Tensor, variance: Tensor, noise_variance: Tensor) -> Tensor:
-        log_alpha = single_gibbon(mean, variance, noise_variance, self.max_values, log=True)
+    def _average(
+        self, mean: Tensor, variance: Tensor, covariance: Tensor, outcome_variance: Tensor, residual: Tensor
+    ) -> Tensor:
+        log_alpha = _log_single(mean, variance, covariance, outcome_variance, residual, self.max_values)
         return ordered_exp(log_mean_exp(log_alpha.reshape(-1, log_alpha.shape[-1]), dim=0))
+
+
+def _log_single(
+    mean: Tensor, variance: Tensor, covariance: Tensor, outcome_variance: Tensor, residual: Tensor, max_values: Tensor
+) -> Tensor:
+    """Logarithm of the single-point value, averaged over max-values, from moments of target and outcome."""
+    tiny = torch.finfo(variance.dtype).tiny
+    total = outcome_variance.clamp_min(tiny)
+    # rho^2 = covariance^2 / (variance total), in the order that is exact where the covariance is the variance.
+    rho2 = covariance / variance.clamp_min(tiny) * (covariance / total)
+    gamma = (max_values[..., None] - mean[..., None, :]) / positive_std(variance)[..., None, :]
+    log_values = _log_gibbon(gamma, rho2[..., None, :], (residual / total)[..., None, :])
+    return log_mean_exp(log_values, dim=-2)
 
 
 def _log_gibbon(gamma: Tensor, rho2: Tensor, residual: Tensor) -> Tensor:

@@ -66,8 +66,8 @@ class PreparedLogExpectedImprovement:
             incumbent = torch.maximum(incumbent, posterior.conditioned_mean.amax(-1))
         return in_blocks(
             lambda mean, variance: _log_improvement_over(incumbent, mean, variance),
-            posterior.mean,
-            posterior.conditional_variance,
+            posterior.moments.mean,
+            posterior.moments.conditional_variance,
         )
 
 

@@ -20,7 +20,7 @@ from seqopt.acquisition.numerics import log_ndtr, positive_std
 from seqopt.acquisition.protocols import Posterior
 from seqopt.acquisition.sampling import SELECTION_BETA, draw_joint, largest_upper_confidence
 from seqopt.errors import InputError
-from seqopt.models.linalg import stable_cholesky
+from seqopt.posteriors import stable_cholesky
 
 BISECTIONS = 60
 """Halvings of a bracket a few standard deviations wide: the quantiles are exact to rounding."""
@@ -82,7 +82,7 @@ class ExactMaxValueSampler:
         observed = posterior.observed_mean.shape[-1]
         include_observed = 0 < observed <= self.max_points - min(self.num_candidates, (self.max_points + 1) // 2)
         room = self.max_points - observed if include_observed else self.max_points
-        draws = posterior.mean.shape[:-1].numel()
+        draws = posterior.moments.mean.shape[:-1].numel()
         candidates = math.ceil(self.num_candidates / math.sqrt(draws))
         indices = largest_upper_confidence(posterior, min(candidates, room), self.beta)
         mean, covariance = posterior.joint(indices, include_observed=include_observed)
@@ -136,14 +136,15 @@ class GumbelMaxValueSampler:
 
     def _points(self, posterior: Posterior, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         _check_points(posterior)
-        total, observed = posterior.mean.shape[-1], posterior.observed_mean.shape[-1]
+        total, observed = len(posterior.moments), posterior.observed_mean.shape[-1]
         include_observed = 0 < observed <= self.max_points // 2
         room = self.max_points - observed if include_observed else self.max_points
         if room >= total:
-            mean, variance = posterior.mean, posterior.variance
+            mean, variance = posterior.moments.mean, posterior.moments.variance
         else:
             chosen = torch.from_numpy(np.sort(rng.choice(total, size=room, replace=False)))
-            mean, variance = posterior.mean[..., chosen], posterior.variance[..., chosen]
+            moments = posterior.moments.take(chosen)
+            mean, variance = moments.mean, moments.variance
         if include_observed:
             _, covariance = posterior.joint(torch.zeros(1, dtype=torch.int64), include_observed=True)
             own = covariance.diagonal(dim1=-2, dim2=-1)[..., :observed].clamp_min(0.0)
@@ -194,7 +195,7 @@ def _bounded(max_values: Tensor, posterior: Posterior) -> Tensor:
 
 
 def _check_points(posterior: Posterior) -> None:
-    if posterior.mean.shape[-1] == 0:
+    if len(posterior.moments) == 0:
         raise InputError("the maximum over no points was asked for; the pool or population is empty")
 
 

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from torch import Tensor
 
-from seqopt.models.protocols import Posterior
+from seqopt.posteriors import Posterior
 
 __all__ = ["Acquisition", "MonotoneAcquisition", "Posterior", "PreparedAcquisition"]
 
@@ -20,8 +20,8 @@ class PreparedAcquisition(Protocol):
         """Scores of all N points of ``posterior``, float64 of shape N; larger is better.
 
         The posterior may hold other points than the one that was prepared on. What it has been conditioned
-        on so far is taken into account, so that repeated calls fill a batch greedily. Values are averaged
-        over the leading dimension of kernel-parameter draws.
+        on so far is taken into account, so that calls with ``posterior.given(...)`` fill a batch greedily. Values are
+        averaged over the leading dimension of kernel-parameter draws.
         """
         ...
 

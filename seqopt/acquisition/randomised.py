@@ -16,7 +16,7 @@ from torch import Tensor
 from seqopt.acquisition.protocols import Posterior, PreparedAcquisition
 from seqopt.acquisition.sampling import SELECTION_BETA, draw_joint, largest_upper_confidence
 from seqopt.errors import InputError
-from seqopt.models.linalg import stable_cholesky
+from seqopt.posteriors import stable_cholesky
 
 
 class ThompsonSampling:
@@ -80,15 +80,15 @@ class PreparedThompsonSampling:
         Raises:
             ModelError: If the joint covariance cannot be factorised.
         """
-        if self._key is not posterior.mean:
+        if self._key is not posterior.moments.mean:
             self._indices = largest_upper_confidence(posterior, self.max_points, self.beta)
             mean, covariance = posterior.joint(self._indices)
             k = len(self._indices)
             self._mean = mean.reshape(-1, k)
             self._factor = stable_cholesky(covariance)[0].reshape(-1, k, k)
-            self._key = posterior.mean
+            self._key = posterior.moments.mean
         draw = int(self._rng.integers(len(self._mean)))
-        scores = torch.full((posterior.mean.shape[-1],), -math.inf, dtype=torch.float64)
+        scores = torch.full((len(posterior.moments),), -math.inf, dtype=torch.float64)
         scores[self._indices] = draw_joint(self._mean[draw], self._factor[draw], 1, self._rng)[:, 0]
         return scores
 
@@ -109,6 +109,6 @@ class RandomAcquisition:
         """Keep the generator; see `seqopt.acquisition.protocols.Acquisition`."""
 
         def score(posterior: Posterior) -> Tensor:
-            return torch.from_numpy(rng.random(posterior.mean.shape[-1]))
+            return torch.from_numpy(rng.random(len(posterior.moments)))
 
         return score

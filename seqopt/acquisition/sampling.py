@@ -27,7 +27,8 @@ def largest_upper_confidence(posterior: Posterior, k: int, beta: float = SELECTI
         >>> largest_upper_confidence(posterior, 2)
         tensor([0, 1])
     """
-    bound = posterior.mean + math.sqrt(beta) * posterior.variance.sqrt()
+    moments = posterior.moments
+    bound = moments.mean + math.sqrt(beta) * moments.variance.sqrt()
     bound = bound.reshape(-1, bound.shape[-1]).mean(0)
     if k >= len(bound):
         return torch.arange(len(bound))

@@ -35,6 +35,7 @@ def main(argv: Sequence[str]) -> None:
     from seqopt.acquisition import GIBBON
     from seqopt.models import StringGP
     from seqopt.models.covariance import KernelEvaluator
+    from seqopt.scorers import GaussianScoring
     from seqopt.search import PoolSearch
 
     record["threads"] = torch.get_num_threads()
@@ -66,9 +67,8 @@ def main(argv: Sequence[str]) -> None:
         surrogate.fit(keys, scores[chosen], rng=rng)
         fitted = time.perf_counter()
         spent = 0.0
-        PoolSearch().suggest(
-            BATCH, space=space, surrogate=surrogate, acquisition=GIBBON(), excluded=set(keys), pending=[], rng=rng
-        )
+        scoring = GaussianScoring(surrogate, GIBBON(), batch_size=BATCH, rng=rng)
+        PoolSearch().propose(BATCH, space=space, scoring=scoring, excluded=set(keys), rng=rng)
         total = time.perf_counter() - fitted
         runs.append({"seed": seed, "fit": fitted - started, "suggest": total, "kernel": spent, "rest": total - spent})
         print(", ".join(f"{name} {value:.2f}" for name, value in runs[-1].items()), flush=True)

@@ -60,6 +60,7 @@ def work(job: SeedJob) -> dict[str, Any]:
     import torch
 
     from seqopt.models import StringGP
+    from seqopt.scorers import GaussianScoring
     from seqopt.search import PoolSearch
 
     torch.set_num_threads(1)
@@ -73,15 +74,9 @@ def work(job: SeedJob) -> dict[str, Any]:
     standard = (scores - scores.mean()) / scores.std()
     batches = {}
     for label, make in variants().items():
-        suggestions = PoolSearch().suggest(
-            BATCH,
-            space=space,
-            surrogate=surrogate,
-            acquisition=make(),
-            excluded=set(keys),
-            pending=[],
-            rng=np.random.default_rng([job.seed, 1]),
-        )
+        stream = np.random.default_rng([job.seed, 1])
+        scoring = GaussianScoring(surrogate, make(), batch_size=BATCH, rng=stream)
+        suggestions = PoolSearch().propose(BATCH, space=space, scoring=scoring, excluded=set(keys), rng=stream)
         batches[label] = {
             "values": [round(float(standard[space.index_of(s.key)]), 4) for s in suggestions],
             "acquisition": [s.acquisition for s in suggestions],

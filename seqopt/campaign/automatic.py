@@ -20,10 +20,10 @@ from seqopt.campaign.errors import CampaignError, StaleStateError
 from seqopt.campaign.locks import RunLock
 from seqopt.campaign.rows import NewMeasurement, Suggestion, storable
 from seqopt.campaign.store import LARGEST_VALUE
+from seqopt.data.transforms import resolve_transform
 from seqopt.errors import ExhaustedError, InputError, ObjectiveError
 from seqopt.evaluation import Evaluation, Evaluator, ObjectiveFunction
 from seqopt.objectives import Objective, resolve_objective
-from seqopt.optimizer.transforms import resolve_transform
 from seqopt.utils.arguments import checked_integer
 
 if TYPE_CHECKING:

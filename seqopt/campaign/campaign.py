@@ -361,7 +361,7 @@ class Campaign(Tabulated):
         reasons = self._reasons(optimizer, [row.key for row in rows])
         new = []
         for row, reason in zip(rows, reasons, strict=True):
-            mean, std = row.context["predicted_mean"], row.context["predicted_std"]
+            mean, std = row.details["predicted_mean"], row.details["predicted_std"]
             low, high = interval(*optimizer.predicted_measurement(row.key), settings.transform)
             new.append(
                 NewSuggestion(
@@ -372,7 +372,7 @@ class Campaign(Tabulated):
                     low,
                     high,
                     optimizer.acquisition.name if mean is not None else "random",
-                    row.context["acquisition"],
+                    row.details["acquisition"],
                     reason,
                 )
             )
@@ -437,7 +437,7 @@ class Campaign(Tabulated):
                 optimizer.tell([suggestion.string], [math.nan], errors=[WITHDRAWN])
                 measured.add(suggestion.key)
         pending = [
-            {"string": suggestion.string, "key": suggestion.key, "context": {"batch": suggestion.batch}}
+            {"string": suggestion.string, "key": suggestion.key, "details": {"batch": suggestion.batch}}
             for suggestion in suggestions
             if suggestion.status == "open"
         ]
@@ -750,7 +750,7 @@ class Campaign(Tabulated):
         if not name.strip().lower().startswith(SELECTIVE):
             return key
         from seqopt.models import resolve_surrogate, unsupported
-        from seqopt.optimizer.optimizer import SpaceBound
+        from seqopt.strategies.model_based import SpaceBound
 
         if self._selective is None:
             self._selective = resolve_surrogate(name, self.space)

@@ -211,7 +211,7 @@ class RunFolder:
             row.string,
             row.key,
             row.value if row.values else None,
-            None if row.values else storable(row.context["error"]),
+            None if row.values else storable(row.details["error"]),
             suggestion=name,
             details={"seconds": evaluation.seconds},
         )
@@ -376,7 +376,7 @@ class _Replay:
             {
                 "string": row.string,
                 "key": row.key,
-                "context": {
+                "details": {
                     "batch": self.counters["batches"],
                     "predicted_mean": row.mean,
                     "predicted_std": row.std,
@@ -448,10 +448,10 @@ def _search_state(optimizer: Optimizer) -> dict[str, Any] | None:
 
 
 def _new_suggestion(row: Observation, acquisition: str, bounds: tuple[float | None, float | None]) -> NewSuggestion:
-    mean, std = row.context["predicted_mean"], row.context["predicted_std"]
+    mean, std = row.details["predicted_mean"], row.details["predicted_std"]
     low, high = bounds
     reason = {"kind": "random"} if mean is None else {}
-    score = row.context["acquisition"]
+    score = row.details["acquisition"]
     chosen_by = "random" if mean is None else acquisition
     return NewSuggestion(row.string, row.key, mean, std, low, high, chosen_by, score, reason)
 
@@ -472,7 +472,7 @@ def _step(
         best=None if best is None else best.value,
         seconds={
             "suggest": round(seconds, 3),
-            "evaluate": round(sum(row.context.get("seconds") or 0.0 for row in batch), 3),
+            "evaluate": round(sum(row.details.get("seconds") or 0.0 for row in batch), 3),
         },
         kernel=parameters if number else {},
     )

@@ -55,8 +55,8 @@ class StringEncoder(Protocol):
         """What it makes of strings: the tokeniser's name, the featurizer's, or both."""
         ...
 
-    def encode(self, strings: Sequence[str]) -> Any:
-        """The strings as an `Encoded`, always of the same class."""
+    def encode(self, strings: Sequence[Any]) -> Any:
+        """The strings (or queries, where contexts are encoded, too) as an `Encoded`, always of the same class."""
         ...
 
 

@@ -1,18 +1,19 @@
 """Surrogates: models of the objective on strings, all behind one protocol."""
 
+from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess
 from seqopt.models.fully_bayesian import FullyBayesianStringGP
+from seqopt.models.gaussian import GaussianSurrogate
 from seqopt.models.leave_one_out import LeaveOneOut
 from seqopt.models.protocols import (
-    BoundedPosterior,
     ConditionedProcess,
     ExplainedSurrogate,
     JointSurrogate,
     NoiseAwareSurrogate,
     PoolSurrogate,
-    Posterior,
     SelectiveSurrogate,
     StringSurrogate,
     Surrogate,
+    Untransform,
     unsupported,
 )
 from seqopt.models.registry import SURROGATES, default_surrogate, resolve_surrogate
@@ -20,19 +21,21 @@ from seqopt.models.string_gp import StringGP
 
 __all__ = [
     "SURROGATES",
-    "BoundedPosterior",
+    "BlockwisePosterior",
     "ConditionedProcess",
     "ExplainedSurrogate",
     "FullyBayesianStringGP",
+    "GaussianProcess",
+    "GaussianSurrogate",
     "JointSurrogate",
     "LeaveOneOut",
     "NoiseAwareSurrogate",
     "PoolSurrogate",
-    "Posterior",
     "SelectiveSurrogate",
     "StringGP",
     "StringSurrogate",
     "Surrogate",
+    "Untransform",
     "default_surrogate",
     "resolve_surrogate",
     "unsupported",

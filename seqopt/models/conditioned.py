@@ -1,253 +1,278 @@
-"""Gaussian-process posteriors at any strings, for several draws of the kernel parameters at once.
+"""Gaussian-process posteriors at any queries, for several draws of the kernel parameters at once.
 
-With L the Cholesky factor of the covariance, noise included, of the n evaluated strings followed by the c strings that
-are pending or chosen, and V = L^-1 k(X, s), the variance at s given the data is k(s, s) less the squares of the first n
-entries of V, and given the c strings too it is k(s, s) less all of them. Everything carries a leading dimension of D
-draws; a point estimate has D = 1. Memory: 8 D (n + c) N bytes for N strings, and as much again while it is computed;
+The formulas are those of `seqopt.models.gp_state`. A query that is measured otherwise than its target (at a lower
+fidelity, on a plate of its own) has two columns of V, one for its outcome and one for its target, whose products are
+the covariances of both. Memory: 8 D (n + c) N bytes for N queries, and as much again while it is computed;
 `BlockwisePosterior` keeps 24 D N bytes only.
-
-References:
-    Rasmussen, C. E. and Williams, C. K. I. (2006). Gaussian Processes for Machine Learning, algorithm 2.1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from seqopt.data.query import Item, key_of, targets_of
 from seqopt.encoding import Encoded, StringEncoder
-from seqopt.models.covariance import FloatArray, KernelEvaluator
-from seqopt.models.linalg import stable_cholesky
-from seqopt.models.pool_posterior import MIN_RELATIVE_VARIANCE
+from seqopt.models.covariance import FloatArray
+from seqopt.models.gp_state import BatchedGPState, Conditioning, stacked
 from seqopt.models.protocols import ConditionedProcess
+from seqopt.posteriors import Moments
+
+PAIRS = 64
+"""Prior covariances of queries with their own targets are taken from square blocks of so many."""
 
 
-@dataclass(frozen=True)
-class BatchedGPState:
-    """Gaussian processes on the same data, one for each draw of the parameters, in standardised units.
-
-    Attributes:
-        evaluator: The kernel, of batch shape D, or without batch shape if D is 1; without its output scale.
-        keys: Keys of the n training strings.
-        encoded: The training strings.
-        targets: Standardised training values, n.
-        constant: Prior mean, D.
-        scale: Output scale, D.
-        noise_variance: Variance of the noise of one observation to come, D.
-        observed_noise: Variance of the noise of each training value, D x n.
-        prior: Prior covariance of the training strings, output scale included, D x n x n.
-        cholesky: Lower factors of ``prior`` with noise, D x n x n.
-        alpha: (prior + noise)^-1 (targets - mean), D x n.
-    """
-
-    evaluator: KernelEvaluator
-    keys: list[str]
-    encoded: Encoded
-    targets: Tensor
-    constant: Tensor
-    scale: Tensor
-    noise_variance: Tensor
-    observed_noise: Tensor
-    prior: Tensor
-    cholesky: Tensor
-    alpha: Tensor
-
-    @classmethod
-    def build(
-        cls,
-        evaluator: KernelEvaluator,
-        keys: list[str],
-        encoded: Encoded,
-        targets: Tensor,
-        constant: Tensor,
-        scale: Tensor,
-        noise_variance: Tensor,
-        known_noise: Tensor,
-    ) -> BatchedGPState:
-        """Factorise the covariance of the training strings.
-
-        ``noise_variance`` (D) is what every value has, ``known_noise`` (n) what each has besides; a value to come will
-        have the mean of these (0 counting where nothing is known).
-        """
-        own = evaluator.self_similarity(encoded)
-        gram = _stacked(evaluator.cross(encoded, None, own), len(scale))
-        prior = scale[:, None, None] * 0.5 * (gram + gram.mT)
-        observed_noise = noise_variance[:, None] + known_noise
-        factor, _ = stable_cholesky(prior + observed_noise.diag_embed())
-        residuals = targets - constant[:, None]
-        alpha = torch.cholesky_solve(residuals[..., None], factor)[..., 0]
-        coming = noise_variance + known_noise.mean()
-        return cls(evaluator, keys, encoded, targets, constant, scale, coming, observed_noise, prior, factor, alpha)
-
-
-class ConditionedGaussianProcess:
-    """The posterior given the data and some strings without values yet; implements
+class GaussianProcess:
+    """The posterior given the data and some queries without values yet; implements
     `seqopt.models.ConditionedProcess`.
+
+    It is immutable: `given` returns another one.
 
     Args:
         state: The fitted processes.
-        encoder: Encodes keys.
-        pending: Keys of strings whose results are awaited.
+        encoder: Encodes queries.
+        pending: Queries whose results are awaited.
     """
 
-    def __init__(self, state: BatchedGPState, encoder: StringEncoder, pending: Sequence[str] = ()) -> None:
-        self._state = state
-        self._encoder = encoder
-        self._encoded = state.encoded
-        self._self = state.evaluator.self_similarity(state.encoded)
-        self._factor = state.cholesky
-        self._inverse = _inverted(state.cholesky)
-        self.conditioned_mean = torch.empty(len(state.scale), 0, dtype=torch.float64)
-        for key in pending:
-            self.condition(key)
+    def __init__(self, state: BatchedGPState, encoder: StringEncoder, pending: Iterable[Item] = ()) -> None:
+        self.encoder = encoder
+        self.conditioning = state.unconditioned
+        for item in pending:
+            self.conditioning = self._given(item)
+
+    @property
+    def state(self) -> BatchedGPState:
+        """The fitted processes."""
+        return self.conditioning.state
 
     def best_observed_keys(self, n: int) -> list[str]:
         """The ``n`` distinct evaluated strings of largest posterior mean, best first."""
-        order = torch.argsort(_observed_mean(self._state).mean(0), descending=True, stable=True)
-        return list(dict.fromkeys(self._state.keys[int(place)] for place in order))[:n]
+        order = torch.argsort(self.state.observed_mean.mean(0), descending=True, stable=True)
+        return list(dict.fromkeys(key_of(self.state.keys[int(place)]) for place in order))[:n]
 
-    def at(self, keys: Sequence[str]) -> StringsPosterior:
-        """Posterior at the strings ``keys``."""
-        return StringsPosterior(self, self._encoder.encode(keys))
+    def at(self, items: Sequence[Item]) -> StringsPosterior:
+        """Posterior at N queries."""
+        return StringsPosterior(self, items)
 
-    def condition(self, key: str) -> None:
-        """Condition on a noisy observation, of unknown value, of one string."""
-        state = self._state
-        point = StringsPosterior(self, self._encoder.encode([key]))
-        n = self._factor.shape[-1]
-        link = point.explained[..., 0]
-        corner = point.prior_variance[:, 0] + state.noise_variance - link.square().sum(-1)
-        factor = torch.zeros(len(state.scale), n + 1, n + 1, dtype=torch.float64)
-        factor[:, :n, :n] = self._factor
-        factor[:, n, :n] = link
-        factor[:, n, n] = torch.maximum(corner, point.floor[:, 0]).sqrt()
-        self._factor, self._inverse = factor, _inverted(factor)
-        self.conditioned_mean = torch.cat([self.conditioned_mean, point.mean], -1)
-        self._encoded = self._encoded.joined(point.encoded)
-        self._self = state.evaluator.self_similarity(self._encoded)
+    def given(self, item: Item) -> GaussianProcess:
+        """The posterior given an outcome, of unknown value, of one query."""
+        found = object.__new__(GaussianProcess)
+        found.encoder = self.encoder
+        found.conditioning = self._given(item)
+        return found
+
+    def _given(self, item: Item) -> Conditioning:
+        target = targets_of([item])
+        encoded = None if target is None else self.encoder.encode(target)
+        return self.conditioning.given(item, self.encoder.encode([item]), encoded)[0]
 
 
 class StringsPosterior:
-    """Posterior at N strings; implements `seqopt.models.Posterior` with a leading dimension of D draws.
+    """Posterior at N queries; implements `seqopt.posteriors.Posterior` with a leading dimension of D draws.
 
     Args:
         process: What it is conditioned on.
-        encoded: The strings.
+        items: The queries.
     """
 
-    def __init__(self, process: ConditionedGaussianProcess, encoded: Encoded) -> None:
-        state = process._state
-        self._state = state
-        self.encoded = encoded
-        count = len(state.scale)
-        scale = state.scale[:, None]
-        self._self = state.evaluator.self_similarity(encoded)
-        rows = _stacked(state.evaluator.cross(process._encoded, encoded, process._self, self._self), count)
-        rows *= scale[..., None]
-        n = len(state.keys)
-        self.mean = state.constant[:, None] + (state.alpha[:, None] @ rows[:, :n])[:, 0]
-        self.explained = process._inverse @ rows
-        own = _stacked(state.evaluator.variance(encoded, self._self)[..., None, :], count)[:, 0]
-        self.prior_variance = scale * own
-        self.floor = MIN_RELATIVE_VARIANCE * scale
-        squares = self.explained.square()
-        self.variance = torch.maximum(self.prior_variance - squares[:, :n].sum(1), self.floor)
-        self.conditional_variance = self.variance
-        if len(process._encoded) > n:
-            self.conditional_variance = torch.maximum(self.variance - squares[:, n:].sum(1), self.floor)
-        self.conditioned_mean = process.conditioned_mean
-        self.noise_variance = state.noise_variance
-        self.observed_mean = _observed_mean(state)
-        self.best_observed = float(state.targets.max())
+    def __init__(self, process: GaussianProcess, items: Sequence[Item]) -> None:
+        conditioning = process.conditioning
+        self._conditioning = conditioning
+        self._n = len(conditioning.state.keys)
+        self._outcome = _Columns(conditioning, process.encoder.encode(items))
+        targets = targets_of(items)
+        self._target = self._outcome if targets is None else _Columns(conditioning, process.encoder.encode(targets))
+        self._conditioned_mean = conditioning.mean
+        self._moments = self._given_data()
 
-    def condition(self, index: int) -> None:
-        """Condition on a noisy observation, of unknown value, of the string at ``index``."""
-        chosen = self.encoded.take(np.array([index]))
-        own = None if self._self is None else self._self[..., [index]]
-        row = _stacked(self._state.evaluator.cross(chosen, self.encoded, own, self._self), len(self._state.scale))
-        row = self._state.scale[:, None] * row[:, 0]
-        link = self.explained[..., index]
-        corner = (row[:, index] + self.noise_variance - link.square().sum(-1)).clamp_min(self.floor[:, 0])
-        update = (row - (link[:, None] @ self.explained)[:, 0]) / corner.sqrt()[:, None]
-        self.explained = torch.cat([self.explained, update[:, None]], 1)
-        self.conditional_variance = torch.maximum(self.conditional_variance - update.square(), self.floor)
-        self.conditioned_mean = torch.cat([self.conditioned_mean, self.mean[:, index, None]], -1)
+    @property
+    def moments(self) -> Moments:
+        """See `seqopt.posteriors.Posterior`."""
+        return self._moments
+
+    @property
+    def observed_mean(self) -> Tensor:
+        """See `seqopt.posteriors.Posterior`."""
+        return self._conditioning.state.observed_mean
+
+    @property
+    def conditioned_mean(self) -> Tensor:
+        """See `seqopt.posteriors.Posterior`."""
+        return self._conditioned_mean
+
+    @property
+    def best_observed(self) -> float:
+        """See `seqopt.posteriors.Posterior`."""
+        return self._conditioning.state.best_observed
+
+    def given(self, index: int) -> StringsPosterior:
+        """The posterior given an outcome, of unknown value, of the query at ``index``."""
+        state = self._conditioning.state
+        link = self._outcome.solved[..., index]
+        own = self._outcome.prior_with(self._outcome, index)
+        corner = (own[:, index] + state.noise_variance - link.square().sum(-1)).clamp_min(state.floor[:, None][:, 0])
+        root = corner.sqrt()[:, None]
+        outcome = (own - (link[:, None] @ self._outcome.solved)[:, 0]) / root
+        found = object.__new__(StringsPosterior)
+        found.__dict__.update(self.__dict__)
+        found._outcome = self._outcome.extended(outcome)
+        floor = state.floor[:, None]
+        if self._target is self._outcome:
+            found._target = found._outcome
+            left = torch.maximum(self._moments.conditional_variance - outcome.square(), floor)
+            found._moments = self._moments.given(left)
+        else:
+            crossed = self._target.prior_with(self._outcome, index)
+            target = (crossed - (link[:, None] @ self._target.solved)[:, 0]) / root
+            found._target = self._target.extended(target)
+            left = torch.maximum(self._moments.conditional_variance - target.square(), floor)
+            noise = state.noise_variance[:, None]
+            remaining = torch.maximum(self._moments.remaining_variance - outcome.square(), noise + floor)
+            found._moments = self._moments.given(left, remaining)
+        found._conditioned_mean = torch.cat([self._conditioned_mean, self._moments.mean[:, index, None]], -1)
+        return found
 
     def joint(self, indices: Tensor, include_observed: bool = False) -> tuple[Tensor, Tensor]:
-        """Mean (D x k) and noiseless covariance (D x k x k) given the data; the n training strings first if
-        included.
+        """Mean (D x k) and noiseless covariance (D x k x k) of targets given the data; the n training queries first if
+        asked.
         """
-        state, n = self._state, len(self._state.keys)
-        places = indices.numpy()
-        own = None if self._self is None else self._self[..., places]
-        prior = _stacked(state.evaluator.cross(self.encoded.take(places), None, own), len(state.scale))
+        state, chosen = self._conditioning.state, self._target.encoded.take(indices.numpy())
+        prior = stacked(state.evaluator.cross(chosen, None, self._target.own_of(indices.numpy())), state.draws)
         prior = state.scale[:, None, None] * prior
-        solved, mean = self.explained[:, :n, places], self.mean[:, indices]
-        covariance = prior - solved.mT @ solved
-        if include_observed:
-            known = torch.linalg.solve_triangular(state.cholesky, state.prior, upper=False)
-            between = known.mT @ solved
-            # k(X, s) = L V, so the prior between training and new strings needs no new kernel values.
-            crossed = state.cholesky @ solved - between
-            observed = state.prior - known.mT @ known
-            covariance = torch.cat([torch.cat([observed, crossed], -1), torch.cat([crossed.mT, covariance], -1)], -2)
-            mean = torch.cat([self.observed_mean, mean], -1)
-        return mean, 0.5 * (covariance + covariance.mT)
+        solved = self._target.solved[:, : self._n, indices]
+        return state.joint(solved, prior, self._moments.mean[:, indices], include_observed)
+
+    def cross(self, indices: Tensor) -> Tensor:
+        """Covariances of targets given the data between all queries and some, D x N x k."""
+        columns, data = self._target, self._target.solved[:, : self._n]
+        prior = torch.stack([columns.prior_with(columns, int(index)) for index in indices], -1)
+        return prior - data.mT @ data[..., indices]
+
+    def _given_data(self) -> Moments:
+        state, n = self._conditioning.state, self._n
+        floor = state.floor[:, None]
+
+        def variances(columns: _Columns) -> tuple[Tensor, Tensor]:
+            squares = columns.solved.square()
+            given_data = torch.maximum(columns.prior_variance - squares[:, :n].sum(1), floor)
+            if squares.shape[1] == n:
+                return given_data, given_data
+            return given_data, torch.maximum(given_data - squares[:, n:].sum(1), floor)
+
+        variance, conditional = variances(self._target)
+        mean = self._target.mean
+        if self._target is self._outcome:
+            return Moments.of_target(mean, variance, conditional, state.noise_variance)
+        noise = state.noise_variance[:, None]
+        own, left = variances(self._outcome)
+        between = (self._outcome.solved[:, :n] * self._target.solved[:, :n]).sum(1)
+        covariance = _paired(self._outcome, self._target) - between
+        residual = (own - covariance.square() / variance).clamp_min(0.0) + noise
+        return Moments(mean, variance, self._outcome.mean, own + noise, covariance, residual, conditional, left + noise)
+
+
+class _Columns:
+    """V and prior moments at N queries."""
+
+    def __init__(self, conditioning: Conditioning, encoded: Encoded) -> None:
+        state = conditioning.state
+        self.state = state
+        self.encoded = encoded
+        self.own = state.evaluator.self_similarity(encoded)
+        rows = conditioning.prior_rows(encoded, self.own)
+        self.mean = state.constant[:, None] + (state.alpha[:, None] @ rows[:, : len(state.keys)])[:, 0]
+        self.solved = conditioning.inverse @ rows
+        variance = stacked(state.evaluator.variance(encoded, self.own)[..., None, :], state.draws)[:, 0]
+        self.prior_variance = state.scale[:, None] * variance
+
+    def own_of(self, indices: Any) -> FloatArray | None:
+        """What the kernel needs of some of the queries alone."""
+        return None if self.own is None else self.own[..., indices]
+
+    def prior_with(self, other: _Columns, index: int) -> Tensor:
+        """Prior covariances of all queries with query ``index`` of another list, D x N."""
+        chosen = other.encoded.take(np.array([index]))
+        row = self.state.evaluator.cross(chosen, self.encoded, other.own_of([index]), self.own)
+        return self.state.scale[:, None] * stacked(row, self.state.draws)[:, 0]
+
+    def extended(self, row: Tensor) -> _Columns:
+        """With one more row of V, D x N."""
+        found = object.__new__(_Columns)
+        found.__dict__.update(self.__dict__)
+        found.solved = torch.cat([self.solved, row[:, None]], 1)
+        return found
+
+
+def _paired(first: _Columns, second: _Columns) -> Tensor:
+    """Prior covariances of each query with the one at the same place of another list, D x N."""
+    state, count = first.state, len(first.encoded)
+    found = torch.empty(state.draws, count, dtype=torch.float64)
+    for start in range(0, count, PAIRS):
+        part = np.arange(start, min(start + PAIRS, count))
+        block = state.evaluator.cross(
+            first.encoded.take(part), second.encoded.take(part), first.own_of(part), second.own_of(part)
+        )
+        found[:, start : start + PAIRS] = stacked(block, state.draws).diagonal(dim1=-2, dim2=-1)
+    return state.scale[:, None] * found
 
 
 class BlockwisePosterior:
-    """Posterior at many strings, of which only means and variances are kept; implements `seqopt.models.Posterior`.
+    """Posterior at many queries, of which only moments are kept; implements `seqopt.posteriors.Posterior`.
 
     Args:
-        process: Gives the posterior of any strings; `condition` conditions it.
-        keys: Keys of the N strings.
-        block: Strings looked at at once.
+        process: Gives the posterior of any queries.
+        items: The N queries.
+        block: Queries looked at at once.
     """
 
-    def __init__(self, process: ConditionedProcess, keys: Sequence[str], block: int = 1000) -> None:
+    def __init__(self, process: ConditionedProcess, items: Sequence[Item], block: int = 1000) -> None:
         self._process = process
-        self._keys = keys
+        self._items = items
         self._block = block
-        self._compute()
+        parts = [process.at(items[start : start + block]) for start in range(0, max(len(items), 1), block)]
+        self._first = parts[0]
+        fields = Moments.__dataclass_fields__
+        self._moments = Moments(*(torch.cat([getattr(part.moments, name) for part in parts], -1) for name in fields))
 
-    def _compute(self) -> None:
-        margins = []
-        for start in range(0, max(len(self._keys), 1), self._block):
-            part = self._process.at(self._keys[start : start + self._block])
-            margins.append((part.mean, part.variance, part.conditional_variance))
-        self.mean, self.variance, self.conditional_variance = (
-            torch.cat(parts, -1) for parts in zip(*margins, strict=True)
-        )
-        self.conditioned_mean = part.conditioned_mean
-        self.noise_variance = part.noise_variance
-        self.observed_mean = part.observed_mean
-        self.best_observed = part.best_observed
+    @property
+    def moments(self) -> Moments:
+        """See `seqopt.posteriors.Posterior`."""
+        return self._moments
 
-    def condition(self, index: int) -> None:
-        """Condition on a noisy observation, of unknown value, of the string at ``index``."""
-        self._process.condition(self._keys[index])
-        self._compute()
+    @property
+    def observed_mean(self) -> Tensor:
+        """See `seqopt.posteriors.Posterior`."""
+        return self._first.observed_mean
+
+    @property
+    def conditioned_mean(self) -> Tensor:
+        """See `seqopt.posteriors.Posterior`."""
+        return self._first.conditioned_mean
+
+    @property
+    def best_observed(self) -> float:
+        """See `seqopt.posteriors.Posterior`."""
+        return self._first.best_observed
+
+    def given(self, index: int) -> BlockwisePosterior:
+        """The posterior given an outcome, of unknown value, of the query at ``index``; all blocks are computed anew."""
+        return BlockwisePosterior(self._process.given(self._items[index]), self._items, self._block)
 
     def joint(self, indices: Tensor, include_observed: bool = False) -> tuple[Tensor, Tensor]:
-        """Mean and noiseless covariance at the strings ``indices``, computed anew; see `StringsPosterior.joint`."""
-        chosen = self._process.at([self._keys[int(index)] for index in indices])
+        """Mean and noiseless covariance at the queries ``indices``, computed anew; see `StringsPosterior.joint`."""
+        chosen = self._process.at([self._items[int(index)] for index in indices])
         return chosen.joint(torch.arange(len(indices)), include_observed)
 
-
-def _observed_mean(state: BatchedGPState) -> Tensor:
-    # K alpha = targets - constant - noise * alpha, since (K + diag(noise)) alpha = targets - constant.
-    return state.targets - state.observed_noise * state.alpha
-
-
-def _inverted(factor: Tensor) -> Tensor:
-    identity = torch.eye(factor.shape[-1], dtype=torch.float64).expand_as(factor)
-    return torch.linalg.solve_triangular(factor, identity, upper=False)
-
-
-def _stacked(values: FloatArray, count: int) -> Tensor:
-    """Covariances with a dimension of draws."""
-    return torch.from_numpy(np.ascontiguousarray(values)).reshape(count, *values.shape[-2:])
+    def cross(self, indices: Tensor) -> Tensor:
+        """Covariances given the data between all queries and some, D x N x k."""
+        chosen = [self._items[int(index)] for index in indices]
+        parts = []
+        for start in range(0, len(self._items), self._block):
+            items = self._items[start : start + self._block]
+            at = self._process.at([*items, *chosen])
+            parts.append(at.cross(torch.arange(len(items), len(items) + len(chosen)))[:, : len(items)])
+        return torch.cat(parts, 1)

@@ -25,18 +25,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from seqopt.encoding import EncodedStrings, Encoder, Tokenizer
-from seqopt.errors import InputError, ModelError
+from seqopt.errors import InputError
 from seqopt.kernels import SubsequenceKernel
 from seqopt.kernels.engines import order_sums
 from seqopt.models.checks import checked_noise, checked_values
-from seqopt.models.conditioned import BatchedGPState, BlockwisePosterior, ConditionedGaussianProcess
-from seqopt.models.covariance import FloatArray, KernelEvaluator, correlations
-from seqopt.models.leave_one_out import LeaveOneOut, leave_one_out
-from seqopt.models.protocols import Posterior
-from seqopt.spaces import PoolSpace
+from seqopt.models.covariance import FloatArray, KernelEvaluator
+from seqopt.models.gaussian import GaussianSurrogate
+from seqopt.models.gp_state import BatchedGPState
 
 logger = logging.getLogger(__name__)
 
@@ -48,14 +45,11 @@ OUTPUT_SCALES = tuple(np.exp(np.linspace(-2.0, 2.5, 7)).tolist())
 NOISE_VARIANCES = tuple(np.exp(np.linspace(-9.0, 0.0, 8)).tolist())
 """The grid. Scales and variances are those of standardised values."""
 
-CANDIDATE_MEMORY = 1 << 30
-"""Bytes up to which the posterior at all candidates of a pool is held at once."""
-
 ALWAYS_REFITTED = 100
 """Number of training strings up to which every fit draws parameters anew."""
 
 
-class FullyBayesianStringGP:
+class FullyBayesianStringGP(GaussianSurrogate):
     """Gaussian process over strings, averaged over draws from the posterior of its parameters.
 
     Its posteriors are mixtures over the draws: `conditioned`, which searches use, keeps the draws apart in a leading
@@ -103,15 +97,19 @@ class FullyBayesianStringGP:
             raise InputError("the kernel must be normalised and have no batch shape")
         self.draws = int(draws)
         self.refit_growth = refit_growth
-        self.encoder = Encoder("characters" if tokenizer is None else tokenizer)
+        super().__init__(Encoder("characters" if tokenizer is None else tokenizer))
         self._tokenizer_chosen = tokenizer is not None
         self._parameters: dict[str, list[float]] | None = None
         self._full_fit_size = 0
         self._units = (0.0, 1.0)
-        self._state: BatchedGPState | None = None
 
     takes_noise_variance = True
     """`fit` takes the known noise of each value."""
+
+    @property
+    def units(self) -> tuple[float, float]:
+        """See `GaussianSurrogate`."""
+        return self._units
 
     def bind(self, space: Any) -> None:
         """Take the encoder of ``space``, unless a tokeniser was chosen. Called by the optimiser."""
@@ -162,6 +160,7 @@ class FullyBayesianStringGP:
         ):
             self._parameters = self._draw(encoded, standardized, float(known.mean()), rng)
             self._full_fit_size = len(strings)
+            self._forget_columns()
         assert self._parameters is not None
         drawn = {name: torch.tensor(numbers, dtype=torch.float64) for name, numbers in self._parameters.items()}
         kernel = SubsequenceKernel(
@@ -238,105 +237,6 @@ class FullyBayesianStringGP:
         table += -0.5 * np.log(scales)[:, None] ** 2 - 0.5 * (np.log(noises) + 4.0) ** 2
         return table
 
-    def conditioned(self, pending: Sequence[str] = ()) -> ConditionedGaussianProcess:
-        """Posterior in standardised units, draws kept apart; see `seqopt.models.StringSurrogate`.
-
-        Raises:
-            ModelError: Before the first fit.
-        """
-        return ConditionedGaussianProcess(self._fitted, self.encoder, pending)
-
-    def pool_posterior(
-        self,
-        pool: PoolSpace,
-        indices: npt.NDArray[np.int64] | None = None,
-        pending: Sequence[str] = (),
-    ) -> Posterior:
-        """Posterior in standardised units, draws kept apart; see `seqopt.models.PoolSurrogate`.
-
-        Nothing is kept from one step to the next: for N candidates and n evaluated ones a step takes D N n kernel
-        evaluations, D being the number of draws. Up to 1 GB, at 24 D N n bytes, the candidates are held at once;
-        beyond, they are looked at in blocks, anew for each element of a batch.
-
-        Raises:
-            ModelError: Before the first fit.
-        """
-        keys = pool.keys if indices is None else [pool.keys[int(place)] for place in indices]
-        process = self.conditioned(pending)
-        needed = 24 * self.draws * len(keys) * (len(self._fitted.keys) + len(pending) + 1)
-        return process.at(keys) if needed <= CANDIDATE_MEMORY else BlockwisePosterior(process, keys)
-
-    def predict(self, strings: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-        """Mean and noiseless standard deviation of the mixture at each string, in the values' units.
-
-        Raises:
-            ModelError: Before the first fit.
-        """
-        posterior = BlockwisePosterior(self.conditioned(), strings)
-        return self.untransform(
-            posterior.mean.mean(0), posterior.variance.mean(0) + posterior.mean.var(0, correction=0)
-        )
-
-    def posterior(self, strings: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """Joint mean (n) and noiseless covariance (n x n) of the mixture, in the values' units.
-
-        Raises:
-            ModelError: Before the first fit.
-        """
-        mean, covariance = self._joint(strings)
-        offset, unit = self._units
-        return offset + unit * mean.mean(0), unit**2 * (covariance.mean(0) + _covariance_of_means(mean))
-
-    def covariance(self, a: Sequence[str], b: Sequence[str]) -> Tensor:
-        """Posterior covariance (len(a) x len(b)) of the noiseless objective, in the values' units squared.
-
-        Raises:
-            ModelError: Before the first fit.
-        """
-        return self.posterior([*a, *b])[1][: len(a), len(a) :]
-
-    def sample(self, strings: Sequence[str], n: int, rng: np.random.Generator) -> Tensor:
-        """``n`` joint draws of the noiseless objective (n x len(strings)), each at a random draw of the parameters.
-
-        Raises:
-            ModelError: Before the first fit.
-        """
-        mean, covariance = self._joint(strings)
-        values, vectors = torch.linalg.eigh(covariance)
-        chosen = torch.from_numpy(rng.integers(self.draws, size=n))
-        normal = torch.from_numpy(rng.standard_normal((n, len(strings), 1)))
-        roots = vectors * values.clamp_min(0).sqrt()[:, None]
-        offset, unit = self._units
-        return offset + unit * (mean[chosen] + (roots[chosen] @ normal)[..., 0])
-
-    def similarity(self, a: Sequence[str], b: Sequence[str]) -> FloatArray:
-        """Prior correlation (len(a) x len(b)) at two lists of strings, mean over the draws: 1 for equal ones.
-
-        Raises:
-            ModelError: Before the first fit.
-        """
-        found = correlations(self._fitted.evaluator, self.encoder.encode(a), self.encoder.encode(b))
-        return found.mean(axis=0)
-
-    def leave_one_out(self) -> LeaveOneOut:
-        """Predictions for each value from the others: moments of the mixture over the draws.
-
-        Raises:
-            ModelError: Before the first fit.
-        """
-        state = self._fitted
-        mean, variance = leave_one_out(state.cholesky, state.alpha, state.targets)
-        spread = variance.mean(0) + mean.var(0, correction=0)
-        offset, unit = self._units
-        return LeaveOneOut(
-            offset + unit * state.targets.numpy(), *self.untransform(mean.mean(0).numpy(), spread.numpy())
-        )
-
-    def untransform(self, mean: npt.ArrayLike, variance: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation in the values' units, from standardised mean and variance."""
-        offset, unit = self._units
-        return offset + unit * np.asarray(mean), unit * np.sqrt(np.asarray(variance))
-
     def state_dict(self) -> dict[str, Any]:
         """The drawn parameters and the number of strings they were drawn for, as JSON values."""
         return {"parameters": self._parameters, "full_fit_size": self._full_fit_size}
@@ -346,15 +246,7 @@ class FullyBayesianStringGP:
         self._parameters = state["parameters"]
         self._full_fit_size = state["full_fit_size"]
         self._state = None
-
-    def _joint(self, strings: Sequence[str]) -> tuple[Tensor, Tensor]:
-        return self.conditioned().at(strings).joint(torch.arange(len(strings)))
-
-    @property
-    def _fitted(self) -> BatchedGPState:
-        if self._state is None:
-            raise ModelError("this surrogate has not been fitted yet: call fit(strings, values, rng=...)")
-        return self._state
+        self._forget_columns()
 
 
 def _log_likelihoods(grams: FloatArray, targets: FloatArray, scales: FloatArray, noises: FloatArray) -> FloatArray:
@@ -368,8 +260,3 @@ def _log_likelihoods(grams: FloatArray, targets: FloatArray, scales: FloatArray,
     variances = scales[:, None, None] * values.clip(min=0.0)[:, None, None, :] + noises[:, None]
     quadratic: FloatArray = -0.5 * (projected[:, None, None] / variances + np.log(2 * np.pi * variances)).sum(-1)
     return quadratic
-
-
-def _covariance_of_means(mean: Tensor) -> Tensor:
-    centred = mean - mean.mean(0)
-    return centred.T @ centred / len(mean)

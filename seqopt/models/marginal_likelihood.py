@@ -15,7 +15,7 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from seqopt.models.linalg import stable_cholesky
+from seqopt.posteriors.linalg import stable_cholesky
 
 
 class DenseMarginalLogLikelihood(ExactMarginalLogLikelihood):

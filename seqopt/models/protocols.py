@@ -2,90 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from seqopt.data.query import Item
 from seqopt.models.leave_one_out import LeaveOneOut
+from seqopt.posteriors import Posterior
 from seqopt.spaces import PoolSpace
 
 FloatArray = npt.NDArray[np.floating]
 
-
-@runtime_checkable
-class Posterior(Protocol):
-    """Posterior of the latent objective g at N points, given the data and the points conditioned on so far.
-
-    g is to be maximised and stands in standardised units; an observation is y = g + noise. All tensors are
-    float64; ``...`` stands for an optional leading dimension of kernel-parameter draws. Points are numbered
-    0..N-1.
-
-    Attributes:
-        mean: ``... x N``, posterior mean of g.
-        variance: ``... x N``, noiseless posterior variance of g given the data.
-        conditional_variance: ``... x N``, noiseless variance given the data and the points conditioned on so
-            far (pending ones and the batch members chosen so far), each observed once with noise.
-        conditioned_mean: ``... x c``, posterior mean of g given the data at the c points conditioned on so far.
-        noise_variance: ``...``, variance of the noise of one observation.
-        observed_mean: ``... x n``, posterior mean of g at the n evaluated strings.
-        best_observed: Largest observed value (noisy, standardised).
-    """
-
-    mean: torch.Tensor
-    variance: torch.Tensor
-    noise_variance: torch.Tensor
-    observed_mean: torch.Tensor
-    best_observed: float
-
-    @property
-    def conditional_variance(self) -> torch.Tensor:
-        """See the class."""
-        ...
-
-    @property
-    def conditioned_mean(self) -> torch.Tensor:
-        """See the class."""
-        ...
-
-    def joint(self, indices: torch.Tensor, include_observed: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
-        """Joint distribution of g at some points given the data (not the points conditioned on).
-
-        Args:
-            indices: The points, int64 of shape k.
-            include_observed: Whether the n evaluated strings come first.
-
-        Returns:
-            Mean ``... x k`` and noiseless covariance ``... x k x k``, where k includes the evaluated strings
-            if asked.
-        """
-        ...
-
-    def condition(self, index: int) -> None:
-        """Condition on a noisy observation, of unknown value, of point ``index``.
-
-        Updates `conditional_variance` and `conditioned_mean`.
-        """
-        ...
-
-
-@runtime_checkable
-class BoundedPosterior(Protocol):
-    """What a `Posterior` offers that need not know the conditional variances of all its points."""
-
-    def use_bounds(self) -> None:
-        """From now on ``conditional_variance`` holds upper bounds, which are exact where `is_exact`."""
-        ...
-
-    def is_exact(self, index: int) -> bool:
-        """Whether ``conditional_variance`` of point ``index`` is more than a bound."""
-        ...
-
-    def refine(self, scores: FloatArray) -> None:
-        """Make bounds exact, those of largest ``scores`` (N) first; at least one that is not."""
-        ...
+Untransform = Callable[[npt.ArrayLike, npt.ArrayLike], tuple[FloatArray, FloatArray]]
+"""From standardised means and variances to means and standard deviations in the values' units."""
 
 
 @runtime_checkable
@@ -179,14 +111,14 @@ class ExplainedSurrogate(Surrogate, Protocol):
 
 @runtime_checkable
 class ConditionedProcess(Protocol):
-    """A posterior at any strings, given the data and some strings without values yet (pending or chosen ones)."""
+    """A posterior at any queries, given the data and some queries without values yet (pending or chosen ones)."""
 
-    def at(self, keys: Sequence[str]) -> Posterior:
-        """Posterior at the N strings ``keys``, conditioned as this process is."""
+    def at(self, items: Sequence[Item]) -> Posterior:
+        """Posterior at N queries, conditioned as this process is."""
         ...
 
-    def condition(self, key: str) -> None:
-        """Condition on a noisy observation, of unknown value, of one string."""
+    def given(self, item: Item) -> ConditionedProcess:
+        """The process given an outcome, of unknown value, of one more query; this one stays as it is."""
         ...
 
     def best_observed_keys(self, n: int) -> list[str]:
@@ -198,8 +130,8 @@ class ConditionedProcess(Protocol):
 class StringSurrogate(Surrogate, Protocol):
     """A surrogate whose posterior can be asked for at any strings of a space, as a search meets them."""
 
-    def conditioned(self, pending: Sequence[str] = ()) -> ConditionedProcess:
-        """The posterior given the data and the keys ``pending``, whose results are awaited."""
+    def conditioned(self, pending: Sequence[Item] = ()) -> ConditionedProcess:
+        """The posterior given the data and the queries ``pending``, whose results are awaited."""
         ...
 
     def untransform(self, mean: npt.ArrayLike, variance: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -215,9 +147,9 @@ class PoolSurrogate(Surrogate, Protocol):
         self,
         pool: PoolSpace,
         indices: npt.NDArray[np.int64] | None = None,
-        pending: Sequence[str] = (),
+        pending: Sequence[Item] = (),
     ) -> Posterior:
-        """Posterior at the pool's candidates (or those at ``indices``), conditioned on the keys ``pending``."""
+        """Posterior at the pool's candidates (or those at ``indices``), conditioned on the queries ``pending``."""
         ...
 
     def untransform(self, mean: npt.ArrayLike, variance: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:

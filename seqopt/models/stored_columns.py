@@ -1,11 +1,12 @@
 """Prior covariances with the candidates of a large pool, kept in the cache folder between processes.
 
 The sub-sequence kernel takes minutes for a quarter of a million candidates and two thousand strings, and its parameters
-change seldom: covariances that were computed once serve until then. They are kept in single precision, 4 N n bytes for
-N candidates and n strings, in a folder for each pool and each set of kernel parameters, and in a file for each block of
-candidates. A file is a chain of segments, each a header with the checksum of what follows, the digests of the strings'
-keys, and a row of covariances for each. New strings are appended. What does not match its checksum is cut off and
-computed again; a folder that cannot be written only means that the work is done again.
+change seldom: covariances that were computed once serve until then. They are kept as they were computed, in single or
+double precision, 4 or 8 N n bytes for N candidates and n strings, in a folder for each pool and each set of kernel
+parameters, and in a file for each block of candidates. A file is a chain of segments, each a header with the checksum
+of what follows, the digests of the strings' keys, and a row of covariances for each. New strings are appended. What
+does not match its checksum is cut off and computed again; a folder that cannot be written only means that the work is
+done again.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import shutil
 import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import gpytorch
 import numpy as np
@@ -29,7 +31,7 @@ from seqopt.utils.cache import cache_dir, digest
 
 logger = logging.getLogger(__name__)
 
-Rows = npt.NDArray[np.float32]
+Rows = npt.NDArray[np.floating]
 
 STORED = 1 << 31
 """Bytes of stored covariances besides those in use; beyond, those that were not used for longest are deleted."""
@@ -61,7 +63,14 @@ class StoredColumns:
         self.folder = folder
         self._marks: dict[str, bytes] = {}
 
-    def rows(self, name: str, width: int, keys: Sequence[str], compute: Callable[[list[int]], Rows]) -> Rows:
+    def rows(
+        self,
+        name: str,
+        width: int,
+        keys: Sequence[str],
+        compute: Callable[[list[int]], Rows],
+        precision: type[np.floating] = np.float32,
+    ) -> Rows:
         """Covariances of strings with one block of candidates.
 
         Args:
@@ -70,25 +79,28 @@ class StoredColumns:
             keys: What identifies the strings, all different.
             compute: Gives the rows at some places of ``keys``. One row that is stored is computed again, too: where it
                 differs, nothing that is stored is used.
+            precision: float32 or float64. Blocks of the two are kept apart.
 
         Returns:
-            ``len(keys) x width``, float32.
+            ``len(keys) x width`` of that precision.
         """
-        stored = self._read(name, width)
+        kind = np.dtype(precision).newbyteorder("<")
+        name = name if kind.itemsize == 4 else f"{name}-double"
+        stored = self._read(name, width, kind)
         marks = [self._mark(key) for key in keys]
         known = [place for place, mark in enumerate(marks) if mark in stored]
         if known and not _agree(stored[marks[known[0]]], compute(known[:1])[0]):
             logger.info("stored covariances in %s are of another kernel and are computed again", self.folder)
             self._cut(name, 0)
             stored, known = {}, []
-        values = np.empty((len(keys), width), dtype=np.float32)
+        values = np.empty((len(keys), width), dtype=precision)
         for place in known:
             values[place] = stored[marks[place]]
         missing = [place for place, mark in enumerate(marks) if mark not in stored]
         del stored
         if missing:
             values[missing] = compute(missing)
-            self._append(name, [marks[place] for place in missing], values[missing])
+            self._append(name, [marks[place] for place in missing], values[missing].astype(kind))
         return values
 
     def _mark(self, key: str) -> bytes:
@@ -96,7 +108,7 @@ class StoredColumns:
             self._marks[key] = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()[:_MARK]
         return self._marks[key]
 
-    def _read(self, name: str, width: int) -> dict[bytes, Rows]:
+    def _read(self, name: str, width: int, kind: np.dtype[Any]) -> dict[bytes, Rows]:
         found: dict[bytes, Rows] = {}
         try:
             data = memoryview((self.folder / name).read_bytes())
@@ -104,7 +116,7 @@ class StoredColumns:
             return found
         place = 0
         while place < len(data):
-            segment = _segment(data[place:], width)
+            segment = _segment(data[place:], width, kind)
             if segment is None:
                 self._cut(name, place)
                 break
@@ -114,7 +126,7 @@ class StoredColumns:
         return found
 
     def _append(self, name: str, marks: list[bytes], values: Rows) -> None:
-        body = b"".join(marks) + np.ascontiguousarray(values, dtype="<f4").tobytes()
+        body = b"".join(marks) + np.ascontiguousarray(values).tobytes()
         header = _HEADER.pack(_MAGIC, *values.shape, hashlib.sha256(body).digest())
         with contextlib.suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -173,17 +185,17 @@ def _settings(kernel: gpytorch.kernels.Kernel) -> list[str]:
     return found
 
 
-def _segment(data: memoryview, width: int) -> tuple[list[bytes], Rows, int] | None:
+def _segment(data: memoryview, width: int, kind: np.dtype[Any]) -> tuple[list[bytes], Rows, int] | None:
     """Digests of keys, covariances and length of the segment that begins ``data``; `None` for a damaged one."""
     if len(data) < _HEADER.size:
         return None
     magic, rows, columns, checksum = _HEADER.unpack_from(data)
-    size = _HEADER.size + rows * (_MARK + 4 * columns)
+    size = _HEADER.size + rows * (_MARK + kind.itemsize * columns)
     body = data[_HEADER.size : size]
     if magic != _MAGIC or columns != width or len(data) < size or hashlib.sha256(body).digest() != checksum:
         return None
     marks = [bytes(body[place : place + _MARK]) for place in range(0, rows * _MARK, _MARK)]
-    values = np.frombuffer(body[rows * _MARK :], dtype="<f4").reshape(rows, columns)
+    values = np.frombuffer(body[rows * _MARK :], dtype=kind).reshape(rows, columns)
     return marks, values, size
 
 

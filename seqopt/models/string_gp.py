@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import gpytorch
 import numpy as np
@@ -31,21 +30,16 @@ from botorch.settings import validate_input_scaling
 from gpytorch.constraints import GreaterThan
 from gpytorch.priors import LogNormalPrior, NormalPrior
 
-from seqopt.encoding import Encoded, Encoder, FeatureEncoder, JointEncoder, StringEncoder, Tokenizer, TokensAndFeatures
+from seqopt.encoding import Encoded, Encoder, FeatureEncoder, JointEncoder, StringEncoder, Tokenizer
 from seqopt.errors import InputError, ModelError
 from seqopt.kernels import SubsequenceKernel
 from seqopt.kernels.threads import one_thread
 from seqopt.models.checks import checked_noise, checked_values
-from seqopt.models.conditioned import BatchedGPState, ConditionedGaussianProcess
-from seqopt.models.covariance import AdaptiveKernel, FittedKernel, FloatArray, KernelEvaluator, correlations
-from seqopt.models.leave_one_out import LeaveOneOut, leave_one_out
-from seqopt.models.linalg import stable_cholesky
+from seqopt.models.covariance import AdaptiveKernel, FittedKernel, FloatArray, KernelEvaluator
+from seqopt.models.gaussian import GaussianSurrogate
+from seqopt.models.gp_state import BatchedGPState
 from seqopt.models.marginal_likelihood import DenseMarginalLogLikelihood
 from seqopt.models.noise import PartlyKnownNoise
-from seqopt.models.pool_posterior import ColumnCache, GaussianState, PoolPosterior
-from seqopt.models.protocols import Posterior
-from seqopt.models.stored_columns import StoredColumns, stored_columns
-from seqopt.models.streamed_posterior import StreamedPosterior
 from seqopt.spaces import PoolSpace
 
 logger = logging.getLogger(__name__)
@@ -66,10 +60,6 @@ SURVEYED = 500
 
 SURVEY = 400
 """Of more, so many are surveyed from every start, and the best parameters found improved on all."""
-
-COLUMN_MEMORY = 1 << 30
-"""Bytes of prior covariances with the candidates of a pool that are kept: at 250,000 candidates, those of some 500
-strings. Beyond, they are computed anew in blocks whenever they are needed; see `seqopt.models.streamed_posterior`."""
 
 SINGLE_THREADED = 512
 """Number of training strings up to which a fit runs in one thread, see `seqopt.kernels.threads.one_thread`."""
@@ -105,7 +95,7 @@ class _Data:
         return _Data(self.encoded.take(indices), self.targets[indices], self.known[indices])
 
 
-class StringGP:
+class StringGP(GaussianSurrogate):
     """Gaussian process over strings, fitted by maximum a posteriori marginal likelihood.
 
     Values are standardised inside, so the weak priors (log-normal on the noise variance and on the output scale,
@@ -167,20 +157,15 @@ class StringGP:
         self.interpolate = interpolate
         if tokenizer is not None and encoder is not None:
             raise InputError("give a tokenizer or an encoder, not both: an encoder has its own tokeniser")
-        self.encoder: StringEncoder = Encoder("characters" if tokenizer is None else tokenizer)
-        if encoder is not None:
-            self.encoder = encoder
+        super().__init__(Encoder("characters" if tokenizer is None else tokenizer) if encoder is None else encoder)
         self._encoder_chosen = tokenizer is not None or encoder is not None
         self._model: SingleTaskGP | None = None
         self._parameters: dict[str, list[float]] | None = None
         self._full_fit_size = 0
         self._width = 0
         self._length: int | None = None
-        self._state: GaussianState | None = None
         self._keys: list[str] = []
         self._pool: PoolSpace | None = None
-        self._pools: WeakKeyDictionary[Any, Encoded] = WeakKeyDictionary()
-        self._caches: WeakKeyDictionary[Any, ColumnCache] = WeakKeyDictionary()
 
     takes_noise_variance = True
     """`fit` takes the known noise of each value."""
@@ -290,7 +275,7 @@ class StringGP:
         width = max(self._width, encoded.width, pool_width)
         if width > self._width:
             self._width = width
-            self._caches = WeakKeyDictionary()
+            self._forget_columns()
         encoded = encoded.padded(self._width)
         if full is None:
             grown = len(strings) - self._full_fit_size >= self.refit_growth * self._full_fit_size
@@ -312,7 +297,7 @@ class StringGP:
             if name.startswith("covar_module.base_kernel.")
         )
         if kernel_changed:
-            self._caches = WeakKeyDictionary()
+            self._forget_columns()
         model.eval()
         self._model = model
         self._keys = list(strings)
@@ -448,157 +433,22 @@ class StringGP:
                 best = reached, _parameters_of(model)
         return best
 
-    def _gaussian_state(self, model: SingleTaskGP, encoded: Encoded) -> GaussianState:
-        evaluator = KernelEvaluator(model.covar_module.base_kernel, self._width)
-        scale = float(model.covar_module.outputscale.detach())
-        noise = float(model.likelihood.noise.detach().mean())
-        constant = float(model.mean_module.constant.detach())
-        own = evaluator.self_similarity(encoded)
-        gram = scale * torch.from_numpy(evaluator.cross(encoded, None, own))
-        gram = 0.5 * (gram + gram.T)
+    def _gaussian_state(self, model: SingleTaskGP, encoded: Encoded) -> BatchedGPState:
         known = getattr(model.likelihood, "known", torch.zeros(len(encoded), dtype=torch.float64))
-        factor, _ = stable_cholesky(gram + (noise + known).diag())
-        targets = model.train_targets.detach().reshape(-1)
-        alpha = torch.cholesky_solve((targets - constant)[:, None], factor)[:, 0]
-        coming = noise + float(known.mean())
-        return GaussianState(
-            evaluator, self._keys, encoded, factor, alpha, targets, constant, scale, coming, noise + known
+        constant, scale, noise = (
+            parameter.detach().reshape(-1).to(torch.float64).mean(0, keepdim=True)
+            for parameter in (model.mean_module.constant, model.covar_module.outputscale, model.likelihood.noise)
         )
-
-    def posterior(self, strings: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Joint mean (n) and noiseless covariance (n x n) at ``strings``, in the values' units.
-
-        Raises:
-            ModelError: Before the first fit.
-        """
-        mean, covariance = self._standardized_posterior(strings, strings)
-        offset, unit = self._units
-        return offset + unit * mean, unit**2 * 0.5 * (covariance + covariance.T)
-
-    def covariance(self, a: Sequence[str], b: Sequence[str]) -> torch.Tensor:
-        """Posterior covariance (len(a) x len(b)) of the noiseless objective, in the values' units squared.
-
-        Raises:
-            ModelError: Before the first fit.
-        """
-        return self._units[1] ** 2 * self._standardized_posterior(a, b)[1]
-
-    def predict(self, strings: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-        """Posterior mean and noiseless standard deviation at each string, in the values' units.
-
-        Raises:
-            ModelError: Before the first fit.
-        """
-        posterior = self._posterior_at(self.encoder.encode(strings), list(strings))
-        return self.untransform(posterior.mean.numpy(), posterior.variance.numpy())
-
-    def sample(self, strings: Sequence[str], n: int, rng: np.random.Generator) -> torch.Tensor:
-        """``n`` joint draws of the noiseless objective at ``strings`` (n x len(strings)), in the values' units.
-
-        Raises:
-            ModelError: Before the first fit.
-        """
-        mean, covariance = self.posterior(strings)
-        values, vectors = torch.linalg.eigh(covariance)
-        normal = torch.from_numpy(rng.standard_normal((n, len(strings))))
-        return mean + normal @ (vectors * values.clamp_min(0).sqrt()).T
-
-    def similarity(self, a: Sequence[str], b: Sequence[str]) -> FloatArray:
-        """Prior correlation (len(a) x len(b)) of the objective at two lists of strings: 1 for equal ones.
-
-        Raises:
-            ModelError: Before the first fit.
-        """
-        evaluator = self._fitted.evaluator
-        return correlations(evaluator, self.encoder.encode(a), self.encoder.encode(b))
-
-    def leave_one_out(self) -> LeaveOneOut:
-        """Predictions for each value from the others, at the fitted parameters.
-
-        Raises:
-            ModelError: Before the first fit.
-        """
-        state = self._fitted
-        mean, variance = leave_one_out(state.cholesky, state.alpha, state.targets)
-        offset, unit = self._units
-        return LeaveOneOut(offset + unit * state.targets.numpy(), *self.untransform(mean.numpy(), variance.numpy()))
-
-    def pool_posterior(
-        self,
-        pool: PoolSpace,
-        indices: npt.NDArray[np.int64] | None = None,
-        pending: Sequence[str] = (),
-    ) -> Posterior:
-        """Posterior (in standardised units) at the candidates of ``pool``.
-
-        Prior covariances with the whole pool are kept until the kernel's parameters change, as long as they fit into
-        `COLUMN_MEMORY`; beyond, those of a costly kernel are kept in the cache folder. With ``indices`` only those
-        candidates are looked at, and nothing is kept.
-
-        Args:
-            pool: The candidates.
-            indices: Positions of the candidates to look at; default all.
-            pending: Keys of suggestions whose results are awaited.
-        """
-        encoded = self._encoded_pool(pool)
-        if indices is not None:
-            return self._posterior_at(encoded.take(indices), [pool.keys[int(index)] for index in indices], pending)
-        if not self._fits(encoded):
-            self._caches.pop(pool, None)
-            kernel = self._fitted.evaluator.kernel
-            store = stored_columns(kernel, self.encoder.name, pool.keys) if self._fitted.evaluator.costly else None
-            return self._posterior_at(encoded, pool.keys, pending, store=store)
-        if pool not in self._caches:
-            self._caches[pool] = ColumnCache(self._fitted.evaluator, encoded)
-        return self._posterior_at(encoded, pool.keys, pending, self._caches[pool])
-
-    def _posterior_at(
-        self,
-        encoded: Encoded,
-        keys: Sequence[str],
-        pending: Sequence[str] = (),
-        cache: ColumnCache | None = None,
-        store: StoredColumns | None = None,
-    ) -> Posterior:
-        state = self._fitted
-        awaited = self.encoder.encode(pending) if pending else None
-        if cache is None and not self._fits(encoded):
-            return StreamedPosterior(state, encoded, keys, pending, awaited, store)
-        cache = ColumnCache(state.evaluator, encoded) if cache is None else cache
-        return PoolPosterior(state, cache, keys, pending, awaited)
-
-    def _fits(self, candidates: Encoded) -> bool:
-        return 8 * len(candidates) * len(set(self._fitted.keys)) <= COLUMN_MEMORY
-
-    def conditioned(self, pending: Sequence[str] = ()) -> ConditionedGaussianProcess:
-        """Posterior (in standardised units, with one draw: the point estimate) at any strings; see
-        `seqopt.models.StringSurrogate`.
-
-        Args:
-            pending: Keys of suggestions whose results are awaited.
-
-        Raises:
-            ModelError: Before the first fit.
-        """
-        state = self._fitted
-        shared = float(state.observed_noise.min())
-        constant, scale, noise = torch.tensor([[state.constant], [state.scale], [shared]], dtype=torch.float64)
-        drawn = BatchedGPState.build(
-            state.evaluator,
-            state.keys,
-            state.encoded,
-            state.targets,
+        return BatchedGPState.build(
+            KernelEvaluator(model.covar_module.base_kernel, self._width),
+            list(self._keys),
+            encoded,
+            model.train_targets.detach().reshape(-1),
             constant,
             scale,
             noise,
-            state.observed_noise - shared,
+            known,
         )
-        return ConditionedGaussianProcess(drawn, self.encoder, pending)
-
-    def untransform(self, mean: npt.ArrayLike, variance: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation in the values' units, from standardised mean and variance."""
-        offset, unit = self._units
-        return offset + unit * np.asarray(mean), unit * np.sqrt(np.asarray(variance))
 
     def state_dict(self) -> dict[str, Any]:
         """Parameters of the last fit and the size of the last full fit, as JSON values."""
@@ -610,41 +460,12 @@ class StringGP:
         self._full_fit_size = state["full_fit_size"]
         self._keys = []
         self._model = self._state = None
-        self._caches = WeakKeyDictionary()
+        self._forget_columns()
 
     @property
-    def _fitted(self) -> GaussianState:
-        if self._state is None:
-            raise ModelError("this surrogate has not been fitted yet: call fit(strings, values, rng=...)")
-        return self._state
-
-    @property
-    def _units(self) -> tuple[float, float]:
+    def units(self) -> tuple[float, float]:
+        """See `GaussianSurrogate`."""
         return _units_of(self.model)
-
-    def _encoded_pool(self, pool: PoolSpace) -> Encoded:
-        if pool.encoder is self.encoder:
-            return pool.encoded
-        if pool not in self._pools:
-            if isinstance(self.encoder, JointEncoder) and self.encoder.tokens is pool.encoder:
-                self._pools[pool] = TokensAndFeatures(pool.encoded, self.encoder.features.encode(pool.keys))
-            else:
-                self._pools[pool] = self.encoder.encode(pool.keys)
-        return self._pools[pool]
-
-    def _standardized_posterior(self, a: Sequence[str], b: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
-        state, evaluator = self._fitted, self._fitted.evaluator
-        first, second = self.encoder.encode(a), self.encoder.encode(b)
-        selves = [evaluator.self_similarity(points) for points in (state.encoded, first, second)]
-        to_first = torch.from_numpy(evaluator.cross(state.encoded, first, selves[0], selves[1]))
-        to_second = torch.from_numpy(evaluator.cross(state.encoded, second, selves[0], selves[2]))
-        prior = torch.from_numpy(evaluator.cross(first, second, selves[1], selves[2]))
-        solved = [
-            torch.linalg.solve_triangular(state.cholesky, state.scale * rows, upper=False)
-            for rows in (to_first, to_second)
-        ]
-        mean = state.constant + state.scale * (state.alpha @ to_first)
-        return mean, state.scale * prior - solved[0].T @ solved[1]
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from seqopt.optimizer.observations import Observation, observation_table
+from seqopt.data import Observation, Query, observation_table
 from seqopt.utils.shown import Shown
 
 if TYPE_CHECKING:
@@ -38,6 +38,11 @@ class Batch(Shown, list[str]):
         super().__init__(row.string for row in rows)
         self.rows = tuple(rows)
         self.kind = kind
+
+    @property
+    def queries(self) -> list[Query]:
+        """What is to be measured, and how."""
+        return [row.query for row in self.rows]
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per string, with the columns of ``evaluations.csv``; ``number`` counts from 1 within the batch."""

@@ -248,7 +248,7 @@ def _note_step(optimizer: Optimizer, step: Step, log: RunLog | None, on_step: Ca
         first = next(row for row in optimizer.observations.rows if row.status == "failed")
         raise ObjectiveError(
             f"all {step.failed} evaluations so far failed, the first ({first.string!r}) with: "
-            f"{first.context['error']}. Mend the objective, then start again in another folder"
+            f"{first.details['error']}. Mend the objective, then start again in another folder"
         )
     if on_step is not None:
         on_step(step)

@@ -2,57 +2,49 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
-import logging
 import math
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from seqopt.acquisition import Acquisition, RandomAcquisition, resolve_acquisition
+from seqopt.acquisition import Acquisition
+from seqopt.data import (
+    Context,
+    Contexts,
+    Data,
+    Direction,
+    Item,
+    Observation,
+    Observations,
+    Outcome,
+    Query,
+    Transform,
+    as_context,
+    resolve_transform,
+)
 from seqopt.errors import ExhaustedError, InputError, ModelError
-from seqopt.evaluation import Direction
-from seqopt.models import NoiseAwareSurrogate, Surrogate, resolve_surrogate, unsupported
+from seqopt.models import JointSurrogate, Surrogate
 from seqopt.optimizer.batch import Batch
-from seqopt.optimizer.observations import Observation, Observations
-from seqopt.optimizer.transforms import Transform, resolve_transform
-from seqopt.search import GeneticSearch, PoolSearch, RandomSearch, Search, Suggestion
-from seqopt.search.protocols import CheckedSearch, StatefulSearch
-from seqopt.spaces import CandidateSet, EvolvableSpace, PoolSpace, Space
+from seqopt.search import Proposal, Search
+from seqopt.spaces import CandidateSet, EvolvableSpace, Space
+from seqopt.strategies import InitialDesign, ModelBased, SearchState, Strategy
+from seqopt.strategies.protocols import CheckedStrategy
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.shown import Tabulated
 
 if TYPE_CHECKING:
     import pandas as pd
 
-logger = logging.getLogger(__name__)
+FloatArray = npt.NDArray[np.float64]
 
-RECOMMENDATION = 1
-"""Keeps the random numbers of `Optimizer.recommend` apart from those of `Optimizer.ask`."""
-
-REDRAWS = 10
-"""Times that random strings are drawn again in place of those that the surrogate cannot take."""
+RECOMMENDATION, PREDICTION = 1, 2
+"""Keep the random numbers of `Optimizer.recommend` and `Optimizer.predict` apart from those of `Optimizer.ask`."""
 
 LARGEST_VALUE = 1e150
 """Larger values are not measurements, and their squares would overflow."""
-
-
-@runtime_checkable
-class SpaceBound(Protocol):
-    """A surrogate that takes its tokeniser from the space."""
-
-    def bind(self, space: Space) -> None:
-        """Called once, before the first fit."""
-        ...
-
-
-def default_search(space: Space) -> Search:
-    """The inner search of a space where none is chosen; see `Optimizer`."""
-    if isinstance(space, PoolSpace):
-        return PoolSearch()
-    return GeneticSearch() if isinstance(space, EvolvableSpace) else RandomSearch()
 
 
 class Optimizer(Tabulated):
@@ -62,6 +54,10 @@ class Optimizer(Tabulated):
     strings still out are pending, and a new batch is conditioned on them. Strings that were never asked for may be
     told too. A value of NaN is a failed evaluation: that string is not asked for again and no model sees it.
 
+    What is asked for is decided by a strategy; the optimiser keeps the table of what is known, what is pending, and the
+    random numbers. The usual strategy is a surrogate, an acquisition function and an inner search
+    (`seqopt.strategies.ModelBased`), after some random strings.
+
     Args:
         space: Where to search: a `seqopt.spaces.Space`, or a list of candidate strings.
         surrogate: A `seqopt.models.Surrogate`, the name of one of `seqopt.models.SURROGATES`, or ``"auto"``: see
@@ -70,16 +66,19 @@ class Optimizer(Tabulated):
         search: The inner search. ``"auto"`` scores the whole pool of a candidate set (`PoolSearch`), evolves strings
             where they can be mutated and crossed (`GeneticSearch`), and else takes the best of random ones
             (`RandomSearch`).
+        strategy: Decides instead of ``surrogate``, ``acquisition`` and ``search``: a `seqopt.strategies.Strategy`.
         batch_size: Strings per `ask`.
-        initial: Random strings asked for before the model is used.
+        initial: Random strings asked for before the strategy decides.
         direction: ``"maximize"`` or ``"minimize"``.
         transform: ``"log10"`` lets the model see log10 of the values; the user's units stay outside.
+        outcomes: What is measured of each string, the objective first, instead of ``direction`` and ``transform``.
+        contexts: The ways in which strings can be measured, where there are several.
         seed: Fixes every random draw: the same seed and the same results told give the same suggestions.
         allow_repeats: For noisy objectives: whether measured strings may be suggested again. Pending and failed ones
             never are.
 
     Raises:
-        InputError: For an argument out of its range.
+        InputError: For an argument out of its range, or parts that do not fit each other.
 
     Example:
         >>> pool = ["AAAA", "AAAT", "AATT", "ATTT", "TTTT", "TTTA", "TTAA", "TATA"]
@@ -95,13 +94,16 @@ class Optimizer(Tabulated):
         self,
         space: Space | Iterable[str],
         *,
-        surrogate: Surrogate | str = "auto",
-        acquisition: Acquisition | str = "gibbon",
-        search: Search | str = "auto",
+        surrogate: Surrogate | str | None = None,
+        acquisition: Acquisition | str | None = None,
+        search: Search[Any] | str | None = None,
+        strategy: Strategy | None = None,
         batch_size: int = 1,
         initial: int = 20,
         direction: Direction = "maximize",
         transform: Transform | str | None = None,
+        outcomes: Sequence[Outcome] | None = None,
+        contexts: Contexts | None = None,
         seed: int = 0,
         allow_repeats: bool = False,
     ) -> None:
@@ -109,42 +111,87 @@ class Optimizer(Tabulated):
         self.initial = checked_integer(
             "initial", initial, 2, "expected an integer, at least 2: a model starts from so many values"
         )
-        if direction not in ("maximize", "minimize"):
-            raise InputError(f"direction is {direction!r}; expected 'maximize' or 'minimize'")
+        self.outcomes = _checked_outcomes(outcomes, direction, transform)
         self.seed = checked_integer("seed", seed, 0, "expected 0 or a positive integer")
         self.space: Space = space if isinstance(space, Space) else CandidateSet(space)
-        self.surrogate = resolve_surrogate(surrogate, self.space)
-        if isinstance(self.surrogate, SpaceBound):
-            self.surrogate.bind(self.space)
-        self.acquisition = resolve_acquisition(acquisition)
-        self.search: Search
-        if isinstance(search, str):
-            if search != "auto":
-                raise InputError(f"unknown search {search!r}: choose auto, or give an object")
-            self.search = default_search(self.space)
-        else:
-            self.search = search
-        if isinstance(self.search, CheckedSearch):
-            self.search.check(self.space, self.surrogate, self.acquisition)
-        self.direction: Direction = direction
-        self.transform = resolve_transform(transform)
+        self.contexts = contexts
+        if strategy is None:
+            strategy = ModelBased(surrogate or "auto", acquisition or "gibbon", search or "auto")
+        elif not (surrogate is None and acquisition is None and search is None):
+            raise InputError(
+                f"a {type(strategy).__name__} decides by itself: leave surrogate, acquisition and search out, or give "
+                "them to the strategy"
+            )
+        elif not isinstance(strategy, Strategy) or isinstance(strategy, type):
+            raise InputError(
+                f"{strategy!r} is not a strategy: give an object with the methods of seqopt.strategies.Strategy"
+            )
+        self.strategy = InitialDesign(self.initial, strategy)
+        if isinstance(self.strategy, CheckedStrategy):
+            self.strategy.start(self.space, contexts)
         self.allow_repeats = allow_repeats
         self.observations = Observations()
         self._asks = 0
         self._batches = 0
-        self._hyperparameters: dict[str, float] = {}
         self._measurements: dict[str, tuple[float | None, float | None]] = {}
-        self._sign = 1.0 if direction == "maximize" else -1.0
+        self._fitted: Surrogate | None = None
 
-    def ask(self, n: int | None = None) -> Batch:
+    @property
+    def outcome(self) -> Outcome:
+        """The objective."""
+        return self.outcomes[0]
+
+    @property
+    def direction(self) -> Direction:
+        """Whether large or small values of the objective are good."""
+        return self.outcome.direction
+
+    @property
+    def transform(self) -> Transform:
+        """What the model sees instead of the values of the objective."""
+        return self.outcome.transform
+
+    @property
+    def model_based(self) -> ModelBased:
+        """The strategy, where it is a surrogate with an acquisition function and a search.
+
+        Raises:
+            ModelError: If it is something else.
+        """
+        strategy = self.strategy.then
+        if not isinstance(strategy, ModelBased):
+            raise ModelError(
+                f"the strategy is a {type(strategy).__name__}, which has no surrogate, acquisition function and search"
+            )
+        return strategy
+
+    @property
+    def surrogate(self) -> Surrogate:
+        """The surrogate of a model-based strategy."""
+        return self.model_based.surrogate
+
+    @property
+    def acquisition(self) -> Acquisition:
+        """The acquisition function of a model-based strategy."""
+        return self.model_based.acquisition
+
+    @property
+    def search(self) -> Search[Any]:
+        """The inner search of a model-based strategy."""
+        return self.model_based.search
+
+    def ask(self, n: int | None = None, *, remaining: float | None = None) -> Batch:
         """The next strings to evaluate, as the space's owner wrote them; they are pending from now on.
 
         Args:
             n: How many. Default: what the initial design still lacks, then ``batch_size``. Fewer come back only when
                 the space holds no more.
+            remaining: Evaluations, or cost where there are contexts, that may still be asked for, these included;
+                strategies that plan ahead use it.
 
         Returns:
-            A list of strings, which a notebook shows with what is predicted of each.
+            A list of strings, which a notebook shows with what is predicted of each. Its ``queries`` say how each is to
+            be measured.
 
         Raises:
             InputError: If ``n`` < 1.
@@ -156,29 +203,54 @@ class Optimizer(Tabulated):
         n = checked_integer("the number of strings", n, 1)
         rng = np.random.default_rng([self.seed, self._asks])
         batch = self._batches + 1 if len(self.observations) >= self.initial else 0
-        suggestions = self._suggest(n, rng) if self._model_ready() else self._random(n, rng)
-        if not suggestions:
+        proposals = self.strategy.propose(n, self.state(remaining), rng)
+        if not proposals:
             raise ExhaustedError(
                 f"all {len(self.observations.seen):,} strings have been suggested already: nothing is left"
             )
         self._asks += 1
         self._measurements = {}
         self._batches = batch
-        for suggestion in suggestions:
-            mean, std = self._in_user_units(suggestion.predicted_mean, suggestion.predicted_std)
-            spread = suggestion.measurement_std
-            measurement = self._in_user_units(
-                suggestion.predicted_mean, suggestion.predicted_std if spread is None else spread
-            )
-            self._measurements[suggestion.key] = measurement
-            context = {
-                "batch": batch,
-                "predicted_mean": mean,
-                "predicted_std": std,
-                "acquisition": suggestion.acquisition,
-            }
-            self.observations.add(Observation(suggestion.string, suggestion.key, "pending", context=context))
-        return Batch(self.observations.rows[-len(suggestions) :], self.space.kind)
+        for proposal in proposals:
+            self._note(proposal, batch)
+        return Batch(self.observations.rows[-len(proposals) :], self.space.kind)
+
+    def state(self, remaining: float | None = None) -> SearchState:
+        """Where the search stands, as strategies see it."""
+        rows = self.observations.rows
+        kept = [row for row in rows if row.status != "ok"] if self.allow_repeats else rows
+        if self.contexts is None:
+            excluded = {row.key for row in kept} if self.allow_repeats else self.observations.seen
+        else:
+            # A string that is known as its target, or cannot be measured, is of no further use.
+            target = self.contexts.target
+            excluded = {row.key for row in kept if row.context == target or row.status == "failed"}
+        return SearchState(
+            self.space,
+            Data.of(rows, self.outcomes),
+            tuple(_item(row) for row in self.observations.pending),
+            excluded,
+            {row.query for row in kept} if self.contexts is not None else frozenset(),
+            self._batches,
+            self.contexts,
+            remaining,
+        )
+
+    def _note(self, proposal: Proposal, batch: int) -> None:
+        mean, std = self._in_user_units(proposal.predicted_mean, proposal.predicted_std)
+        spread = proposal.measurement_std
+        self._measurements[proposal.key] = self._in_user_units(
+            proposal.predicted_mean, proposal.predicted_std if spread is None else spread
+        )
+        details = {
+            "batch": batch,
+            "predicted_mean": mean,
+            "predicted_std": std,
+            "acquisition": proposal.acquisition,
+        }
+        self.observations.add(
+            Observation(proposal.string, proposal.key, "pending", details=details, context=proposal.context)
+        )
 
     def predicted_measurement(self, key: str) -> tuple[float | None, float | None]:
         """Mean and standard deviation of a measurement, noise included, of a string of the last `ask`.
@@ -196,8 +268,8 @@ class Optimizer(Tabulated):
 
     def tell(
         self,
-        strings: Sequence[str],
-        values: Sequence[float],
+        strings: Sequence[str | Query],
+        values: npt.ArrayLike,
         *,
         standard_errors: Sequence[float | None] | None = None,
         errors: Sequence[str | None] | None = None,
@@ -207,29 +279,30 @@ class Optimizer(Tabulated):
 
         Args:
             strings: Any strings, asked for or not. One that is pending is so no longer. They must be of the space's
-                kind, and in the space where strings are made up (a pool may learn from strings that it does not hold).
-            values: One value per string, in the user's units. NaN, infinity, or more than 1e150 in size (a sentinel,
-                not a measurement) records a failed evaluation.
-            standard_errors: Known standard error of each value, in the user's units; `None` where it is not known. The
-                model learns how noisy values are besides.
+                kind, and in the space where strings are generated (a pool may learn from strings that it does not
+                hold). Where there are several ways to measure, a `seqopt.data.Query` says which it was; a plain string
+                was measured as the target is.
+            values: One value per string, in the user's units; with several ``outcomes`` a table of n x m. NaN,
+                infinity, or more than 1e150 in size (a sentinel, not a measurement) is not a value: a string without
+                any has failed.
+            standard_errors: Known standard error of each value of the objective, in the user's units; `None` where it
+            is
+                not known. The model learns how noisy values are besides.
             errors: Why each failed evaluation failed.
             seconds: How long each evaluation took.
 
         Raises:
-            InputError: If the numbers differ, a string is invalid or not in the space, a value is no number, or has no
-                image under the transform, or if the surrogate cannot take a string (of another length for ``one-hot``,
-                unreadable for an autoencoder); then nothing is recorded.
+            InputError: If the numbers differ, a string is invalid or not in the space, a context is not possible, a
+                value is no number, or has no image under the transform, or if the model cannot take a string (of
+                another length for ``one-hot``, unreadable for an autoencoder); then nothing is recorded.
         """
         if isinstance(strings, str):
             raise InputError(f"tell takes lists: tell([{strings!r}], [value])")
-        try:
-            numbers = [float(value) for value in np.asarray(values, dtype=np.float64).reshape(-1)]
-        except (TypeError, ValueError):
-            raise InputError(f"values must be numbers, one per string; got {values!r}") from None
+        table = self._table(values, len(strings))
         # Of a table's column, only the values count.
         standard_errors = None if standard_errors is None else list(standard_errors)
         lists: tuple[tuple[str, Sequence[Any] | None], ...] = (
-            ("values", numbers),
+            ("values", table),
             ("standard errors", standard_errors),
             ("errors", errors),
             ("seconds", seconds),
@@ -238,37 +311,153 @@ class Optimizer(Tabulated):
             if given is not None and len(given) != len(strings):
                 raise InputError(f"{len(strings)} strings but {len(given)} {name}; give one for each string")
         known = [None if standard_errors is None else _known_variance(standard_errors[i]) for i in range(len(strings))]
-        if any(known) and not getattr(self.surrogate, "takes_noise_variance", False):
-            raise InputError(
-                f"{type(self.surrogate).__name__} cannot take standard errors into account: leave them out"
-            )
-        keys = [self.space.key(string) for string in strings]
+        if any(known) and not self.strategy.takes_noise_variance:
+            raise InputError(f"{self._learner} cannot take standard errors into account: leave them out")
+        contexts = [self._context(string) for string in strings]
+        written = [string.key if isinstance(string, Query) else string for string in strings]
+        keys = [self.space.key(string) for string in written]
         if isinstance(self.space, EvolvableSpace):
-            for string, key in zip(strings, keys, strict=True):
+            for string, key in zip(written, keys, strict=True):
                 if key not in self.observations.seen:
                     self.space.from_string(string)
-        measured = [math.isfinite(value) and abs(value) <= LARGEST_VALUE for value in numbers]
-        for message in unsupported(self.surrogate, list(itertools.compress(keys, measured))).values():
+        measured = [any(map(_is_value, row)) for row in table]
+        queries = [Query(key, context) for key, context in zip(keys, contexts, strict=True)]
+        learned = [query if query.context else query.key for query in itertools.compress(queries, measured)]
+        for message in self.strategy.unsupported(learned).values():
             raise InputError(f"{message}: leave this string out, or choose another surrogate")
-        for value, usable in zip(numbers, measured, strict=True):
-            if usable:
-                self.transform.forward(value)
-        for i, (string, key, value) in enumerate(zip(strings, keys, numbers, strict=True)):
-            row = self.observations.resolve(key)
-            if row is None:
-                row = Observation(string, key, "pending", context={"batch": self._batches})
-                self.observations.add(row)
-                self.observations.resolve(key)
-            row.status = "ok" if measured[i] else "failed"
-            row.values = (value,) if row.status == "ok" else ()
+        for row in table:
+            for outcome, value in zip(self.outcomes, row, strict=True):
+                if _is_value(value):
+                    outcome.transform.forward(value)
+        for i, (string, query, numbers) in enumerate(zip(written, queries, table, strict=True)):
+            found = self.observations.resolve(query)
+            if found is None:
+                found = Observation(
+                    string, query.key, "pending", details={"batch": self._batches}, context=query.context
+                )
+                self.observations.add(found)
+                self.observations.resolve(query)
+            found.status = "ok" if measured[i] else "failed"
+            found.values = tuple(value if _is_value(value) else math.nan for value in numbers) if measured[i] else ()
             variance = known[i]
-            row.noise_variance = (variance,) if row.values and variance is not None else None
-            row.context["error"] = (errors[i] if errors else None) or ("" if row.values else f"the value is {value:g}")
-            row.context["seconds"] = seconds[i] if seconds else None
+            found.noise_variance = (variance,) if found.values and variance is not None else None
+            found.details["error"] = (errors[i] if errors else None) or (
+                "" if found.values else f"the value is {numbers[0]:g}"
+            )
+            found.details["seconds"] = seconds[i] if seconds else None
+        self._fitted = None
+
+    def _table(self, values: npt.ArrayLike, count: int) -> list[list[float]]:
+        """Values, one row per string."""
+        try:
+            table = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"values must be numbers, one per string; got {values!r}") from None
+        columns = len(self.outcomes)
+        if columns == 1:
+            table = table.reshape(-1, 1)
+        elif table.ndim != 2 or table.shape[1] != columns:
+            names = ", ".join(repr(outcome.name) for outcome in self.outcomes)
+            raise InputError(
+                f"values have the shape {table.shape}; this search measures {names}, so give a table of {count} x "
+                f"{columns}, NaN where nothing was measured"
+            )
+        rows: list[list[float]] = table.tolist()
+        return rows
+
+    def _context(self, item: str | Query) -> Context:
+        """How a string was measured."""
+        context = item.context if isinstance(item, Query) else ()
+        if self.contexts is None:
+            if context:
+                raise InputError(
+                    f"{item} was measured in a context, and this search has none: give contexts= to the optimiser"
+                )
+            return ()
+        context = as_context(context) or self.contexts.target
+        self.contexts.check(context)
+        return context
+
+    @property
+    def _learner(self) -> str:
+        strategy = self.strategy.then
+        return type(strategy.surrogate if isinstance(strategy, ModelBased) else strategy).__name__
+
+    def predict(self, strings: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+        """What is predicted of any strings, from everything told so far.
+
+        Args:
+            strings: Strings of the space's kind.
+
+        Returns:
+            Mean and standard deviation of the objective, without the noise of a measurement, in the user's units, one
+            number for each string. Under the transform ``log10`` they are the moments of a log-normal distribution.
+
+        Raises:
+            ModelError: Before two values have been told, or if the strategy has no surrogate.
+
+        Example:
+            >>> pool = ["AAAA", "AAAT", "AATT", "ATTT", "TTTT", "TTTA", "TTAA", "TATA"]
+            >>> optimizer = Optimizer(pool, initial=3, direction="minimize")
+            >>> optimizer.tell(["AAAA", "AATT", "TTTT"], [0.0, 2.0, 4.0])
+            >>> mean, std = optimizer.predict(["ATTT", "AAAT"])
+            >>> bool(mean[0] > mean[1])
+            True
+        """
+        mean, std = self._model().predict(self._keys(strings))
+        moments = [self.transform.moments(self.outcome.sign * m, s) for m, s in zip(mean, std, strict=True)]
+        table = np.array(moments, dtype=np.float64).reshape(-1, 2)
+        return table[:, 0], table[:, 1]
+
+    def posterior(self, strings: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+        """Joint mean (n) and covariance (n x n) of the objective at ``strings``, without noise, in the user's units.
+
+        Raises:
+            InputError: Under a transform: the joint distribution is not normal then; take `sample`.
+            ModelError: Before two values have been told, or if the surrogate has no joint posterior.
+        """
+        if self.transform.name != "none":
+            raise InputError(
+                f"under the transform {self.transform.name} values are not jointly normal in your units: take sample()"
+            )
+        mean, covariance = self._joint().posterior(self._keys(strings))
+        return self.outcome.sign * np.asarray(mean), np.asarray(covariance)
+
+    def sample(self, strings: Sequence[str], n: int, rng: np.random.Generator) -> FloatArray:
+        """``n`` joint draws of the objective at ``strings``, without noise, in the user's units: n x len(strings).
+
+        Raises:
+            ModelError: Before two values have been told, or if the surrogate has no joint posterior.
+        """
+        draws = self.outcome.sign * np.asarray(self._joint().sample(self._keys(strings), n, rng))
+        if self.transform.name == "none":
+            return draws
+        inverse = np.frompyfunc(self.transform.inverse, 1, 1)
+        return np.asarray(inverse(draws), dtype=np.float64)
+
+    def _keys(self, strings: Sequence[str]) -> list[str]:
+        if isinstance(strings, str):
+            raise InputError(f"expected a list of strings, got the single string {strings!r}: write [{strings!r}]")
+        keys = [self.space.key(string) for string in strings]
+        for message in self.strategy.unsupported(keys).values():
+            raise InputError(f"nothing can be predicted: {message}")
+        return keys
+
+    def _model(self) -> Surrogate:
+        if self._fitted is None:
+            rng = np.random.default_rng([self.seed, self._asks, PREDICTION])
+            self._fitted = self.model_based.fitted(self.state(), rng)
+        return self._fitted
+
+    def _joint(self) -> JointSurrogate:
+        surrogate = self._model()
+        if not isinstance(surrogate, JointSurrogate):
+            raise ModelError(f"{type(surrogate).__name__} has no joint posterior")
+        return surrogate
 
     @property
     def best(self) -> Observation:
-        """The best measured row.
+        """The row of the best measured value: the luckiest one, where measurements are noisy; see `recommend`.
 
         Raises:
             ModelError: Before any value has been told.
@@ -279,9 +468,13 @@ class Optimizer(Tabulated):
         return best
 
     def best_of(self, rows: Sequence[Observation]) -> Observation | None:
-        """The best measured one of some rows, the first of equals; `None` if none is measured."""
-        measured = [row for row in rows if row.status == "ok"]
-        return max(measured, key=lambda row: self._sign * row.value) if measured else None
+        """The best measured one of some rows, the first of equals; `None` if none is measured.
+
+        Of several ways to measure, the target counts.
+        """
+        target = () if self.contexts is None else self.contexts.target
+        measured = [row for row in rows if row.status == "ok" and row.context == target and not math.isnan(row.value)]
+        return max(measured, key=lambda row: self.outcome.sign * row.value) if measured else None
 
     def to_pandas(self) -> pd.DataFrame:
         """Everything suggested or told, one row each, with the columns of ``evaluations.csv``."""
@@ -300,30 +493,29 @@ class Optimizer(Tabulated):
     @property
     def hyperparameters(self) -> dict[str, float]:
         """Parameters of the model that chose the last batch; empty before the first fit."""
-        return dict(self._hyperparameters)
+        return self.strategy.hyperparameters
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that `ask` depends on besides the constructor's arguments, as JSON values."""
         return {
             "asks": self._asks,
             "batches": self._batches,
-            "surrogate": self.surrogate.state_dict(),
-            **({"search": self.search.state_dict()} if isinstance(self.search, StatefulSearch) else {}),
-            "hyperparameters": self.hyperparameters,
+            **self.strategy.state_dict(),
             "observations": [
                 {
                     "string": row.string,
                     "key": row.key,
+                    "context": [list(pair) for pair in row.context],
                     "status": row.status,
                     "values": list(row.values),
                     "noise_variance": None if row.noise_variance is None else list(row.noise_variance),
-                    "context": row.context,
+                    "details": row.details,
                 }
                 for row in self.observations.rows
             ],
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore `state_dict`, in an optimiser made with the same arguments: it goes on as the saved one would."""
         self.observations = Observations()
         for row in state["observations"]:
@@ -335,61 +527,23 @@ class Optimizer(Tabulated):
                     row["status"],
                     tuple(row["values"]),
                     None if noise is None else tuple(noise),
-                    dict(row["context"]),
+                    dict(row["details"]),
+                    as_context((name, value) for name, value in row["context"]),
                 )
             )
         self.replay_ask([], state)
 
-    def replay_ask(self, rows: Sequence[dict[str, Any]], state: dict[str, Any]) -> None:
-        """Repeat a recorded `ask` without computing it: ``rows`` become pending, counters and surrogate as recorded."""
+    def replay_ask(self, rows: Sequence[Mapping[str, Any]], state: Mapping[str, Any]) -> None:
+        """Repeat a recorded `ask` without computing it: ``rows`` become pending, counters and strategy as recorded."""
         for row in rows:
-            self.observations.add(Observation(row["string"], row["key"], "pending", context=dict(row["context"])))
+            context = as_context((name, value) for name, value in row.get("context", ()))
+            self.observations.add(
+                Observation(row["string"], row["key"], "pending", details=dict(row["details"]), context=context)
+            )
         self._asks = state["asks"]
         self._batches = state["batches"]
-        self.surrogate.load_state_dict(state["surrogate"])
-        if isinstance(self.search, StatefulSearch) and "search" in state:
-            self.search.load_state_dict(state["search"])
-        self._hyperparameters = dict(state["hyperparameters"])
-
-    def _model_ready(self) -> bool:
-        values = [row.value for row in self.observations.with_status("ok")]
-        if len(self.observations) < self.initial:
-            return False
-        if len(values) < 2 and self.observations.pending:
-            return False  # of an asynchronous run, whose first results have yet to come
-        if len(values) < 2:
-            logger.warning(
-                "%d of %d evaluations succeeded; a model needs two, so the next strings are random",
-                len(values),
-                len(self.observations),
-            )
-            return False
-        if min(values) == max(values):
-            # A model of equal values only knows which strings differ most from those seen, and they are odd ones.
-            logger.warning("all %d values equal %g, so the next strings are random", len(values), values[0])
-            return False
-        return True
-
-    def _suggest(self, n: int, rng: np.random.Generator) -> list[Suggestion]:
-        if isinstance(self.acquisition, RandomAcquisition):
-            return self._random(n, rng)
-        self._fit(self.surrogate, self.observations.with_status("ok"), rng)
-        self._hyperparameters = dict(getattr(self.surrogate, "hyperparameters", {}))
-        pending = [row.key for row in self.observations.pending]
-        refused = unsupported(self.surrogate, pending)
-        suggestions = self.search.suggest(
-            n,
-            space=self.space,
-            surrogate=self.surrogate,
-            acquisition=self.acquisition,
-            excluded=self._unavailable,
-            pending=[key for place, key in enumerate(pending) if place not in refused],
-            rng=rng,
-        )
-        if len(suggestions) < n:
-            chosen = {suggestion.key for suggestion in suggestions}
-            suggestions += self._random(n - len(suggestions), rng, chosen)
-        return suggestions
+        self.strategy.load_state_dict(dict(state))
+        self._fitted = None
 
     def recommend(self) -> Observation:
         """The measured string with the best posterior mean: the answer of a search whose measurements are noisy.
@@ -402,60 +556,43 @@ class Optimizer(Tabulated):
         Raises:
             ModelError: Before two values have been told.
         """
+        rng = np.random.default_rng([self.seed, self._asks, RECOMMENDATION])
+        key = self.strategy.recommend(self.state(), rng)
         measured = self.observations.with_status("ok")
-        if len(measured) < 2:
-            raise ModelError(f"{len(measured)} values have been told; a model needs two to recommend a string")
-        # What is fitted here must leave no trace in later suggestions: a fit replaces what a surrogate holds.
-        surrogate = copy.copy(self.surrogate)
-        self._fit(surrogate, measured, np.random.default_rng([self.seed, self._asks, RECOMMENDATION]))
-        mean, _ = surrogate.predict([row.key for row in measured])
-        key = measured[int(np.argmax(mean))].key
         return next(row for row in reversed(measured) if row.key == key)
 
-    def _fit(self, surrogate: Surrogate, measured: Sequence[Observation], rng: np.random.Generator) -> None:
-        targets = [self._sign * self.transform.forward(row.value) for row in measured]
-        keys = [row.key for row in measured]
-        if not any(row.noise_variance for row in measured):
-            surrogate.fit(keys, targets, rng=rng)
-            return
-        assert isinstance(surrogate, NoiseAwareSurrogate)  # `tell` takes no standard errors for another
-        known = [
-            self.transform.variance(row.value, row.noise_variance[0]) if row.noise_variance else 0.0 for row in measured
-        ]
-        surrogate.fit(keys, targets, rng=rng, noise_variance=known)
-
-    @property
-    def _unavailable(self) -> set[str]:
-        """Keys that must not be suggested."""
-        if not self.allow_repeats:
-            return self.observations.seen
-        return {row.key for row in self.observations.rows if row.status != "ok"}
-
-    def _random(
-        self, n: int, rng: np.random.Generator, excluded: set[str] | frozenset[str] = frozenset()
-    ) -> list[Suggestion]:
-        unavailable = self._unavailable | excluded
-        found: dict[str, Suggestion] = {}
-        refused: dict[int, str] = {}
-        for _ in range(REDRAWS):
-            # Enough are drawn that n are left even when every unavailable one is among them.
-            drawn = self.space.sample(n + len(unavailable), rng)
-            keys = [self.space.key(string) for string in drawn]
-            refused = unsupported(self.surrogate, keys)
-            for place, (string, key) in enumerate(zip(drawn, keys, strict=True)):
-                if key not in unavailable and place not in refused:
-                    found.setdefault(key, Suggestion(string, key))
-            if len(found) >= n or not refused:
-                break
-        if refused and not found and not self.observations.seen:
-            raise InputError(f"no string was found that the surrogate can take: {next(iter(refused.values()))}")
-        return list(found.values())[:n]
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_fitted": None}
 
     def _in_user_units(self, mean: float | None, std: float | None) -> tuple[float | None, float | None]:
         if mean is None or std is None:
             return None, None
-        moments = self.transform.moments(self._sign * mean, std)
+        moments = self.transform.moments(self.outcome.sign * mean, std)
         return moments if all(map(math.isfinite, moments)) else (None, None)
+
+
+def _checked_outcomes(
+    outcomes: Sequence[Outcome] | None, direction: Direction, transform: Transform | str | None
+) -> tuple[Outcome, ...]:
+    if outcomes is None:
+        return (Outcome("value", direction, transform=resolve_transform(transform)),)
+    if direction != "maximize" or transform is not None:
+        raise InputError("give direction and transform to the outcomes, not besides them")
+    names = [outcome.name for outcome in outcomes]
+    if len(set(names)) < len(names):
+        raise InputError(f"two outcomes have the same name: {', '.join(names)}")
+    roles = [outcome.role for outcome in outcomes]
+    if roles[:1] != ["objective"] or "objective" in roles[1:]:
+        raise InputError(f"outcomes have the roles {', '.join(roles) or 'of none'}; give one objective, and that first")
+    return tuple(outcomes)
+
+
+def _item(row: Observation) -> Item:
+    return row.query if row.context else row.key
+
+
+def _is_value(number: float) -> bool:
+    return math.isfinite(number) and abs(number) <= LARGEST_VALUE
 
 
 def _known_variance(standard_error: float | None) -> float | None:

@@ -18,10 +18,10 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
+from seqopt.data.transforms import resolve_transform
 from seqopt.encoding.features import TokensAndFeatures
 from seqopt.errors import InputError
 from seqopt.models import FullyBayesianStringGP, StringGP
-from seqopt.optimizer.transforms import resolve_transform
 from seqopt.report.kernel_pca import FEWEST, kernel_pca
 from seqopt.report.restored import candidates_of, restore_surrogate, search_space
 from seqopt.report.results import Run, log10_moments

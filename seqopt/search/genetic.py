@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence, Set
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.acquisition import Acquisition
 from seqopt.errors import InputError
-from seqopt.models import StringSurrogate, unsupported
-from seqopt.search.protocols import Suggestion
-from seqopt.search.scoring import Scores, suggestion
-from seqopt.spaces import EvolvableSpace
+from seqopt.scorers import Scoring
+from seqopt.search.memory import Scores
+from seqopt.search.protocols import Proposal
+from seqopt.spaces import EvolvableSpace, Space
 
 logger = logging.getLogger(__name__)
+
+Individual = TypeVar("Individual")
 
 PARENTS_KEPT = 10
 """Evaluated strings of largest predicted mean that a seeded search starts from."""
@@ -34,7 +35,7 @@ RENEWALS = 4
 
 
 class GeneticSearch:
-    """Maximises an acquisition function over a space whose strings can be mutated and crossed.
+    """Maximises a score over a space whose strings can be mutated and crossed.
 
     Every evolution replaces the population. A parent is the best of a random sub-sample of the population
     (tournament); with probability ``crossover`` a second parent is drawn and their two children are taken, otherwise
@@ -50,7 +51,7 @@ class GeneticSearch:
     string that stays and for children that are new.
 
     The first population is the best of ``sample`` random strings and, if ``seeded``, of the evaluated strings of
-    largest predicted mean and their mutants. The acquisition function is prepared on all of these.
+    largest predicted mean and their mutants. The score is prepared on all of these.
 
     A batch is filled greedily: the search for each next element starts from the best strings of the one before, scored
     again given the elements chosen and the strings that are pending, and ends with the first population that is given
@@ -116,43 +117,52 @@ class GeneticSearch:
         self.seeded = seeded
         self.restarts = int(restarts)
 
-    def suggest(
+    def check_space(self, space: Space) -> None:
+        """Refuse a space without moves; see `seqopt.search.CheckedSearch`.
+
+        Raises:
+            InputError: For a space whose strings cannot be mutated and crossed.
+        """
+        if not isinstance(space, EvolvableSpace):
+            raise InputError(
+                f"GeneticSearch mutates and crosses strings, and a {type(space).__name__} has no moves for that: it "
+                "needs sample_individuals, mutate, cross, to_string and from_string"
+            )
+
+    def propose(
         self,
         n: int,
         *,
-        space: EvolvableSpace[Any],
-        surrogate: StringSurrogate,
-        acquisition: Acquisition,
+        space: EvolvableSpace[Individual],
+        scoring: Scoring,
         excluded: Set[str],
-        pending: list[str],
         rng: np.random.Generator,
-    ) -> list[Suggestion]:
+    ) -> list[Proposal]:
         """Up to ``n`` distinct strings with keys outside ``excluded``; see `seqopt.search.Search`."""
-        process = surrogate.conditioned(pending)
-        individuals = self._first(space, process.best_observed_keys(PARENTS_KEPT) if self.seeded else [], rng)
+        individuals = self._first(space, scoring.incumbents(PARENTS_KEPT) if self.seeded else [], rng)
         keys = list(dict.fromkeys(space.key(space.to_string(individual)) for individual in individuals))
-        refused = unsupported(surrogate, keys)
-        keys = [key for place, key in enumerate(keys) if place not in refused]
+        without = scoring.unsupported(keys)
+        keys = [key for index, key in enumerate(keys) if index not in without]
         if not keys:
             return []
-        prepared = acquisition.prepare(process.at(keys), rng, n + len(pending))
+        scorer = scoring.scorer(keys)
         taken = set(excluded)
-        chosen: list[Suggestion] = []
+        chosen: list[Proposal] = []
         for _ in range(n):
-            scores = Scores(space, process, prepared, taken, surrogate)
+            scores = Scores(space, scorer, taken)
             archive = self._evolve(space, individuals, scores, rng, 0 if chosen else self.restarts)
             if scores.best is None:
                 break
             key = scores.keys[scores.best]
-            at = process.at([key])
-            chosen.append(suggestion(scores.best, key, scores.best_value, at, 0, surrogate))
+            chosen.append(Proposal.of(scores.best, scorer.choose(key)))
             taken.add(key)
             if len(chosen) < n:
-                process.condition(key)
                 individuals = self._next(space, archive, scores, rng)
         return chosen
 
-    def _first(self, space: EvolvableSpace[Any], evaluated: list[str], rng: np.random.Generator) -> list[Any]:
+    def _first(
+        self, space: EvolvableSpace[Individual], evaluated: list[str], rng: np.random.Generator
+    ) -> list[Individual]:
         parents = []
         for string in evaluated:
             try:
@@ -163,22 +173,26 @@ class GeneticSearch:
         return [*parents, *mutants, *space.sample_individuals(self.sample, rng)]
 
     def _next(
-        self, space: EvolvableSpace[Any], archive: dict[str, Any], scores: Scores, rng: np.random.Generator
-    ) -> list[Any]:
+        self,
+        space: EvolvableSpace[Individual],
+        archive: dict[str, Individual],
+        scores: Scores,
+        rng: np.random.Generator,
+    ) -> list[Individual]:
         """Where the search for the next element of a batch starts: half good strings, half new ones."""
         good = [archive[string] for string in scores.ranked()[: self.sample // 2]]
         return [*good, *space.sample_individuals(max(self.sample - len(good), self.population), rng)]
 
     def _evolve(
         self,
-        space: EvolvableSpace[Any],
-        individuals: list[Any],
+        space: EvolvableSpace[Individual],
+        individuals: list[Individual],
         scores: Scores,
         rng: np.random.Generator,
         restarts: int,
-    ) -> dict[str, Any]:
+    ) -> dict[str, Individual]:
         """Evolve until nothing improves; returns every individual scored, by its string."""
-        archive: dict[str, Any] = {}
+        archive: dict[str, Individual] = {}
         values = self._scored(space, individuals, scores, archive)
         # The best of the distinct ones.
         places = {space.to_string(individual): place for place, individual in enumerate(individuals)}
@@ -205,7 +219,7 @@ class GeneticSearch:
 
     @staticmethod
     def _scored(
-        space: EvolvableSpace[Any], individuals: list[Any], scores: Scores, archive: dict[str, Any]
+        space: EvolvableSpace[Individual], individuals: list[Individual], scores: Scores, archive: dict[str, Individual]
     ) -> npt.NDArray[np.float64]:
         strings = [space.to_string(individual) for individual in individuals]
         archive.update(zip(strings, individuals, strict=True))
@@ -213,8 +227,11 @@ class GeneticSearch:
 
     @staticmethod
     def _renewed(
-        space: EvolvableSpace[Any], children: list[Any], archive: dict[str, Any], rng: np.random.Generator
-    ) -> list[Any]:
+        space: EvolvableSpace[Individual],
+        children: list[Individual],
+        archive: dict[str, Individual],
+        rng: np.random.Generator,
+    ) -> list[Individual]:
         """The children, those that have been scored before or that are there twice mutated further."""
         for _ in range(RENEWALS):
             met: set[str] = set()
@@ -232,11 +249,11 @@ class GeneticSearch:
 
     def _children(
         self,
-        space: EvolvableSpace[Any],
-        individuals: Sequence[Any],
+        space: EvolvableSpace[Individual],
+        individuals: Sequence[Individual],
         values: npt.NDArray[np.float64],
         rng: np.random.Generator,
-    ) -> list[Any]:
+    ) -> list[Individual]:
         """The next population, of exactly ``population`` individuals."""
         size = self.population
         winners = self._winners(values, 2 * size, rng)

@@ -26,10 +26,13 @@ from botorch.settings import validate_input_scaling
 from torch import Tensor
 
 from seqopt.acquisition import Acquisition
+from seqopt.data import key_of
 from seqopt.errors import InputError
 from seqopt.kernels.threads import one_thread
+from seqopt.models import StringGP
 from seqopt.models.noise import PartlyKnownNoise
-from seqopt.search.protocols import Suggestion
+from seqopt.scorers import Scoring
+from seqopt.search.protocols import Proposal, SurrogateScoring
 from seqopt.spaces import GrammarSpace, Space, StringSpace
 from seqopt.vae import StringVAE
 
@@ -151,44 +154,43 @@ class LatentSearch:
         """Restore `state_dict`."""
         self._rejected = [np.array(point, dtype=np.float64) for point in state["rejected"]]
 
-    def suggest(
-        self,
-        n: int,
-        *,
-        space: Space,
-        surrogate: Any,
-        acquisition: Acquisition,
-        excluded: Set[str],
-        pending: list[str],
-        rng: np.random.Generator,
-    ) -> list[Suggestion]:
+    def propose(
+        self, n: int, *, space: Space, scoring: Scoring, excluded: Set[str], rng: np.random.Generator
+    ) -> list[Proposal]:
         """Up to ``n`` distinct strings with keys outside ``excluded``; see `seqopt.search.Search`.
 
         Raises:
-            InputError: If the acquisition function is another than ``logei``, the surrogate's model does not see the
-                posterior means of this search's autoencoder, or that was made for another grammar or alphabet than
-                the space's.
+            InputError: If the score is another than ``logei``, the surrogate's model does not see the posterior means
+            of
+                this search's autoencoder, or that was made for another grammar or alphabet than the space's.
         """
-        self.check(space, surrogate, acquisition)
+        if not isinstance(scoring, SurrogateScoring):
+            raise InputError(
+                f"LatentSearch needs the surrogate behind a score, and {type(scoring).__name__} has none: search "
+                "latent space with the acquisition function logei"
+            )
+        surrogate = scoring.surrogate
+        self.check_parts(space, surrogate, scoring.acquisition)
+        assert isinstance(surrogate, StringGP)
         # The matrices are small: waiting for a second thread costs more than it brings.
         with one_thread():
             process = _LatentProcess.of(surrogate.model, self.vae.size)
-            process.observe(self.vae(pending))
+            process.observe(self.vae([key_of(item) for item in scoring.pending]))
             process.refuse(self.rejected)
             taken = set(excluded)
-            chosen: list[Suggestion] = []
+            chosen: list[Proposal] = []
             while len(chosen) < n:
                 found = self._next(process, space, taken, rng)
                 if found is None:
                     break
                 string, key, value = found
                 mean, std = surrogate.predict([key])
-                chosen.append(Suggestion(string, key, value, float(mean[0]), float(std[0])))
+                chosen.append(Proposal(string, key, (), value, float(mean[0]), float(std[0])))
                 taken.add(key)
                 process.observe(self.vae([key]))
         return chosen
 
-    def check(self, space: Space, surrogate: Any, acquisition: Acquisition) -> None:
+    def check_parts(self, space: Space, surrogate: object, acquisition: Acquisition) -> None:
         """Complain of what does not go with this search; called before anything is evaluated.
 
         Raises:

@@ -6,25 +6,23 @@ from collections.abc import Set
 
 import numpy as np
 
-from seqopt.acquisition import Acquisition, MonotoneAcquisition
 from seqopt.errors import InputError
-from seqopt.models import BoundedPosterior, PoolSurrogate
-from seqopt.search.protocols import Suggestion
-from seqopt.search.scoring import fill_batch, suggestion
-from seqopt.spaces import PoolSpace
+from seqopt.scorers import Scoring
+from seqopt.scorers.protocols import IndexArray
+from seqopt.search.memory import fill_batch
+from seqopt.search.protocols import Proposal
+from seqopt.spaces import PoolSpace, Space
 
 
 class PoolSearch:
     """Scores a pool of candidates and fills a batch greedily.
 
-    The first element of a batch maximises the acquisition function over the pool; each next one maximises it given
-    those chosen, which costs one prior-covariance column and one rank-one update (thesis, algorithm 4). Where the pool
-    is so large that this is computed for some candidates only (`seqopt.models.BoundedPosterior`), the choice is the
-    same.
+    The first element of a batch maximises the score over the pool; each next one maximises it given those chosen, which
+    for Gaussian processes costs one prior-covariance column and one rank-one update (thesis, algorithm 4).
 
     Args:
         candidates: Score only this many candidates, drawn afresh at each step (the protocol of the thesis, section
-            5.7.4, takes 1,000). By default the whole pool is scored.
+            5.7.3, takes 1,000). By default the whole pool is scored.
 
     Raises:
         InputError: If ``candidates`` is less than 1.
@@ -35,39 +33,32 @@ class PoolSearch:
             raise InputError(f"candidates is {candidates}; expected at least 1, or None for the whole pool")
         self.candidates = candidates
 
-    def suggest(
-        self,
-        n: int,
-        *,
-        space: PoolSpace,
-        surrogate: PoolSurrogate,
-        acquisition: Acquisition,
-        excluded: Set[str],
-        pending: list[str],
-        rng: np.random.Generator,
-    ) -> list[Suggestion]:
+    def check_space(self, space: Space) -> None:
+        """Refuse a space that is not a list; see `seqopt.search.CheckedSearch`.
+
+        Raises:
+            InputError: For any space but a pool.
+        """
+        if not isinstance(space, PoolSpace):
+            raise InputError(f"PoolSearch looks at every candidate of a list, and a {type(space).__name__} is not one")
+
+    def propose(
+        self, n: int, *, space: PoolSpace, scoring: Scoring, excluded: Set[str], rng: np.random.Generator
+    ) -> list[Proposal]:
         """Up to ``n`` distinct candidates with keys outside ``excluded``; see `seqopt.search.Search`."""
         indices = self._draw(space, excluded, rng)
         if indices is not None and len(indices) == 0:
             return []
-        posterior = surrogate.pool_posterior(space, indices, pending)
-        prepared = acquisition.prepare(posterior, rng, n + len(pending))
-        monotone = isinstance(acquisition, MonotoneAcquisition) and acquisition.monotone
-        if monotone and isinstance(posterior, BoundedPosterior):
-            posterior.use_bounds()
-        size = len(space) if indices is None else len(indices)
-        allowed = np.ones(size, dtype=bool)
-        if indices is None:
-            positions = (space.index_of(key) for key in excluded)
-            allowed[[position for position in positions if position is not None]] = False
+        scorer = scoring.pool_scorer(space, indices)
+        if indices is not None:
+            drawn = indices
+            return fill_batch(n, scorer, np.ones(len(drawn), dtype=np.bool_), lambda index: space[int(drawn[index])])
+        allowed = np.ones(len(space), dtype=np.bool_)
+        positions = (space.index_of(key) for key in excluded)
+        allowed[[position for position in positions if position is not None]] = False
+        return fill_batch(n, scorer, allowed, lambda index: space[index])
 
-        def propose(place: int, value: float) -> Suggestion:
-            index = place if indices is None else int(indices[place])
-            return suggestion(space[index], space.keys[index], value, posterior, place, surrogate)
-
-        return fill_batch(n, posterior, prepared, allowed, propose)
-
-    def _draw(self, space: PoolSpace, excluded: Set[str], rng: np.random.Generator) -> np.ndarray | None:
+    def _draw(self, space: PoolSpace, excluded: Set[str], rng: np.random.Generator) -> IndexArray | None:
         if self.candidates is None:
             return None
         # Enough are drawn that the wanted number is left when every excluded one is among them.

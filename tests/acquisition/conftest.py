@@ -19,10 +19,19 @@ def random_covariance(rng: np.random.Generator, *shape: int) -> torch.Tensor:
 
 @pytest.fixture
 def make_posterior() -> Callable[..., DensePosterior]:
-    """Builds a random posterior: points N, evaluated strings n, draws (none by default), noise, seed."""
+    """Builds a random posterior: points N, evaluated strings n, draws (none by default), noise, seed, what is added to
+    the means.
+    """
 
     def make(
-        points: int, observed: int = 0, draws: int | None = None, noise: float = 0.1, seed: int = 0
+        points: int,
+        observed: int = 0,
+        draws: int | None = None,
+        noise: float = 0.1,
+        seed: int = 0,
+        raised: torch.Tensor | float = 0.0,
+        observed_raised: torch.Tensor | float = 0.0,
+        best_observed: float = 1.0,
     ) -> DensePosterior:
         rng = np.random.default_rng(seed)
         lead = () if draws is None else (draws,)
@@ -30,13 +39,13 @@ def make_posterior() -> Callable[..., DensePosterior]:
         mean = torch.from_numpy(rng.normal(scale=0.7, size=(*lead, observed + points)))
         variances = noise * (1 + torch.arange(draws or 1, dtype=torch.float64)).reshape(lead or ())
         return DensePosterior(
-            mean[..., observed:],
+            mean[..., observed:] + raised,
             covariance[..., observed:, observed:],
             variances,
-            observed_mean=mean[..., :observed],
+            observed_mean=mean[..., :observed] + observed_raised,
             observed_covariance=covariance[..., :observed, :observed],
             cross_covariance=covariance[..., :observed, observed:],
-            best_observed=1.0,
+            best_observed=best_observed,
         )
 
     return make

@@ -150,8 +150,7 @@ def test_joint_draws_stay_within_their_limit(observed: int, expected: int) -> No
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_no_draw_is_below_the_best_evaluated_mean(sampler: type, make_posterior: Callable[..., DensePosterior]) -> None:
-    posterior = make_posterior(points=4, observed=6, draws=2)
-    posterior.observed_mean = posterior.observed_mean + torch.tensor([[3.0], [0.5]])
+    posterior = make_posterior(points=4, observed=6, draws=2, observed_raised=torch.tensor([[3.0], [0.5]]))
     draws = sampler()(posterior, 500, np.random.default_rng(0))
     assert draws.shape == (2, 500)
     bound = posterior.observed_mean.amax(-1)
@@ -163,11 +162,10 @@ def test_no_draw_is_below_the_best_evaluated_mean(sampler: type, make_posterior:
 def test_draws_of_the_parameters_have_their_own_maxima(
     sampler: type, make_posterior: Callable[..., DensePosterior]
 ) -> None:
-    posterior = make_posterior(points=20, observed=3, draws=2)
-    posterior.mean = posterior.mean + torch.tensor([[0.0], [10.0]])
+    posterior = make_posterior(points=20, observed=3, draws=2, raised=torch.tensor([[0.0], [10.0]]))
     together = sampler()(posterior, 2000, np.random.default_rng(0))
     _, covariance = posterior.joint(torch.arange(20))
-    alone = DensePosterior(posterior.mean[1], covariance[1], 0.1)
+    alone = DensePosterior(posterior.moments.mean[1], covariance[1], 0.1)
     expected = sampler()(alone, 2000, np.random.default_rng(1))
     assert float(together[1].mean()) == pytest.approx(float(expected.mean()), abs=0.15)
     assert float(together[0].mean()) < 6

@@ -37,7 +37,7 @@ def frequencies(posterior: DensePosterior, rng: np.random.Generator) -> np.ndarr
 
 def test_points_are_chosen_as_often_as_they_are_the_maximum() -> None:
     posterior = DensePosterior(torch.from_numpy(MEAN), torch.from_numpy(COVARIANCE), 0.1)
-    posterior.condition(2)  # makes no difference
+    posterior = posterior.given(2)  # makes no difference
     expected = probability_of_being_largest(MEAN, COVARIANCE)
     assert expected.sum() == pytest.approx(1, abs=1e-4)
     np.testing.assert_allclose(frequencies(posterior, np.random.default_rng(0)), expected, atol=0.026)
@@ -70,7 +70,7 @@ def test_every_call_is_a_fresh_draw_of_the_posterior_it_is_given(
     assert prepared(other).shape == (7,)
     draws = torch.stack([prepared(other) for _ in range(3000)])
     _, covariance = other.joint(torch.arange(7))
-    np.testing.assert_allclose(draws.mean(0), other.mean, atol=0.2)
+    np.testing.assert_allclose(draws.mean(0), other.moments.mean, atol=0.2)
     np.testing.assert_allclose(draws.T.cov(), covariance, atol=0.08 * float(covariance.abs().max()) + 0.1)
 
 

@@ -31,7 +31,7 @@ def test_a_greedy_batch_is_fixed_by_the_generator(
             assert (scores.shape, scores.dtype) == ((12,), torch.float64)
             assert not scores.isnan().any()
             rounds.append(scores)
-            posterior.condition(int(scores.argmax()))
+            posterior = posterior.given(int(scores.argmax()))
         batches.append(torch.stack(rounds))
     assert torch.equal(batches[0], batches[1])
 

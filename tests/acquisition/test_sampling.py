@@ -9,7 +9,7 @@ import torch
 
 from seqopt.acquisition import DensePosterior
 from seqopt.acquisition.sampling import draw_joint, largest_upper_confidence
-from seqopt.models.linalg import stable_cholesky
+from seqopt.posteriors.linalg import stable_cholesky
 
 
 def test_joint_draws_have_the_mean_and_covariance() -> None:
@@ -22,7 +22,7 @@ def test_joint_draws_have_the_mean_and_covariance() -> None:
 
 def test_selection_by_upper_confidence(make_posterior: Callable[..., DensePosterior]) -> None:
     posterior = make_posterior(points=20, draws=2)
-    bound = (posterior.mean + 2 * posterior.variance.sqrt()).mean(0)
+    bound = (posterior.moments.mean + 2 * posterior.moments.variance.sqrt()).mean(0)
     expected = sorted(np.argsort(-bound.numpy())[:6].tolist())
     assert largest_upper_confidence(posterior, 6, beta=4.0).tolist() == expected
     narrow = DensePosterior(torch.tensor([0.0, 2.5]), torch.diag(torch.tensor([1.0, 0.01])), 0.1)

@@ -12,8 +12,8 @@ import pytest
 from seqopt.campaign import Campaign, CampaignError, ColumnCondition, StaleStateError
 from seqopt.campaign.predictions import interval
 from seqopt.campaign.spaces import build_space, describe_space
+from seqopt.data.transforms import Log10
 from seqopt.errors import InputError
-from seqopt.optimizer.transforms import Log10
 from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, LocalSpace, Space, StringSpace
 
 SMILES = ["C" * n + end for n in range(1, 9) for end in ("O", "N", "C(=O)O", "F", "Cl")]

@@ -8,7 +8,10 @@ from seqopt import CandidateSet
 from seqopt.kernels import SubsequenceKernel
 from seqopt.models import FullyBayesianStringGP, StringGP
 from seqopt.models.conditioned import BlockwisePosterior
-from seqopt.models.protocols import ConditionedProcess, Posterior, StringSurrogate
+from seqopt.models.protocols import ConditionedProcess, StringSurrogate
+from seqopt.posteriors import Moments, Posterior
+
+MOMENTS = list(Moments.__dataclass_fields__)
 
 
 def random_strings(count, rng, longest=12):
@@ -63,19 +66,19 @@ def test_the_posterior_is_that_of_dense_conditioning(surrogate, data):
     assert isinstance(surrogate, StringSurrogate)
     process = surrogate.conditioned(extra[:2])
     assert isinstance(process, ConditionedProcess)
-    process.condition(extra[2])
+    process = process.given(extra[2])
     posterior = process.at(new)
     assert isinstance(posterior, Posterior)
     indices = torch.tensor([5, 0, 3])
     joint = posterior.joint(indices)
     everything = posterior.joint(indices, include_observed=True)
-    for draw in range(len(posterior.mean)):
+    for draw in range(len(posterior.moments.mean)):
         mean, covariance, conditional, n, c = dense(surrogate, data, draw, extra)
         at = n + c + np.arange(len(new))
         close = {"rtol": 1e-6, "atol": 1e-8}
-        torch.testing.assert_close(posterior.mean[draw], mean[at], **close)
-        torch.testing.assert_close(posterior.variance[draw], covariance.diagonal()[at], **close)
-        torch.testing.assert_close(posterior.conditional_variance[draw], conditional.diagonal()[at], **close)
+        torch.testing.assert_close(posterior.moments.mean[draw], mean[at], **close)
+        torch.testing.assert_close(posterior.moments.variance[draw], covariance.diagonal()[at], **close)
+        torch.testing.assert_close(posterior.moments.conditional_variance[draw], conditional.diagonal()[at], **close)
         torch.testing.assert_close(posterior.conditioned_mean[draw], mean[n : n + c], **close)
         torch.testing.assert_close(posterior.observed_mean[draw], mean[:n], **close)
         chosen = at[indices.numpy()]
@@ -90,11 +93,11 @@ def test_conditioning_points_of_a_posterior_is_conditioning_the_process(surrogat
     _, _, new, extra = data
     posterior = surrogate.conditioned(extra).at(new)
     for index in (4, 7):
-        posterior.condition(index)
+        posterior = posterior.given(index)
     expected = surrogate.conditioned([*extra, new[4], new[7]]).at(new)
-    torch.testing.assert_close(posterior.conditional_variance, expected.conditional_variance)
+    torch.testing.assert_close(posterior.moments.conditional_variance, expected.moments.conditional_variance)
     torch.testing.assert_close(posterior.conditioned_mean, expected.conditioned_mean)
-    torch.testing.assert_close(posterior.variance, expected.variance)
+    torch.testing.assert_close(posterior.moments.variance, expected.moments.variance)
 
 
 def test_blocks_make_no_difference(surrogate, data):
@@ -104,9 +107,12 @@ def test_blocks_make_no_difference(surrogate, data):
     assert isinstance(blocks, Posterior)
     for conditioned in (False, True):
         if conditioned:
-            whole.condition(6)
-            blocks.condition(6)
-        for name in ("mean", "variance", "conditional_variance", "conditioned_mean", "observed_mean"):
+            whole = whole.given(6)
+            blocks = blocks.given(6)
+        for name in MOMENTS:
+            ours, theirs = getattr(blocks.moments, name), getattr(whole.moments, name)
+            torch.testing.assert_close(ours, theirs, rtol=1e-7, atol=1e-9)
+        for name in ("conditioned_mean", "observed_mean"):
             torch.testing.assert_close(getattr(blocks, name), getattr(whole, name), rtol=1e-7, atol=1e-9)
     indices = torch.tensor([9, 2, 7])
     for ours, theirs in zip(blocks.joint(indices, True), whole.joint(indices, True), strict=True):
@@ -124,8 +130,11 @@ def test_a_point_estimate_agrees_with_the_posterior_of_a_pool(data):
     gp.fit(evaluated, values, rng=np.random.default_rng(0))
     pool = gp.pool_posterior(CandidateSet(new), pending=extra)
     posterior = gp.conditioned(extra).at(new)
-    for name in ("mean", "variance", "conditional_variance", "conditioned_mean", "observed_mean"):
-        torch.testing.assert_close(getattr(posterior, name)[0], getattr(pool, name), rtol=1e-6, atol=1e-9)
+    for name in MOMENTS:
+        ours, theirs = getattr(posterior.moments, name), getattr(pool.moments, name)
+        torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-9)
+    for name in ("conditioned_mean", "observed_mean"):
+        torch.testing.assert_close(getattr(posterior, name), getattr(pool, name), rtol=1e-6, atol=1e-9)
     assert posterior.best_observed == pool.best_observed
 
 

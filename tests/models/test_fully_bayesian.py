@@ -70,7 +70,7 @@ def test_predictions_are_moments_of_the_mixture_of_its_draws():
     mean, covariance = gp.posterior(new)
     posterior = gp.conditioned().at(new)
     unit = VALUES.std(ddof=1)
-    means = VALUES.mean() + unit * posterior.mean
+    means = VALUES.mean() + unit * posterior.moments.mean
     torch.testing.assert_close(mean, means.mean(0))
     draws = gp.sample(new, 40_000, np.random.default_rng(0))
     torch.testing.assert_close(draws.mean(0), mean, atol=0.02, rtol=0)

@@ -7,10 +7,10 @@ import torch
 from scipy.stats import multivariate_normal
 
 from seqopt import Optimizer
+from seqopt.data.transforms import Log10
 from seqopt.errors import InputError
 from seqopt.models import FullyBayesianStringGP, NoiseAwareSurrogate, StringGP
 from seqopt.models.string_gp import DenseMarginalLogLikelihood
-from seqopt.optimizer.transforms import Log10
 
 STRINGS = ["ACGT", "ACGA", "TTTT", "TTTA", "GGCC", "GACC"]
 VALUES = np.array([1.0, 1.4, -2.0, -1.0, 0.5, 0.1])
@@ -45,14 +45,14 @@ def test_every_path_to_the_posterior_has_the_noise_of_each_value() -> None:
     np.testing.assert_allclose(gp.predict(ELSEWHERE)[1], std, rtol=1e-7)
     np.testing.assert_allclose(gp.posterior(ELSEWHERE)[0].numpy(), mean, rtol=1e-9)
     at = gp.conditioned().at(ELSEWHERE)
-    np.testing.assert_allclose(gp.untransform(at.mean[0], at.variance[0]), (mean, std), rtol=1e-7)
+    np.testing.assert_allclose(gp.untransform(at.moments.mean[0], at.moments.variance[0]), (mean, std), rtol=1e-7)
     with torch.no_grad():
         by_botorch = gp.model.posterior(gp.encode(ELSEWHERE))
     np.testing.assert_allclose(by_botorch.mean[:, 0].numpy(), mean, rtol=1e-6)
     np.testing.assert_allclose(by_botorch.variance.sqrt()[:, 0].numpy(), std, rtol=1e-6)
     # A value to come has the shared noise and the mean of the known ones.
     coming = gp.hyperparameters["noise_variance"] + KNOWN.mean() / VALUES.var(ddof=1)
-    assert float(at.noise_variance[0]) == pytest.approx(coming)
+    assert float(at.moments.residual_variance[0, 0]) == pytest.approx(coming)
     gp.model.train()
     density = DenseMarginalLogLikelihood(gp.model.likelihood, gp.model)
     priors = sum(
@@ -67,12 +67,12 @@ def test_the_means_at_the_strings_evaluated_take_their_own_noise() -> None:
     for gp in (StringGP(restarts=1), FullyBayesianStringGP()):
         gp.fit(STRINGS, VALUES, rng=rng(), noise_variance=KNOWN)
         posterior = gp.conditioned().at(STRINGS)
-        torch.testing.assert_close(posterior.observed_mean, posterior.mean, rtol=1e-6, atol=1e-8)
+        torch.testing.assert_close(posterior.observed_mean, posterior.moments.mean, rtol=1e-6, atol=1e-8)
         mean, covariance = posterior.joint(torch.arange(2), include_observed=True)
-        torch.testing.assert_close(mean[:, : len(STRINGS)], posterior.mean, rtol=1e-6, atol=1e-8)
+        torch.testing.assert_close(mean[:, : len(STRINGS)], posterior.moments.mean, rtol=1e-6, atol=1e-8)
         torch.testing.assert_close(
             covariance[:, : len(STRINGS), : len(STRINGS)].diagonal(dim1=1, dim2=2),
-            posterior.variance,
+            posterior.moments.variance,
             rtol=1e-5,
             atol=1e-7,
         )
@@ -167,7 +167,7 @@ def test_a_surrogate_that_knows_no_noise_refuses_standard_errors() -> None:
         def load_state_dict(self, state: dict[str, object]) -> None:
             pass
 
-    optimizer = Optimizer(STRINGS, surrogate=Plain(), initial=2)
+    optimizer = Optimizer(STRINGS, surrogate=Plain(), acquisition="random", initial=2)
     with pytest.raises(InputError, match="Plain cannot take standard errors"):
         optimizer.tell(["ACGT"], [1.0], standard_errors=[0.5])
     optimizer.tell(["ACGT"], [1.0], standard_errors=[None])

@@ -18,7 +18,7 @@ def test_each_prediction_is_that_of_a_model_without_the_value(gp: StringGP | Ful
     assert isinstance(gp, ExplainedSurrogate)
     found = gp.leave_one_out()
     np.testing.assert_allclose(found.values, VALUES)
-    whole = gp.conditioned()._state
+    whole = gp.fitted
     for i in range(len(STRINGS)):
         others = [j for j in range(len(STRINGS)) if j != i]
         noise = whole.observed_noise[:, others]

@@ -20,7 +20,7 @@ from seqopt.models import (
     StringGP,
     StringSurrogate,
     default_surrogate,
-    fully_bayesian,
+    gaussian,
     resolve_surrogate,
 )
 from seqopt.models.registry import latent_gp, looks_at_symbols
@@ -54,7 +54,7 @@ def test_every_named_surrogate_learns_and_has_a_joint_posterior(name: str) -> No
     assert isinstance(surrogate, StringSurrogate)
     # The posterior that genetic searches use is the same one.
     at = surrogate.conditioned().at(strings)
-    np.testing.assert_allclose(surrogate.untransform(at.mean.mean(0), 0.0)[0], mean, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(surrogate.untransform(at.moments.mean.mean(0), 0.0)[0], mean, rtol=1e-6, atol=1e-6)
     again = resolve_surrogate(name, space)
     again.load_state_dict(surrogate.state_dict())
     assert again.state_dict() == surrogate.state_dict()
@@ -227,8 +227,8 @@ def test_models_that_differ_are_described_differently() -> None:
 def test_a_pool_too_large_to_be_held_is_searched_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     genes = ["".join(bases) for bases in itertools.product("ACGT", repeat=4)]
     found = []
-    for memory in (fully_bayesian.CANDIDATE_MEMORY, 0):
-        monkeypatch.setattr(fully_bayesian, "CANDIDATE_MEMORY", memory)
+    for memory in (gaussian.COLUMN_MEMORY, 0):
+        monkeypatch.setattr(gaussian, "COLUMN_MEMORY", memory)
         optimizer = Optimizer(genes, surrogate="ssk-bayes", initial=6, batch_size=3)
         for _ in range(3):
             strings = optimizer.ask()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from seqopt import Result
 from seqopt.campaign import CampaignStore
 from seqopt.campaign.runs import CAMPAIGN
 from seqopt.errors import InputError, ObjectiveError, RunFolderError
-from seqopt.search import PoolSearch, Suggestion
+from seqopt.scorers import GaussianScoring, Scoring
+from seqopt.search import PoolSearch, Proposal
 from seqopt.spaces import CandidateSet
 
 POOL = ["".join(letters) for letters in itertools.product("AB", repeat=6)]
@@ -63,16 +64,19 @@ class Spy(PoolSearch):
         super().__init__()
         self.pending: list[list[str]] = []
 
-    def suggest(self, n: int, **options: Any) -> list[Suggestion]:
-        self.pending.append(list(options["pending"]))
-        return super().suggest(n, **options)
+    def propose(self, n: int, *, scoring: Scoring, **options: Any) -> list[Proposal]:
+        assert isinstance(scoring, GaussianScoring)
+        self.pending.append([str(item) for item in scoring.pending])
+        return super().propose(n, scoring=scoring, **options)
 
 
 class Ignorant(PoolSearch):
     """Does not condition on what is pending."""
 
-    def suggest(self, n: int, *, excluded: Set[str], pending: list[str], **options: Any) -> list[Suggestion]:
-        return super().suggest(n, excluded=excluded, pending=[], **options)
+    def propose(self, n: int, *, scoring: Scoring, **options: Any) -> list[Proposal]:
+        assert isinstance(scoring, GaussianScoring)
+        scoring.pending.clear()
+        return super().propose(n, scoring=scoring, **options)
 
 
 class Score:

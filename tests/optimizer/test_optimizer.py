@@ -149,7 +149,7 @@ def test_log10_gives_the_run_of_the_logarithms_in_the_units_of_the_values() -> N
 
 
 def test_log10_moments_are_those_of_the_log_normal() -> None:
-    from seqopt.optimizer.transforms import Log10
+    from seqopt.data.transforms import Log10
 
     draws = 10 ** np.random.default_rng(0).normal(1.0, 0.2, size=2_000_000)
     mean, std = Log10().moments(1.0, 0.2)
@@ -199,7 +199,7 @@ def test_every_part_can_be_ones_own() -> None:
         name = "shortest"
 
         def prepare(self, posterior: object, rng: np.random.Generator, batch_size: int = 1) -> object:
-            return lambda posterior: -torch.arange(len(posterior.mean), dtype=torch.float64)
+            return lambda posterior: -torch.arange(len(posterior.moments), dtype=torch.float64)
 
     pool = CandidateSet([letter * n for n in range(1, 12) for letter in "AB"], kind="text")
     surrogate = StringGP(gpytorch.kernels.RBFKernel(), restarts=1)

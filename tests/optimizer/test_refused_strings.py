@@ -205,6 +205,6 @@ def test_results_that_an_older_campaign_took_are_left_out_of_the_model(
 def test_a_pending_string_that_the_model_cannot_take_is_not_conditioned_on(words: str) -> None:
     optimizer = Optimizer(StringSpace("ab", 4), surrogate=words, initial=3, acquisition="mean")
     optimizer.tell(["aaaa", "abab", "bbba"], [4.0, 2.0, 1.0])
-    optimizer.replay_ask([{"string": "abbaab", "key": "abbaab", "context": {}}], optimizer.state_dict())
+    optimizer.replay_ask([{"string": "abbaab", "key": "abbaab", "details": {}}], optimizer.state_dict())
     assert len(optimizer.ask(2)) == 2
     assert "abbaab" in optimizer.pending

@@ -12,12 +12,12 @@ import pytest
 
 from seqopt.api import maximize
 from seqopt.campaign import Campaign, CampaignStore
+from seqopt.data.transforms import Log10
 from seqopt.kernels import NgramKernel, SubsequenceKernel
 from seqopt.models import StringGP, resolve_surrogate
 from seqopt.models.registry import SURROGATES, surrogate_name
 from seqopt.optimizer import Optimizer
 from seqopt.optimizer.described import describe_part, same_kernel
-from seqopt.optimizer.transforms import Log10
 from seqopt.report import write_report
 from seqopt.report.analysis import analyse
 from seqopt.report.campaigns import read_campaign

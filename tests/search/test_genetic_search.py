@@ -9,6 +9,7 @@ from seqopt.acquisition import GIBBON, LogExpectedImprovement, ThompsonSampling,
 from seqopt.errors import InputError
 from seqopt.grammar import load_grammar
 from seqopt.models import FullyBayesianStringGP, StringGP
+from seqopt.scorers import GaussianScoring
 from seqopt.search import GeneticSearch, RandomSearch
 from seqopt.spaces import CodonSpace, GrammarSpace, LocalSpace, StringSpace
 
@@ -23,15 +24,9 @@ def fitted(space, count=12, seed=0, surrogate=None):
 
 
 def suggest(search, n, space, gp, acquisition, excluded=(), pending=(), seed=1):
-    return search.suggest(
-        n,
-        space=space,
-        surrogate=gp,
-        acquisition=acquisition,
-        excluded=set(excluded),
-        pending=list(pending),
-        rng=np.random.default_rng(seed),
-    )
+    rng = np.random.default_rng(seed)
+    scoring = GaussianScoring(gp, acquisition, pending=pending, batch_size=n + len(pending), rng=rng)
+    return search.propose(n, space=space, scoring=scoring, excluded=set(excluded), rng=rng)
 
 
 def values_of(gp, acquisition, strings, conditioned):
@@ -85,10 +80,10 @@ class Watched:
         self.gp, self.calls = gp, []
 
     def conditioned(self, pending=()):
-        self.process = self.gp.conditioned(pending)
-        at = self.process.at
-        self.process.at = lambda keys: (self.calls.append(list(keys)), at(keys))[1]
-        return self.process
+        process = self.gp.conditioned(pending)
+        at = process.at
+        process.at = lambda keys: (self.calls.append(list(keys)), at(keys))[1]
+        return process
 
     def untransform(self, mean, variance):
         return self.gp.untransform(mean, variance)
@@ -175,7 +170,7 @@ class Flat:
     name = "flat"
 
     def prepare(self, posterior, rng, batch_size=1):
-        return lambda posterior: torch.zeros(posterior.mean.shape[-1], dtype=torch.float64)
+        return lambda posterior: torch.zeros(len(posterior.moments), dtype=torch.float64)
 
 
 @pytest.mark.parametrize(("patience", "restarts"), [(1, 0), (3, 0), (2, 3)])
@@ -352,10 +347,10 @@ class TestInTheOptimizer:
         optimizer = Optimizer(StringSpace("01", 12), initial=2)
         for value in (1.0, 1.0, 2.0):
             strings = optimizer.ask()
-            assert optimizer.observations.rows[-1].context["predicted_mean"] is None
+            assert optimizer.observations.rows[-1].details["predicted_mean"] is None
             optimizer.tell(strings, [value] * len(strings))
         optimizer.ask()
-        assert optimizer.observations.rows[-1].context["predicted_mean"] is not None
+        assert optimizer.observations.rows[-1].details["predicted_mean"] is not None
 
     def test_a_surrogate_can_be_asked_after_a_recommendation(self):
         optimizer = Optimizer(StringSpace("01", 6), initial=2)

@@ -13,6 +13,7 @@ from seqopt.encoding import FeatureEncoder
 from seqopt.errors import InputError
 from seqopt.models import StringGP
 from seqopt.optimizer import Optimizer
+from seqopt.scorers import GaussianScoring
 from seqopt.search import latent
 from seqopt.search.latent import LatentSearch
 from seqopt.spaces import GrammarSpace, StringSpace
@@ -53,7 +54,10 @@ def suggest(search: LatentSearch, surrogate: StringGP, n: int = 1, **options: ob
         "pending": [],
         "rng": np.random.default_rng(7),
     } | options
-    return search.suggest(n, surrogate=surrogate, **arguments)  # type: ignore[arg-type]
+    scoring = GaussianScoring(
+        surrogate, arguments.pop("acquisition"), pending=arguments.pop("pending"), rng=arguments["rng"]
+    )
+    return search.propose(n, scoring=scoring, **arguments)  # type: ignore[arg-type]
 
 
 class Recording(StringVAE):

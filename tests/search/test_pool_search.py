@@ -9,6 +9,7 @@ import torch
 from seqopt.acquisition import GIBBON, PosteriorMean, gibbon
 from seqopt.errors import InputError
 from seqopt.models import StringGP
+from seqopt.scorers import GaussianScoring
 from seqopt.search import PoolSearch
 from seqopt.spaces import CandidateSet
 
@@ -37,19 +38,24 @@ def surrogate() -> StringGP:
 
 def suggest(surrogate: StringGP, n: int, **options: object) -> list:
     arguments = {
-        "space": SPACE,
-        "surrogate": surrogate,
         "acquisition": GIBBON(sampler=GivenMaxValues([1.9, 2.4]), repulsion=1.0),
         "excluded": set(),
         "pending": [],
         "rng": np.random.default_rng(0),
+        "candidates": None,
     } | options
-    return PoolSearch(arguments.pop("candidates", None)).suggest(n, **arguments)  # type: ignore[arg-type]
+    rng, pending = arguments["rng"], arguments["pending"]
+    scoring = GaussianScoring(
+        surrogate, arguments["acquisition"], pending=pending, batch_size=n + len(pending), rng=rng
+    )
+    search = PoolSearch(arguments["candidates"])
+    return search.propose(n, space=SPACE, scoring=scoring, excluded=arguments["excluded"], rng=rng)
 
 
 def test_a_batch_is_the_greedy_maximiser_of_the_joint_value(surrogate: StringGP) -> None:
     posterior = surrogate.pool_posterior(SPACE)
-    mean, covariance = posterior.joint(torch.arange(len(SPACE)))
+    mean, covariance = (moment[0] for moment in posterior.joint(torch.arange(len(SPACE))))
+    noise = posterior.moments.residual_variance[0, 0]
     max_values = torch.tensor([1.9, 2.4], dtype=torch.float64)
     chosen: list[int] = []
     previous, increments = 0.0, []
@@ -57,7 +63,7 @@ def test_a_batch_is_the_greedy_maximiser_of_the_joint_value(surrogate: StringGP)
         values = []
         for candidate in range(len(SPACE)):
             rows = [*chosen, candidate]
-            value = gibbon(mean[rows], covariance[rows][:, rows], posterior.noise_variance, max_values)
+            value = gibbon(mean[rows], covariance[rows][:, rows], noise, max_values)
             values.append(-np.inf if candidate in chosen else float(value))
         chosen.append(int(np.argmax(values)))
         increments.append(max(values) - previous)
@@ -85,7 +91,7 @@ def test_excluded_strings_are_never_suggested_and_pending_ones_shape_the_batch(s
 
 
 def test_no_candidate_is_chosen_twice_in_a_batch(surrogate: StringGP) -> None:
-    mean = surrogate.pool_posterior(SPACE).mean.numpy()
+    mean = surrogate.pool_posterior(SPACE).moments.mean[0].numpy()
     batch = suggest(surrogate, 5, acquisition=PosteriorMean())
     assert [s.string for s in batch] == [SPACE[i] for i in np.argsort(-mean, kind="stable")[:5]]
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
+
+from seqopt.data.query import Context, Query
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Status = Literal["ok", "failed", "pending"]
 
@@ -23,7 +27,8 @@ class Observation:
         status: ``"pending"`` (suggested, no result yet), ``"ok"`` or ``"failed"``.
         values: Measured values, one per objective (one today), in the user's units; empty unless ``"ok"``.
         noise_variance: Variance of the measurement noise of each value, where known.
-        context: Whatever else belongs to the row: batch number, predictions when it was chosen, error, seconds.
+        details: Whatever else belongs to the row: batch number, predictions when it was chosen, error, seconds.
+        context: How the string is measured; empty where there is only one way.
     """
 
     string: str
@@ -31,7 +36,13 @@ class Observation:
     status: Status
     values: tuple[float, ...] = ()
     noise_variance: tuple[float, ...] | None = None
-    context: dict[str, Any] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)
+    context: Context = ()
+
+    @property
+    def query(self) -> Query:
+        """What was, or is to be, measured."""
+        return Query(self.key, self.context)
 
     @property
     def value(self) -> float:
@@ -42,12 +53,12 @@ class Observation:
 class Observations:
     """All rows in the order in which they were suggested or told.
 
-    A key appears once as pending at most; replicate measurements are rows of their own.
+    A query appears once as pending at most; replicate measurements are rows of their own.
     """
 
     def __init__(self) -> None:
         self.rows: list[Observation] = []
-        self._pending: dict[str, Observation] = {}
+        self._pending: dict[Query, Observation] = {}
         self._seen: set[str] = set()
 
     def add(self, row: Observation) -> None:
@@ -55,11 +66,11 @@ class Observations:
         self.rows.append(row)
         self._seen.add(row.key)
         if row.status == "pending":
-            self._pending[row.key] = row
+            self._pending[row.query] = row
 
-    def resolve(self, key: str) -> Observation | None:
-        """Take the pending row of ``key`` out of the pending ones, or return `None`."""
-        return self._pending.pop(key, None)
+    def resolve(self, query: Query) -> Observation | None:
+        """Take the pending row of ``query`` out of the pending ones, or return `None`."""
+        return self._pending.pop(query, None)
 
     @property
     def seen(self) -> set[str]:
@@ -90,6 +101,8 @@ class Observations:
 
 def observation_table(rows: Sequence[Observation]) -> pd.DataFrame:
     """One row per observation, numbered from 1, with the columns of ``evaluations.csv``."""
+    import pandas as pd
+
     records = [
         {
             "number": number,
@@ -97,12 +110,12 @@ def observation_table(rows: Sequence[Observation]) -> pd.DataFrame:
             "key": row.key,
             "status": row.status,
             "value": row.value,
-            "batch": row.context.get("batch"),
-            "predicted_mean": row.context.get("predicted_mean"),
-            "predicted_std": row.context.get("predicted_std"),
-            "acquisition": row.context.get("acquisition"),
-            "seconds": row.context.get("seconds"),
-            "error": row.context.get("error") or "",
+            "batch": row.details.get("batch"),
+            "predicted_mean": row.details.get("predicted_mean"),
+            "predicted_std": row.details.get("predicted_std"),
+            "acquisition": row.details.get("acquisition"),
+            "seconds": row.details.get("seconds"),
+            "error": row.details.get("error") or "",
         }
         for number, row in enumerate(rows, start=1)
     ]

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from seqopt.errors import ModelError
-from seqopt.models.linalg import stable_cholesky
+from seqopt.posteriors.linalg import stable_cholesky
 
 
 def test_no_jitter_where_none_is_needed() -> None:
@@ -32,7 +32,7 @@ def test_jitter_grows_only_as_needed_and_for_each_matrix() -> None:
 
 
 def test_noticeable_jitter_is_reported(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, logger="seqopt.models.linalg"):
+    with caplog.at_level(logging.WARNING, logger="seqopt.posteriors.linalg"):
         stable_cholesky(torch.ones(3, 3, dtype=torch.float64))
         assert not caplog.records
         stable_cholesky(torch.diag(torch.tensor([1.0, 1.0, -1e-5], dtype=torch.float64)))

@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqopt.acquisition import DensePosterior, Posterior
 from seqopt.errors import InputError
+from seqopt.posteriors import DensePosterior, Posterior
 
 
 @settings(deadline=None, max_examples=25)
@@ -23,14 +23,14 @@ def test_rank_one_updates_equal_direct_conditioning(
     lead = (2,) if leading else ()
     posterior = DensePosterior(torch.zeros(*lead, 5), torch.from_numpy(covariance).expand(*lead, 5, 5), noise)
     for index in conditioned:  # a point may be observed twice: each time with fresh noise
-        posterior.condition(index)
+        posterior = posterior.given(index)
     block = covariance[np.ix_(conditioned, conditioned)] + noise * np.eye(len(conditioned))
     cross = covariance[:, conditioned]
     expected = np.diag(covariance - cross @ np.linalg.solve(block, cross.T)) if conditioned else np.diag(covariance)
     np.testing.assert_allclose(
-        posterior.conditional_variance, np.broadcast_to(expected, (*lead, 5)), rtol=1e-8, atol=1e-10
+        posterior.moments.conditional_variance, np.broadcast_to(expected, (*lead, 5)), rtol=1e-8, atol=1e-10
     )
-    np.testing.assert_allclose(posterior.variance, np.broadcast_to(np.diag(covariance), (*lead, 5)))
+    np.testing.assert_allclose(posterior.moments.variance, np.broadcast_to(np.diag(covariance), (*lead, 5)))
 
 
 def test_outside_points_enter_through_the_conditional_covariance() -> None:
@@ -38,7 +38,7 @@ def test_outside_points_enter_through_the_conditional_covariance() -> None:
     factor = rng.standard_normal((6, 4))
     covariance = torch.from_numpy(factor @ factor.T + 0.1 * np.eye(6))
     whole = DensePosterior(torch.arange(6.0), covariance, 0.2)
-    whole.condition(5)
+    whole = whole.given(5)
     given_last = covariance - torch.outer(covariance[:, 5], covariance[5]) / (covariance[5, 5] + 0.2)
     part = DensePosterior(
         torch.arange(5.0),
@@ -47,9 +47,8 @@ def test_outside_points_enter_through_the_conditional_covariance() -> None:
         conditional_covariance=given_last[:5, :5],
         conditioned_mean=torch.tensor([5.0]),
     )
-    for posterior in (whole, part):
-        posterior.condition(1)
-    torch.testing.assert_close(part.conditional_variance, whole.conditional_variance[:5])
+    whole, part = whole.given(1), part.given(1)
+    torch.testing.assert_close(part.moments.conditional_variance, whole.moments.conditional_variance[:5])
     torch.testing.assert_close(part.conditioned_mean, torch.tensor([5.0, 1.0], dtype=torch.float64))
     torch.testing.assert_close(part.conditioned_mean, whole.conditioned_mean)
 
@@ -65,7 +64,7 @@ def test_joint_puts_the_evaluated_strings_first() -> None:
         observed_covariance=full[:2, :2],
         cross_covariance=full[:2, 2:],
     )
-    posterior.condition(0)  # joint is given the data only
+    posterior = posterior.given(0)  # joint is given the data only
     mean, covariance = posterior.joint(torch.tensor([1, 0]), include_observed=True)
     assert mean.tolist() == [10.0, 20.0, 40.0, 30.0]
     order = [0, 1, 3, 2]
@@ -76,8 +75,8 @@ def test_joint_puts_the_evaluated_strings_first() -> None:
 
 def test_noiseless_conditioning_on_a_known_point_changes_nothing() -> None:
     posterior = DensePosterior(torch.zeros(2), torch.diag(torch.tensor([0.0, 1.0])), 0.0)
-    posterior.condition(0)
-    assert posterior.conditional_variance.tolist() == [0.0, 1.0]
+    posterior = posterior.given(0)
+    assert posterior.moments.conditional_variance.tolist() == [0.0, 1.0]
 
 
 def test_it_is_a_posterior() -> None:

@@ -21,6 +21,10 @@ class Transform(Protocol):
         """
         ...
 
+    def inverse(self, value: float) -> float:
+        """The value in the user's units that the model sees as ``value``."""
+        ...
+
     def moments(self, mean: float, std: float) -> tuple[float, float]:
         """Mean and standard deviation in the user's units of a variable that is normal in the model's units."""
         ...
@@ -36,6 +40,10 @@ class Identity:
     name = "none"
 
     def forward(self, value: float) -> float:
+        """``value``."""
+        return value
+
+    def inverse(self, value: float) -> float:
         """``value``."""
         return value
 
@@ -72,6 +80,13 @@ class Log10:
         if not value > 0:
             raise InputError(f"the transform log10 needs positive values, got {value:g}")
         return math.log10(value)
+
+    def inverse(self, value: float) -> float:
+        """10^``value``; infinite where it exceeds the largest float."""
+        try:
+            return math.pow(10.0, value)
+        except OverflowError:
+            return math.inf
 
     def moments(self, mean: float, std: float) -> tuple[float, float]:
         """Log-normal mean and standard deviation; infinite where they exceed the largest float."""

@@ -1,0 +1,72 @@
+"""What is measured of a string, and what is wanted of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from seqopt.data.transforms import Identity, Transform
+from seqopt.errors import InputError
+
+Direction = Literal["maximize", "minimize"]
+"""Whether large or small values are good."""
+
+Role = Literal["objective", "constraint"]
+"""Whether a value is to be made good, or only good enough."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One column of measured values.
+
+    Args:
+        name: What is measured, such as ``"pIC50"``.
+        direction: Whether large or small values are good.
+        role: ``"objective"``, or ``"constraint"`` for a value that has to reach ``bound``.
+        bound: The least good value that a constraint accepts, in the user's units.
+        transform: What the model sees instead of the values.
+
+    Raises:
+        InputError: For an unknown direction or role, a constraint without bound, or a bound without constraint.
+
+    Example:
+        >>> Outcome("Ki", "minimize").target(2.5)
+        -2.5
+        >>> solubility = Outcome("solubility", role="constraint", bound=10.0)
+        >>> solubility.accepts(12.0), solubility.accepts(8.0)
+        (True, False)
+    """
+
+    name: str = "value"
+    direction: Direction = "maximize"
+    role: Role = "objective"
+    bound: float | None = None
+    transform: Transform = field(default_factory=Identity)
+
+    def __post_init__(self) -> None:
+        if self.direction not in ("maximize", "minimize"):
+            raise InputError(f"direction is {self.direction!r}; expected 'maximize' or 'minimize'")
+        if self.role not in ("objective", "constraint"):
+            raise InputError(f"the role of {self.name!r} is {self.role!r}; expected 'objective' or 'constraint'")
+        if (self.role == "constraint") != (self.bound is not None):
+            raise InputError(
+                f"{self.name!r} has the role {self.role!r} and the bound {self.bound}: a constraint needs a bound, "
+                "and an objective has none"
+            )
+
+    @property
+    def sign(self) -> float:
+        """1 where large values are good, else -1."""
+        return 1.0 if self.direction == "maximize" else -1.0
+
+    def target(self, value: float) -> float:
+        """What the model sees of a value: transformed, and larger is better.
+
+        Raises:
+            InputError: If the value has no image under the transform.
+        """
+        return self.sign * self.transform.forward(value)
+
+    def accepts(self, value: float) -> bool:
+        """Whether a value is good enough; every value of an objective is."""
+        return self.bound is None or self.sign * value >= self.sign * self.bound

@@ -1,0 +1,104 @@
+"""Everything that has been measured, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from seqopt.data.observations import Observation
+from seqopt.data.outcome import Outcome
+from seqopt.data.query import Item, Query
+from seqopt.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """n results, measured or failed, in the order in which they were asked for or told.
+
+    Attributes:
+        queries: What was measured, n.
+        values: In the user's units, n x m, NaN where nothing was measured.
+        noise_variance: Known variance of the noise of each value, n x m, NaN where it is not known.
+        failed: Which evaluations failed, n.
+        outcomes: What the m columns are.
+    """
+
+    queries: tuple[Query, ...]
+    values: npt.NDArray[np.float64]
+    noise_variance: npt.NDArray[np.float64]
+    failed: npt.NDArray[np.bool_]
+    outcomes: tuple[Outcome, ...] = (Outcome(),)
+
+    @classmethod
+    def of(cls, rows: Sequence[Observation], outcomes: tuple[Outcome, ...] = (Outcome(),)) -> Data:
+        """Rows of a table that are no longer pending."""
+        finished = [row for row in rows if row.status != "pending"]
+        shape = len(finished), len(outcomes)
+        values, noise = np.full(shape, np.nan), np.full(shape, np.nan)
+        for place, row in enumerate(finished):
+            values[place, : len(row.values)] = row.values
+            if row.noise_variance is not None:
+                noise[place, : len(row.noise_variance)] = row.noise_variance
+        failed = np.array([row.status == "failed" for row in finished], dtype=np.bool_)
+        return cls(tuple(row.query for row in finished), values, noise, failed, outcomes)
+
+    def column(self, name: str) -> int:
+        """The number of an outcome.
+
+        Raises:
+            InputError: If there is no such outcome.
+        """
+        for place, outcome in enumerate(self.outcomes):
+            if outcome.name == name:
+                return place
+        known = ", ".join(repr(outcome.name) for outcome in self.outcomes)
+        raise InputError(f"there is no outcome {name!r} in this search: it has {known}")
+
+    @property
+    def objective(self) -> int:
+        """The number of the outcome that is to be made good."""
+        return next(place for place, outcome in enumerate(self.outcomes) if outcome.role == "objective")
+
+    def measured(self, column: int | None = None) -> Measured:
+        """What has been measured of one outcome (by default the objective), as models see it."""
+        column = self.objective if column is None else column
+        outcome, values = self.outcomes[column], self.values[:, column]
+        rows = np.flatnonzero(~np.isnan(values))
+        items: list[Item] = [query if query.context else query.key for query in (self.queries[row] for row in rows)]
+        targets = np.array([outcome.target(value) for value in values[rows].tolist()])
+        known = self.noise_variance[rows, column]
+        noise = None
+        if (~np.isnan(known)).any():
+            noise = np.array(
+                [
+                    0.0 if np.isnan(variance) else outcome.transform.variance(value, variance)
+                    for value, variance in zip(values[rows].tolist(), known.tolist(), strict=True)
+                ]
+            )
+        return Measured(items, targets, noise, rows)
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Values of one outcome as models see them: transformed, and larger is better.
+
+    Attributes:
+        items: What was measured, k: plain strings where there is only one way to measure.
+        targets: k.
+        noise_variance: Known variances of their noise, k, 0 where nothing is known; `None` where nothing is known at
+        all. rows: Their places in the table.
+    """
+
+    items: list[Item]
+    targets: npt.NDArray[np.float64]
+    noise_variance: npt.NDArray[np.float64] | None
+    rows: npt.NDArray[np.intp]
+
+    def __len__(self) -> int:
+        return len(self.items)

@@ -1,0 +1,245 @@
+"""What every surrogate with a Gaussian posterior, or a mixture of Gaussians over draws of its parameters, can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from seqopt.data.query import Item, key_of
+from seqopt.encoding import Encoded, JointEncoder, StringEncoder, TokensAndFeatures
+from seqopt.errors import ModelError
+from seqopt.models.column_cache import ColumnCache
+from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess
+from seqopt.models.covariance import FloatArray, correlations
+from seqopt.models.gp_state import BatchedGPState, Conditioning, stacked
+from seqopt.models.leave_one_out import LeaveOneOut, leave_one_out
+from seqopt.models.pool_posterior import PoolPosterior
+from seqopt.models.stored_columns import stored_columns
+from seqopt.models.streamed_posterior import StreamedPosterior
+from seqopt.posteriors import Posterior
+from seqopt.spaces import PoolSpace
+
+COLUMN_MEMORY = 1 << 30
+"""Bytes of prior covariances with the candidates of a pool that are kept: at 250,000 candidates and one draw, those of
+some 500 strings. Beyond, they are computed anew in blocks whenever they are needed; see
+`seqopt.models.streamed_posterior`."""
+
+
+class GaussianSurrogate:
+    """Predictions, joint draws and posteriors from a `BatchedGPState`; surrogates inherit it and set the state.
+
+    Args:
+        encoder: Turns strings into what the kernel takes.
+    """
+
+    encoder: StringEncoder
+
+    def __init__(self, encoder: StringEncoder) -> None:
+        self.encoder = encoder
+        self._state: BatchedGPState | None = None
+        self._pools: WeakKeyDictionary[PoolSpace, Encoded] = WeakKeyDictionary()
+        self._caches: WeakKeyDictionary[PoolSpace, ColumnCache] = WeakKeyDictionary()
+
+    @property
+    def fitted(self) -> BatchedGPState:
+        """The fitted processes, in standardised units.
+
+        Raises:
+            ModelError: Before the first fit.
+        """
+        if self._state is None:
+            raise ModelError("this surrogate has not been fitted yet: call fit(strings, values, rng=...)")
+        return self._state
+
+    @property
+    def units(self) -> tuple[float, float]:
+        """Mean and standard deviation by which values are standardised."""
+        raise NotImplementedError
+
+    def untransform(self, mean: npt.ArrayLike, variance: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation in the values' units, from standardised mean and variance."""
+        offset, unit = self.units
+        return offset + unit * np.asarray(mean), unit * np.sqrt(np.asarray(variance))
+
+    def conditioned(self, pending: Sequence[Item] = ()) -> GaussianProcess:
+        """Posterior in standardised units at any strings, draws apart; see `seqopt.models.StringSurrogate`.
+
+        Args:
+            pending: Suggestions whose results are awaited.
+
+        Raises:
+            ModelError: Before the first fit.
+        """
+        return GaussianProcess(self.fitted, self.encoder, pending)
+
+    def pool_posterior(
+        self,
+        pool: PoolSpace,
+        indices: npt.NDArray[np.int64] | None = None,
+        pending: Sequence[Item] = (),
+    ) -> Posterior:
+        """Posterior in standardised units at the candidates of ``pool``, draws apart.
+
+        Prior covariances with the whole pool are kept until the kernel's parameters change, as long as they fit into
+        `COLUMN_MEMORY`; beyond, those of a costly kernel are kept in the cache folder. With ``indices`` only those
+        candidates are looked at, and nothing is kept.
+
+        Args:
+            pool: The candidates.
+            indices: Positions of the candidates to look at; default all.
+            pending: Suggestions whose results are awaited.
+
+        Raises:
+            ModelError: Before the first fit.
+        """
+        state = self.fitted
+        conditioning = self.conditioned(pending).conditioning
+        encoded = self._encoded_pool(pool)
+        if indices is not None:
+            keys = [pool.keys[int(index)] for index in indices]
+            return self._posterior_at(conditioning, encoded.take(indices), keys)
+        if not self._fits(encoded):
+            self._caches.pop(pool, None)
+            store = None
+            if state.evaluator.costly and state.draws == 1:
+                store = stored_columns(state.evaluator.kernel, self.encoder.name, pool.keys)
+            return StreamedPosterior(conditioning, encoded, pool.keys, store)
+        if pool not in self._caches:
+            self._caches[pool] = ColumnCache(state.evaluator, encoded, state.draws)
+        return PoolPosterior(conditioning, self._caches[pool], pool.keys)
+
+    def predict(self, strings: Sequence[Item]) -> tuple[FloatArray, FloatArray]:
+        """Posterior mean and noiseless standard deviation at each string, in the values' units.
+
+        They are those of the mixture over the draws of the parameters.
+
+        Raises:
+            ModelError: Before the first fit.
+        """
+        process = self.conditioned()
+        if self.fitted.draws > 1 or any(not isinstance(item, str) for item in strings):
+            moments = BlockwisePosterior(process, strings).moments
+        else:
+            keys = [key_of(item) for item in strings]
+            moments = self._posterior_at(process.conditioning, self.encoder.encode(keys), keys).moments
+        mean, variance = moments.mean, moments.variance
+        return self.untransform(mean.mean(0), variance.mean(0) + mean.var(0, correction=0))
+
+    def posterior(self, strings: Sequence[Item]) -> tuple[Tensor, Tensor]:
+        """Joint mean (n) and noiseless covariance (n x n) at ``strings``, in the values' units.
+
+        Raises:
+            ModelError: Before the first fit.
+        """
+        mean, covariance = self._joint(strings)
+        offset, unit = self.units
+        return offset + unit * mean.mean(0), unit**2 * (covariance.mean(0) + _covariance_of_means(mean, mean))
+
+    def covariance(self, a: Sequence[Item], b: Sequence[Item]) -> Tensor:
+        """Posterior covariance (len(a) x len(b)) of the noiseless objective, in the values' units squared.
+
+        Raises:
+            ModelError: Before the first fit.
+        """
+        state = self.fitted
+        data, evaluator = state.unconditioned, state.evaluator
+        found = []
+        for items in (a, b):
+            encoded = self.encoder.encode(items)
+            own = evaluator.self_similarity(encoded)
+            rows = data.prior_rows(encoded, own)
+            found.append((encoded, own, (state.alpha[:, None] @ rows)[:, 0], data.inverse @ rows))
+        (first, own_a, mean_a, solved_a), (second, own_b, mean_b, solved_b) = found
+        prior = state.scale[:, None, None] * stacked(evaluator.cross(first, second, own_a, own_b), state.draws)
+        covariance = prior - solved_a.mT @ solved_b
+        return self.units[1] ** 2 * (covariance.mean(0) + _covariance_of_means(mean_a, mean_b))
+
+    def sample(self, strings: Sequence[Item], n: int, rng: np.random.Generator) -> Tensor:
+        """``n`` joint draws of the noiseless objective (n x len(strings)), in the values' units.
+
+        With several draws of the parameters each is at one of them, chosen at random.
+
+        Raises:
+            ModelError: Before the first fit.
+        """
+        mean, covariance = self._joint(strings)
+        values, vectors = torch.linalg.eigh(covariance)
+        draws = self.fitted.draws
+        chosen = torch.zeros(n, dtype=torch.int64) if draws == 1 else torch.from_numpy(rng.integers(draws, size=n))
+        normal = torch.from_numpy(rng.standard_normal((n, len(strings), 1)))
+        roots = vectors * values.clamp_min(0).sqrt()[:, None]
+        offset, unit = self.units
+        found = torch.empty(n, len(strings), dtype=torch.float64)
+        for draw in range(draws):
+            those = chosen == draw
+            found[those] = mean[draw] + normal[those, :, 0] @ roots[draw].T
+        return offset + unit * found
+
+    def similarity(self, a: Sequence[Item], b: Sequence[Item]) -> FloatArray:
+        """Prior correlation (len(a) x len(b)) at two lists of strings, mean over the draws: 1 for equal ones.
+
+        Raises:
+            ModelError: Before the first fit.
+        """
+        found = correlations(self.fitted.evaluator, self.encoder.encode(a), self.encoder.encode(b))
+        return found if found.ndim == 2 else found.mean(axis=0)
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Predictions for each value from the others at the fitted parameters: moments of the mixture over the draws.
+
+        Raises:
+            ModelError: Before the first fit.
+        """
+        state = self.fitted
+        mean, variance = leave_one_out(state.cholesky, state.alpha, state.targets)
+        spread = variance.mean(0) + mean.var(0, correction=0)
+        offset, unit = self.units
+        predicted = self.untransform(mean.mean(0).numpy(), spread.numpy())
+        return LeaveOneOut(offset + unit * state.targets.numpy(), *predicted)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is kept of pools belongs to objects of this process, and is computed again where it is needed.
+        return {**self.__dict__, "_pools": None, "_caches": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._pools, self._caches = WeakKeyDictionary(), WeakKeyDictionary()
+
+    def _forget_columns(self) -> None:
+        """Drop covariances with pools: the kernel has changed."""
+        self._caches = WeakKeyDictionary()
+
+    def _posterior_at(
+        self, conditioning: Conditioning, encoded: Encoded, keys: Sequence[str]
+    ) -> PoolPosterior | StreamedPosterior:
+        if not self._fits(encoded):
+            return StreamedPosterior(conditioning, encoded, keys)
+        return PoolPosterior(conditioning, ColumnCache(self.fitted.evaluator, encoded, self.fitted.draws), keys)
+
+    def _fits(self, candidates: Encoded) -> bool:
+        state = self.fitted
+        return 8 * state.draws * len(candidates) * len(set(state.keys)) <= COLUMN_MEMORY
+
+    def _encoded_pool(self, pool: PoolSpace) -> Encoded:
+        if pool.encoder is self.encoder:
+            return pool.encoded
+        if pool not in self._pools:
+            if isinstance(self.encoder, JointEncoder) and self.encoder.tokens is pool.encoder:
+                self._pools[pool] = TokensAndFeatures(pool.encoded, self.encoder.features.encode(pool.keys))
+            else:
+                self._pools[pool] = self.encoder.encode(pool.keys)
+        return self._pools[pool]
+
+    def _joint(self, strings: Sequence[Item]) -> tuple[Tensor, Tensor]:
+        return self.conditioned().at(strings).joint(torch.arange(len(strings)))
+
+
+def _covariance_of_means(a: Tensor, b: Tensor) -> Tensor:
+    """Covariance over the draws, len(a) x len(b), of means ``D x len(a)`` and ``D x len(b)``."""
+    return (a - a.mean(0)).T @ (b - b.mean(0)) / len(a)

@@ -1,0 +1,229 @@
+"""Fitted Gaussian processes, one for each draw of the parameters, and the queries they are conditioned on.
+
+With L the Cholesky factor of the covariance, noise included, of the n training queries followed by the c queries that
+are pending or chosen, and V = L^-1 k(X, q), the variance at q given the data is k(q, q) less the squares of the first n
+entries of V, and given the c queries too it is k(q, q) less all of them. Adding a query b appends a row to L and to its
+inverse,
+
+    l = L^-1 k(X, b),   d = sqrt(k(b, b) + s2 - l^T l),   L^-1 <- [[L^-1, 0], [-l^T L^-1 / d, 1 / d]],
+
+at the cost of O((n + c)^2). Everything carries a leading dimension of D draws; a point estimate has D = 1.
+
+References:
+    Rasmussen, C. E. and Williams, C. K. I. (2006). Gaussian Processes for Machine Learning, algorithm 2.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from seqopt.data.query import Item
+from seqopt.encoding import Encoded
+from seqopt.models.covariance import FloatArray, KernelEvaluator
+from seqopt.posteriors import stable_cholesky
+
+MIN_RELATIVE_VARIANCE = 1e-10
+"""Posterior variances are kept above this fraction of the output scale: rounding must not make them negative."""
+
+
+@dataclass(frozen=True, eq=False)
+class BatchedGPState:
+    """Gaussian processes on the same data, one for each draw of the parameters, in standardised units.
+
+    Attributes:
+        evaluator: The kernel, of batch shape D, or without batch shape if D is 1; without its output scale.
+        keys: The n training queries.
+        encoded: The same, encoded.
+        targets: Standardised training values, n.
+        constant: Prior mean, D.
+        scale: Output scale, D.
+        noise_variance: Variance of the noise of one observation to come, D.
+        observed_noise: Variance of the noise of each training value, D x n.
+        cholesky: Lower factors of the training covariance with noise, D x n x n.
+        alpha: (training covariance + noise)^-1 (targets - mean), D x n.
+    """
+
+    evaluator: KernelEvaluator
+    keys: list[Item]
+    encoded: Encoded
+    targets: Tensor
+    constant: Tensor
+    scale: Tensor
+    noise_variance: Tensor
+    observed_noise: Tensor
+    cholesky: Tensor
+    alpha: Tensor
+
+    @classmethod
+    def build(
+        cls,
+        evaluator: KernelEvaluator,
+        keys: list[Item],
+        encoded: Encoded,
+        targets: Tensor,
+        constant: Tensor,
+        scale: Tensor,
+        noise_variance: Tensor,
+        known_noise: Tensor,
+    ) -> BatchedGPState:
+        """Factorise the covariance of the training queries.
+
+        ``noise_variance`` (D) is what every value has, ``known_noise`` (n) what each has besides; a value to come will
+        have the mean of these (0 counting where nothing is known).
+        """
+        own = evaluator.self_similarity(encoded)
+        gram = stacked(evaluator.cross(encoded, None, own), len(scale))
+        prior = scale[:, None, None] * 0.5 * (gram + gram.mT)
+        observed_noise = noise_variance[:, None] + known_noise
+        factor, _ = stable_cholesky(prior + observed_noise.diag_embed())
+        residuals = targets - constant[:, None]
+        alpha = torch.cholesky_solve(residuals[..., None], factor)[..., 0]
+        coming = noise_variance + known_noise.mean()
+        return cls(evaluator, keys, encoded, targets, constant, scale, coming, observed_noise, factor, alpha)
+
+    @property
+    def draws(self) -> int:
+        """D."""
+        return len(self.scale)
+
+    @property
+    def floor(self) -> Tensor:
+        """Smallest variance, D."""
+        return MIN_RELATIVE_VARIANCE * self.scale
+
+    @property
+    def observed_mean(self) -> Tensor:
+        """Posterior mean at the training queries, D x n."""
+        # K alpha = targets - constant - noise * alpha, since (K + diag(noise)) alpha = targets - constant.
+        return self.targets - self.observed_noise * self.alpha
+
+    @property
+    def best_observed(self) -> float:
+        """Largest training value."""
+        return float(self.targets.max())
+
+    @cached_property
+    def unconditioned(self) -> Conditioning:
+        """The training queries alone, with the inverse of their factor: computed once."""
+        return Conditioning.of(self)
+
+    def prior(self) -> Tensor:
+        """Prior covariance of the training queries, output scale included, D x n x n."""
+        return self.cholesky @ self.cholesky.mT - self.observed_noise.diag_embed()
+
+    def joint(
+        self, solved: Tensor, prior: Tensor, mean: Tensor, include_observed: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """Joint posterior at k points given the data.
+
+        Args:
+            solved: L^-1 k(X, points), D x n x k.
+            prior: Prior covariance of the points, output scale included, D x k x k.
+            mean: Posterior mean at the points, D x k.
+            include_observed: Whether the training queries come first.
+
+        Returns:
+            Mean and noiseless covariance.
+        """
+        covariance = prior - solved.mT @ solved
+        if include_observed:
+            own = self.prior()
+            known = torch.linalg.solve_triangular(self.cholesky, own, upper=False)
+            # k(X, s) = L V, so the prior between training and other queries needs no new kernel values.
+            crossed = self.cholesky @ solved - known.mT @ solved
+            observed = own - known.mT @ known
+            covariance = torch.cat([torch.cat([observed, crossed], -1), torch.cat([crossed.mT, covariance], -1)], -2)
+            mean = torch.cat([self.observed_mean, mean], -1)
+        return mean, 0.5 * (covariance + covariance.mT)
+
+
+@dataclass(frozen=True, eq=False)
+class Conditioning:
+    """The queries that a posterior is conditioned on: those with values, and those whose values are not known yet.
+
+    Attributes:
+        state: The fitted processes.
+        encoded: All queries, the n training ones first.
+        keys: The same, as they are called.
+        inverse: Inverse of the lower Cholesky factor of their covariance with noise, D x m x m.
+        mean: Posterior mean given the data at the queries without values, in their order, D x c.
+        own: What the kernel needs of each query alone; see `KernelEvaluator.self_similarity`.
+    """
+
+    state: BatchedGPState
+    encoded: Encoded
+    keys: tuple[Item, ...]
+    inverse: Tensor
+    mean: Tensor
+    own: FloatArray | None = field(repr=False)
+
+    @classmethod
+    def of(cls, state: BatchedGPState) -> Conditioning:
+        """On the data alone."""
+        return cls(
+            state,
+            state.encoded,
+            tuple(state.keys),
+            torch.linalg.solve_triangular(
+                state.cholesky, torch.eye(len(state.keys), dtype=torch.float64).expand_as(state.cholesky), upper=False
+            ),
+            torch.empty(state.draws, 0, dtype=torch.float64),
+            state.evaluator.self_similarity(state.encoded),
+        )
+
+    @property
+    def count(self) -> int:
+        """M = n + c."""
+        return len(self.keys)
+
+    def prior_rows(self, encoded: Encoded, own: FloatArray | None) -> Tensor:
+        """Prior covariances, output scale included, of all m queries with N others, D x m x N."""
+        state = self.state
+        rows = stacked(state.evaluator.cross(self.encoded, encoded, self.own, own), state.draws)
+        return rows.mul_(state.scale[:, None, None])
+
+    def given(self, key: Item, encoded: Encoded, target: Encoded | None = None) -> tuple[Conditioning, Tensor, Tensor]:
+        """One more query, with noise and of unknown value.
+
+        Args:
+            key: What it is called.
+            encoded: The query.
+            target: Its target, where that is something else.
+
+        Returns:
+            What follows, the weights of the queries before it in its posterior mean, D x m, and the standard deviation
+            of its observation, D. The posterior covariance of it and another query q is k(b, q) - weights @ k(X, q).
+        """
+        state = self.state
+        own = state.evaluator.self_similarity(encoded)
+        rows = self.prior_rows(encoded, own)
+        seen = rows if target is None else self.prior_rows(target, state.evaluator.self_similarity(target))
+        mean = state.constant[:, None] + (state.alpha[:, None] @ seen[:, : len(state.keys)])[:, 0]
+        prior = state.scale * stacked(state.evaluator.variance(encoded, own)[..., None, :], state.draws)[:, 0, 0]
+        link = (self.inverse @ rows)[..., 0]
+        corner = torch.maximum(prior + state.noise_variance - link.square().sum(-1), state.floor).sqrt()
+        weights = (self.inverse.mT @ link[..., None])[..., 0]
+        m = self.count
+        inverse = torch.zeros(state.draws, m + 1, m + 1, dtype=torch.float64)
+        inverse[:, :m, :m] = self.inverse
+        inverse[:, m, :m] = -weights / corner[:, None]
+        inverse[:, m, m] = 1.0 / corner
+        found = replace(
+            self,
+            encoded=self.encoded.joined(encoded),
+            keys=(*self.keys, key),
+            inverse=inverse,
+            mean=torch.cat([self.mean, mean], -1),
+            own=None if self.own is None or own is None else np.concatenate([self.own, own], axis=-1),
+        )
+        return found, weights, corner
+
+
+def stacked(values: FloatArray, count: int) -> Tensor:
+    """Covariances ``... x a x b`` with one dimension of ``count`` draws in front."""
+    return torch.from_numpy(np.ascontiguousarray(values)).reshape(count, *values.shape[-2:])

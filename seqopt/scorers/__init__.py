@@ -1,0 +1,7 @@
+"""What a search maximises: scores of strings by acquisition functions, classifiers, costs, and combinations of them."""
+
+from seqopt.scorers.checks import checked_scores
+from seqopt.scorers.gaussian import GaussianScoring
+from seqopt.scorers.protocols import Choice, PoolScorer, Scorer, Scoring
+
+__all__ = ["Choice", "GaussianScoring", "PoolScorer", "Scorer", "Scoring", "checked_scores"]

@@ -1,0 +1,224 @@
+"""A surrogate, an acquisition function and an inner search: Bayesian optimisation as it is usually meant."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Sequence
+from typing import Any, Protocol, cast, runtime_checkable
+
+import numpy as np
+
+from seqopt.acquisition import Acquisition, RandomAcquisition, resolve_acquisition
+from seqopt.data import Contexts, Item, Measured, key_of
+from seqopt.errors import InputError, ModelError
+from seqopt.models import (
+    NoiseAwareSurrogate,
+    PoolSurrogate,
+    StringSurrogate,
+    Surrogate,
+    resolve_surrogate,
+    unsupported,
+)
+from seqopt.scorers import GaussianScoring, Scoring
+from seqopt.search import GeneticSearch, PoolSearch, Proposal, RandomSearch, Search
+from seqopt.search.protocols import CheckedSearch, PartsCheckedSearch, StatefulSearch
+from seqopt.spaces import EvolvableSpace, PoolSpace, Space
+from seqopt.strategies.protocols import SearchState
+from seqopt.strategies.random import random_proposals
+
+logger = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class SpaceBound(Protocol):
+    """A surrogate that takes its tokeniser from the space."""
+
+    def bind(self, space: Space) -> None:
+        """Called once, before the first fit."""
+        ...
+
+
+def default_search(space: Space) -> Search[Any]:
+    """The inner search of a space where none is chosen: the whole pool, moves where there are any, or random
+    strings.
+    """
+    if isinstance(space, PoolSpace):
+        return PoolSearch()
+    return GeneticSearch() if isinstance(space, EvolvableSpace) else RandomSearch()
+
+
+class ModelBased:
+    """Fits a surrogate, and searches the space for strings of large acquisition value.
+
+    Implements `seqopt.strategies.Strategy`. While fewer than two different values are known it proposes random strings,
+    and so it does for what the search leaves open. Strings whose results are awaited count as observed without value.
+
+    Args:
+        surrogate: A `seqopt.models.Surrogate`, or what `seqopt.models.resolve_surrogate` takes.
+        acquisition: A `seqopt.acquisition.Acquisition`, or the name of one.
+        search: A `seqopt.search.Search`, or ``"auto"``: see `default_search`.
+
+    Example:
+        >>> from seqopt import CandidateSet
+        >>> strategy = ModelBased("ssk", "logei")
+        >>> strategy.start(CandidateSet(["AAA", "AAB", "ABB", "BBB"]))
+        >>> type(strategy.surrogate).__name__, type(strategy.search).__name__
+        ('StringGP', 'PoolSearch')
+    """
+
+    def __init__(
+        self,
+        surrogate: Surrogate | str = "auto",
+        acquisition: Acquisition | str = "gibbon",
+        search: Search[Any] | str = "auto",
+    ) -> None:
+        self._surrogate = surrogate
+        self.acquisition = resolve_acquisition(acquisition)
+        if isinstance(search, str) and search != "auto":
+            raise InputError(f"unknown search {search!r}: choose auto, or give an object")
+        self._search = search
+        self._hyperparameters: dict[str, float] = {}
+
+    def start(self, space: Space, contexts: Contexts | None = None) -> None:
+        """Find the parts that go by name, and refuse those that do not fit; see `seqopt.strategies.CheckedStrategy`.
+
+        Raises:
+            InputError: If a part does not fit another or the space; the message names both.
+        """
+        self._surrogate = resolve_surrogate(self._surrogate, space)
+        if isinstance(self._surrogate, SpaceBound):
+            self._surrogate.bind(space)
+        self._search = default_search(space) if isinstance(self._search, str) else self._search
+        if isinstance(self.search, CheckedSearch):
+            self.search.check_space(space)
+        if isinstance(self.search, PartsCheckedSearch):
+            self.search.check_parts(space, self.surrogate, self.acquisition)
+        elif not isinstance(self.acquisition, RandomAcquisition):
+            needed = PoolSurrogate if isinstance(self.search, PoolSearch) else StringSurrogate
+            if not isinstance(self.surrogate, needed):
+                methods = "pool_posterior" if needed is PoolSurrogate else "conditioned"
+                raise InputError(
+                    f"{type(self.surrogate).__name__} has no posterior that {type(self.search).__name__} and the "
+                    f"acquisition function {self.acquisition.name!r} could use: it needs the methods {methods} and "
+                    f"untransform of seqopt.models.{needed.__name__}"
+                )
+
+    @property
+    def surrogate(self) -> Surrogate:
+        """The surrogate.
+
+        Raises:
+            ModelError: If it goes by a name, and `start` has not been called.
+        """
+        if isinstance(self._surrogate, str):
+            raise ModelError(f"the surrogate {self._surrogate!r} is found when the search starts: call start(space)")
+        return self._surrogate
+
+    @property
+    def search(self) -> Search[Any]:
+        """The inner search.
+
+        Raises:
+            ModelError: If it is to be found, and `start` has not been called.
+        """
+        if isinstance(self._search, str):
+            raise ModelError("the inner search is found when the search starts: call start(space)")
+        return self._search
+
+    def propose(self, n: int, state: SearchState, rng: np.random.Generator) -> list[Proposal]:
+        """See `seqopt.strategies.Strategy`."""
+        measured = state.data.measured()
+        if isinstance(self.acquisition, RandomAcquisition) or not _enough(measured, state):
+            return random_proposals(n, state, rng, unsupported=self.unsupported)
+        self._fit(self.surrogate, measured, rng)
+        self._hyperparameters = dict(getattr(self.surrogate, "hyperparameters", {}))
+        proposals = self.search.propose(
+            n, space=state.space, scoring=self.scoring(n, state, rng), excluded=state.excluded, rng=rng
+        )
+        if len(proposals) < n:
+            chosen = {proposal.key for proposal in proposals}
+            left = n - len(proposals)
+            proposals += random_proposals(left, state, rng, unsupported=self.unsupported, also_excluded=chosen)
+        return proposals
+
+    def scoring(self, n: int, state: SearchState, rng: np.random.Generator) -> Scoring:
+        """What the inner search maximises, given the fitted surrogate."""
+        refused = self.unsupported(state.pending)
+        pending = [item for index, item in enumerate(state.pending) if index not in refused]
+        # `start` has seen to it that the surrogate has the posterior that the search will ask for.
+        surrogate = cast("StringSurrogate | PoolSurrogate", self.surrogate)
+        return GaussianScoring(surrogate, self.acquisition, pending=pending, batch_size=n + len(pending), rng=rng)
+
+    def fitted(self, state: SearchState, rng: np.random.Generator) -> Surrogate:
+        """A surrogate that is fitted to what is known now, and leaves no trace in later proposals.
+
+        Raises:
+            ModelError: If fewer than two values are known.
+        """
+        measured = state.data.measured()
+        if len(measured) < 2:
+            raise ModelError(f"{len(measured)} values have been told; a model needs two")
+        # A fit replaces what a surrogate holds.
+        surrogate = copy.copy(self.surrogate)
+        self._fit(surrogate, measured, rng)
+        return surrogate
+
+    def recommend(self, state: SearchState, rng: np.random.Generator) -> str:
+        """The key of the measured string with the best posterior mean of its target."""
+        surrogate = self.fitted(state, rng)
+        keys = [key_of(item) for item in state.data.measured().items]
+        return keys[int(np.argmax(surrogate.predict(keys)[0]))]
+
+    def unsupported(self, items: Sequence[Item]) -> dict[int, str]:
+        """What the surrogate cannot compare."""
+        return unsupported(self.surrogate, cast("Sequence[str]", items))
+
+    @property
+    def takes_noise_variance(self) -> bool:
+        """Whether the surrogate does."""
+        return bool(getattr(self._surrogate, "takes_noise_variance", False))
+
+    @property
+    def hyperparameters(self) -> dict[str, float]:
+        """Parameters of the surrogate that made the last proposals."""
+        return dict(self._hyperparameters)
+
+    def state_dict(self) -> dict[str, Any]:
+        """State of the surrogate and of the search, and the parameters of the last fit."""
+        search = {"search": self.search.state_dict()} if isinstance(self.search, StatefulSearch) else {}
+        return {"surrogate": self.surrogate.state_dict(), **search, "hyperparameters": self.hyperparameters}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore `state_dict`."""
+        self.surrogate.load_state_dict(state["surrogate"])
+        if isinstance(self.search, StatefulSearch) and "search" in state:
+            self.search.load_state_dict(state["search"])
+        self._hyperparameters = dict(state["hyperparameters"])
+
+    def _fit(self, surrogate: Surrogate, measured: Measured, rng: np.random.Generator) -> None:
+        items = cast("list[str]", measured.items)  # queries come only where a surrogate takes contexts
+        if measured.noise_variance is None:
+            surrogate.fit(items, measured.targets, rng=rng)
+            return
+        assert isinstance(surrogate, NoiseAwareSurrogate)  # `tell` takes no standard errors for another
+        surrogate.fit(items, measured.targets, rng=rng, noise_variance=measured.noise_variance)
+
+
+def _enough(measured: Measured, state: SearchState) -> bool:
+    """Whether a model can tell strings apart."""
+    if len(measured) < 2 and state.pending:
+        return False  # of an asynchronous run, whose first results have yet to come
+    if len(measured) < 2:
+        logger.warning(
+            "%d of %d evaluations succeeded; a model needs two, so the next strings are random",
+            len(measured),
+            state.size,
+        )
+        return False
+    if measured.targets.min() == measured.targets.max():
+        # A model of equal values only knows which strings differ most from those seen, and they are odd ones.
+        value = state.data.values[measured.rows[0], state.data.objective]
+        logger.warning("all %d values equal %g, so the next strings are random", len(measured), value)
+        return False
+    return True

@@ -1,0 +1,91 @@
+"""Random strings: the initial design, the baseline, and what is left when a model cannot decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Set
+from typing import Any
+
+import numpy as np
+
+from seqopt.data import Item
+from seqopt.errors import InputError, ModelError
+from seqopt.search import Proposal
+from seqopt.strategies.protocols import SearchState
+
+REDRAWS = 10
+"""Times that random strings are drawn again in place of those that a model cannot take."""
+
+
+def random_proposals(
+    n: int,
+    state: SearchState,
+    rng: np.random.Generator,
+    *,
+    unsupported: Callable[[Sequence[str]], dict[int, str]] | None = None,
+    also_excluded: Set[str] = frozenset(),
+) -> list[Proposal]:
+    """Up to ``n`` distinct random strings that are not excluded, each to be measured as its target.
+
+    Args:
+        n: How many.
+        state: Where the search stands.
+        rng: The only source of randomness.
+        unsupported: Why a model cannot take some strings; those are drawn again.
+        also_excluded: Further keys that must not be proposed.
+
+    Raises:
+        InputError: If nothing has been evaluated, and no string was found that the model can take.
+    """
+    excluded = state.excluded | also_excluded
+    context = () if state.contexts is None else state.contexts.target
+    found: dict[str, Proposal] = {}
+    without: dict[int, str] = {}
+    for _ in range(REDRAWS):
+        # Enough are drawn that n are left even when every excluded one is among them.
+        drawn = state.space.sample(n + len(excluded), rng)
+        keys = [state.space.key(string) for string in drawn]
+        without = {} if unsupported is None else unsupported(keys)
+        for index, (string, key) in enumerate(zip(drawn, keys, strict=True)):
+            if key not in excluded and index not in without:
+                found.setdefault(key, Proposal(string, key, context))
+        if len(found) >= n or not without:
+            break
+    if without and not found and not state.size:
+        raise InputError(f"no string was found that the surrogate can take: {next(iter(without.values()))}")
+    return list(found.values())[:n]
+
+
+class RandomStrategy:
+    """Proposes random strings, and recommends the one that was measured best; implements
+    `seqopt.strategies.Strategy`.
+    """
+
+    takes_noise_variance = True
+
+    def propose(self, n: int, state: SearchState, rng: np.random.Generator) -> list[Proposal]:
+        """See `seqopt.strategies.Strategy`."""
+        return random_proposals(n, state, rng)
+
+    def recommend(self, state: SearchState, rng: np.random.Generator) -> str:
+        """The key of the largest measured value."""
+        measured = state.data.measured()
+        if not len(measured):
+            raise ModelError("nothing has been measured yet: tell some values first")
+        item = measured.items[int(np.argmax(measured.targets))]
+        return item if isinstance(item, str) else item.key
+
+    def unsupported(self, items: Sequence[Item]) -> dict[int, str]:
+        """Nothing is: random strings need no model."""
+        return {}
+
+    @property
+    def hyperparameters(self) -> dict[str, float]:
+        """There are none."""
+        return {}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing is remembered."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Nothing is restored."""
