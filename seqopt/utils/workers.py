@@ -1,6 +1,6 @@
 """Applying a function to very many strings in several processes.
 
-The processes are those of `loky`, not of `multiprocessing`, whose workers import the caller's main module: a script that
+The processes are those of `loky`, not of `multiprocessing`, whose workers import the main module: a script that
 reads a large pool would then need an ``if __name__ == "__main__"`` guard, and would otherwise run again in each worker.
 They are started afresh, not forked, so that no lock of torch or numba is copied while it is held.
 """

@@ -20,7 +20,7 @@ from seqopt.utils.workers import map_strings
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "worker_functions.py").write_text(
         "import os\n"
-        "PARENT = {parent}\n"
+        f"PARENT = {os.getpid()}\n"
         "def lengths(strings, plus=0):\n"
         "    return [len(s) + plus if s else None for s in strings]\n"
         "def pids(strings):\n"
@@ -36,10 +36,10 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         "def picky(strings):\n"
         "    raise LookupError(os.getpid(), strings[0])\n"
         "def endless(strings):\n"
-        "    open(os.path.join(os.path.dirname(__file__), f'{{strings[0]}}.pid'), 'w').write(str(os.getpid()))\n"
+        "    open(os.path.join(os.path.dirname(__file__), f'{strings[0]}.pid'), 'w').write(str(os.getpid()))\n"
         "    import time\n"
         "    time.sleep(0 if strings == ['a'] else 60)\n"
-        "    return lengths(strings)\n".format(parent=os.getpid())
+        "    return lengths(strings)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     return "worker_functions"
