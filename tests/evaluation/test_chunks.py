@@ -16,10 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seqopt
+from seqopt.campaign import Campaign
 from seqopt.errors import InputError, ObjectiveError
 from seqopt.evaluation import Evaluation, Evaluator, evaluate
 from seqopt.evaluation.batch import cut
 from seqopt.objectives import Objective, PatternCount, resolve_objective
+from seqopt.spaces import StringSpace
 
 SCRIPT = """
 import os, pathlib, time
@@ -322,6 +324,18 @@ def test_a_run_is_the_same_whatever_the_chunks() -> None:
         runs.append(result.evaluations.drop(columns="seconds").to_csv())
         assert max(map(len, score.calls)) == (chunk_size or 1)
     assert runs[0] == runs[1] == runs[2]
+
+
+def test_a_campaign_is_the_same_whatever_the_chunks(tmp_path: Path) -> None:
+    runs = []
+    for chunk_size in (None, 2):
+        score = Noting()
+        path = tmp_path / f"{chunk_size}.seqopt"
+        with Campaign.create(path, StringSpace("AB", 6), objective="a", batch_size=4, acquisition="random") as campaign:
+            assert campaign.run(score, budget=10, chunk_size=chunk_size) == 10
+            runs.append([(row.string, row.value) for row in campaign.store.measurements()])
+        assert max(map(len, score.calls)) == (chunk_size or 1)
+    assert runs[0] == runs[1]
 
 
 def test_built_in_objectives_that_count_many_at_once_take_many_at_once() -> None:
