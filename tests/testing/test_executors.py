@@ -30,7 +30,7 @@ def pool() -> Iterator[Executor]:
 
 
 class _Borrowed(Executor):
-    """An executor of one's own on workers that it shares with others."""
+    """A custom executor on workers that it shares with others."""
 
     def __init__(self, pool: Executor) -> None:
         self.pool = pool
