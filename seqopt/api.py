@@ -76,6 +76,7 @@ def maximize(
     workers: int = 1,
     asynchronous: bool = False,
     timeout: float | None = None,
+    chunk_size: int | None = None,
     run_folder: str | os.PathLike[str] | None = None,
     resume: bool = False,
     settings: dict[str, Any] | None = None,
@@ -87,9 +88,9 @@ def maximize(
 
     Args:
         objective: A function from a list of strings to a list of their values (it is called with one string at a time,
-            so that one failure harms no other), or what `resolve_objective` takes: the name of a built-in objective,
-            ``"module:function"``, or ``"column:NAME"`` of the file of candidates. An exception, a NaN or a time-out is
-            a recorded failure of that string, never a crash.
+            if ``chunk_size`` does not say otherwise), or what `resolve_objective` takes: the name of a built-in
+            objective, ``"module:function"``, or ``"column:NAME"`` of the file of candidates. An exception, a NaN or a
+            time-out is a recorded failure of that string, never a crash.
         space: The allowed strings: a space of `seqopt.spaces` (strings over an alphabet, genes of a protein, strings of
             a grammar, ...) or of one's own, a list of candidates, a file of candidates or the name of a candidate set
             (``"zinc250k"``), or what `seqopt.datasets.read_pool` returned for one.
@@ -111,7 +112,12 @@ def maximize(
             given the results so far and what the others are busy with. The model is then fitted each time, and the run
             depends on the order in which results come. ``batch_size`` is how many results make a step of the reports.
             An executor is given at most ``workers`` strings at a time.
-        timeout: Seconds after which one evaluation is given up as failed.
+        timeout: Seconds after which one evaluation is given up as failed; a chunk has as many times that as it has
+            strings.
+        chunk_size: The largest number of strings in one call of ``objective``, for those that score a list faster than
+            its strings one by one; by default the objective's attribute ``chunk_size``, or 1 if it has none. A string
+            that fails harms no other: see `seqopt.evaluation.Evaluator`. Without batches a free worker is given so many
+            strings.
         run_folder: Keep the run here: the campaign file ``campaign.seqopt``, and what is exported from it,
             ``evaluations.csv``, ``summary.json``, plot, ``report.html``.
         resume: Continue the run in ``run_folder``. The space must be the same: for a pool the candidates, for another
@@ -209,7 +215,7 @@ def maximize(
             on_step(step)
 
     run = run_asynchronously if asynchronous else run_loop
-    with Evaluator(score, executor=executor, workers=workers, timeout=timeout) as evaluator:
+    with Evaluator(score, executor=executor, workers=workers, timeout=timeout, chunk_size=chunk_size) as evaluator:
         if run_folder is None:
             run(optimizer, evaluator, budget, on_step=stepped, on_evaluation=on_evaluation)
         else:

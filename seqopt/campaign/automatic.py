@@ -51,6 +51,7 @@ def run_campaign(
     workers: int = 1,
     asynchronous: bool = False,
     timeout: float | None = None,
+    chunk_size: int | None = None,
     on_evaluation: Callable[[Evaluation], Any] | None = None,
 ) -> int:
     """Evaluate suggestions until the campaign holds ``budget`` results; see `seqopt.campaign.Campaign.run`."""
@@ -69,7 +70,8 @@ def run_campaign(
         lock = RunLock(path)
     except OSError as error:
         raise CampaignError(f"cannot write beside {path}: {error.strerror or error}") from error
-    with lock, Evaluator(score, executor=executor, workers=workers, timeout=timeout) as evaluator:
+    evaluating = Evaluator(score, executor=executor, workers=workers, timeout=timeout, chunk_size=chunk_size)
+    with lock, evaluating as evaluator:
         run = _Run(campaign, budget, on_evaluation)
         if asynchronous:
             evaluator.keep_busy(run.supply, on_result=run.record)

@@ -554,6 +554,7 @@ class Campaign(Tabulated):
         workers: int = 1,
         asynchronous: bool = False,
         timeout: float | None = None,
+        chunk_size: int | None = None,
         on_evaluation: Callable[[Evaluation], Any] | None = None,
     ) -> int:
         """Let a function evaluate what the campaign suggests, until it holds ``budget`` results.
@@ -569,6 +570,8 @@ class Campaign(Tabulated):
             workers: Evaluations at a time.
             asynchronous: Whether a free worker gets another string at once, instead of batches; see `seqopt.maximize`.
             timeout: Seconds after which one evaluation is given up as failed.
+            chunk_size: The largest number of strings in one call of ``objective``; see `seqopt.maximize`. Without an
+                ``executor`` an attribute of the objective does not count, so that what is withdrawn is not evaluated.
             on_evaluation: Called after each evaluation.
 
         Returns:
@@ -603,6 +606,7 @@ class Campaign(Tabulated):
             workers=workers,
             asynchronous=asynchronous,
             timeout=timeout,
+            chunk_size=chunk_size,
             on_evaluation=on_evaluation,
         )
 

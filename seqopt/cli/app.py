@@ -92,6 +92,15 @@ Asynchronous = Annotated[
         rich_help_panel=RUN,
     ),
 ]
+ChunkSize = Annotated[
+    int | None,
+    typer.Option(
+        help="How many strings one call of the score may be given, for one that scores a list faster than its strings "
+        "one by one. By default its attribute chunk_size, or 1.",
+        rich_help_panel=RUN,
+        min=1,
+    ),
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.", rich_help_panel=RUN)]
 
 
@@ -106,10 +115,13 @@ def _plan(
     timeout: float | None,
     workers: int,
     asynchronous: bool,
+    chunk_size: int | None,
 ) -> Plan:
     from seqopt.cli.running import Plan
 
-    return Plan(initial, batch, budget, surrogate, acquisition, seed, resume, timeout, workers, asynchronous)
+    return Plan(
+        initial, batch, budget, surrogate, acquisition, seed, resume, timeout, workers, asynchronous, chunk_size
+    )
 
 
 def _direction(maximize: bool | None) -> Direction | None:
@@ -206,6 +218,7 @@ def search(
     timeout: Timeout = None,
     workers: Workers = 1,
     asynchronous: Asynchronous = False,
+    chunk_size: ChunkSize = None,
     debug: Debug = False,
 ) -> None:
     """Search a list of candidates for the best ones, scoring only a few.
@@ -238,7 +251,7 @@ def search(
     run_search(
         pool,
         objective,
-        _plan(initial, batch, budget, surrogate, acquisition, seed, resume, timeout, workers, asynchronous),
+        _plan(initial, batch, budget, surrogate, acquisition, seed, resume, timeout, workers, asynchronous, chunk_size),
         column=column,
         kind=None if kind == "auto" else kind,
         direction=_direction(maximize),
@@ -345,6 +358,7 @@ def genes(
     timeout: Timeout = None,
     workers: Workers = 1,
     asynchronous: Asynchronous = False,
+    chunk_size: ChunkSize = None,
     debug: Debug = False,
 ) -> None:
     """Design genes that code for a protein.
@@ -373,7 +387,7 @@ def genes(
     run_genes(
         protein,
         objective,
-        _plan(initial, batch, budget, surrogate, acquisition, seed, resume, timeout, workers, asynchronous),
+        _plan(initial, batch, budget, surrogate, acquisition, seed, resume, timeout, workers, asynchronous, chunk_size),
         direction=_direction(maximize),
         code=code,
         representation=representation,
@@ -440,6 +454,7 @@ def expressions(
     timeout: Timeout = None,
     workers: Workers = 1,
     asynchronous: Asynchronous = False,
+    chunk_size: ChunkSize = None,
     debug: Debug = False,
 ) -> None:
     """Fit a formula to points (symbolic regression).
@@ -468,7 +483,7 @@ def expressions(
     run_expressions(
         data,
         grammar,
-        _plan(initial, batch, budget, surrogate, acquisition, seed, resume, timeout, workers, asynchronous),
+        _plan(initial, batch, budget, surrogate, acquisition, seed, resume, timeout, workers, asynchronous, chunk_size),
         x=x,
         y=y,
         min_length=min_length,

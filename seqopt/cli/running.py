@@ -41,6 +41,7 @@ class Plan:
     timeout: float | None
     workers: int
     asynchronous: bool = False
+    chunk_size: int | None = None
 
 
 def check_names(plan: Plan) -> None:
@@ -181,6 +182,7 @@ def watched_search(
                 workers=plan.workers,
                 asynchronous=plan.asynchronous,
                 timeout=plan.timeout,
+                chunk_size=plan.chunk_size,
                 run_folder=folder,
                 resume=plan.resume,
                 settings={

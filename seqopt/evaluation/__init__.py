@@ -1,18 +1,8 @@
 """Evaluating an objective on strings, so that a string that fails harms no other."""
 
-from seqopt.evaluation.evaluator import (
-    FAILED,
-    OK,
-    Direction,
-    Evaluation,
-    Evaluator,
-    ObjectiveFunction,
-    OnResult,
-    Supply,
-    call,
-    describe,
-    evaluate,
-)
+from seqopt.evaluation.batch import OnResult, Supply
+from seqopt.evaluation.evaluator import Evaluator, evaluate
+from seqopt.evaluation.judging import FAILED, OK, Direction, Evaluation, ObjectiveFunction, call, describe
 
 __all__ = [
     "FAILED",

@@ -8,11 +8,11 @@ import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +61,11 @@ class Objective:
         direction: ``"maximize"`` or ``"minimize"``, what is usually wanted.
         kinds: The kinds of strings it applies to; empty for all.
         unit: Of the values, where they have one.
+        chunk_size: The largest number of strings that it should be called with at a time; 1 unless the function scores
+            a list faster than its strings one by one. See `seqopt.evaluation.Evaluator`.
+
+    Raises:
+        TypeError: When called, if the function returns `None`, or for a string something that is not a number.
     """
 
     name: str
@@ -69,13 +74,20 @@ class Objective:
     direction: Direction = MAXIMIZE
     kinds: tuple[str, ...] = ()
     unit: str = ""
+    chunk_size: int = 1
 
     def __call__(self, strings: Sequence[str]) -> npt.NDArray[np.float64]:
         """The function's values as float64."""
         values = self.function(list(strings))
         if values is None:
             raise TypeError(f"{self.name} returned None; it must return one number per string")
-        return np.asarray(values, dtype=np.float64)
+        array = np.asarray(values)
+        # numpy would take None for NaN, and text for the number that it spells.
+        if array.dtype.kind in "OSU" and array.ndim:
+            for string, value in zip(strings, list(cast(Iterable[object], values)), strict=False):
+                if value is None or isinstance(value, str | bytes):
+                    raise TypeError(f"{self.name} returned {value!r} for {string!r}, expected a number")
+        return np.asarray(array, dtype=np.float64)
 
     def applies_to(self, kind: str) -> bool:
         """Whether strings of this kind can be scored."""
@@ -240,8 +252,8 @@ def resolve_objective(spec: str, pool: ValuedPool | None = None) -> Objective:
     function = FunctionReference(location, attribute, os.getcwd())
     # What was loaded before is forgotten, so that a file that has been edited is read again.
     _FUNCTIONS.pop(function, None)
-    function.load()
-    return Objective(spec, function, f"the function {attribute} of {location}")
+    own = getattr(function.load(), "chunk_size", None)
+    return Objective(spec, function, f"the function {attribute} of {location}", chunk_size=1 if own is None else own)
 
 
 def _built_in(info: ObjectiveInfo, spec: str, colon: bool, argument: str) -> Objective:
@@ -253,7 +265,8 @@ def _built_in(info: ObjectiveInfo, spec: str, colon: bool, argument: str) -> Obj
             f"For a module of your own of this name, write ./{info.name}.py:{argument or 'function'}"
         )
     function = info.build(argument)
-    return Objective(spec, function, info.description, info.direction, info.kinds, info.unit)
+    chunk_size = getattr(function, "chunk_size", 1)
+    return Objective(spec, function, info.description, info.direction, info.kinds, info.unit, chunk_size)
 
 
 def _unknown(spec: str) -> InputError:

@@ -1,33 +1,28 @@
 """Applying a function to very many strings in several processes.
 
-The processes are started as ``python -c``, not by `multiprocessing`, whose workers import the caller's main
-module: a script that reads a large pool would then need an ``if __name__ == "__main__"`` guard, and would
-otherwise run again in each worker. What travels is a line of JSON each way and chunk.
+The processes are those of `loky`, not of `multiprocessing`, whose workers import the main module: a script that
+reads a large pool would then need an ``if __name__ == "__main__"`` guard, and would otherwise run again in each worker.
+They are started afresh, not forked, so that no lock of torch or numba is copied while it is held.
 """
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import json
+import logging
+import multiprocessing
 import os
-import subprocess
-import sys
-import threading
+import signal
 from collections.abc import Callable, Sequence
-from queue import Empty, SimpleQueue
+from concurrent.futures import BrokenExecutor, as_completed
 from typing import Any
+
+logger = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]
 """Called with the numbers of strings done and in all."""
 
 CHUNK = 2_000
 """Strings sent to a worker at a time."""
-
-_BOOTSTRAP = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from seqopt.utils.workers import serve; serve(sys.argv[2], json.loads(sys.argv[3]))"
-)
 
 
 def map_strings(
@@ -41,11 +36,14 @@ def map_strings(
 ) -> list[Any]:
     """``function(strings, **arguments)`` computed chunk by chunk in several processes.
 
+    What the function prints in a worker is dropped. If a worker dies, for instance because memory runs out, a warning
+    is logged, and what is left is computed in this process.
+
     Args:
-        function: ``"module:name"`` of a function from a list of strings to as many numbers, strings or
-            `None`, each depending on its own string only.
+        function: ``"module:name"`` of a function from a list of strings to as many results that can be pickled, each
+            depending on its own string only.
         strings: The strings.
-        arguments: Further keyword arguments, as JSON can hold them.
+        arguments: Further keyword arguments, which can be pickled.
         workers: Number of processes; by default one for each core this process may use. With one, or where
             processes cannot be started, the work is done in this process.
         progress: Told after each chunk.
@@ -53,107 +51,81 @@ def map_strings(
 
     Returns:
         The results in the order of ``strings``.
+
+    Raises:
+        Exception: What the function raises, whichever process it runs in.
+
+    Example:
+        >>> map_strings("seqopt.strings.identity:identity_keys", ["OCC", "?"], arguments={"kind": "molecule"})
+        ['CCO', None]
     """
     arguments = arguments or {}
-    if workers is None:
-        workers = _usable_cores()
-    if not sys.executable:
-        workers = 1
-    starts: SimpleQueue[int] = SimpleQueue()
-    for start in range(0, len(strings), chunk):
-        starts.put(start)
-    workers = min(workers, starts.qsize())
+    chunks = {start: list(strings[start : start + chunk]) for start in range(0, len(strings), chunk)}
     results: dict[int, list[Any]] = {}
+    done = 0
 
     def finished(start: int, values: list[Any]) -> None:
+        nonlocal done
         results[start] = values
+        done += len(values)
         if progress is not None:
-            progress(sum(map(len, results.values())), len(strings))
+            progress(done, len(strings))
 
-    if workers > 1:
-        _run_workers(workers, function, arguments, strings, chunk, starts, finished)
-    apply = _resolve(function)
-    for start in range(0, len(strings), chunk):
+    workers = min(_usable_cores() if workers is None else workers, len(chunks))
+    # The processes of `multiprocessing` pools are daemons, which may have no children.
+    if workers > 1 and not multiprocessing.current_process().daemon:
+        _in_processes(workers, function, arguments, chunks, finished)
+    for start, part in chunks.items():
         if start not in results:
-            finished(start, list(apply(strings[start : start + chunk], **arguments)))
-    return [value for start in sorted(results) for value in results[start]]
+            finished(start, _apply(function, arguments, part))
+    return [value for start in chunks for value in results[start]]
 
 
-def _run_workers(
+def _in_processes(
     workers: int,
     function: str,
     arguments: dict[str, Any],
-    strings: Sequence[str],
-    chunk: int,
-    starts: SimpleQueue[int],
+    chunks: dict[int, list[str]],
     finished: Callable[[int, list[Any]], None],
 ) -> None:
-    """Works through ``starts``; whatever a worker that dies leaves behind is not in the results."""
-    command = [
-        sys.executable,
-        "-c",
-        _BOOTSTRAP,
-        json.dumps([*map(str, sys.path)]),
-        function,
-        json.dumps(arguments),
-    ]
-    processes: list[subprocess.Popen[str]] = []
-    answers: SimpleQueue[tuple[int, list[Any]] | None] = SimpleQueue()
+    """Works through ``chunks``; what is left when a worker dies is not told to ``finished``."""
+    import loky
 
-    def feed(process: subprocess.Popen[str]) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            while True:
-                start = starts.get_nowait()
-                process.stdin.write(json.dumps(strings[start : start + chunk]) + "\n")
-                process.stdin.flush()
-                answers.put((start, json.loads(process.stdout.readline())))
-        except (Empty, OSError, ValueError):
-            pass
-        finally:
-            answers.put(None)
-
+    executor = None
     try:
-        with contextlib.suppress(OSError):
-            for _ in range(workers):
-                process = subprocess.Popen(
-                    command,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                    text=True,
-                    encoding="utf-8",
-                )
-                processes.append(process)
-                threading.Thread(target=feed, args=(process,), daemon=True).start()
-        busy = len(processes)
-        while busy:
-            answer = answers.get()
-            if answer is None:
-                busy -= 1
-            else:
-                finished(*answer)
+        try:
+            executor = loky.ProcessPoolExecutor(workers, initializer=_silence)
+            futures = {executor.submit(_apply, function, arguments, part): start for start, part in chunks.items()}
+        # BrokenExecutor is a RuntimeError, and so is what loky raises where processes are nested too deeply or the main
+        # module is only being imported; OSError is that of a system without semaphores or room for a process.
+        except (OSError, RuntimeError, NotImplementedError) as error:
+            logger.warning("no worker processes can be started (%s): the work is done in this process", error)
+            return
+        for future in as_completed(futures):
+            try:
+                values = future.result()
+            except BrokenExecutor as error:
+                reason = str(error).strip().partition("\n")[0]
+                logger.warning("a worker process died (%s): what is left is done in this process", reason)
+                return
+            finished(futures.pop(future), values)
     finally:
-        for process in processes:
-            process.kill()
-            process.wait()
+        # All is done, or what is still being computed is of no use any more.
+        if executor is not None:
+            executor.shutdown(wait=True, kill_workers=True)
 
 
-def serve(function: str, arguments: dict[str, Any]) -> None:
-    """The worker's side: answers each line of standard input with a line of standard output."""
-    # What the function, or a library below it, prints must not be taken for an answer.
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    apply = _resolve(function)
-    for line in sys.stdin:
-        print(json.dumps(list(apply(json.loads(line), **arguments))), file=answers, flush=True)
-
-
-def _resolve(function: str) -> Callable[..., Sequence[Any]]:
+def _apply(function: str, arguments: dict[str, Any], strings: list[str]) -> list[Any]:
     module, _, name = function.partition(":")
-    found: Callable[..., Sequence[Any]] = getattr(importlib.import_module(module), name)
-    return found
+    return list(getattr(importlib.import_module(module), name)(strings, **arguments))
+
+
+def _silence() -> None:
+    """Keep a worker from writing into the output of the program, and from answering Ctrl-C, which its parent does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)
 
 
 def _usable_cores() -> int:

@@ -223,6 +223,20 @@ def test_without_batches(capsys: pytest.CaptureFixture[str]) -> None:
     assert "13 values of 13 strings" in capsys.readouterr().out.replace("\n", " ")
 
 
+def test_a_score_is_given_chunks_if_the_user_says_so() -> None:
+    write(
+        "lists.py",
+        "def f(strings):\n    with open('calls.txt', 'a') as file:\n        print(len(strings), file=file)\n"
+        "    return [1.0 * len(string) for string in strings]\n",
+    )
+    pool = write("library.smi", "\n".join(SMILES))
+    assert search(pool, "--objective", "lists.py:f", "--chunk-size", "3", "--acquisition", "random") == 0
+    sizes = [int(line) for line in Path("calls.txt").read_text().split()]
+    assert max(sizes) == 3
+    assert sum(sizes) == len(table())
+    assert (table()["value"] == table()["string"].str.len()).all()
+
+
 def test_a_hanging_evaluation_is_given_up() -> None:
     write(
         "hangs.py",

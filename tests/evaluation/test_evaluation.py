@@ -329,7 +329,7 @@ class _Breaking(Executor):
             raise self.error
         self.calls -= 1
         future: Future[Any] = Future()
-        if args[-1] in self.lost:
+        if args[-1][0] in self.lost:
             future.set_exception(BrokenExecutor("a worker died"))
         else:
             future.set_result(fn(*args))

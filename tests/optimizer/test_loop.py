@@ -108,7 +108,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     """An asynchronous search on a scripted executor."""
 
     def started(executor: Scripted, objective: Any = None, workers: int = 3, **options: Any) -> Result:
-        monkeypatch.setattr("seqopt.evaluation.evaluator.wait", executor.wait)
+        monkeypatch.setattr("seqopt.evaluation.batch.wait", executor.wait)
         return seqopt.maximize(
             Score() if objective is None else objective,
             CandidateSet(POOL, kind="text"),

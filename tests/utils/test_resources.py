@@ -14,7 +14,7 @@ import pytest
 from seqopt.errors import InputError
 from seqopt.utils import resources
 
-ROOT = Path(resources.__file__).resolve().parent.parent
+ROOT = Path(resources.__file__).resolve().parents[2]
 
 
 def test_files_are_found_and_missing_ones_explained() -> None:
