@@ -1,8 +1,8 @@
 """When two strings are the same thing: kinds of strings and the keys that identify them.
 
 A *key* is what two spellings of one thing share. For a molecule it is the isomeric canonical SMILES that
-RDKit writes and writes again when it reads it, for a protein, DNA or RNA sequence the sequence in upper case, and for any other text the text
-without surrounding blanks. This module needs RDKit, and that only for molecules.
+RDKit writes and writes again when it reads it, for a protein, DNA or RNA sequence the sequence in upper case, and for
+any other text the text without surrounding blanks. This module needs RDKit, and that only for molecules.
 
 References:
     Weininger, D., Weininger, A., Weininger, J. L. (1989). SMILES. 2. Algorithm for generation of unique
