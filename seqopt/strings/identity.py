@@ -156,6 +156,35 @@ def identity_keys(strings: Sequence[str], kind: str, *, standardize: bool = Fals
     return [string if string and permitted.issuperset(string) else None for string in raised]
 
 
+def required_keys(
+    strings: Sequence[str], kind: str, *, standardize: bool = False, shown: Sequence[str] | None = None
+) -> list[str]:
+    """Keys of ``strings``, all of which must have one.
+
+    Args:
+        strings: As for `identity_keys`.
+        kind: As for `identity_keys`.
+        standardize: As for `identity_keys`.
+        shown: What messages call the strings. Default: what they are.
+
+    Raises:
+        InputError: For the first string without a key, with the reason.
+
+    Example:
+        >>> required_keys(["C(O)C", "C1CC"], "molecule")
+        Traceback (most recent call last):
+        ...
+        seqopt.errors.InputError: 'C1CC' is not a valid molecule: not a SMILES (syntax)
+    """
+    found = []
+    for place, key in enumerate(identity_keys(strings, kind, standardize=standardize)):
+        if key is None:
+            string = (strings if shown is None else shown)[place]
+            raise InputError(f"{string!r} is not a valid {kind}: {explain_rejection(strings[place], kind)}")
+        found.append(key)
+    return found
+
+
 def explain_rejection(string: str, kind: str) -> str:
     """Why `identity_keys` gives no key to ``string``, in words for its author.
 
