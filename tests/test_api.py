@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -157,6 +157,9 @@ class Dice:
 
     def key(self, string: str) -> str:
         return string
+
+    def keys_of(self, strings: Sequence[str]) -> list[str]:
+        return list(strings)
 
 
 def test_a_space_of_ones_own(tmp_path: Path) -> None:

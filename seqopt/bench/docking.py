@@ -69,7 +69,7 @@ METHODS: Mapping[str, Method] = {
     "ssk+minmax-gibbon": Method("ssk+minmax", "gibbon", "#000000"),
     "ssk+fragprints-gibbon": Method("ssk+fragprints", "gibbon", "#D55E00"),
     "vae-mean": Method("vae", "mean"),
-    "vae-gibbon": Method("vae", "gibbon", "#CC9900"),
+    "vae-gibbon": Method("vae", "gibbon", "#FF66AA"),
     "random": Method("auto", "random", "#999999"),
 }
 """What is compared."""

@@ -18,6 +18,7 @@ from seqopt.encoding.features import (
     StringEncoder,
     TokensAndFeatures,
 )
+from seqopt.encoding.fields import ContextEncoder, FieldEncoder, Fields, HasContext
 from seqopt.encoding.fingerprints import Fragprints, MorganFingerprint
 from seqopt.encoding.tokenizers import (
     CharacterTokenizer,
@@ -30,13 +31,17 @@ __all__ = [
     "Alphabet",
     "CharacterTokenizer",
     "CodonFeatures",
+    "ContextEncoder",
     "Encoded",
     "EncodedStrings",
     "Encoder",
     "FeatureEncoder",
     "FeatureRows",
     "Featurizer",
+    "FieldEncoder",
+    "Fields",
     "Fragprints",
+    "HasContext",
     "JointEncoder",
     "MorganFingerprint",
     "SelectiveFeaturizer",

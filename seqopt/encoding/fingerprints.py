@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from typing import Any
 
@@ -35,6 +35,9 @@ logger = logging.getLogger(__name__)
 
 MANY = 20_000
 """Molecules from which on fingerprints are computed in several processes, and kept in the cache folder."""
+
+REMEMBERED = 2_048
+"""Molecules that are kept for when they are asked for again, some 20 MB."""
 
 BLOCK = 1_000
 """Molecules held at a time; RDKit takes some ten kilobytes for each."""
@@ -96,6 +99,10 @@ class MorganFingerprint:
             return _of_many(self, strings)
         return _stacked([self.of_molecules(mols) for mols in _molecules(strings)], self.size)
 
+    def unsupported(self, strings: Sequence[str]) -> dict[int, str]:
+        """Which strings are no molecules, and why: see `seqopt.encoding.SelectiveFeaturizer`."""
+        return _unreadable(strings)
+
     def of_molecules(self, mols: Sequence[Any]) -> FeatureMatrix:
         """The same of RDKit molecules, all at once."""
         # Made on the call: RDKit's generators cannot be sent to another process.
@@ -153,6 +160,10 @@ class Fragprints:
         if len(strings) >= MANY and not isinstance(strings, str):
             return _of_many(self, strings)
         return _stacked([self.of_molecules(mols) for mols in _molecules(strings)], self.size)
+
+    def unsupported(self, strings: Sequence[str]) -> dict[int, str]:
+        """Which strings are no molecules, and why: see `seqopt.encoding.SelectiveFeaturizer`."""
+        return _unreadable(strings)
 
     def of_molecules(self, mols: Sequence[Any]) -> FeatureMatrix:
         """The same of RDKit molecules, all at once."""
@@ -238,12 +249,27 @@ def _molecules(strings: Sequence[str]) -> Iterator[list[Any]]:
     for start in range(0, len(strings), BLOCK):
         block = strings[start : start + BLOCK]
         with quiet_rdkit():
-            mols = [parse_smiles(string.strip()) for string in block]
+            mols = [_molecule(string.strip()) for string in block]
         if None in mols:
             place = mols.index(None)
             reason = explain_rejection(block[place], "molecule")
             raise InputError(f"item {start + place} is {block[place]!r}, which is no molecule: {reason}")
         yield mols
+
+
+# A search asks whether strings can be read, and then for their features.
+@lru_cache(maxsize=REMEMBERED)
+def _molecule(smiles: str) -> Any | None:
+    return parse_smiles(smiles)
+
+
+def _unreadable(strings: Sequence[str]) -> dict[int, str]:
+    """Why strings are no molecules, by their places."""
+    with quiet_rdkit():
+        bad = [place for place, string in enumerate(strings) if _molecule(string.strip()) is None]
+    return {
+        place: f"{strings[place]!r} is no molecule: {explain_rejection(strings[place], 'molecule')}" for place in bad
+    }
 
 
 def _beside(left: FeatureMatrix, right: npt.NDArray[np.float64]) -> FeatureMatrix:

@@ -23,11 +23,20 @@ References:
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
 
 from seqopt.errors import InputError
 from seqopt.grammar.rules import Rules
+
+OVERLAPS_NAMED = 20
+"""Pairs of overlapping terminals that are warned of one by one; the others are counted."""
 
 
 class GrammarWarning(UserWarning):
@@ -46,7 +55,7 @@ class GrammarReport:
         cycles: Cycles of symbols that derive one another alone, each as the symbols in turn.
         overlaps: Pairs of terminals that can stand side by side with a longer terminal that begins with the first and
             fits into both.
-        warnings: The same as sentences that name the file and line.
+        warnings: The same as sentences that name the file and line; at most `OVERLAPS_NAMED` for overlaps.
     """
 
     left_recursive: tuple[str, ...]
@@ -98,8 +107,10 @@ def check_grammar(rules: Rules, *, warn: bool = False) -> GrammarReport:
     messages += [
         f"the terminals {first!r} and {second!r} can stand side by side, where {longer!r} is read instead, for the "
         "longest terminal is taken; such strings are left out"
-        for first, second, longer in overlaps
+        for first, second, longer in overlaps[:OVERLAPS_NAMED]
     ]
+    if len(overlaps) > OVERLAPS_NAMED:
+        messages.append(f"{len(overlaps) - OVERLAPS_NAMED:,} more such pairs of terminals can stand side by side")
     if warn:
         for message in messages:
             warnings.warn(message, GrammarWarning, stacklevel=3)
@@ -121,37 +132,89 @@ def nullable_symbols(rules: Rules) -> list[bool]:
 
 def first_terminals(rules: Rules, nullable: Sequence[bool]) -> list[frozenset[str]]:
     """The terminals with which the strings of each non-terminal can begin."""
-    return _edge_terminals(rules, nullable, backwards=False)
+    numbers = _edge_terminals(rules, nullable, backwards=False)
+    return [frozenset(_members(rules.terminals, edge)) for edge in numbers]
 
 
 def _least_fixed_point(rules: Rules, *, terminal: bool) -> list[bool]:
     """Symbols with a rule all of whose non-terminals qualify; terminals count as ``terminal``."""
     holds = [False] * len(rules.names)
-    changed = True
-    while changed:
-        changed = False
-        for head, body in rules:
-            if not holds[head] and all(terminal if isinstance(symbol, str) else holds[symbol] for symbol in body):
-                holds[head] = changed = True
+    missing = []  # for each rule, how many of its symbols do not qualify yet
+    users: list[list[int]] = [[] for _ in rules.names]
+    pending = []
+    for rule, (head, body) in enumerate(rules):
+        missing.append(sum(isinstance(symbol, int) or not terminal for symbol in body))
+        for symbol in body:
+            if isinstance(symbol, int):
+                users[symbol].append(rule)
+        if not missing[rule] and not holds[head]:
+            holds[head] = True
+            pending.append(head)
+    while pending:
+        for rule in users[pending.pop()]:
+            missing[rule] -= 1
+            head = rules.heads[rule]
+            if not missing[rule] and not holds[head]:
+                holds[head] = True
+                pending.append(head)
     return holds
 
 
-def _edge_terminals(rules: Rules, nullable: Sequence[bool], *, backwards: bool) -> list[frozenset[str]]:
-    edges: list[set[str]] = [set() for _ in rules.names]
+def _edge_terminals(rules: Rules, nullable: Sequence[bool], *, backwards: bool) -> list[int]:
+    """The first or last terminals of the strings of each non-terminal; bit t stands for ``rules.terminals[t]``."""
+    number = {terminal: 1 << index for index, terminal in enumerate(rules.terminals)}
+    edges = [0] * len(rules.names)
+    given_to: list[list[int]] = [[] for _ in rules.names]
+    for head, body in rules:
+        for symbol in reversed(body) if backwards else body:
+            if isinstance(symbol, str):
+                edges[head] |= number[symbol]
+                break
+            given_to[symbol].append(head)
+            if not nullable[symbol]:
+                break
+    return _spread(edges, given_to)
+
+
+def _spread(sets: list[int], given_to: Sequence[Sequence[int]]) -> list[int]:
+    """The least sets that hold ``sets`` and of which each is a subset of those it is given to."""
+    found = list(sets)
+    order = _givers_first(given_to)
     changed = True
     while changed:
         changed = False
-        for head, body in rules:
-            before = len(edges[head])
-            for symbol in reversed(body) if backwards else body:
-                if isinstance(symbol, str):
-                    edges[head].add(symbol)
-                    break
-                edges[head] |= edges[symbol]
-                if not nullable[symbol]:
-                    break
-            changed = changed or len(edges[head]) > before
-    return [frozenset(edge) for edge in edges]
+        for giver in order:
+            for taker in given_to[giver]:
+                grown = found[taker] | found[giver]
+                if grown != found[taker]:
+                    found[taker] = grown
+                    changed = True
+    return found
+
+
+def _givers_first(given_to: Sequence[Sequence[int]]) -> list[int]:
+    """All nodes, each before those it gives to as far as cycles permit: depth-first, finished last comes first."""
+    finished: list[int] = []
+    seen = [False] * len(given_to)
+    for root in range(len(given_to)):
+        if seen[root]:
+            continue
+        seen[root] = True
+        path = [(root, iter(given_to[root]))]
+        while path:
+            node, takers = path[-1]
+            following = next((taker for taker in takers if not seen[taker]), None)
+            if following is None:
+                finished.append(node)
+                path.pop()
+            else:
+                seen[following] = True
+                path.append((following, iter(given_to[following])))
+    return finished[::-1]
+
+
+def _members(terminals: Sequence[str], numbers: int) -> Iterator[str]:
+    return compress(terminals, map("1".__eq__, reversed(f"{numbers:b}")))
 
 
 def _refuse_endless(rules: Rules) -> None:
@@ -199,26 +262,40 @@ def _cycles(rules: Rules, nullable: Sequence[bool]) -> list[tuple[int, ...]]:
             if len(needed) <= 1:
                 alone[head].update(needed or (symbol for symbol in body if isinstance(symbol, int)))
     found: list[tuple[int, ...]] = []
-    for symbol in range(len(rules.names)):
-        if any(symbol in cycle for cycle in found):
-            continue
-        cycle = _shortest_return(alone, symbol)
-        if cycle is not None:
-            found.append(cycle)
+    known: set[int] = set()
+    for symbol in sorted(_on_cycles(alone)):
+        if symbol not in known:
+            found.append(_shortest_return(alone, symbol))
+            known.update(found[-1])
     return found
 
 
-def _shortest_return(edges: Sequence[set[int]], symbol: int) -> tuple[int, ...] | None:
-    paths: list[tuple[int, ...]] = [(symbol,)]
-    seen: set[int] = set()
-    for path in paths:
-        for following in sorted(edges[path[-1]]):
+def _on_cycles(edges: Sequence[set[int]]) -> set[int]:
+    """The symbols from which a path leads back: those that lie in a component with others, or have a loop."""
+    tails = [symbol for symbol, heads in enumerate(edges) for _ in heads]
+    heads = [head for heads in edges for head in heads]
+    graph = sparse.csr_array((np.ones(len(tails)), (tails, heads)), shape=(len(edges), len(edges)))
+    _, component = csgraph.connected_components(graph, connection="strong")
+    large = np.bincount(component) > 1
+    return {symbol for symbol in range(len(edges)) if large[component[symbol]] or symbol in edges[symbol]}
+
+
+def _shortest_return(edges: Sequence[set[int]], symbol: int) -> tuple[int, ...]:
+    """The shortest way from ``symbol`` back to it, which there must be."""
+    before = {symbol: -1}
+    visited = [symbol]
+    for last in visited:
+        for following in sorted(edges[last]):
             if following == symbol:
-                return path
-            if following not in seen:
-                seen.add(following)
-                paths.append((*path, following))
-    return None
+                path = []
+                while last != -1:
+                    path.append(last)
+                    last = before[last]
+                return tuple(reversed(path))
+            if following not in before:
+                before[following] = last
+                visited.append(following)
+    raise AssertionError(f"symbol {symbol} lies on no cycle")
 
 
 def _left_recursive(rules: Rules, nullable: Sequence[bool]) -> list[int]:
@@ -230,29 +307,61 @@ def _left_recursive(rules: Rules, nullable: Sequence[bool]) -> list[int]:
             corners[head].add(symbol)
             if not nullable[symbol]:
                 break
-    return [symbol for symbol in range(len(rules.names)) if _shortest_return(corners, symbol) is not None]
+    return sorted(_on_cycles(corners))
 
 
 def _overlaps(rules: Rules, nullable: Sequence[bool]) -> list[tuple[str, str, str]]:
     """Neighbouring terminals, with the longer terminal that may be read where the first of them was meant."""
-    firsts = first_terminals(rules, nullable)
-    lasts = _edge_terminals(rules, nullable, backwards=True)
-    neighbours: set[tuple[str, str]] = set()
-    for _, body in rules:
-        for position, symbol in enumerate(body):
-            left = frozenset({symbol}) if isinstance(symbol, str) else lasts[symbol]
-            for right in body[position + 1 :]:
-                following = frozenset({right}) if isinstance(right, str) else firsts[right]
-                neighbours.update((a, b) for a in left for b in following)
-                if isinstance(right, str) or not nullable[right]:
-                    break
-    longer = {
-        terminal: [other for other in rules.terminals if len(other) > len(terminal) and other.startswith(terminal)]
-        for terminal in rules.terminals
-    }
-    return [
-        (first, second, other)
-        for first, second in sorted(neighbours)
-        for other in longer[first]
-        if (rest := other[len(first) :]).startswith(second) or second.startswith(rest)
-    ]
+    terminals = rules.terminals
+    number = {terminal: index for index, terminal in enumerate(terminals)}
+    ordered = sorted(terminals)
+    # Terminals that begin with one and the same text stand side by side in alphabetical order.
+    longer: dict[str, list[str]] = {}
+    for place, terminal in enumerate(ordered):
+        end = place + 1
+        while end < len(ordered) and ordered[end].startswith(terminal):
+            end += 1
+        if end > place + 1:
+            longer[terminal] = sorted(ordered[place + 1 : end], key=number.__getitem__)
+    if not longer:
+        return []
+    following = _following(rules, nullable)
+    found = []
+    for first, others in longer.items():
+        after = following[number[first]]
+        if not after:
+            continue
+        for other in others:
+            rest = other[len(first) :]
+            seconds = {rest[:length] for length in range(1, len(rest) + 1)} & number.keys()
+            place = bisect_left(ordered, rest)
+            while place < len(ordered) and ordered[place].startswith(rest):
+                seconds.add(ordered[place])
+                place += 1
+            found += [(first, second, number[other]) for second in seconds if after >> number[second] & 1]
+    return [(first, second, terminals[other]) for first, second, other in sorted(found)]
+
+
+def _following(rules: Rules, nullable: Sequence[bool]) -> list[int]:
+    """The terminals that can stand right after each terminal, in numbers as `_edge_terminals` gives them.
+
+    What can follow a symbol can follow whatever it ends with, so it is collected by symbol and then handed down.
+    """
+    firsts = _edge_terminals(rules, nullable, backwards=False)
+    number = {terminal: index for index, terminal in enumerate(rules.terminals)}
+    count = len(rules.names)
+    after = [0] * (count + len(number))
+    given_to: list[list[int]] = [[] for _ in after]
+    for head, body in rules:
+        behind, ended = 0, True
+        for symbol in reversed(body):
+            node = count + number[symbol] if isinstance(symbol, str) else symbol
+            after[node] |= behind
+            if ended:
+                given_to[head].append(node)
+            if isinstance(symbol, str):
+                behind, ended = 1 << number[symbol], False
+            else:
+                behind = firsts[symbol] | (behind if nullable[symbol] else 0)
+                ended = ended and nullable[symbol]
+    return _spread(after, given_to)[count:]

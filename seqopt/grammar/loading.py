@@ -39,13 +39,17 @@ def load_grammar(source: str | os.PathLike[str]) -> CFG:
         >>> grammar.start(), len(grammar.productions())
         (S, 11)
     """
+    from nltk import CFG
+
     grammar, places = read_grammar(source)
     check_grammar(Rules.of(grammar, places), warn=True)
-    return grammar
+    return CFG(grammar.start(), grammar.productions())
 
 
 def read_grammar(source: str | os.PathLike[str]) -> tuple[CFG, list[str]]:
     """A grammar with the place of each production, ``"smiles.cfg, line 12"``, not yet checked.
+
+    It lacks the tables that nltk's left-corner parsers need, which take long to compute for many rules.
 
     Args:
         source: As for `load_grammar`.
@@ -87,7 +91,8 @@ def read_grammar(source: str | os.PathLike[str]) -> tuple[CFG, list[str]]:
                 f"{path}, line {line}: no rule defines {symbol}: add one, or put {symbol!r} in quotes "
                 "to make it a terminal"
             )
-    return CFG(Nonterminal(start) if start else productions[0].lhs(), productions), places
+    start_symbol = Nonterminal(start) if start else productions[0].lhs()
+    return CFG(start_symbol, productions, calculate_leftcorners=False), places
 
 
 def _find(source: str | os.PathLike[str]) -> Path:
@@ -125,10 +130,12 @@ def _start(path: Path, line: int, rule: str) -> str:
 
 
 def _productions(path: Path, line: int, rule: str) -> list[Any]:
-    from nltk import CFG
+    from nltk import grammar
 
     try:
-        return list(CFG.fromstring(rule).productions())
+        # The first half of CFG.fromstring, which goes on to analyse the single line as a grammar of its own.
+        _, productions = grammar.read_grammar(rule, grammar.standard_nonterm_parser)
+        return list(productions)
     except ValueError as error:
         reason = str(error).splitlines()[-1].strip()
         raise InputError(

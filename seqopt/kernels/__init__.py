@@ -2,10 +2,25 @@
 of features.
 """
 
+from seqopt.kernels.composite import OnField, Product, Sum, bind_fields
+from seqopt.kernels.context import CoregionalizationKernel, SameLevelKernel
 from seqopt.kernels.joint import JointKernel
 from seqopt.kernels.ngrams import NgramKernel
 from seqopt.kernels.one_hot import OneHotKernel
 from seqopt.kernels.subsequence import SubsequenceKernel
 from seqopt.kernels.tanimoto import MinMaxKernel, TanimotoKernel
 
-__all__ = ["JointKernel", "MinMaxKernel", "NgramKernel", "OneHotKernel", "SubsequenceKernel", "TanimotoKernel"]
+__all__ = [
+    "CoregionalizationKernel",
+    "JointKernel",
+    "MinMaxKernel",
+    "NgramKernel",
+    "OnField",
+    "OneHotKernel",
+    "Product",
+    "SameLevelKernel",
+    "SubsequenceKernel",
+    "Sum",
+    "TanimotoKernel",
+    "bind_fields",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +17,7 @@ from torch import Tensor
 
 from seqopt.encoding import TokensAndFeatures
 from seqopt.errors import InputError
+from seqopt.kernels.base import DescribedKernel, shown
 from seqopt.kernels.ngrams import NgramKernel
 from seqopt.kernels.one_hot import OneHotKernel
 from seqopt.kernels.subsequence import SubsequenceKernel
@@ -27,7 +28,7 @@ ON_TOKENS = (SubsequenceKernel, NgramKernel, OneHotKernel)
 """Kernels that compare symbols."""
 
 
-class JointKernel(gpytorch.kernels.Kernel):
+class JointKernel(DescribedKernel):
     r"""What two strings share as text, and what they share in features: a weighted mean of two kernels.
 
     .. math:: k(a, b) = w\, k_s(a, b) + (1 - w)\, k_f(a, b)
@@ -161,6 +162,14 @@ class JointKernel(gpytorch.kernels.Kernel):
         if same:
             self._kept = weakref.ref(x1), x1._version, values
         return values
+
+    def _described(self) -> Mapping[str, object]:
+        return {
+            "*tokens": self.tokens,
+            "*features": self.features,
+            "*feature_columns": self.feature_columns,
+            "weight": shown(self.weight),
+        }
 
     def self_similarity(self, a: TokensAndFeatures) -> FloatArray:
         """What `cross` needs of each string alone: k_s(s, s) before normalisation, and k_f(s, s), ``2 x n``."""

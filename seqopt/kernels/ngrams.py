@@ -22,7 +22,7 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -38,6 +38,7 @@ from torch import Tensor
 from seqopt.encoding import EncodedStrings
 from seqopt.encoding.derived import once_per_strings
 from seqopt.errors import InputError
+from seqopt.kernels.base import DescribedKernel, shown
 from seqopt.kernels.engines import order_sums, paired_order_sums, self_order_sums
 from seqopt.kernels.threads import one_thread
 
@@ -87,7 +88,7 @@ NO_GAPS = 1e-60
 """A gap decay at which sub-sequences with gaps vanish beside contiguous ones, whatever their number."""
 
 
-class NgramKernel(gpytorch.kernels.Kernel):
+class NgramKernel(DescribedKernel):
     r"""Squared-exponential kernel on bags of contiguous n-grams.
 
     .. math::
@@ -203,6 +204,9 @@ class NgramKernel(gpytorch.kernels.Kernel):
         # The constraint's bounds are rounded, as the parameter is.
         constraint = self.raw_lengthscale_constraint
         self._set_lengthscale(tensor.to(self.raw_lengthscale).clamp(constraint.lower_bound, constraint.upper_bound))
+
+    def _described(self) -> Mapping[str, object]:
+        return {"longest": self.longest, "lengthscale": shown(self.lengthscale[..., 0, 0])}
 
     def adapt(self, x: Tensor) -> None:
         """Centre the default prior on 1.5 median distances of ``n x W`` tokens, and begin there.

@@ -12,7 +12,6 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import gpytorch
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -20,6 +19,7 @@ from torch import Tensor
 
 from seqopt.encoding import EncodedStrings
 from seqopt.errors import InputError
+from seqopt.kernels.base import DescribedKernel
 
 FloatArray = npt.NDArray[np.floating]
 
@@ -30,7 +30,7 @@ WIDEST_BLOCK = 1 << 15
 """Largest number of columns compared at a time."""
 
 
-class OneHotKernel(gpytorch.kernels.Kernel):
+class OneHotKernel(DescribedKernel):
     r"""Linear kernel on one-hot symbols: the share of positions at which two strings agree.
 
     .. math:: k(a, b) = \frac{1}{L} \sum_{p=1}^{L} [a_p = b_p]

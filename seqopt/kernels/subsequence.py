@@ -12,7 +12,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,6 +25,7 @@ from torch import Tensor
 
 from seqopt.encoding import EncodedStrings, Encoder, Tokenizer
 from seqopt.errors import InputError
+from seqopt.kernels.base import DescribedKernel, shown
 from seqopt.kernels.cache import SumsCache
 from seqopt.kernels.covariances import (
     Batches,
@@ -61,7 +62,7 @@ SMALL_MATRIX = 1 << 12
 """Pairs up to which the matrices of a batch are computed together, pair by pair."""
 
 
-class SubsequenceKernel(gpytorch.kernels.Kernel):
+class SubsequenceKernel(DescribedKernel):
     r"""Similarity of two strings by the sub-sequences they share, with gaps.
 
     .. math::
@@ -229,6 +230,22 @@ class SubsequenceKernel(gpytorch.kernels.Kernel):
         if not hasattr(self, "raw_order_weights"):
             raise InputError("this kernel was built without order weights: pass order_weights to its constructor")
         self._set("order_weights", value)
+
+    def _described(self) -> Mapping[str, object]:
+        arguments: dict[str, object] = {
+            "order": self.order,
+            "match_decay": shown(self.match_decay),
+            "gap_decay": shown(self.gap_decay),
+        }
+        if not self.normalize:
+            arguments["normalize"] = False
+        if (weights := self.order_weights) is not None:
+            arguments["order_weights"] = shown(weights)
+        if self.partitions > 1:
+            arguments["partitions"] = self.partitions
+        if self.engine != "auto":
+            arguments["engine"] = repr(self.engine)
+        return arguments
 
     def _actual(self, name: str) -> Tensor:
         raw: Tensor = getattr(self, f"raw_{name}")

@@ -27,7 +27,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from typing import Any, ClassVar
 
-import gpytorch
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -37,6 +36,7 @@ from torch import Tensor
 from seqopt.encoding import FeatureRows
 from seqopt.encoding.features import FeatureMatrix
 from seqopt.errors import InputError
+from seqopt.kernels.base import DescribedKernel
 
 FloatArray = npt.NDArray[np.floating]
 
@@ -59,7 +59,7 @@ THREADING_COST = 5e7
 """Additions below which a call is not worth a second thread: some milliseconds."""
 
 
-class _OverlapKernel(gpytorch.kernels.Kernel):
+class _OverlapKernel(DescribedKernel):
     """A kernel that is a function of overlaps of rows, without parameters of its own."""
 
     _minimum: ClassVar[bool]

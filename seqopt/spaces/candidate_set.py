@@ -9,7 +9,7 @@ import numpy as np
 
 from seqopt.encoding import EncodedStrings, Encoder, Tokenizer
 from seqopt.errors import InputError
-from seqopt.strings.identity import KINDS, explain_rejection, identity_keys, recognize_kind
+from seqopt.strings.identity import KINDS, identity_keys, recognize_kind, required_keys
 from seqopt.utils.shown import Shown
 
 
@@ -108,15 +108,23 @@ class CandidateSet(Shown):
         Raises:
             InputError: If ``string`` is not a valid string of this pool's kind.
         """
-        known = self._key_of.get(string)
-        if known is not None:
-            return known
-        if string in self._index:
-            return string
-        (key,) = identity_keys([string], self.kind, standardize=self.standardize)
-        if key is None:
-            raise InputError(f"{string!r} is not a valid {self.kind}: {explain_rejection(string, self.kind)}")
-        return key
+        return self._known(string) or self.keys_of([string])[0]
+
+    def keys_of(self, strings: Sequence[str]) -> list[str]:
+        """The key of each of ``strings``, which need not be candidates. `keys` are those of the candidates.
+
+        Raises:
+            InputError: If one is not a valid string of this pool's kind.
+        """
+        found = {string: self._known(string) for string in strings}
+        others = [string for string, key in found.items() if key is None]
+        if others:
+            found.update(zip(others, required_keys(others, self.kind, standardize=self.standardize), strict=True))
+        return [key for string in strings if (key := found[string]) is not None]
+
+    def _known(self, string: str) -> str | None:
+        """The key of what is written as a candidate, or as a candidate's key."""
+        return self._key_of.get(string) or (string if string in self._index else None)
 
     def index_of(self, string: str) -> int | None:
         """Position of the candidate that has the key of ``string``, or `None`."""

@@ -13,7 +13,7 @@ from seqopt.encoding.alphabet import Alphabet
 from seqopt.errors import InputError
 from seqopt.grammar import DISCOUNT, Parser, ParseTree, Rules, Sampler, Subtrees, check_grammar, read_grammar
 from seqopt.spaces.facts import fingerprint, predicate_name
-from seqopt.strings.identity import KINDS, explain_rejection, identity_keys
+from seqopt.strings.identity import KINDS, explain_rejection, identity_keys, required_keys
 from seqopt.utils.shown import Shown
 
 if TYPE_CHECKING:
@@ -256,6 +256,10 @@ class GrammarSpace(Shown):
         """The leaves of a tree, joined."""
         return "".join(self.rules.terminals_of(individual))
 
+    def to_strings(self, individuals: Sequence[ParseTree]) -> list[str]:
+        """The leaves of each tree, joined."""
+        return [self.to_string(individual) for individual in individuals]
+
     def from_string(self, string: str) -> ParseTree:
         """The parse tree of ``string``.
 
@@ -296,12 +300,17 @@ class GrammarSpace(Shown):
             InputError: If ``string`` is not a valid string of this space's kind. Whether it lies in the space is the
                 matter of `contains`.
         """
+        return self.keys_of([string])[0]
+
+    def keys_of(self, strings: Sequence[str]) -> list[str]:
+        """The key of each of ``strings``.
+
+        Raises:
+            InputError: If one is not a valid string of this space's kind.
+        """
         if self.kind == "text":
-            return self._trimmed(string)
-        (key,) = identity_keys([string], self.kind)
-        if key is None:
-            raise InputError(f"{string!r} is not a valid {self.kind}: {explain_rejection(string, self.kind)}")
-        return key
+            return [self._trimmed(string) for string in strings]
+        return required_keys(strings, self.kind)
 
     def _trimmed(self, string: str) -> str:
         if not isinstance(string, str):

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from seqopt.encoding import Encoder
 from seqopt.errors import InputError
 from seqopt.spaces.facts import predicate_name
-from seqopt.strings.identity import KINDS, explain_rejection, identity_keys
+from seqopt.strings.identity import KINDS, identity_keys, required_keys
 from seqopt.utils.shown import Shown
 
 Population = npt.NDArray[np.intp]
@@ -144,11 +144,16 @@ class SequenceSpace(Shown, ABC):
         Raises:
             InputError: If ``string`` is not a valid string of this kind.
         """
-        normalised = self._normalised(string)
-        (key,) = identity_keys([normalised], self.kind)
-        if key is None:
-            raise InputError(f"{string!r} is not a valid {self.kind}: {explain_rejection(normalised, self.kind)}")
-        return key
+        return self.keys_of([string])[0]
+
+    def keys_of(self, strings: Sequence[str]) -> list[str]:
+        """The key of each of ``strings``.
+
+        Raises:
+            InputError: If one is not a valid string of this kind.
+        """
+        normalised = [self._normalised(string) for string in strings]
+        return required_keys(normalised, self.kind, shown=strings)
 
     def contains(self, string: str) -> bool:
         """Whether the space allows ``string``."""
@@ -164,6 +169,10 @@ class SequenceSpace(Shown, ABC):
     def to_string(self, individual: str) -> str:
         """The string itself."""
         return individual
+
+    def to_strings(self, individuals: Sequence[str]) -> list[str]:
+        """The strings themselves."""
+        return list(individuals)
 
     def from_string(self, string: str) -> str:
         """``string`` as the space writes it.

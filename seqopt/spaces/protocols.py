@@ -40,6 +40,14 @@ class Space(Protocol):
         """
         ...
 
+    def keys_of(self, strings: Sequence[str]) -> list[str]:
+        """The keys of many strings, in their order: what `key` gives for each.
+
+        Raises:
+            InputError: If one of them is not a valid string of this kind; the message names it.
+        """
+        ...
+
 
 @runtime_checkable
 class PoolSpace(Space, Protocol):
@@ -93,6 +101,10 @@ class EvolvableSpace(Space, Protocol[Individual]):
 
     def to_string(self, individual: Individual) -> str:
         """The string that an individual stands for."""
+        ...
+
+    def to_strings(self, individuals: Sequence[Individual]) -> list[str]:
+        """The strings of many individuals, in their order."""
         ...
 
     def from_string(self, string: str) -> Individual:

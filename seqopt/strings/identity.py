@@ -1,8 +1,8 @@
 """When two strings are the same thing: kinds of strings and the keys that identify them.
 
 A *key* is what two spellings of one thing share. For a molecule it is the isomeric canonical SMILES that
-RDKit writes, for a protein, DNA or RNA sequence the sequence in upper case, and for any other text the text
-without surrounding blanks. This module needs RDKit, and that only for molecules.
+RDKit writes and writes again when it reads it, for a protein, DNA or RNA sequence the sequence in upper case, and for
+any other text the text without surrounding blanks. This module needs RDKit, and that only for molecules.
 
 References:
     Weininger, D., Weininger, A., Weininger, J. L. (1989). SMILES. 2. Algorithm for generation of unique
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,13 @@ _PERMITTED = {
     "rna": frozenset("ACGURYSWKMBDHVN-"),
 }
 _NAMES = {"protein": "amino-acid letter", "dna": "DNA letter", "rna": "RNA letter"}
+
+ROUNDS = 6
+"""Times that a SMILES is read and written, at most, until it stays the same. Two are enough as a rule, three have been
+seen."""
+
+REMEMBERED = 1 << 14
+"""Canonical SMILES that are kept."""
 
 RECOGNITION_SAMPLE = 200
 """Strings that `recognize_kind` looks at."""
@@ -63,7 +71,12 @@ def parse_smiles(smiles: str) -> Any | None:
 
 
 def canonical_smiles(smiles: str, *, standardize: bool = False) -> str | None:
-    """Isomeric canonical SMILES of a molecule, or `None` for an unreadable one.
+    """Isomeric canonical SMILES of a molecule, or `None` for one that is unreadable or has none.
+
+    The result is a fixed point: read and written again, it stays as it is. RDKit cannot read everything that it writes
+    (``ClC=c1co[nH]1``), and reads some of it as another molecule, mostly aromatic rings with several double bonds at
+    one atom. What is written is therefore read until it no longer changes, at most `ROUNDS` times; a molecule of
+    which nothing readable is written, or something else each time, has no canonical SMILES.
 
     Args:
         smiles: A SMILES string.
@@ -77,12 +90,26 @@ def canonical_smiles(smiles: str, *, standardize: bool = False) -> str | None:
         ('CCO', None)
         >>> canonical_smiles("[Na+].CC(=O)[O-]"), canonical_smiles("[Na+].CC(=O)[O-]", standardize=True)
         ('CC(=O)[O-].[Na+]', 'CC(=O)O')
+        >>> canonical_smiles("C1=c(=CCl)N/O1")
     """
     with quiet_rdkit():
         return _canonical(smiles, standardize)
 
 
+# A search asks for the same string's key several times: whether the space holds it, and to score it.
+@lru_cache(maxsize=REMEMBERED)
 def _canonical(smiles: str, standardize: bool) -> str | None:
+    for _ in range(ROUNDS):
+        written = _written(smiles, standardize)
+        # Most molecules of public files are canonical already: these are not read a second time.
+        if written is None or written == smiles:
+            return written
+        smiles = written
+    return None
+
+
+def _written(smiles: str, standardize: bool) -> str | None:
+    """What RDKit writes of the molecule that it reads, once."""
     from rdkit import Chem
 
     mol = parse_smiles(smiles)
@@ -129,6 +156,35 @@ def identity_keys(strings: Sequence[str], kind: str, *, standardize: bool = Fals
     return [string if string and permitted.issuperset(string) else None for string in raised]
 
 
+def required_keys(
+    strings: Sequence[str], kind: str, *, standardize: bool = False, shown: Sequence[str] | None = None
+) -> list[str]:
+    """Keys of ``strings``, all of which must have one.
+
+    Args:
+        strings: As for `identity_keys`.
+        kind: As for `identity_keys`.
+        standardize: As for `identity_keys`.
+        shown: What messages call the strings. Default: what they are.
+
+    Raises:
+        InputError: For the first string without a key, with the reason.
+
+    Example:
+        >>> required_keys(["C(O)C", "C1CC"], "molecule")
+        Traceback (most recent call last):
+        ...
+        seqopt.errors.InputError: 'C1CC' is not a valid molecule: not a SMILES (syntax)
+    """
+    found = []
+    for place, key in enumerate(identity_keys(strings, kind, standardize=standardize)):
+        if key is None:
+            string = (strings if shown is None else shown)[place]
+            raise InputError(f"{string!r} is not a valid {kind}: {explain_rejection(strings[place], kind)}")
+        found.append(key)
+    return found
+
+
 def explain_rejection(string: str, kind: str) -> str:
     """Why `identity_keys` gives no key to ``string``, in words for its author.
 
@@ -156,9 +212,15 @@ def explain_rejection(string: str, kind: str) -> str:
         if mol is None:
             return "not a SMILES (syntax)"
         problems = Chem.DetectChemistryProblems(mol)
-        if not problems:
+        if problems:
+            return f"impossible molecule: {problems[0].Message().strip()}"
+        if (written := _written(stripped, standardize=False)) is None:
             return "RDKit cannot make a molecule of it"
-        return f"impossible molecule: {problems[0].Message().strip()}"
+        for _ in range(ROUNDS):
+            if (again := _written(written, standardize=False)) is None:
+                return f"RDKit reads it, but not the canonical SMILES that it writes of it, {written!r}"
+            written = again
+        return f"RDKit reads the canonical SMILES that it writes of it, {written!r}, as another molecule each time"
 
 
 def recognize_kind(strings: Sequence[str], *, hint: str | None = None) -> str:

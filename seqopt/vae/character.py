@@ -50,6 +50,7 @@ class CharacterCodec:
         self._numbers = {symbol: number for number, symbol in enumerate(self.alphabet, start=1)}
         self._end = len(self.alphabet) + 1
         self.symbols = self._end
+        self.closing: int | None = self._end
         self.steps = max_length + 1
         self.possible = np.zeros((2, self.symbols + 1), dtype=np.bool_)
         self.possible[0, 0] = True

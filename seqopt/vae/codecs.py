@@ -53,12 +53,14 @@ class Codec(Protocol):
         symbols: How many symbols there are, without padding.
         steps: Width W of rows.
         possible: ``contexts x (symbols + 1)``: which symbols each context allows. Row `DONE` allows padding only.
+        closing: The symbol with which a string that has not ended must end at the last step, if there is one.
     """
 
     model: str
     symbols: int
     steps: int
     possible: npt.NDArray[np.bool_]
+    closing: int | None
 
     def encode(self, strings: Sequence[str]) -> Symbols:
         """Rows of symbols.

@@ -81,6 +81,7 @@ class GrammarCodec:
     """
 
     model = "grammar"
+    closing: int | None = None
 
     def __init__(self, rules: Rules, max_rules: int, name: str) -> None:
         entries = (len(rules.names) + 1) * (len(rules) + 1)

@@ -288,7 +288,7 @@ class StringVAE:
 
 def build_network(codec: Codec, sizes: NetworkSizes) -> VariationalNetwork:
     """A network with random weights, from torch's own generator."""
-    return VariationalNetwork(codec.symbols, torch.from_numpy(codec.possible), codec.steps, sizes)
+    return VariationalNetwork(codec.symbols, torch.from_numpy(codec.possible), codec.steps, sizes, codec.closing)
 
 
 def model_facts(codec: Codec, sizes: NetworkSizes) -> dict[str, Any]:

@@ -82,13 +82,18 @@ class VariationalNetwork(nn.Module):
         possible: ``contexts x (symbols + 1)``: which symbols each context allows.
         steps: Width W of rows.
         sizes: The sizes of the layers.
+        closing: The symbol with which a string that has not ended must end at the last step; `None` where the contexts
+            say so.
     """
 
     possible: Tensor
     decoder: nn.Sequential
 
-    def __init__(self, symbols: int, possible: Tensor, steps: int, sizes: NetworkSizes) -> None:
+    def __init__(
+        self, symbols: int, possible: Tensor, steps: int, sizes: NetworkSizes, closing: int | None = None
+    ) -> None:
         super().__init__()
+        self.closing = closing
         self.steps = steps
         self.sizes = sizes
         hidden = sizes.hidden
@@ -163,6 +168,12 @@ class VariationalNetwork(nn.Module):
         """
         previous = torch.cat([rows.new_full((len(rows), 1), self.before), rows[:, :-1]], dim=1)
         logits, _ = self.logits(self.features(points, rows.shape[1]), contexts, previous)
+        if self.closing is not None and rows.shape[1] == self.steps:
+            # The decoder can write nothing else there.
+            other = torch.arange(logits.shape[-1], device=logits.device) != self.closing
+            forbidden = torch.zeros_like(logits, dtype=torch.bool)
+            forbidden[:, -1] = (contexts[:, -1:] > 0) & other
+            logits = logits.masked_fill(forbidden, -torch.inf)
         chosen = functional.log_softmax(logits, dim=-1).gather(-1, rows[..., None])[..., 0]
         return chosen.sum(dim=1), logits.argmax(dim=-1) == rows
 

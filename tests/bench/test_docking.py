@@ -1,6 +1,7 @@
 """The docking benchmark: what counts as found, and the table."""
 
 import json
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -63,3 +64,20 @@ def test_the_table_has_percentages_at_the_checkpoints(tmp_path: Path) -> None:
     assert "the number found of these 12, divided by 10, and at most 100 %" in text
     # A third of all molecules hold a third of the 12.
     assert "random molecules are expected to reach 40.0 % after 40." in text
+
+
+def lab(colour: str) -> np.ndarray:
+    """CIE 1976 L*a*b* coordinates of an sRGB colour under D65."""
+    rgb = np.array([int(colour[place : place + 2], 16) for place in (1, 3, 5)]) / 255
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ linear
+    x, y, z = np.cbrt(xyz / [0.95047, 1.0, 1.08883])
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+def test_no_two_lines_of_the_plot_look_alike() -> None:
+    colours = {name: method.colour for name, method in docking.METHODS.items() if method.colour is not None}
+    assert len(colours) > 5
+    # Differences above some ten units are plain to see side by side; lines of a plot lie apart.
+    apart = {pair: np.linalg.norm(lab(colours[pair[0]]) - lab(colours[pair[1]])) for pair in combinations(colours, 2)}
+    assert {pair: distance for pair, distance in apart.items() if distance < 25} == {}

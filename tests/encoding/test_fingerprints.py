@@ -12,7 +12,7 @@ from rdkit import Chem
 from rdkit.Chem import Descriptors, rdFingerprintGenerator
 from scipy import sparse
 
-from seqopt.encoding import FeatureEncoder, Featurizer, Fragprints, MorganFingerprint, fingerprints
+from seqopt.encoding import FeatureEncoder, Featurizer, Fragprints, MorganFingerprint, SelectiveFeaturizer, fingerprints
 from seqopt.encoding.fingerprints import fragment_names
 from seqopt.errors import InputError
 
@@ -116,6 +116,28 @@ class TestFeaturizer:
             featurizer(["C", "CC", "CCC", smiles, "also bad"])
         assert repr(smiles) in str(caught.value)
         assert capfd.readouterr() == ("", "")
+
+    def test_says_what_it_cannot_take(self, featurizer, monkeypatch, capfd):
+        strings = ["C", "C1CC", " CCO ", "", "C", "ClC=c1co[nH]1"]
+        assert isinstance(featurizer, SelectiveFeaturizer)
+        reasons = FeatureEncoder(featurizer).unsupported(strings)
+        assert list(reasons) == [1, 3, 5]
+        assert reasons[1] == "'C1CC' is no molecule: not a SMILES (syntax)"
+        assert "kekulize" in reasons[5].lower()
+        assert featurizer.unsupported([]) == {}
+        taken = [string for place, string in enumerate(strings) if place not in reasons]
+        assert featurizer(taken).shape == (3, featurizer.size)
+        assert capfd.readouterr() == ("", "")
+
+    def test_reads_what_it_has_checked_once(self, featurizer, monkeypatch):
+        read = []
+        parse = fingerprints.parse_smiles
+        monkeypatch.setattr(fingerprints, "parse_smiles", lambda smiles: read.append(smiles) or parse(smiles))
+        strings = [f"{'C' * count}[13CH3]" for count in range(1, 6)]
+        fingerprints._molecule.cache_clear()
+        assert featurizer.unsupported(strings) == {}
+        featurizer(strings)
+        assert read == strings
 
     def test_a_single_string_is_no_list(self, featurizer):
         with pytest.raises(InputError, match="single string 'CCO'"):

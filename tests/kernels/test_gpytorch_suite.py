@@ -8,7 +8,7 @@ import pytest
 import torch
 from gpytorch.test.base_kernel_test_case import BaseKernelTestCase
 
-from seqopt.kernels import SubsequenceKernel
+from seqopt.kernels import NgramKernel, OnField, Product, SubsequenceKernel, Sum
 
 
 def token_rows(*shape):
@@ -34,3 +34,10 @@ class TestSubsequenceKernel(BaseKernelTestCase, unittest.TestCase):
 class TestPartitionedKernel(TestSubsequenceKernel):
     def create_kernel_no_ard(self, **kwargs):
         return SubsequenceKernel(2, order_weights=[1.0, 0.5], normalize=False, partitions=2, **kwargs)
+
+
+class TestSumAndProduct(TestSubsequenceKernel):
+    def create_kernel_no_ard(self, **kwargs):
+        # Columns are chosen by the part that reads them.
+        strings = OnField(SubsequenceKernel(2, **kwargs), "tokens", slice(None))
+        return Sum(Product(strings, SubsequenceKernel(3, **kwargs)), NgramKernel(2, **kwargs))

@@ -304,6 +304,9 @@ class TestInTheOptimizer:
             def key(self, string):
                 return string
 
+            def keys_of(self, strings):
+                return list(strings)
+
         assert isinstance(Optimizer(StringSpace("01", 4)).search, GeneticSearch)
         assert isinstance(Optimizer(Listless()).search, RandomSearch)
         assert isinstance(Optimizer(StringSpace("01", 4)).surrogate, FullyBayesianStringGP)

@@ -8,7 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rdkit import Chem
 
+from seqopt.encoding import MorganFingerprint
 from seqopt.errors import InputError
+from seqopt.spaces import GrammarSpace
+from seqopt.strings import identity
 from seqopt.strings.identity import (
     AMINO_ACIDS,
     KINDS,
@@ -31,6 +34,66 @@ def test_every_spelling_of_a_molecule_has_the_same_key(smiles: str) -> None:
     (key,) = set(identity_keys(spellings, "molecule"))
     assert key == Chem.CanonSmiles(smiles)
     assert identity_keys([key], "molecule") == [key]
+
+
+# RDKit writes these, but cannot read what it wrote.
+NOT_READ_BACK = ["C1=c(=CCl)N/O1", "C1\\[c-](\\C)=[nH]s=1", "P1c=s\\s1([C@H](F)Cl)"]
+# RDKit reads what it wrote of these as another molecule, and what it then writes as that one again.
+SETTLING = {"O=p1[c-]pc1": "[O-][P+]1=[C-]P=C1", "S1s(Cl)N=s/1": "ClS1=NSS1"}
+
+
+@pytest.mark.parametrize("smiles", NOT_READ_BACK)
+def test_a_molecule_whose_smiles_cannot_be_read_back_has_no_key(smiles: str) -> None:
+    written = Chem.MolToSmiles(Chem.MolFromSmiles(smiles))
+    assert Chem.MolFromSmiles(written) is None
+    assert identity_keys([smiles, "CCO", written], "molecule") == [None, "CCO", None]
+    assert explain_rejection(smiles, "molecule") == (
+        f"RDKit reads it, but not the canonical SMILES that it writes of it, {written!r}"
+    )
+
+
+@pytest.mark.parametrize(("smiles", "key"), SETTLING.items())
+def test_a_key_is_what_reading_and_writing_leaves_alone(smiles: str, key: str) -> None:
+    assert Chem.CanonSmiles(smiles) != key
+    assert Chem.CanonSmiles(key) == key
+    assert identity_keys([smiles, Chem.CanonSmiles(smiles), key], "molecule") == [key] * 3
+
+
+def test_a_smiles_that_never_settles_has_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = {"CCO": "OCC", "OCC": "CCO"}
+    monkeypatch.setattr(Chem, "MolToSmiles", lambda mol: other[mol.GetProp("read")])
+    read = Chem.MolFromSmiles
+
+    def remembering(smiles: str) -> Chem.Mol:
+        mol = read(smiles)
+        mol.SetProp("read", smiles)
+        return mol
+
+    monkeypatch.setattr(Chem, "MolFromSmiles", remembering)
+    identity._canonical.cache_clear()
+    try:
+        assert identity_keys(["OCC"], "molecule") == [None]
+    finally:
+        identity._canonical.cache_clear()
+
+
+def test_keys_of_odd_molecules_are_fixed_points_that_fingerprints_can_read() -> None:
+    space = GrammarSpace("smiles", kind="text")
+    rng = np.random.default_rng(0)
+    individuals = [space.from_string(NOT_READ_BACK[0])] * 200
+    strings: list[str] = []
+    for _ in range(5):
+        individuals = space.mutate(individuals, rng)
+        one, other = space.cross(individuals[:100], individuals[100:], rng)
+        individuals = one + other
+        strings += map(space.to_string, individuals)
+    readable = [smiles for smiles in dict.fromkeys(strings) if Chem.MolFromSmiles(smiles)]
+    written = [Chem.MolToSmiles(Chem.MolFromSmiles(smiles)) for smiles in readable]
+    assert sum(Chem.MolFromSmiles(smiles) is None for smiles in written) > 10
+    keys = [key for key in identity_keys(readable, "molecule") if key is not None]
+    assert len(keys) > 150
+    assert [Chem.CanonSmiles(key) for key in keys] == keys
+    assert MorganFingerprint().unsupported(keys) == {}
 
 
 def test_stereochemistry_charges_and_salts_tell_molecules_apart() -> None:

@@ -55,6 +55,24 @@ def test_trained_models_decode_random_points_to_strings(trained: dict[str, Strin
     assert max(map(len, decoded)) <= trained["character"].codec.max_length
 
 
+def test_what_is_decoded_is_most_likely_symbol_by_symbol() -> None:
+    codec = CharacterCodec("ab", 4)
+    vae = untrained(codec)
+    # No weights belong to the last step alone, so models of before it was masked are read as they are.
+    assert vae.network.context.weight.shape[0] == 2
+    points = np.random.default_rng(2).normal(scale=3.0, size=(200, 4))
+    strings = vae.decode(points)
+    assert {0, 4} < set(map(len, strings))
+    rows = torch.from_numpy(codec.encode(strings))
+    contexts = torch.from_numpy(codec.contexts(rows.numpy()))
+    likelihood, right = vae.network.log_likelihood(torch.from_numpy(points).float(), rows, contexts)
+    assert right.all()
+    # The last symbol of a string of the greatest length is certain: that a longer one had been likely changes nothing.
+    longest = rows[:, -1] > 0
+    begun, _ = vae.network.log_likelihood(torch.from_numpy(points).float(), rows[:, :-1], contexts[:, :-1])
+    torch.testing.assert_close(likelihood[longest], begun[longest])
+
+
 def test_decoding_does_not_depend_on_the_company(trained: dict[str, StringVAE]) -> None:
     points = np.random.default_rng(1).normal(size=(600, 6))
     for vae in trained.values():
