@@ -251,7 +251,7 @@ class StreamedPosterior:
     def _is_precise(self, mean: Tensor, variance: Tensor) -> bool:
         """Whether single precision has done where it is hardest: at small variances, and at large means."""
         count = min(VERIFIED, len(self.candidates))
-        chosen = torch.cat([torch.topk(-variance[0], count).indices, torch.topk(mean[0], count).indices]).unique()
+        chosen = torch.cat([torch.topk(-variance[0], count).indices, torch.topk(mean[0], count).indices])
         return self._error(chosen.numpy(), mean[0, chosen], variance[0, chosen]) <= TOLERANCE
 
     def _error(self, places: npt.NDArray[np.int64], mean: Tensor, variance: Tensor) -> float:
