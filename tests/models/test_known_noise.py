@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal
 from seqopt import Optimizer
 from seqopt.errors import InputError
 from seqopt.models import FullyBayesianStringGP, NoiseAwareSurrogate, StringGP
-from seqopt.models.string_gp import DenseMarginalLogLikelihood
+from seqopt.models.marginal_likelihood import DenseMarginalLogLikelihood
 from seqopt.optimizer.transforms import Log10
 
 STRINGS = ["ACGT", "ACGA", "TTTT", "TTTA", "GGCC", "GACC"]
