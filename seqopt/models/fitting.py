@@ -19,35 +19,43 @@ import gpytorch
 import numpy as np
 import numpy.typing as npt
 import torch
-from botorch.exceptions.errors import ModelFittingError
-from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
-from botorch.models.transforms.outcome import Standardize
 from botorch.optim.fit import fit_gpytorch_mll_scipy
 from botorch.optim.utils import sample_all_priors
 from botorch.settings import validate_input_scaling
-from gpytorch.constraints import GreaterThan
-from gpytorch.priors import LogNormalPrior
 
 from seqopt.encoding import Encoded
 from seqopt.errors import InputError, ModelError
 from seqopt.kernels.threads import one_thread
+from seqopt.models.checks import differ
 from seqopt.models.covariance import AdaptiveKernel, FittedKernel, FloatArray
+from seqopt.models.log_units import LogBounds, LogUnitNormalPrior
 from seqopt.models.marginal_likelihood import DenseMarginalLogLikelihood
 from seqopt.models.noise import PartlyKnownNoise
+from seqopt.models.row_model import RowModel, ScaledStandardize
 
 logger = logging.getLogger(__name__)
 
 Parameters = dict[str, list[float]]
 """Raw parameters of a model by their names, as JSON values."""
 
-MIN_NOISE = 1e-4
-"""Smallest noise variance, in units of the values' variance."""
+NOISE_BOUNDS = (1e-4, 1e4)
+"""Smallest and largest noise variance, in units of the values' variance."""
+
+SCALE_BOUNDS = (1e-8, 1e8)
+"""Smallest and largest output scale, in units of the values' variance."""
 
 SMALLEST_SPREAD = 1e-150
 """Standard deviation of values below which they are not scaled: its square must be a number."""
 
-FIT_OPTIONS = {"maxiter": 60, "ftol": 1e-6}
+FIT_OPTIONS = {"maxiter": 200, "gtol": 1e-5}
+"""Those of L-BFGS-B."""
+
+TOLERANCE = 1e-3
+"""Gain of an iteration, in log density of all values, below which a fit ends."""
+
+FURTHER_STARTS = 5
+"""Further draws from the priors that a fit starts from if all its starts fail."""
 
 INTERPOLATED = 100
 """Number of training strings from which a fit interpolates the kernel in the gap decay: fewer cost less than that."""
@@ -95,36 +103,36 @@ class PointEstimate:
         """The model of ``data`` at the parameters to start from."""
         targets, known = data.targets, data.known
         options = {
-            "noise_prior": LogNormalPrior(-4.0, 1.0),
-            "noise_constraint": GreaterThan(MIN_NOISE, transform=None, initial_value=0.02),
+            "noise_prior": LogUnitNormalPrior(-4.0, 1.0),
+            "noise_constraint": LogBounds(*NOISE_BOUNDS, initial_value=0.02),
         }
         inputs = data.encoded.to_tensor()
         likelihood = gpytorch.likelihoods.GaussianLikelihood(**options)
         # BoTorch scales no values that differ by less than 1e-8: dissociation constants in mol/l do. Equal ones have a
         # standard deviation of rounding errors, which is none to scale by.
-        smallest = SMALLEST_SPREAD if np.ptp(targets) > 0 else math.inf
+        smallest = SMALLEST_SPREAD if differ(targets) else math.inf
         if known.any():
             # The model sees standardised values.
             spread = targets.std(ddof=1)
             spread = spread if spread >= smallest else 1.0
             likelihood = PartlyKnownNoise(torch.from_numpy(known / spread**2), inputs, **options)
         covariance = gpytorch.kernels.ScaleKernel(
-            copy.deepcopy(self.kernel), outputscale_prior=LogNormalPrior(0.0, 1.0)
+            copy.deepcopy(self.kernel),
+            outputscale_prior=LogUnitNormalPrior(0.0, 1.0),
+            outputscale_constraint=LogBounds(*SCALE_BOUNDS, initial_value=1.0),
         )
         with validate_input_scaling(False), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # BoTorch remarks on the scale of tokens, and on equal values
-            model = SingleTaskGP(
+            model = RowModel(
                 inputs,
                 torch.from_numpy(targets)[:, None],
                 likelihood=likelihood,
                 covar_module=covariance,
                 mean_module=gpytorch.means.ConstantMean(),
-                outcome_transform=Standardize(1, min_stdv=smallest),
+                outcome_transform=ScaledStandardize(1, min_stdv=smallest),
             )
         model.to(torch.float64)
-        if self.start is None:
-            covariance.outputscale = 1.0
-        else:
+        if self.start is not None:
             set_parameters(model, self.start)
         return model
 
@@ -165,7 +173,7 @@ class PointEstimate:
     ) -> bool:
         """Set the parameters of ``model`` by ``count`` strings chosen at random, unless these have equal values."""
         chosen = data.take(np.sort(rng.choice(len(data.targets), size=count, replace=False)))
-        if np.ptp(chosen.targets) == 0:
+        if not differ(chosen.targets):
             return False
         part = self.build(chosen)
         self.learn(part, chosen, rng, restarts, full=full)
@@ -188,7 +196,13 @@ class PointEstimate:
         for parameter in learned:
             parameter.requires_grad_(True)
         if best is None:
-            logger.warning("no start of the fit succeeded; the model keeps its earlier parameters")
+            logger.warning(
+                "none of %d starts of the fit to %d values succeeded: parameters stay at their defaults or at those of "
+                "the last fit, and predictions may be poor. Check the values for outliers and the kernel for NaN; the "
+                "reasons are logged at the level DEBUG",
+                restarts + FURTHER_STARTS,
+                len(model.train_targets),
+            )
         set_parameters(model, start if best is None else best[1])
         if isinstance(own, FittedKernel):
             own.forget()
@@ -207,10 +221,12 @@ class PointEstimate:
         rng: np.random.Generator,
         restarts: int,
     ) -> tuple[float, Parameters] | None:
-        """Highest objective reached, and the parameters there."""
+        """Highest objective reached, and the parameters there; where every start fails, further ones are tried."""
         model = likelihood.model
         best: tuple[float, Parameters] | None = None
-        for attempt in range(restarts):
+        for attempt in range(restarts + FURTHER_STARTS):
+            if attempt >= restarts and best is not None:
+                break
             set_parameters(model, start)
             if attempt:
                 with torch.random.fork_rng(devices=[]):
@@ -222,18 +238,16 @@ class PointEstimate:
             try:
                 with threads, warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # a failed start is reported below
-                    fit_gpytorch_mll(
-                        likelihood,
-                        optimizer=fit_gpytorch_mll_scipy,
-                        optimizer_kwargs={"options": FIT_OPTIONS},
-                        max_attempts=1,
-                    )
+                    # `fit_gpytorch_mll` would discard where L-BFGS-B ended if a line search found no better point.
+                    # The objective is per value.
+                    tolerance = TOLERANCE / len(model.train_targets)
+                    fit_gpytorch_mll_scipy(likelihood, options={**FIT_OPTIONS, "ftol": tolerance})
                     model.train()
                     with torch.no_grad():
                         reached = float(likelihood(model(*model.train_inputs), model.train_targets))
             except InputError:
                 raise  # strings that the kernel cannot take are no matter of luck
-            except (ModelFittingError, ModelError, ValueError, RuntimeError) as error:
+            except (ModelError, ValueError, RuntimeError) as error:
                 logger.debug("fit from start %d failed: %s", attempt, error)
                 continue
             if np.isfinite(reached) and (best is None or reached > best[0]):
@@ -267,8 +281,11 @@ def _transfer(source: SingleTaskGP, target: SingleTaskGP) -> None:
     (source_mean, source_unit), (mean, unit) = units_of(source), units_of(target)
     ratio = source_unit / unit
     with torch.no_grad():
-        target.covar_module.outputscale = float(source.covar_module.outputscale) * ratio**2
-        target.likelihood.noise = max(float(source.likelihood.noise.mean()) * ratio**2, MIN_NOISE)
+        scale, noise = float(source.covar_module.outputscale), float(source.likelihood.noise.mean())
+        outputscale_bounds = target.covar_module.raw_outputscale_constraint
+        noise_bounds = target.likelihood.noise_covar.raw_noise_constraint
+        target.covar_module.outputscale = outputscale_bounds.nearest(scale * ratio**2)
+        target.likelihood.noise = noise_bounds.nearest(noise * ratio**2)
         target.mean_module.constant.copy_(source.mean_module.constant * ratio + (source_mean - mean) / unit)
 
 

@@ -21,7 +21,7 @@ from gpytorch.priors import NormalPrior
 from seqopt.encoding import Encoded, Encoder, FeatureEncoder, JointEncoder, StringEncoder, Tokenizer, TokensAndFeatures
 from seqopt.errors import InputError, ModelError
 from seqopt.kernels import SubsequenceKernel
-from seqopt.models.checks import checked_noise, checked_values
+from seqopt.models.checks import checked_noise, checked_values, differ
 from seqopt.models.conditioned import BatchedGPState, ConditionedGaussianProcess
 from seqopt.models.covariance import FloatArray, KernelEvaluator, correlations
 from seqopt.models.fitting import Parameters, PointEstimate, TrainingData, parameters_of, units_of
@@ -193,8 +193,9 @@ class StringGP:
         return self._model
 
     def encode(self, strings: Sequence[str]) -> torch.Tensor:
-        """Rows of tokens that `model` takes for ``strings``."""
-        rows: torch.Tensor = self.encoder.encode(strings).to_tensor(self._width)
+        """Rows of tokens that `model` takes for ``strings``, also for strings longer than those it was trained on."""
+        encoded = self.encoder.encode(strings)
+        rows: torch.Tensor = encoded.to_tensor(max(self._width, encoded.width))
         return rows
 
     @property
@@ -247,9 +248,13 @@ class StringGP:
         if full is None:
             grown = len(strings) - self._full_fit_size >= self.refit_growth * self._full_fit_size
             full = grown or not set(self._keys) <= set(strings)
-        informative = bool(np.ptp(targets) > 0)
+        informative = differ(targets)
         if not informative:
-            logger.warning("all %d values equal %g: the model cannot tell strings apart yet", len(targets), targets[0])
+            logger.warning(
+                "all %d values equal %g, but for rounding: the model cannot tell strings apart yet",
+                len(targets),
+                targets[0],
+            )
         data = TrainingData(encoded, targets, known)
         estimate = PointEstimate(self.kernel, self._parameters, self.fit_size, self.interpolate)
         model = estimate.build(data)
@@ -422,6 +427,13 @@ class StringGP:
         """Mean and standard deviation in the values' units, from standardised mean and variance."""
         offset, unit = self._units
         return offset + unit * np.asarray(mean), unit * np.sqrt(np.asarray(variance))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is kept for pools is found by the pools themselves, which a copy has others of, and is computed again.
+        return {**self.__dict__, "_pools": None, "_caches": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _pools=WeakKeyDictionary(), _caches=WeakKeyDictionary())
 
     def state_dict(self) -> dict[str, Any]:
         """Parameters of the last fit and the size of the last full fit, as JSON values."""
