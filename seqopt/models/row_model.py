@@ -78,6 +78,9 @@ class RowModel(SingleTaskGP):
 
     train_inputs: tuple[Tensor, ...] | None
 
+    symbols = 0
+    """Number of symbols that rows of tokens may hold, for `seqopt.models.pathwise`."""
+
     def __call__(self, *args: Tensor, **kwargs: Any) -> MultivariateNormal:
         """See `gpytorch.models.ExactGP`: prior in training mode, posterior in evaluation mode.
 

@@ -258,6 +258,7 @@ class StringGP:
         data = TrainingData(encoded, targets, known)
         estimate = PointEstimate(self.kernel, self._parameters, self.fit_size, self.interpolate)
         model = estimate.build(data)
+        model.symbols = len(self.encoder.alphabet) if isinstance(self.encoder, Encoder) else 0
         if informative:
             estimate.learn(model, data, rng, self.restarts if full else 1, full=full)
         if informative and full:
