@@ -51,7 +51,7 @@ SMALLEST_SPREAD = 1e-150
 FIT_OPTIONS = {"maxiter": 200, "gtol": 1e-5}
 """Those of L-BFGS-B."""
 
-TOLERANCE = 1e-3
+TOLERANCE = 1e-4
 """Gain of an iteration, in log density of all values, below which a fit ends."""
 
 FURTHER_STARTS = 5

@@ -60,10 +60,10 @@ def default_kernel(partitions: int = 1, **options: Any) -> SubsequenceKernel:
 class StringGP:
     """Gaussian process over strings, fitted by maximum a posteriori marginal likelihood.
 
-    Values are standardised inside, so the weak priors (log-normal on the noise variance and on the output scale,
-    normal on the decays) have one meaning for all objectives. Kernel parameters are refitted when the data have grown
-    by ``refit_growth`` since the last time, and only output scale, noise and mean are fitted in between: a new
-    gap decay makes every cached column of a pool worthless, a new output scale does not.
+    Values are standardised inside, so the weak priors (normal on the logarithms of noise variance and output scale, and
+    on the decays) have one meaning for all objectives. Kernel parameters are refitted when the data have grown by
+    ``refit_growth`` since the last time, and only output scale, noise and mean are fitted in between: a new gap decay
+    makes every cached column of a pool worthless, a new output scale does not.
 
     Args:
         kernel: A `gpytorch.kernels.Kernel` on rows of tokens (or on what ``encoder`` gives), without output scale.

@@ -118,3 +118,13 @@ def test_kernels_that_cost_little_are_not_surveyed(starts: list[tuple[int, int]]
     surrogate = resolve_surrogate("one-hot", CandidateSet(STRINGS))
     surrogate.fit(STRINGS, VALUES, rng=np.random.default_rng(1))
     assert [count for count, _ in starts] == [60]
+
+
+def test_parameters_learned_from_a_part_stay_within_their_bounds_whatever_the_others_are() -> None:
+    values = VALUES.copy()
+    chosen = np.sort(np.random.default_rng(1).choice(60, size=30, replace=False))
+    values[np.setdiff1d(np.arange(60), chosen)[0]] = 1e12
+    gp = fitted(values, 30)
+    assert gp.hyperparameters["outputscale"] == pytest.approx(fitting.SCALE_BOUNDS[0])
+    assert gp.hyperparameters["noise_variance"] == pytest.approx(fitting.NOISE_BOUNDS[0])
+    assert np.isfinite(gp.predict(STRINGS)).all()
