@@ -202,6 +202,30 @@ class SubsequenceKernel(DescribedKernel):
         if prior is not None:
             self.register_prior(f"{name}_prior", prior, _Getter(name), _Setter(name))
 
+    def _apply(self, fn: Any, recurse: bool = True) -> SubsequenceKernel:
+        super()._apply(fn, recurse)
+        for name, given in self._given.items():
+            raw = getattr(self, f"raw_{name}")
+            single = _rounded(given, torch.float32, self._bounds[name]).to(raw.device)
+            if raw.dtype == torch.float64 and raw.shape == single.shape and torch.equal(raw.detach(), single.double()):
+                # Now there is room for what was asked for.
+                raw.data.copy_(given)
+        return self
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        for name in self._bounds:
+            if not keep_vars:
+                destination[f"{prefix}raw_{name}"] = self._actual(name).detach().double()
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+        for name, (lower, upper) in self._bounds.items():
+            saved = state_dict.get(f"{prefix}raw_{name}")
+            if isinstance(saved, Tensor):
+                # The parameter may be in single precision; what was saved is kept beside it.
+                self._given[name] = saved.detach().double().clamp(lower, upper).cpu().clone()
+
     @property
     def match_decay(self) -> Tensor:
         """Decay per matched symbol, a tensor of the batch shape. Assign a float or tensor to change it."""

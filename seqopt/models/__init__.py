@@ -1,5 +1,6 @@
 """Surrogates: models of the objective on strings, all behind one protocol."""
 
+from seqopt.models import pathwise  # noqa: F401  # BoTorch's draws of functions find the sub-sequence kernel
 from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess
 from seqopt.models.fully_bayesian import FullyBayesianStringGP
 from seqopt.models.gaussian import GaussianSurrogate

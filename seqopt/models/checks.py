@@ -9,6 +9,9 @@ import numpy.typing as npt
 
 from seqopt.errors import InputError
 
+ROUNDING = 1e-12
+"""Range of values, relative to the largest, up to which they count as equal: sums of some thousand terms round so."""
+
 
 def checked_values(strings: Sequence[str], values: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """``values`` as an array, one finite number for each of at least two strings.
@@ -25,6 +28,17 @@ def checked_values(strings: Sequence[str], values: npt.ArrayLike) -> npt.NDArray
         bad = int(np.flatnonzero(~np.isfinite(targets))[0])
         raise InputError(f"the value of {strings[bad]!r} is {targets[bad]}; only finite values can be fitted")
     return targets
+
+
+def differ(values: npt.NDArray[np.floating]) -> bool:
+    """Whether the values differ by more than rounding: their range exceeds `ROUNDING` of the largest of them.
+
+    Example:
+        >>> differ(np.array([0.3, 0.1 + 0.2])), differ(np.array([0.0, 1e-300]))
+        (False, True)
+    """
+    with np.errstate(over="ignore"):
+        return bool(np.ptp(values) > ROUNDING * np.abs(values).max())
 
 
 def checked_noise(strings: Sequence[str], noise_variance: npt.ArrayLike | None) -> npt.NDArray[np.float64]:

@@ -1,68 +1,33 @@
 """Gaussian-process surrogate on strings.
 
 Model: values = c + f(s) + noise, f ~ GP(0, outputscale * k), with k a kernel on strings (by default the normalised
-sub-sequence kernel of order 5) or on features of them, fitted by maximum a posteriori marginal likelihood (Rasmussen
-and Williams 2006, equation 2.30, plus log priors) through BoTorch's L-BFGS-B, from several starts.
+sub-sequence kernel of order 5) or on features of them, at the parameters that `seqopt.models.fitting` finds.
 """
 
 from __future__ import annotations
 
-import copy
 import logging
-import math
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import gpytorch
 import numpy as np
 import numpy.typing as npt
 import torch
-from botorch.exceptions.errors import ModelFittingError
-from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
-from botorch.models.transforms.outcome import Standardize
-from botorch.optim.fit import fit_gpytorch_mll_scipy
-from botorch.optim.utils import sample_all_priors
-from botorch.settings import validate_input_scaling
-from gpytorch.constraints import GreaterThan
-from gpytorch.priors import LogNormalPrior, NormalPrior
+from gpytorch.priors import NormalPrior
 
 from seqopt.encoding import Encoded, Encoder, FeatureEncoder, JointEncoder, StringEncoder, Tokenizer
 from seqopt.errors import InputError, ModelError
 from seqopt.kernels import SubsequenceKernel
-from seqopt.kernels.threads import one_thread
-from seqopt.models.checks import checked_noise, checked_values
-from seqopt.models.covariance import AdaptiveKernel, FittedKernel, FloatArray, KernelEvaluator
+from seqopt.models.checks import checked_noise, checked_values, differ
+from seqopt.models.covariance import KernelEvaluator
+from seqopt.models.fitting import Parameters, PointEstimate, TrainingData, parameters_of, units_of
 from seqopt.models.gaussian import GaussianSurrogate
 from seqopt.models.gp_state import BatchedGPState
-from seqopt.models.marginal_likelihood import DenseMarginalLogLikelihood
-from seqopt.models.noise import PartlyKnownNoise
 from seqopt.spaces import PoolSpace
 
 logger = logging.getLogger(__name__)
-
-MIN_NOISE = 1e-4
-"""Smallest noise variance, in units of the values' variance."""
-
-SMALLEST_SPREAD = 1e-150
-"""Standard deviation of values below which they are not scaled: its square must be a number."""
-
-FIT_OPTIONS = {"maxiter": 60, "ftol": 1e-6}
-
-INTERPOLATED = 100
-"""Number of training strings from which a fit interpolates the kernel in the gap decay: fewer cost less than that."""
-
-SURVEYED = 500
-"""Number of training strings up to which every start of a full fit of a string kernel is followed on all of them."""
-
-SURVEY = 400
-"""Of more, so many are surveyed from every start, and the best parameters found improved on all."""
-
-SINGLE_THREADED = 512
-"""Number of training strings up to which a fit runs in one thread, see `seqopt.kernels.threads.one_thread`."""
 
 
 def default_kernel(partitions: int = 1, **options: Any) -> SubsequenceKernel:
@@ -82,26 +47,13 @@ def default_kernel(partitions: int = 1, **options: Any) -> SubsequenceKernel:
     )
 
 
-@dataclass(frozen=True)
-class _Data:
-    """What a model is fitted to: strings, their values, and the known variances of their noise."""
-
-    encoded: Encoded
-    targets: FloatArray
-    known: FloatArray
-
-    def take(self, indices: npt.NDArray[np.int64]) -> _Data:
-        """Those at ``indices``."""
-        return _Data(self.encoded.take(indices), self.targets[indices], self.known[indices])
-
-
 class StringGP(GaussianSurrogate):
     """Gaussian process over strings, fitted by maximum a posteriori marginal likelihood.
 
-    Values are standardised inside, so the weak priors (log-normal on the noise variance and on the output scale,
-    normal on the decays) have one meaning for all objectives. Kernel parameters are refitted when the data have grown
-    by ``refit_growth`` since the last time, and only output scale, noise and mean are fitted in between: a new
-    gap decay makes every cached column of a pool worthless, a new output scale does not.
+    Values are standardised inside, so the weak priors (normal on the logarithms of noise variance and output scale, and
+    on the decays) have one meaning for all objectives. Kernel parameters are refitted when the data have grown by
+    ``refit_growth`` since the last time, and only output scale, noise and mean are fitted in between: a new gap decay
+    makes every cached column of a pool worthless, a new output scale does not.
 
     Args:
         kernel: A `gpytorch.kernels.Kernel` on rows of tokens (or on what ``encoder`` gives), without output scale.
@@ -160,7 +112,7 @@ class StringGP(GaussianSurrogate):
         super().__init__(Encoder("characters" if tokenizer is None else tokenizer) if encoder is None else encoder)
         self._encoder_chosen = tokenizer is not None or encoder is not None
         self._model: SingleTaskGP | None = None
-        self._parameters: dict[str, list[float]] | None = None
+        self._parameters: Parameters | None = None
         self._full_fit_size = 0
         self._width = 0
         self._length: int | None = None
@@ -226,8 +178,9 @@ class StringGP(GaussianSurrogate):
         return self._model
 
     def encode(self, strings: Sequence[str]) -> torch.Tensor:
-        """Rows of tokens that `model` takes for ``strings``."""
-        rows: torch.Tensor = self.encoder.encode(strings).to_tensor(self._width)
+        """Rows of tokens that `model` takes for ``strings``, also for strings longer than those it was trained on."""
+        encoded = self.encoder.encode(strings)
+        rows: torch.Tensor = encoded.to_tensor(max(self._width, encoded.width))
         return rows
 
     @property
@@ -280,17 +233,23 @@ class StringGP(GaussianSurrogate):
         if full is None:
             grown = len(strings) - self._full_fit_size >= self.refit_growth * self._full_fit_size
             full = grown or not set(self._keys) <= set(strings)
-        informative = bool(np.ptp(targets) > 0)
+        informative = differ(targets)
         if not informative:
-            logger.warning("all %d values equal %g: the model cannot tell strings apart yet", len(targets), targets[0])
-        data = _Data(encoded, targets, known)
-        model = self._build(data)
+            logger.warning(
+                "all %d values equal %g, but for rounding: the model cannot tell strings apart yet",
+                len(targets),
+                targets[0],
+            )
+        data = TrainingData(encoded, targets, known)
+        estimate = PointEstimate(self.kernel, self._parameters, self.fit_size, self.interpolate)
+        model = estimate.build(data)
+        model.symbols = len(self.encoder.alphabet) if isinstance(self.encoder, Encoder) else 0
         if informative:
-            self._learn(model, data, rng, self.restarts if full else 1, full=full)
+            estimate.learn(model, data, rng, self.restarts if full else 1, full=full)
         if informative and full:
             self._full_fit_size = len(strings)
         previous = self._parameters
-        self._parameters = _parameters_of(model)
+        self._parameters = parameters_of(model)
         kernel_changed = previous is None or any(
             previous.get(name) != value
             for name, value in self._parameters.items()
@@ -302,136 +261,6 @@ class StringGP(GaussianSurrogate):
         self._model = model
         self._keys = list(strings)
         self._state = self._gaussian_state(model, encoded)
-
-    def _build(self, data: _Data) -> SingleTaskGP:
-        targets, known = data.targets, data.known
-        options = {
-            "noise_prior": LogNormalPrior(-4.0, 1.0),
-            "noise_constraint": GreaterThan(MIN_NOISE, transform=None, initial_value=0.02),
-        }
-        inputs = data.encoded.to_tensor()
-        likelihood = gpytorch.likelihoods.GaussianLikelihood(**options)
-        # BoTorch scales no values that differ by less than 1e-8: dissociation constants in mol/l do. Equal ones have a
-        # standard deviation of rounding errors, which is none to scale by.
-        smallest = SMALLEST_SPREAD if np.ptp(targets) > 0 else math.inf
-        if known.any():
-            # The model sees standardised values.
-            spread = targets.std(ddof=1)
-            spread = spread if spread >= smallest else 1.0
-            likelihood = PartlyKnownNoise(torch.from_numpy(known / spread**2), inputs, **options)
-        covariance = gpytorch.kernels.ScaleKernel(
-            copy.deepcopy(self.kernel), outputscale_prior=LogNormalPrior(0.0, 1.0)
-        )
-        with validate_input_scaling(False), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # BoTorch remarks on the scale of tokens, and on equal values
-            model = SingleTaskGP(
-                inputs,
-                torch.from_numpy(targets)[:, None],
-                likelihood=likelihood,
-                covar_module=covariance,
-                mean_module=gpytorch.means.ConstantMean(),
-                outcome_transform=Standardize(1, min_stdv=smallest),
-            )
-        model.to(torch.float64)
-        if self._parameters is None:
-            covariance.outputscale = 1.0
-        else:
-            _set_parameters(model, self._parameters)
-        return model
-
-    def _learn(self, model: SingleTaskGP, data: _Data, rng: np.random.Generator, restarts: int, *, full: bool) -> None:
-        count = len(data.targets)
-        if count > self.fit_size:
-            if not self._learn_from(self.fit_size, model, data, rng, restarts, full=full):
-                logger.warning(
-                    "all %d values chosen to learn from are equal: parameters stay as they were", self.fit_size
-                )
-            return
-        costly = full and count > SURVEYED and isinstance(model.covar_module.base_kernel, FittedKernel)
-        # Where the starts lead shows on fewer strings, whose Gram matrices can be interpolated.
-        if costly and restarts > 1 and self._learn_from(SURVEY, model, data, rng, restarts, full=full):
-            restarts = 1
-        self._optimize(model, rng, restarts, full=full)
-
-    def _learn_from(
-        self, count: int, model: SingleTaskGP, data: _Data, rng: np.random.Generator, restarts: int, *, full: bool
-    ) -> bool:
-        """Set the parameters of ``model`` by ``count`` strings chosen at random, unless these have equal values."""
-        chosen = data.take(np.sort(rng.choice(len(data.targets), size=count, replace=False)))
-        if np.ptp(chosen.targets) == 0:
-            return False
-        part = self._build(chosen)
-        self._learn(part, chosen, rng, restarts, full=full)
-        _transfer(part, model)
-        return True
-
-    def _optimize(self, model: SingleTaskGP, rng: np.random.Generator, restarts: int, *, full: bool) -> None:
-        likelihood = DenseMarginalLogLikelihood(model.likelihood, model)
-        own = model.covar_module.base_kernel
-        if full and isinstance(own, AdaptiveKernel):
-            own.adapt(model.train_inputs[0])
-            if self._parameters is not None:
-                _set_parameters(model, self._parameters)
-        learned = [parameter for parameter in own.parameters() if parameter.requires_grad]
-        for parameter in learned:
-            parameter.requires_grad_(full)
-        start = _parameters_of(model)
-        with self._interpolating(model) if full else nullcontext(), _engine_threads(own):
-            best = self._best_of_restarts(likelihood, start, rng, restarts)
-        for parameter in learned:
-            parameter.requires_grad_(True)
-        if best is None:
-            logger.warning("no start of the fit succeeded; the model keeps its earlier parameters")
-        _set_parameters(model, start if best is None else best[1])
-        if isinstance(own, FittedKernel):
-            own.forget()
-
-    def _interpolating(self, model: SingleTaskGP) -> AbstractContextManager[Any]:
-        kernel = model.covar_module.base_kernel
-        (inputs,) = model.train_inputs
-        if not self.interpolate or len(inputs) < INTERPOLATED or not isinstance(kernel, FittedKernel):
-            return nullcontext()
-        return kernel.interpolating(inputs)
-
-    def _best_of_restarts(
-        self,
-        likelihood: DenseMarginalLogLikelihood,
-        start: dict[str, list[float]],
-        rng: np.random.Generator,
-        restarts: int,
-    ) -> tuple[float, dict[str, list[float]]] | None:
-        """Highest objective reached, and the parameters there."""
-        model = likelihood.model
-        best: tuple[float, dict[str, list[float]]] | None = None
-        for attempt in range(restarts):
-            _set_parameters(model, start)
-            if attempt:
-                with torch.random.fork_rng(devices=[]):
-                    torch.manual_seed(int(rng.integers(2**31)))
-                    sample_all_priors(model)
-                _set_parameters(model, {name: start[name] for name in _frozen(model)})
-            model.train()
-            threads = one_thread() if len(model.train_targets) <= SINGLE_THREADED else nullcontext()
-            try:
-                with threads, warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # a failed start is reported below
-                    fit_gpytorch_mll(
-                        likelihood,
-                        optimizer=fit_gpytorch_mll_scipy,
-                        optimizer_kwargs={"options": FIT_OPTIONS},
-                        max_attempts=1,
-                    )
-                    model.train()
-                    with torch.no_grad():
-                        reached = float(likelihood(model(*model.train_inputs), model.train_targets))
-            except InputError:
-                raise  # strings that the kernel cannot take are no matter of luck
-            except (ModelFittingError, ModelError, ValueError, RuntimeError) as error:
-                logger.debug("fit from start %d failed: %s", attempt, error)
-                continue
-            if np.isfinite(reached) and (best is None or reached > best[0]):
-                best = reached, _parameters_of(model)
-        return best
 
     def _gaussian_state(self, model: SingleTaskGP, encoded: Encoded) -> BatchedGPState:
         known = getattr(model.likelihood, "known", torch.zeros(len(encoded), dtype=torch.float64))
@@ -465,51 +294,4 @@ class StringGP(GaussianSurrogate):
     @property
     def units(self) -> tuple[float, float]:
         """See `GaussianSurrogate`."""
-        return _units_of(self.model)
-
-
-@contextmanager
-def _engine_threads(kernel: gpytorch.kernels.Kernel) -> Iterator[None]:
-    """Let the kernel use as many threads as torch has now, whatever torch's number is within."""
-    if not isinstance(kernel, FittedKernel):
-        yield
-        return
-    before = kernel.threads
-    kernel.threads = torch.get_num_threads() if before is None else before
-    try:
-        yield
-    finally:
-        kernel.threads = before
-
-
-def _units_of(model: SingleTaskGP) -> tuple[float, float]:
-    """Mean and standard deviation by which a model standardises its values."""
-    transform = model.outcome_transform
-    return float(transform.means.squeeze()), float(transform.stdvs.squeeze())
-
-
-def _transfer(source: SingleTaskGP, target: SingleTaskGP) -> None:
-    """Give ``target`` the parameters of ``source``, of which each standardises by its own values."""
-    _set_parameters(target, _parameters_of(source))
-    (source_mean, source_unit), (mean, unit) = _units_of(source), _units_of(target)
-    ratio = source_unit / unit
-    with torch.no_grad():
-        target.covar_module.outputscale = float(source.covar_module.outputscale) * ratio**2
-        target.likelihood.noise = max(float(source.likelihood.noise.mean()) * ratio**2, MIN_NOISE)
-        target.mean_module.constant.copy_(source.mean_module.constant * ratio + (source_mean - mean) / unit)
-
-
-def _frozen(model: torch.nn.Module) -> list[str]:
-    return [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
-
-
-def _parameters_of(model: torch.nn.Module) -> dict[str, list[float]]:
-    return {name: parameter.detach().reshape(-1).tolist() for name, parameter in model.named_parameters()}
-
-
-def _set_parameters(model: torch.nn.Module, values: dict[str, list[float]]) -> None:
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if name not in values:
-                continue
-            parameter.copy_(torch.tensor(values[name], dtype=parameter.dtype).reshape(parameter.shape))
+        return units_of(self.model)

@@ -737,3 +737,19 @@ def test_bad_assignments_and_inputs_are_explained():
         kernel(torch.tensor([[0.5, 1.0]], dtype=torch.float64)).to_dense()
     with pytest.raises(InputError, match="padding"):
         kernel(torch.tensor([[1.0, 0.0, 1.0]], dtype=torch.float64)).to_dense()
+
+
+def test_a_state_dict_keeps_parameters_in_double_precision() -> None:
+    kernel = SubsequenceKernel(order=3, match_decay=0.7, gap_decay=0.3, order_weights=[1.0, 0.1, 0.7])
+    learned = copy.deepcopy(kernel).double()
+    assert float(learned.raw_gap_decay) == 0.3
+    with torch.no_grad():
+        learned.raw_gap_decay.copy_(torch.tensor(1.0 / 3.0, dtype=torch.float64))
+    for source in (kernel, learned):
+        for target in (SubsequenceKernel(order=3, order_weights=[1.0] * 3), copy.deepcopy(kernel).double()):
+            target.load_state_dict(source.state_dict())
+            for name in ("match_decay", "gap_decay", "order_weights"):
+                assert torch.equal(getattr(target, name).detach(), getattr(source, name).detach())
+    with torch.no_grad():
+        target.raw_gap_decay.copy_(torch.tensor(0.9))
+    assert float(target.gap_decay) == pytest.approx(0.9)

@@ -5,7 +5,9 @@ import pytest
 import torch
 
 from seqopt.errors import InputError
-from seqopt.models import StringGP, resolve_surrogate, string_gp
+from seqopt.models import StringGP, fitting, resolve_surrogate
+from seqopt.models.fitting import PointEstimate
+from seqopt.models.marginal_likelihood import DenseMarginalLogLikelihood
 from seqopt.spaces import CandidateSet
 
 RNG = np.random.default_rng(0)
@@ -61,20 +63,20 @@ def test_a_fit_needs_two_strings() -> None:
 def starts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """Numbers of strings and of starts of each optimisation, where more than 45 strings are surveyed on 40."""
     seen: list[tuple[int, int]] = []
-    original = StringGP._best_of_restarts
+    original = PointEstimate._best_of_restarts
 
     def counting(self, likelihood, start, rng, restarts):
         seen.append((len(likelihood.model.train_targets), restarts))
         return original(self, likelihood, start, rng, restarts)
 
-    monkeypatch.setattr(StringGP, "_best_of_restarts", counting)
-    monkeypatch.setattr(string_gp, "SURVEYED", 45)
-    monkeypatch.setattr(string_gp, "SURVEY", 40)
+    monkeypatch.setattr(PointEstimate, "_best_of_restarts", counting)
+    monkeypatch.setattr(fitting, "SURVEYED", 45)
+    monkeypatch.setattr(fitting, "SURVEY", 40)
     return seen
 
 
 def log_posterior(gp: StringGP) -> float:
-    likelihood = string_gp.DenseMarginalLogLikelihood(gp.model.likelihood, gp.model)
+    likelihood = DenseMarginalLogLikelihood(gp.model.likelihood, gp.model)
     gp.model.train()
     with torch.no_grad():
         reached = float(likelihood(gp.model(*gp.model.train_inputs), gp.model.train_targets))
@@ -88,7 +90,7 @@ def test_many_strings_are_surveyed_first_and_the_fit_is_as_good(
     surveyed = StringGP(restarts=3)
     surveyed.fit(STRINGS, VALUES, rng=np.random.default_rng(1))
     assert starts == [(40, 3), (60, 1)]
-    monkeypatch.setattr(string_gp, "SURVEYED", 60)
+    monkeypatch.setattr(fitting, "SURVEYED", 60)
     plain = StringGP(restarts=3)
     plain.fit(STRINGS, VALUES, rng=np.random.default_rng(1))
     assert starts[2:] == [(60, 3)]
@@ -116,3 +118,13 @@ def test_kernels_that_cost_little_are_not_surveyed(starts: list[tuple[int, int]]
     surrogate = resolve_surrogate("one-hot", CandidateSet(STRINGS))
     surrogate.fit(STRINGS, VALUES, rng=np.random.default_rng(1))
     assert [count for count, _ in starts] == [60]
+
+
+def test_parameters_learned_from_a_part_stay_within_their_bounds_whatever_the_others_are() -> None:
+    values = VALUES.copy()
+    chosen = np.sort(np.random.default_rng(1).choice(60, size=30, replace=False))
+    values[np.setdiff1d(np.arange(60), chosen)[0]] = 1e12
+    gp = fitted(values, 30)
+    assert gp.hyperparameters["outputscale"] == pytest.approx(fitting.SCALE_BOUNDS[0])
+    assert gp.hyperparameters["noise_variance"] == pytest.approx(fitting.NOISE_BOUNDS[0])
+    assert np.isfinite(gp.predict(STRINGS)).all()

@@ -10,7 +10,7 @@ from seqopt import Optimizer
 from seqopt.data.transforms import Log10
 from seqopt.errors import InputError
 from seqopt.models import FullyBayesianStringGP, NoiseAwareSurrogate, StringGP
-from seqopt.models.string_gp import DenseMarginalLogLikelihood
+from seqopt.models.marginal_likelihood import DenseMarginalLogLikelihood
 
 STRINGS = ["ACGT", "ACGA", "TTTT", "TTTA", "GGCC", "GACC"]
 VALUES = np.array([1.0, 1.4, -2.0, -1.0, 0.5, 0.1])

@@ -209,7 +209,7 @@ def test_frozen_decays_stay_where_they_are_from_every_start() -> None:
 
 
 def test_interpolated_fits_reach_the_same_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seqopt.models.string_gp.INTERPOLATED", 10)
+    monkeypatch.setattr("seqopt.models.fitting.INTERPOLATED", 10)
     rng = np.random.default_rng(12)
     strings = ["".join(rng.choice(list("abcd"), rng.integers(5, 20))) for _ in range(40)]
     values = [string.count("ab") + 0.3 * rng.standard_normal() for string in strings]

@@ -1,0 +1,307 @@
+"""Parameters of a Gaussian process on strings, by maximum a posteriori marginal likelihood.
+
+The objective is that of Rasmussen and Williams (2006), equation 2.30, plus log priors. BoTorch's L-BFGS-B maximises it
+from several starts.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import math
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import gpytorch
+import numpy as np
+import numpy.typing as npt
+import torch
+from botorch.models import SingleTaskGP
+from botorch.optim.fit import fit_gpytorch_mll_scipy
+from botorch.optim.utils import sample_all_priors
+from botorch.settings import validate_input_scaling
+
+from seqopt.encoding import Encoded
+from seqopt.errors import InputError, ModelError
+from seqopt.kernels.threads import one_thread
+from seqopt.models.checks import differ
+from seqopt.models.covariance import AdaptiveKernel, FittedKernel, FloatArray
+from seqopt.models.log_units import LogBounds, LogUnitNormalPrior
+from seqopt.models.marginal_likelihood import DenseMarginalLogLikelihood
+from seqopt.models.noise import PartlyKnownNoise
+from seqopt.models.row_model import RowModel, ScaledStandardize
+
+logger = logging.getLogger(__name__)
+
+Parameters = dict[str, list[float]]
+"""Raw parameters of a model by their names, as JSON values."""
+
+NOISE_BOUNDS = (1e-4, 1e4)
+"""Smallest and largest noise variance, in units of the values' variance."""
+
+SCALE_BOUNDS = (1e-8, 1e8)
+"""Smallest and largest output scale, in units of the values' variance."""
+
+SMALLEST_SPREAD = 1e-150
+"""Standard deviation of values below which they are not scaled: its square must be a number."""
+
+FIT_OPTIONS = {"maxiter": 200, "gtol": 1e-5}
+"""Those of L-BFGS-B."""
+
+TOLERANCE = 1e-4
+"""Gain of an iteration, in log density of all values, below which a fit ends."""
+
+FURTHER_STARTS = 5
+"""Further draws from the priors that a fit starts from if all its starts fail."""
+
+INTERPOLATED = 100
+"""Number of training strings from which a fit interpolates the kernel in the gap decay: fewer cost less than that."""
+
+SURVEYED = 500
+"""Number of training strings up to which every start of a full fit of a string kernel is followed on all of them."""
+
+SURVEY = 400
+"""Of more, so many are surveyed from every start, and the best parameters found improved on all."""
+
+SINGLE_THREADED = 512
+"""Number of training strings up to which a fit runs in one thread, see `seqopt.kernels.threads.one_thread`."""
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """What a model is fitted to: strings, their values, and the known variances of their noise."""
+
+    encoded: Encoded
+    targets: FloatArray
+    known: FloatArray
+
+    def take(self, indices: npt.NDArray[np.int64]) -> TrainingData:
+        """Those at ``indices``."""
+        return TrainingData(self.encoded.take(indices), self.targets[indices], self.known[indices])
+
+
+@dataclass(frozen=True)
+class PointEstimate:
+    """How the parameters of one model are found.
+
+    Attributes:
+        kernel: The kernel, without output scale; models get copies.
+        start: Parameters of an earlier model of the same kernel, or `None` for the kernel's own.
+        fit_size: Parameters are learned from at most so many strings, chosen at random.
+        interpolate: Whether Gram matrices may be interpolated in the gap decay, from `INTERPOLATED` strings on.
+    """
+
+    kernel: gpytorch.kernels.Kernel
+    start: Parameters | None = None
+    fit_size: int = 1000
+    interpolate: bool = True
+
+    def build(self, data: TrainingData) -> SingleTaskGP:
+        """The model of ``data`` at the parameters to start from."""
+        targets, known = data.targets, data.known
+        options = {
+            "noise_prior": LogUnitNormalPrior(-4.0, 1.0),
+            "noise_constraint": LogBounds(*NOISE_BOUNDS, initial_value=0.02),
+        }
+        inputs = data.encoded.to_tensor()
+        likelihood = gpytorch.likelihoods.GaussianLikelihood(**options)
+        # BoTorch scales no values that differ by less than 1e-8: dissociation constants in mol/l do. Equal ones have a
+        # standard deviation of rounding errors, which is none to scale by.
+        smallest = SMALLEST_SPREAD if differ(targets) else math.inf
+        if known.any():
+            # The model sees standardised values.
+            spread = targets.std(ddof=1)
+            spread = spread if spread >= smallest else 1.0
+            likelihood = PartlyKnownNoise(torch.from_numpy(known / spread**2), inputs, **options)
+        covariance = gpytorch.kernels.ScaleKernel(
+            copy.deepcopy(self.kernel),
+            outputscale_prior=LogUnitNormalPrior(0.0, 1.0),
+            outputscale_constraint=LogBounds(*SCALE_BOUNDS, initial_value=1.0),
+        )
+        with validate_input_scaling(False), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # BoTorch remarks on the scale of tokens, and on equal values
+            model = RowModel(
+                inputs,
+                torch.from_numpy(targets)[:, None],
+                likelihood=likelihood,
+                covar_module=covariance,
+                mean_module=gpytorch.means.ConstantMean(),
+                outcome_transform=ScaledStandardize(1, min_stdv=smallest),
+            )
+        model.to(torch.float64)
+        if self.start is not None:
+            set_parameters(model, self.start)
+        return model
+
+    def learn(
+        self, model: SingleTaskGP, data: TrainingData, rng: np.random.Generator, restarts: int, *, full: bool
+    ) -> None:
+        """Set the parameters of ``model`` to the best that are found.
+
+        Args:
+            model: That which `build` makes of ``data``.
+            data: What to learn from; not all values equal.
+            rng: Chooses the strings to learn from, and draws the starts after the first.
+            restarts: Number of starts.
+            full: Whether to learn the kernel's own parameters, besides output scale, noise and mean.
+        """
+        count = len(data.targets)
+        if count > self.fit_size:
+            if not self._learn_from(self.fit_size, model, data, rng, restarts, full=full):
+                logger.warning(
+                    "all %d values chosen to learn from are equal: parameters stay as they were", self.fit_size
+                )
+            return
+        costly = full and count > SURVEYED and isinstance(model.covar_module.base_kernel, FittedKernel)
+        # Where the starts lead shows on fewer strings, whose Gram matrices can be interpolated.
+        if costly and restarts > 1 and self._learn_from(SURVEY, model, data, rng, restarts, full=full):
+            restarts = 1
+        self._optimize(model, rng, restarts, full=full)
+
+    def _learn_from(
+        self,
+        count: int,
+        model: SingleTaskGP,
+        data: TrainingData,
+        rng: np.random.Generator,
+        restarts: int,
+        *,
+        full: bool,
+    ) -> bool:
+        """Set the parameters of ``model`` by ``count`` strings chosen at random, unless these have equal values."""
+        chosen = data.take(np.sort(rng.choice(len(data.targets), size=count, replace=False)))
+        if not differ(chosen.targets):
+            return False
+        part = self.build(chosen)
+        self.learn(part, chosen, rng, restarts, full=full)
+        _transfer(part, model)
+        return True
+
+    def _optimize(self, model: SingleTaskGP, rng: np.random.Generator, restarts: int, *, full: bool) -> None:
+        likelihood = DenseMarginalLogLikelihood(model.likelihood, model)
+        own = model.covar_module.base_kernel
+        if full and isinstance(own, AdaptiveKernel):
+            own.adapt(model.train_inputs[0])
+            if self.start is not None:
+                set_parameters(model, self.start)
+        learned = [parameter for parameter in own.parameters() if parameter.requires_grad]
+        for parameter in learned:
+            parameter.requires_grad_(full)
+        start = parameters_of(model)
+        with self._interpolating(model) if full else nullcontext(), _engine_threads(own):
+            best = self._best_of_restarts(likelihood, start, rng, restarts)
+        for parameter in learned:
+            parameter.requires_grad_(True)
+        if best is None:
+            logger.warning(
+                "none of %d starts of the fit to %d values succeeded: parameters stay at their defaults or at those of "
+                "the last fit, and predictions may be poor. Check the values for outliers and the kernel for NaN; the "
+                "reasons are logged at the level DEBUG",
+                restarts + FURTHER_STARTS,
+                len(model.train_targets),
+            )
+        set_parameters(model, start if best is None else best[1])
+        if isinstance(own, FittedKernel):
+            own.forget()
+
+    def _interpolating(self, model: SingleTaskGP) -> AbstractContextManager[Any]:
+        kernel = model.covar_module.base_kernel
+        (inputs,) = model.train_inputs
+        if not self.interpolate or len(inputs) < INTERPOLATED or not isinstance(kernel, FittedKernel):
+            return nullcontext()
+        return kernel.interpolating(inputs)
+
+    def _best_of_restarts(
+        self,
+        likelihood: DenseMarginalLogLikelihood,
+        start: Parameters,
+        rng: np.random.Generator,
+        restarts: int,
+    ) -> tuple[float, Parameters] | None:
+        """Highest objective reached, and the parameters there; where every start fails, further ones are tried."""
+        model = likelihood.model
+        best: tuple[float, Parameters] | None = None
+        for attempt in range(restarts + FURTHER_STARTS):
+            if attempt >= restarts and best is not None:
+                break
+            set_parameters(model, start)
+            if attempt:
+                with torch.random.fork_rng(devices=[]):
+                    torch.manual_seed(int(rng.integers(2**31)))
+                    sample_all_priors(model)
+                set_parameters(model, {name: start[name] for name in _frozen(model)})
+            model.train()
+            threads = one_thread() if len(model.train_targets) <= SINGLE_THREADED else nullcontext()
+            try:
+                with threads, warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # a failed start is reported below
+                    # `fit_gpytorch_mll` would discard where L-BFGS-B ended if a line search found no better point.
+                    # The objective is per value.
+                    tolerance = TOLERANCE / len(model.train_targets)
+                    fit_gpytorch_mll_scipy(likelihood, options={**FIT_OPTIONS, "ftol": tolerance})
+                    model.train()
+                    with torch.no_grad():
+                        reached = float(likelihood(model(*model.train_inputs), model.train_targets))
+            except InputError:
+                raise  # strings that the kernel cannot take are no matter of luck
+            except (ModelError, ValueError, RuntimeError) as error:
+                logger.debug("fit from start %d failed: %s", attempt, error)
+                continue
+            if np.isfinite(reached) and (best is None or reached > best[0]):
+                best = reached, parameters_of(model)
+        return best
+
+
+def units_of(model: SingleTaskGP) -> tuple[float, float]:
+    """Mean and standard deviation by which a model standardises its values."""
+    transform = model.outcome_transform
+    return float(transform.means.squeeze()), float(transform.stdvs.squeeze())
+
+
+@contextmanager
+def _engine_threads(kernel: gpytorch.kernels.Kernel) -> Iterator[None]:
+    """Let the kernel use as many threads as torch has now, whatever torch's number is within."""
+    if not isinstance(kernel, FittedKernel):
+        yield
+        return
+    before = kernel.threads
+    kernel.threads = torch.get_num_threads() if before is None else before
+    try:
+        yield
+    finally:
+        kernel.threads = before
+
+
+def _transfer(source: SingleTaskGP, target: SingleTaskGP) -> None:
+    """Give ``target`` the parameters of ``source``, of which each standardises by its own values."""
+    set_parameters(target, parameters_of(source))
+    (source_mean, source_unit), (mean, unit) = units_of(source), units_of(target)
+    ratio = source_unit / unit
+    with torch.no_grad():
+        scale, noise = float(source.covar_module.outputscale), float(source.likelihood.noise.mean())
+        outputscale_bounds = target.covar_module.raw_outputscale_constraint
+        noise_bounds = target.likelihood.noise_covar.raw_noise_constraint
+        target.covar_module.outputscale = outputscale_bounds.nearest(scale * ratio**2)
+        target.likelihood.noise = noise_bounds.nearest(noise * ratio**2)
+        target.mean_module.constant.copy_(source.mean_module.constant * ratio + (source_mean - mean) / unit)
+
+
+def _frozen(model: torch.nn.Module) -> list[str]:
+    return [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
+
+
+def parameters_of(model: torch.nn.Module) -> Parameters:
+    """Raw parameters of ``model``."""
+    return {name: parameter.detach().reshape(-1).tolist() for name, parameter in model.named_parameters()}
+
+
+def set_parameters(model: torch.nn.Module, values: Parameters) -> None:
+    """Give ``model`` those of its raw parameters that ``values`` names."""
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name not in values:
+                continue
+            parameter.copy_(torch.tensor(values[name], dtype=parameter.dtype).reshape(parameter.shape))
