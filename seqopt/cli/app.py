@@ -493,7 +493,7 @@ def bench(
         typer.Argument(
             metavar="NAME",
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
-            "filters; NAME --help shows its options.",
+            "filters, choices; NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -503,6 +503,7 @@ def bench(
     names = (
         *("zinc", "docking", "regression", "boss", "vae", "embedding"),
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
+        "choices",
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:
