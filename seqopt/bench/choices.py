@@ -8,8 +8,9 @@ Two versions of the package that should choose alike are run one after the other
 
 For that the file runs by itself, with whichever version is found first, and uses its public names only. Runs are short
 (some ten initial strings, three batches), so that the whole takes minutes on one core; a run that raises is recorded
-with its error. Once two runs have chosen differently, their models see different data; so predictions are compared up
-to and including the first batch that differs, at the strings that both chose.
+with its error. Times are those of the processor, since a machine is seldom idle. Once two runs have chosen differently,
+their models see different data; so predictions are compared up to and including the first batch that differs, at the
+strings that both chose.
 """
 
 from __future__ import annotations
@@ -401,9 +402,9 @@ def _asked(run: Run, space: Any, score: Score) -> list[dict[str, Any]]:
     optimizer = Optimizer(space, batch_size=run.batch, allow_repeats=run.repeats, **options)
     batches, waiting = [], list[str]()
     for _ in range(run.batches + 1):
-        started = time.perf_counter()
+        started = time.process_time()
         strings = list(optimizer.ask())
-        seconds = time.perf_counter() - started
+        seconds = time.process_time() - started
         table = optimizer.to_pandas()
         parameters = dict(getattr(optimizer, "hyperparameters", {}))
         batches.append(_batch_of(table.iloc[-len(strings) :], seconds, parameters))
@@ -424,7 +425,7 @@ def _maximized(run: Run, space: Any, score: Score) -> list[dict[str, Any]]:
 
     options: dict[str, Any] = {name: getattr(run, name) for name in ("surrogate", "acquisition", "initial", "seed")}
     options |= {"batch_size": run.batch, "budget": run.batch * run.batches, "direction": run.direction}
-    started = time.perf_counter()
+    started = time.process_time()
     if run.driver == "maximize":
         result = maximize(score, space, **options)
     else:
@@ -442,7 +443,7 @@ def _maximized(run: Run, space: Any, score: Score) -> list[dict[str, Any]]:
                 result = maximize(score, space, run_folder=place, resume=True, **options)
             else:
                 raise RuntimeError("the run was not interrupted")
-    seconds = (time.perf_counter() - started) / (run.batches + 1)
+    seconds = (time.process_time() - started) / (run.batches + 1)
     parameters = dict(getattr(result.optimizer, "hyperparameters", {}))
     batches = [
         _batch_of(rows, seconds, {}) for _, rows in result.evaluations.sort_values("number").groupby("batch", sort=True)
@@ -462,9 +463,9 @@ def _campaigned(run: Run, space: Any, score: Score) -> list[dict[str, Any]]:
         Campaign.create(path, space, objective="activity", batch_size=run.batch + 3, seed=run.seed, **options).close()
         for _ in range(run.batches + 1):
             with Campaign.open(path, space) as campaign:
-                started = time.perf_counter()
+                started = time.process_time()
                 rows = list(campaign.suggest())
-                seconds = time.perf_counter() - started
+                seconds = time.process_time() - started
                 batches.append(
                     {
                         "strings": [row.string for row in rows],
@@ -488,7 +489,7 @@ def perform(run: Run) -> dict[str, Any]:
     """One run's record: its batches, or the error and what came before it."""
     drivers = {"ask": _asked, "maximize": _maximized, "resume": _maximized, "campaign": _campaigned}
     record: dict[str, Any] = {"settings": asdict(run)}
-    started = time.perf_counter()
+    started = time.process_time()
     try:
         space = SPACES[run.space]()
         with little_memory(run.streamed) as limits:
@@ -498,7 +499,7 @@ def perform(run: Run) -> dict[str, Any]:
     except Exception as error:
         record["error"] = f"{type(error).__name__}: {error}"
         record["traceback"] = traceback.format_exc()
-    record["seconds"] = time.perf_counter() - started
+    record["seconds"] = time.process_time() - started
     return record
 
 
@@ -561,7 +562,7 @@ class Difference:
         gap: Relative difference between the acquisition values of the first strings that differ.
         mean: Largest relative difference of a predicted mean, on the scale of mean or predicted deviation.
         std: Largest relative difference of a predicted standard deviation.
-        time: Median seconds per ask in the second, divided by those in the first.
+        time: Median processor time per ask in the second, divided by those in the first.
     """
 
     run: str
@@ -624,7 +625,7 @@ def compare(first: Path, second: Path) -> list[Difference]:
     def shown(value: float | None, form: str) -> str:
         return "" if value is None else format(value, form)
 
-    print("| run | choices | where | mean | std | time |\n|---|---|---|---|---|---|")
+    print("| run | choices | first difference | mean | std | time |\n|---|---|---|---|---|---|")
     for row in found:
         numbers = [shown(row.mean, ".1e"), shown(row.std, ".1e"), shown(row.time, ".2f")]
         print("| " + " | ".join([row.run, row.outcome, row.detail.replace("|", "/"), *numbers]) + " |")
@@ -635,7 +636,7 @@ def compare(first: Path, second: Path) -> list[Difference]:
     print(f"; of those that differ, {ties} at a near-tie (acquisition values within {NEAR_TIE:g})")
     if ratios:
         print(
-            f"time of an ask, second / first: median {ratios[len(ratios) // 2]:.2f}, "
+            f"processor time of an ask, second / first: median {ratios[len(ratios) // 2]:.2f}, "
             f"from {ratios[0]:.2f} to {ratios[-1]:.2f}"
         )
     return found

@@ -11,7 +11,6 @@ References:
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from seqopt.bench.records import ENDING, read_records
 from seqopt.bench.runner import header, replace_section, run_jobs
 
 if TYPE_CHECKING:
@@ -198,7 +198,9 @@ def main(argv: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="seqopt bench zinc", description=str(__doc__).split("\n\n")[0])
     parser.add_argument("--seeds", type=int, help="runs of each method (default: those of the table, 5 to 20)")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), help="default: all")
-    parser.add_argument("--results", type=Path, default=Path("results/zinc"), help="folder of the raw results")
+    parser.add_argument(
+        "--results", type=Path, default=Path("results/zinc"), help="folder of the raw results, a file for each method"
+    )
     parser.add_argument("--document", type=Path, default=Path("docs/results.md"), help="where the table goes")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time (default 2)")
     parser.add_argument("--report-only", action="store_true", help="do no run, only write table and plot")
@@ -210,12 +212,19 @@ def main(argv: Sequence[str]) -> None:
         zinc()  # scores every molecule once, with a progress line, before processes start
         run_jobs(
             [Job(name, seed) for seed in range(max(seeds.values())) for name in seeds if seed < seeds[name]],
-            lambda job: options.results / f"{job.method}-seed{job.seed:02d}.json",
+            lambda job: options.results / f"{job.method}{ENDING}",
+            lambda job: {"job": asdict(job)},
             work,
             processes=options.jobs,
             record=record,
         )
     report(options.results, options.document)
+
+
+def read_runs(results: Path) -> dict[str, list[dict[str, Any]]]:
+    """All stored runs by method, in the order of the table and the seeds."""
+    runs = {name: read_records(results / f"{name}{ENDING}", ["job"]) for name in METHODS}
+    return {name: sorted(several, key=lambda run: int(run["job"]["seed"])) for name, several in runs.items()}
 
 
 def best_so_far(run: dict[str, Any]) -> npt.NDArray[np.float64]:
@@ -234,10 +243,7 @@ def report(results: Path, document: Path) -> None:
 
     _, scores = zinc()
     descending = -np.sort(-scores)
-    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in METHODS}
-    for path in sorted(results.glob("*.json")):
-        run = json.loads(path.read_text(encoding="utf-8"))
-        runs[run["job"]["method"]].append(run)
+    runs = read_runs(results)
     lines = [
         "| method | seeds | " + " | ".join(f"{n}" for n in CHECKPOINTS) + " | rank in ZINC | batch mean | s |",
         "|---|---|" + "---|" * (len(CHECKPOINTS) + 3),

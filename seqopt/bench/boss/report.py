@@ -11,7 +11,6 @@ import numpy.typing as npt
 from seqopt.bench.boss.methods import METHODS
 from seqopt.bench.boss.plots import WORTH, plot
 from seqopt.bench.boss.published import PUBLISHED, SCALED_BY_FOUR
-from seqopt.bench.boss.runs import Run
 from seqopt.bench.boss.scores import (
     FOUND_SHARE,
     WITHIN,
@@ -30,6 +29,7 @@ from seqopt.bench.boss.scores import (
 )
 from seqopt.bench.boss.tasks import TASKS, Part
 from seqopt.bench.kernel.report import Table
+from seqopt.bench.records import Run
 from seqopt.bench.runner import machine_line, replace_section
 
 Runs = Mapping[str, Mapping[str, Sequence[Run]]]
