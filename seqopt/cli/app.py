@@ -493,7 +493,7 @@ def bench(
         typer.Argument(
             metavar="NAME",
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
-            "filters, choices; NAME --help shows its options.",
+            "filters, choices, ask; NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -503,7 +503,7 @@ def bench(
     names = (
         *("zinc", "docking", "regression", "boss", "vae", "embedding"),
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
-        "choices",
+        *("choices", "ask"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:
