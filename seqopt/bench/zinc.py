@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from seqopt.bench.records import ENDING, read_records
 from seqopt.bench.runner import header, replace_section, run_jobs
+from seqopt.errors import InputError
 
 if TYPE_CHECKING:
     from seqopt.spaces import CandidateSet
@@ -57,6 +58,29 @@ class Method:
     surrogate: str = "ssk"
     seeds: int = 20
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a run depends on, to be kept with it: labels are reworded, and then say something else of old runs."""
+        names = ("acquisition", "batch", "candidates", "sampler", "repulsion", "surrogate")
+        return {name: getattr(self, name) for name in names}
+
+    def chose(self, stored: Mapping[str, Any]) -> bool:
+        """Whether a run with these stored settings is one of this method.
+
+        Runs from before there was a choice name no surrogate; some hold the value of the repulsion, 0.1 in batches of
+        10, instead of its name; and only GIBBON has a repulsion and a sampler.
+        """
+        found = {"surrogate": "ssk", **stored}
+        wanted = self.settings
+        names = ["acquisition", "batch", "candidates", "surrogate"]
+        if self.acquisition == "gibbon":
+            names.append("sampler")
+            found["repulsion"], wanted["repulsion"] = (
+                _value(x, self.batch) for x in (found["repulsion"], self.repulsion)
+            )
+            names.append("repulsion")
+        return all(found[name] == wanted[name] for name in names)
+
     def build(self) -> Any:
         """The acquisition function."""
         from seqopt.acquisition import GIBBON, resolve_acquisition
@@ -64,6 +88,13 @@ class Method:
         if self.acquisition == "gibbon":
             return GIBBON(sampler=self.sampler, repulsion=self.repulsion)
         return resolve_acquisition(self.acquisition)
+
+
+def _value(repulsion: float | str, batch: int) -> float | str:
+    """What a repulsion is in batches of that size, where it does not change within them."""
+    return (
+        {"1/B": 1 / batch, "1/B^2": 1 / batch**2}.get(repulsion, repulsion) if isinstance(repulsion, str) else repulsion
+    )
 
 
 _DRAWN = {("minmax", "gibbon"): "#D81B60", ("ngrams", "gibbon"): "#7570B3", ("ngrams", "mean"): "#CC3311"}
@@ -182,7 +213,7 @@ def work(job: Job) -> dict[str, Any]:
     frame = optimizer.observations.to_frame()
     return {
         "job": asdict(job),
-        "method": asdict(method),
+        "method": method.settings,
         "indices": [space.index_of(key) for key in frame["key"]],
         "values": [round(value, 6) for value in frame["value"]],
         "batches": frame["batch"].tolist(),
@@ -222,8 +253,19 @@ def main(argv: Sequence[str]) -> None:
 
 
 def read_runs(results: Path) -> dict[str, list[dict[str, Any]]]:
-    """All stored runs by method, in the order of the table and the seeds."""
+    """All stored runs by method, in the order of the table and the seeds.
+
+    Raises:
+        InputError: If a run was made with other settings than those of its method: a mean over both means nothing.
+    """
     runs = {name: read_records(results / f"{name}{ENDING}", ["job"]) for name in METHODS}
+    for name, several in runs.items():
+        for run in several:
+            if not METHODS[name].chose(run["method"]):
+                raise InputError(
+                    f"{results / name}{ENDING}, seed {run['job']['seed']}: made with the settings {run['method']}, but "
+                    f"those of {name} are {METHODS[name].settings}: give one of them another name, or remove the line"
+                )
     return {name: sorted(several, key=lambda run: int(run["job"]["seed"])) for name, several in runs.items()}
 
 
