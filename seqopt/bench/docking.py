@@ -11,7 +11,6 @@ References:
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from seqopt.bench.records import ENDING, read_records
 from seqopt.bench.runner import header, replace_section, run_jobs
 
 if TYPE_CHECKING:
@@ -136,7 +136,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="seqopt bench docking", description=str(__doc__).split("\n\n")[0])
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), help="default: all")
     parser.add_argument("--seeds", type=int, default=SEEDS, help=f"runs of each method (default {SEEDS})")
-    parser.add_argument("--results", type=Path, default=Path("results/docking"), help="folder of the raw results")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=Path("results/docking"),
+        help="folder of the raw results, a file for each method",
+    )
     parser.add_argument("--document", type=Path, default=Path("docs/results.md"), help="where the table goes")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time (default 2)")
     parser.add_argument("--report-only", action="store_true", help="do no run, only write table and plot")
@@ -146,7 +151,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         jobs = [Job(method, seed) for seed in range(options.seeds) for method in options.methods]
         run_jobs(
             jobs,
-            lambda job: options.results / f"{job.method}-seed{job.seed:02d}.json",
+            lambda job: options.results / f"{job.method}{ENDING}",
+            lambda job: {"job": asdict(job)},
             work,
             processes=options.jobs,
             record=record,
@@ -166,9 +172,9 @@ def read_runs(results: Path) -> Runs:
     """All stored runs, in the order of the table and the seeds."""
     found = {}
     for method in METHODS:
-        paths = sorted(results.glob(f"{method}-seed[0-9]*.json"))
-        if paths:
-            found[method] = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+        runs = read_records(results / f"{method}{ENDING}", ["job"])
+        if runs:
+            found[method] = sorted(runs, key=lambda run: int(run["job"]["seed"]))
     return found
 
 

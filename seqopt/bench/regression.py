@@ -13,7 +13,6 @@ References:
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seqopt.bench.records import ENDING, read_records
 from seqopt.bench.runner import header, replace_section, run_jobs
 
 if TYPE_CHECKING:
@@ -212,7 +212,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS), help="default: all")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS), help="default: all")
     parser.add_argument("--splits", type=int, default=SPLITS, help=f"random splits (default {SPLITS})")
-    parser.add_argument("--results", type=Path, default=Path("results/regression"), help="folder of the raw results")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=Path("results/regression"),
+        help="folder of the raw results, a file for each model",
+    )
     parser.add_argument("--document", type=Path, default=Path("docs/results.md"), help="where the table goes")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time (default 2)")
     parser.add_argument("--report-only", action="store_true", help="do no run, only write the table")
@@ -230,7 +235,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         ]
         run_jobs(
             jobs,
-            lambda job: options.results / job.task / f"{job.model}-split{job.split:02d}.json",
+            lambda job: options.results / f"{job.model}{ENDING}",
+            lambda job: {"job": asdict(job)},
             work,
             processes=options.jobs,
             record=record,
@@ -247,18 +253,18 @@ Runs = Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]
 
 def read_runs(results: Path) -> Runs:
     """All stored runs, in the order of the tables and the splits."""
+    stored = {model: read_records(results / f"{model}{ENDING}", ["job"]) for model in MODELS}
     found: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for task in TASKS:
-        for model in MODELS:
-            paths = sorted((results / task).glob(f"{model}-split[0-9]*.json"))
-            if paths:
-                runs = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
-                found.setdefault(task, {})[model] = runs
+        for model, of_all_tasks in stored.items():
+            runs = [run for run in of_all_tasks if run["job"]["task"] == task]
+            if runs:
+                found.setdefault(task, {})[model] = sorted(runs, key=lambda run: int(run["job"]["split"]))
     return found
 
 
 def tables(runs: Runs) -> str:
-    """RMSE of all models beside the published ones; then all measures, a table for each task."""
+    """RMSE of all models and the published ones; then all measures, a table for each task."""
     tasks = [task for task in TASKS if task in runs]
     lines = [
         "| RMSE | " + " | ".join(f"{TASKS[task].label} ({TASKS[task].unit})" for task in tasks) + " |",

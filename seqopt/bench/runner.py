@@ -1,22 +1,22 @@
-"""What all benchmarks share: one JSON file per run, skipped when it is there, in parallel over runs."""
+"""What all benchmarks share: runs in parallel, those that are stored already left out."""
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import os
 import platform
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any, TypeVar
 
+from seqopt.bench.records import ENDING, append_record, read_records, run_key
 from seqopt.utils.files import write_atomically
 from seqopt.utils.versions import versions
 
@@ -81,24 +81,28 @@ def header(argv: Sequence[str], name: str) -> dict[str, Any]:
 
 def run_jobs(
     jobs: Sequence[Job],
-    path_of: Callable[[Job], Path],
+    file_of: Callable[[Job], Path],
+    identity: Callable[[Job], Mapping[str, Any]],
     work: Callable[[Job], dict[str, Any]],
     *,
     processes: int,
     record: dict[str, Any],
     every: int = 1,
 ) -> None:
-    """Do every job whose file is not there yet, and write its result to that file.
+    """Do every job whose run is not stored yet, and append its result to its file.
 
     Args:
         jobs: Picklable descriptions of runs.
-        path_of: Where a job's JSON goes.
+        file_of: The JSON-lines file that a job's run goes to; see `seqopt.bench.records`.
+        identity: What tells a job's run from others: fields of its result, the same ones for all jobs.
         work: Does one job, in a process of its own with one thread; a module-level function.
         processes: Jobs at a time.
         record: Stored with each result.
         every: Print a line after so many runs, and for each that failed.
     """
-    missing = [job for job in jobs if not path_of(job).exists()]
+    fields = list(identity(jobs[0])) if jobs else []
+    stored = {file: {run_key(run, fields) for run in read_records(file, fields)} for file in set(map(file_of, jobs))}
+    missing = [job for job in jobs if run_key(identity(job), fields) not in stored[file_of(job)]]
     print(f"{len(jobs) - len(missing)} of {len(jobs)} runs are there already", flush=True)
     if not missing:
         return
@@ -110,30 +114,30 @@ def run_jobs(
         failed: list[BaseException] = []
         try:
             for done, future in enumerate(as_completed(futures), start=1):
-                path = path_of(futures[future])
+                job = futures[future]
+                name = " ".join(_values(identity(job)))
                 if (problem := future.exception()) is not None:
                     failed.append(problem)
-                    print(f"{done}/{len(missing)} {path.stem} FAILED: {problem!r}", flush=True)
+                    print(f"{done}/{len(missing)} {name} FAILED: {problem!r}", flush=True)
                     continue
-                path.parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(path, _line_per_field(future.result() | {"record": record}))
+                append_record(file_of(job), future.result() | {"record": record}, fields)
                 if done % every == 0 or done == len(missing):
-                    print(
-                        f"{done}/{len(missing)} {path.stem} after {time.perf_counter() - started:.0f} s",
-                        flush=True,
-                    )
+                    print(f"{done}/{len(missing)} {name} after {time.perf_counter() - started:.0f} s", flush=True)
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
-            print("Stopped; the same command goes on from here.", file=sys.stderr)
+            print("Stopped; the same command resumes from here.", file=sys.stderr)
             raise
     if failed:
         raise failed[0]
 
 
-def _line_per_field(result: dict[str, Any]) -> str:
-    """JSON with a line for each field: there are thousands of files, and a line for each number is most of a file."""
-    fields = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in result.items())
-    return "{\n" + ",\n".join(fields) + "\n}\n"
+def _values(identity: Mapping[str, Any]) -> Iterator[str]:
+    """What a job is called in a line of progress: the values of its identity."""
+    for value in identity.values():
+        if isinstance(value, Mapping):
+            yield from _values(value)
+        else:
+            yield str(value)
 
 
 def _leave_with_parent() -> None:
@@ -167,7 +171,7 @@ def run_seeds(
 
     Args:
         argv: Its arguments.
-        name: Its name, and that of the folder of raw results.
+        name: Its name, and that of the file of raw results.
         description: For ``--help``.
         seeds: Default number of seeds.
         work: Does one seed; a module-level function.
@@ -178,7 +182,12 @@ def run_seeds(
     """
     parser = argparse.ArgumentParser(prog=f"seqopt bench {name}", description=description)
     parser.add_argument("--seeds", type=int, default=seeds, help=f"random data sets (default {seeds})")
-    parser.add_argument("--results", type=Path, default=Path("results") / name, help="folder of the raw results")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=Path("results") / f"{name}{ENDING}",
+        help=f"file of the raw results, a JSON object a line (default results/{name}{ENDING})",
+    )
     parser.add_argument("--document", type=Path, default=Path("docs/results.md"), help="where the table goes")
     parser.add_argument("--jobs", type=int, default=2, help="seeds at a time (default 2)")
     options = parser.parse_args(list(argv))
@@ -187,13 +196,14 @@ def run_seeds(
     prepare()
     run_jobs(
         [SeedJob(seed) for seed in range(options.seeds)],
-        lambda job: options.results / f"seed{job.seed:02d}.json",
+        lambda job: options.results,
+        asdict,
         work,
         processes=options.jobs,
         record=record,
     )
-    paths = sorted(options.results.glob("seed*.json"))
-    return [json.loads(path.read_text(encoding="utf-8")) for path in paths], options.document
+    runs = read_records(options.results, ["seed"])
+    return sorted(runs, key=lambda run: int(run["seed"])), options.document
 
 
 def replace_section(document: Path, name: str, text: str) -> None:

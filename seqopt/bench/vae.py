@@ -10,7 +10,6 @@ share of 1,000 decoded draws from the prior that are valid. The models are kept 
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from seqopt.bench.records import append_record, read_records
 from seqopt.bench.runner import header, replace_section
 from seqopt.errors import InputError
 from seqopt.utils.cache import cache_dir
-from seqopt.utils.files import write_atomically
 
 if TYPE_CHECKING:
     from seqopt.vae import Codec, StringVAE
@@ -64,6 +63,9 @@ TASKS: Mapping[str, Task] = {
 
 AUTOENCODER_OF_MOLECULES = "molecules-character"
 """The model of molecules that searches use: the better one of the two at bringing molecules back."""
+
+FIELDS = ("task",)
+"""What tells runs apart."""
 
 SHORTEST = {15: 1, 20: 3}
 """Terminals of the shortest expression, by those of the longest."""
@@ -198,20 +200,20 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Train and measure what is missing, one after the other, then write the table; see ``--help``."""
     parser = argparse.ArgumentParser(prog="seqopt bench vae", description=str(__doc__).split("\n\n")[0])
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS), help="default: all")
-    parser.add_argument("--results", type=Path, default=Path("results/vae"), help="folder of the raw results")
+    parser.add_argument(
+        "--results", type=Path, default=Path("results/vae.jsonl"), help="file of the raw results, a JSON object a line"
+    )
     parser.add_argument("--document", type=Path, default=Path("docs/results.md"), help="where the table goes")
     parser.add_argument("--report-only", action="store_true", help="train nothing, only write the table")
     options = parser.parse_args(list(argv or []))
     if not options.report_only:
         record = header(list(argv or []), "vae")
+        measured = {run["task"] for run in read_records(options.results, FIELDS)}
         for name in options.tasks:
-            path = options.results / f"{name}.json"
-            if path.exists() and model_path(name).exists():
+            if name in measured and model_path(name).exists():
                 print(f"{name} is there already", flush=True)
                 continue
-            result = work(name) | {"record": record}
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, json.dumps(result, indent=1) + "\n")
+            append_record(options.results, work(name) | {"record": record}, FIELDS, again=True)
     text = table(options.results)
     print(text)
     replace_section(options.document, "vae", text)
@@ -225,11 +227,11 @@ def table(results: Path) -> str:
         "|---|---|---|---|---|---|---|---|---|",
     ]
     weights = set()
+    runs = {run["task"]: run for run in read_records(results, FIELDS)}
     for name, task in TASKS.items():
-        path = results / f"{name}.json"
-        if not path.exists():
+        run = runs.get(name)
+        if run is None:
             continue
-        run = json.loads(path.read_text(encoding="utf-8"))
         found = run["measured"]
         weights.add(run["kl_weight"])
         lines.append(

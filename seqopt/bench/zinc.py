@@ -11,9 +11,8 @@ References:
 from __future__ import annotations
 
 import argparse
-import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -22,7 +21,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from seqopt.bench.records import ENDING, read_records
 from seqopt.bench.runner import header, replace_section, run_jobs
+from seqopt.errors import InputError
 
 if TYPE_CHECKING:
     from seqopt.spaces import CandidateSet
@@ -57,6 +58,29 @@ class Method:
     surrogate: str = "ssk"
     seeds: int = 20
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a run depends on, to be kept with it: labels are reworded, and then say something else of old runs."""
+        names = ("acquisition", "batch", "candidates", "sampler", "repulsion", "surrogate")
+        return {name: getattr(self, name) for name in names}
+
+    def chose(self, stored: Mapping[str, Any]) -> bool:
+        """Whether a run with these stored settings is one of this method.
+
+        Runs from before there was a choice name no surrogate; some hold the value of the repulsion, 0.1 in batches of
+        10, instead of its name; and only GIBBON has a repulsion and a sampler.
+        """
+        found = {"surrogate": "ssk", **stored}
+        wanted = self.settings
+        names = ["acquisition", "batch", "candidates", "surrogate"]
+        if self.acquisition == "gibbon":
+            names.append("sampler")
+            found["repulsion"], wanted["repulsion"] = (
+                _value(x, self.batch) for x in (found["repulsion"], self.repulsion)
+            )
+            names.append("repulsion")
+        return all(found[name] == wanted[name] for name in names)
+
     def build(self) -> Any:
         """The acquisition function."""
         from seqopt.acquisition import GIBBON, resolve_acquisition
@@ -64,6 +88,13 @@ class Method:
         if self.acquisition == "gibbon":
             return GIBBON(sampler=self.sampler, repulsion=self.repulsion)
         return resolve_acquisition(self.acquisition)
+
+
+def _value(repulsion: float | str, batch: int) -> float | str:
+    """What a repulsion is in batches of that size, where it does not change within them."""
+    return (
+        {"1/B": 1 / batch, "1/B^2": 1 / batch**2}.get(repulsion, repulsion) if isinstance(repulsion, str) else repulsion
+    )
 
 
 _DRAWN = {("minmax", "gibbon"): "#D81B60", ("ngrams", "gibbon"): "#7570B3", ("ngrams", "mean"): "#CC3311"}
@@ -182,7 +213,7 @@ def work(job: Job) -> dict[str, Any]:
     frame = optimizer.observations.to_frame()
     return {
         "job": asdict(job),
-        "method": asdict(method),
+        "method": method.settings,
         "indices": [space.index_of(key) for key in frame["key"]],
         "values": [round(value, 6) for value in frame["value"]],
         "batches": frame["batch"].tolist(),
@@ -198,7 +229,9 @@ def main(argv: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="seqopt bench zinc", description=str(__doc__).split("\n\n")[0])
     parser.add_argument("--seeds", type=int, help="runs of each method (default: those of the table, 5 to 20)")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), help="default: all")
-    parser.add_argument("--results", type=Path, default=Path("results/zinc"), help="folder of the raw results")
+    parser.add_argument(
+        "--results", type=Path, default=Path("results/zinc"), help="folder of the raw results, a file for each method"
+    )
     parser.add_argument("--document", type=Path, default=Path("docs/results.md"), help="where the table goes")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time (default 2)")
     parser.add_argument("--report-only", action="store_true", help="do no run, only write table and plot")
@@ -210,12 +243,30 @@ def main(argv: Sequence[str]) -> None:
         zinc()  # scores every molecule once, with a progress line, before processes start
         run_jobs(
             [Job(name, seed) for seed in range(max(seeds.values())) for name in seeds if seed < seeds[name]],
-            lambda job: options.results / f"{job.method}-seed{job.seed:02d}.json",
+            lambda job: options.results / f"{job.method}{ENDING}",
+            lambda job: {"job": asdict(job)},
             work,
             processes=options.jobs,
             record=record,
         )
     report(options.results, options.document)
+
+
+def read_runs(results: Path) -> dict[str, list[dict[str, Any]]]:
+    """All stored runs by method, in the order of the table and the seeds.
+
+    Raises:
+        InputError: If a run was made with other settings than those of its method: a mean over both means nothing.
+    """
+    runs = {name: read_records(results / f"{name}{ENDING}", ["job"]) for name in METHODS}
+    for name, several in runs.items():
+        for run in several:
+            if not METHODS[name].chose(run["method"]):
+                raise InputError(
+                    f"{results / name}{ENDING}, seed {run['job']['seed']}: made with the settings {run['method']}, but "
+                    f"those of {name} are {METHODS[name].settings}: give one of them another name, or remove the line"
+                )
+    return {name: sorted(several, key=lambda run: int(run["job"]["seed"])) for name, several in runs.items()}
 
 
 def best_so_far(run: dict[str, Any]) -> npt.NDArray[np.float64]:
@@ -234,10 +285,7 @@ def report(results: Path, document: Path) -> None:
 
     _, scores = zinc()
     descending = -np.sort(-scores)
-    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in METHODS}
-    for path in sorted(results.glob("*.json")):
-        run = json.loads(path.read_text(encoding="utf-8"))
-        runs[run["job"]["method"]].append(run)
+    runs = read_runs(results)
     lines = [
         "| method | seeds | " + " | ".join(f"{n}" for n in CHECKPOINTS) + " | rank in ZINC | batch mean | s |",
         "|---|---|" + "---|" * (len(CHECKPOINTS) + 3),

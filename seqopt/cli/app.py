@@ -508,7 +508,7 @@ def bench(
         typer.Argument(
             metavar="NAME",
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
-            "filters; NAME --help shows its options.",
+            "filters, choices, ask; NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -518,6 +518,7 @@ def bench(
     names = (
         *("zinc", "docking", "regression", "boss", "vae", "embedding"),
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
+        *("choices", "ask"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:

@@ -1,6 +1,5 @@
 """The docking benchmark: what counts as found, and the table."""
 
-import json
 from itertools import combinations
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 
 from seqopt.bench import docking
 from seqopt.bench.docking import found_so_far, read_runs, table, work
+from seqopt.bench.records import append_record
 from seqopt.spaces import CandidateSet
 
 MOLECULES = ["C" * n + end for n in range(1, 31) for end in ("O", "N", "F", "Cl")]
@@ -35,9 +35,9 @@ def test_without_ties_only_the_top_counts(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(docking, "library", lambda: (CandidateSet(MOLECULES[:4], kind="molecule"), scores))
     monkeypatch.setattr(docking, "TOP", 2)
     monkeypatch.setattr(docking, "CHECKPOINTS", (1, 2, 3))
-    run = {"indices": [2, 1, 0, 3], "suggest_seconds": [1.0]}
+    run = {"job": {"method": "ssk-mean", "seed": 0}, "indices": [2, 1, 0, 3], "suggest_seconds": [1.0]}
     assert found_so_far(run, scores).tolist() == [0.0, 0.5, 1.0, 1.0]
-    (tmp_path / "ssk-mean-seed00.json").write_text(json.dumps(run))
+    append_record(tmp_path / "ssk-mean.jsonl", run, ["job"])
     text = table(read_runs(tmp_path))
     assert "| ssk, greedy mean | 1 | 0.0 | 50.0 | 100.0 | 1 |" in text
     assert "4 molecules, of which 2 score as well as the 2th or better" in text
@@ -55,8 +55,9 @@ def test_a_model_finds_more_than_random_molecules_do() -> None:
 def test_the_table_has_percentages_at_the_checkpoints(tmp_path: Path) -> None:
     best = np.argsort(SCORES, kind="stable")
     for seed, indices in enumerate(([*best[30:70]], [*best[5:45]])):
-        run = {"indices": [int(i) for i in indices], "suggest_seconds": [1.0, 2.5]}
-        (tmp_path / f"ssk-mean-seed{seed:02d}.json").write_text(json.dumps(run))
+        job = {"method": "ssk-mean", "seed": seed}
+        run = {"job": job, "indices": [int(i) for i in indices], "suggest_seconds": [1.0, 2.5]}
+        append_record(tmp_path / "ssk-mean.jsonl", run, ["job"])
     text = table(read_runs(tmp_path))
     # The top 10 are the 12 molecules of 30, 29 and 28 carbons; the second run finds 7 of them at once.
     assert "| ssk, greedy mean | 2 | 35.0 ± 35.0 | 35.0 ± 35.0 | 35.0 ± 35.0 | 4 |" in text

@@ -1,6 +1,5 @@
 """The regression benchmark: splits, measures and tables."""
 
-import json
 from pathlib import Path
 from typing import ClassVar
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 
 from seqopt.bench import regression
+from seqopt.bench.records import append_record
 from seqopt.bench.regression import Job, read_runs, tables, work
 
 MOLECULES = ["C" * n + end for n in range(1, 11) for end in ("O", "N", "C(=O)O", "F")]
@@ -84,7 +84,6 @@ def test_r2_compares_errors_with_the_variance_of_what_is_predicted(monkeypatch: 
 
 
 def stored(folder: Path, task: str, model: str, errors: list[float]) -> None:
-    (folder / task).mkdir(parents=True, exist_ok=True)
     for split, rmse in enumerate(errors):
         run = {
             "job": {"task": task, "model": model, "split": split},
@@ -95,7 +94,7 @@ def stored(folder: Path, task: str, model: str, errors: list[float]) -> None:
             "fit_seconds": 2.0,
             "predict_seconds": 1.0,
         }
-        (folder / task / f"{model}-split{split:02d}.json").write_text(json.dumps(run))
+        append_record(folder / f"{model}.jsonl", run, ["job"])
 
 
 def test_the_table_has_means_errors_the_best_of_each_column_and_the_published(tmp_path: Path) -> None:

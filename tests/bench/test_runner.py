@@ -1,12 +1,11 @@
 """Benchmarks resume, and keep what they find."""
 
-import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 
 from seqopt.acquisition import GIBBON
+from seqopt.bench.records import append_record, read_records
 from seqopt.bench.runner import replace_section, run_jobs
 from seqopt.bench.vae import surrogate_name
 from seqopt.bench.zinc import METHODS, best_so_far
@@ -27,7 +27,7 @@ class Job:
 
 
 def square(job: Job) -> dict[str, Any]:
-    return {"square": job.number**2}
+    return {"number": job.number, "square": job.number**2}
 
 
 def only_small(job: Job) -> dict[str, Any]:
@@ -37,23 +37,26 @@ def only_small(job: Job) -> dict[str, Any]:
 
 
 def test_runs_that_are_there_are_kept_and_the_others_made(tmp_path: Path) -> None:
-    def path_of(job: Job) -> Path:
-        return tmp_path / f"{job.number}.json"
+    def file_of(job: Job) -> Path:
+        return tmp_path / ("even.jsonl" if job.number % 2 == 0 else "odd.jsonl")
 
-    path_of(Job(2)).write_text('{"square": "kept"}')
-    run_jobs([Job(2), Job(3)], path_of, square, processes=1, record={"command": "a command"})
-    assert json.loads(path_of(Job(2)).read_text()) == {"square": "kept"}
-    assert json.loads(path_of(Job(3)).read_text()) == {"square": 9, "record": {"command": "a command"}}
+    kept = {"number": 2, "square": "kept"}
+    append_record(file_of(Job(2)), kept, ["number"])
+    jobs = [Job(2), Job(3), Job(4)]
+    run_jobs(jobs, file_of, asdict, square, processes=1, record={"command": "a command"})
+    record = {"command": "a command"}
+    assert read_records(file_of(Job(2)), ["number"]) == [kept, {"number": 4, "square": 16, "record": record}]
+    assert read_records(file_of(Job(3)), ["number"]) == [{"number": 3, "square": 9, "record": record}]
 
 
 def test_progress_is_told_now_and_then_and_failures_always(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     jobs = [Job(number) for number in range(7)]
     with pytest.raises(ValueError, match="number 4"):
-        run_jobs(jobs, lambda job: tmp_path / f"n{job.number}.json", only_small, processes=1, record={}, every=3)
+        run_jobs(jobs, lambda job: tmp_path / "a.jsonl", asdict, only_small, processes=1, record={}, every=3)
     told = [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:]]
-    assert [done for done, name in told if name != "n4"] == ["3/7", "6/7", "7/7"]
-    assert "n4" in [name for _, name in told]
-    assert sorted(path.stem for path in tmp_path.iterdir()) == ["n0", "n1", "n2", "n3", "n5", "n6"]
+    assert [done for done, name in told if name != "4"] == ["3/7", "6/7", "7/7"]
+    assert "4" in [name for _, name in told]
+    assert sorted(run["number"] for run in read_records(tmp_path / "a.jsonl", ["number"])) == [0, 1, 2, 3, 5, 6]
 
 
 def test_a_section_is_replaced_and_the_rest_of_the_document_stays(tmp_path: Path) -> None:
@@ -106,6 +109,8 @@ def test_a_search_with_an_autoencoder_that_was_not_trained_names_the_command(
         "faults",
         "campaign",
         "filters",
+        "choices",
+        "ask",
     ],
 )
 def test_every_benchmark_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,7 +130,7 @@ def work(job):
     time.sleep(120)
 
 if __name__ == "__main__":
-    run_jobs([1, 2], lambda job: Path(f"{job}.json"), work, processes=2, record={})
+    run_jobs([1, 2], lambda job: Path("a.jsonl"), lambda job: {"job": job}, work, processes=2, record={})
 """
 
 

@@ -38,7 +38,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, help="runs of each task and method (default: 100, 15 and 15 by part)")
     parser.add_argument("--first-seed", type=int, default=0, help="of so many seeds in a row (default 0)")
     parser.add_argument("--steps", type=int, help="another budget, for trials; needs a --results folder of its own")
-    parser.add_argument("--results", type=Path, help=f"folder of the raw results (default {RESULTS})")
+    parser.add_argument(
+        "--results", type=Path, help=f"folder of the raw results, a file for each method (default {RESULTS})"
+    )
     parser.add_argument(
         "--document", type=Path, help=f"where the tables go (default {DOCUMENT}; nowhere with --results)"
     )
@@ -56,7 +58,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         record = header(list(argv or []), "boss")
         record["versions"]["viennarna"] = version("viennarna")
         jobs = planned(options.parts, options.tasks, options.methods, options.seeds, options.first_seed, options.steps)
-        run_jobs(jobs, lambda job: job.path(results), work, processes=options.jobs, record=record, every=PROGRESS)
+        run_jobs(
+            jobs,
+            lambda job: job.path(results),
+            lambda job: {"job": job.identity},
+            work,
+            processes=options.jobs,
+            record=record,
+            every=PROGRESS,
+        )
     runs = read_runs(results)
     if options.check:
         stored = [run for by_method in runs.values() for several in by_method.values() for run in several]

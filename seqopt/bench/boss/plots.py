@@ -10,9 +10,9 @@ import numpy as np
 
 from seqopt.bench.boss.methods import METHODS
 from seqopt.bench.boss.published import PUBLISHED, SCALED_BY_FOUR
-from seqopt.bench.boss.runs import Run
 from seqopt.bench.boss.scores import best_so_far
 from seqopt.bench.boss.tasks import TASKS, Part
+from seqopt.bench.records import Run
 
 COLUMNS = 4
 """Panels side by side at most."""

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from seqopt.bench.boss.methods import METHODS
 from seqopt.bench.boss.plots import WORTH, plot
 from seqopt.bench.boss.published import PUBLISHED, SCALED_BY_FOUR
-from seqopt.bench.boss.runs import Run
 from seqopt.bench.boss.scores import (
     FOUND_SHARE,
     WITHIN,
@@ -30,6 +29,7 @@ from seqopt.bench.boss.scores import (
 )
 from seqopt.bench.boss.tasks import TASKS, Part
 from seqopt.bench.kernel.report import Table
+from seqopt.bench.records import Run
 from seqopt.bench.runner import machine_line, replace_section
 
 Runs = Mapping[str, Mapping[str, Sequence[Run]]]
@@ -66,14 +66,14 @@ def tables(runs: Runs, energies: Energies) -> list[Table]:
 
 
 def verdicts(runs: Runs) -> Table:
-    """SSK-ga on each synthetic task beside the published score and the aim."""
+    """SSK-ga on each synthetic task, the published score and the aim."""
     rows = []
     for name, by_method in runs.items():
         if "ssk-ga" in by_method:
             verdict = judge(name, final(by_method["ssk-ga"]))
             rows.append((*_task_cells(name, by_method["ssk-ga"]), *_verdict_cells(verdict)))
     return Table(
-        "SSK-ga beside table 4.6.1: percent of the largest count",
+        "SSK-ga and the scores of table 4.6.1: percent of the largest count",
         ("objective", "space", "steps", _SEEDS, "ours", "published", "at least", "reached", "aim", "aim reached"),
         rows,
         "At least: the published mean less 2 sqrt(SE^2 + published SE^2), a published SE counting at least 1. "

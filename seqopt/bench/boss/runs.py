@@ -15,9 +15,8 @@ import numpy as np
 
 from seqopt.bench.boss.methods import METHODS
 from seqopt.bench.boss.tasks import TASKS
+from seqopt.bench.records import ENDING, Run, read_records
 from seqopt.errors import InputError
-
-Run = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -36,9 +35,14 @@ class Job:
     seed: int
     steps: int | None = None
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What tells it from others in one folder, where all runs of a task have the same number of steps."""
+        return {"task": self.task, "method": self.method, "seed": self.seed}
+
     def path(self, results: Path) -> Path:
-        """Where its result goes."""
-        return results / self.task / f"{self.method}-seed{self.seed:03d}.json"
+        """The file that its result goes to."""
+        return results / f"{self.method}{ENDING}"
 
 
 def initial_strings(name: str, seed: int) -> list[str]:
@@ -85,7 +89,7 @@ def work(job: Job) -> Run:
     rows = optimizer.observations.with_status("ok")
     strings = [row.string for row in rows]
     result: Run = {
-        "job": {"task": job.task, "method": job.method, "seed": job.seed},
+        "job": job.identity,
         "settings": {
             "space": describe(optimizer.space),
             "initial": task.initial,
@@ -140,23 +144,25 @@ def read_runs(results: Path, tasks: Iterable[str] = TASKS) -> dict[str, dict[str
     Raises:
         InputError: If the runs of one task differ in their budgets: a table of them would mean nothing.
     """
+    stored: dict[str, dict[str, list[Run]]] = {}
+    for method in METHODS:
+        for run in read_records(results / f"{method}{ENDING}", ["job"]):
+            stored.setdefault(run["job"]["task"], {}).setdefault(method, []).append(run)
     found: dict[str, dict[str, list[Run]]] = {}
     for name in tasks:
-        runs: dict[str, list[Run]] = {}
-        for method in METHODS:
-            paths = sorted((results / name).glob(f"{method}-seed[0-9]*.json"))
-            if paths:
-                runs[method] = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+        runs = stored.get(name, {})
+        for several in runs.values():
+            several.sort(key=lambda run: int(run["job"]["seed"]))
         for method, several in runs.items():
             if len({json.dumps(run["settings"], sort_keys=True) for run in several}) > 1:
                 raise InputError(
-                    f"the runs of {method} in {results / name} were made with different settings (see `settings` in "
-                    "them): delete the old ones, or keep them in another folder (--results)"
+                    f"the runs of {method} on {name} in {results} were made with different settings (see `settings` in "
+                    "them): delete the lines of the old ones, or keep them in another folder (--results)"
                 )
         budgets = {len(with_undecodable(run, run["values"])) for several in runs.values() for run in several}
         if len(budgets) > 1:
             raise InputError(
-                f"the runs in {results / name} have {' and '.join(map(str, sorted(budgets)))} evaluations: "
+                f"the runs of {name} in {results} have {' and '.join(map(str, sorted(budgets)))} evaluations: "
                 "keep runs with other --steps in another folder (--results)"
             )
         if runs:

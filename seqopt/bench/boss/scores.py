@@ -17,8 +17,9 @@ from seqopt.bench.boss.published import (
     Score,
     least_acceptable,
 )
-from seqopt.bench.boss.runs import Run, strings_of, with_undecodable, worth_of
+from seqopt.bench.boss.runs import strings_of, with_undecodable, worth_of
 from seqopt.bench.boss.tasks import TASKS, Task
+from seqopt.bench.records import Run
 
 if TYPE_CHECKING:
     FloatArray = npt.NDArray[np.float64]

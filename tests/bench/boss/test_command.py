@@ -9,6 +9,7 @@ import pytest
 from seqopt.bench.boss import main
 from seqopt.bench.boss.command import planned
 from seqopt.bench.boss.runs import Job
+from seqopt.bench.records import read_records
 from seqopt.errors import InputError
 
 
@@ -28,29 +29,30 @@ def test_plan_has_all_parts_and_goes_seed_by_seed() -> None:
 
 def test_runs_that_are_there_are_kept_the_others_done_and_tables_written(tmp_path, capsys) -> None:
     results, document = tmp_path / "runs", tmp_path / "results.md"
-    kept, missing = (Job("101", "random", seed).path(results) for seed in (0, 1))
+    stored = Job("101", "random", 0).path(results)
     options = ["--results", str(results), "--jobs", "1"]
     command = [*options, "--tasks", "101", "--methods", "random", "--steps", "2", "--check"]
     main([*command, "--seeds", "1"])
-    run = json.loads(kept.read_text())
+    [run] = read_records(stored, ["job"])
     run |= {"initial": ["0" * 20, "10101" * 4], "chosen": ["101" + "0" * 17, "10" * 10], "values": [0, 8, 1, 9]}
-    kept.write_text(json.dumps(run))
+    stored.write_text(json.dumps(run) + "\n")
     capsys.readouterr()
     main([*command, "--seeds", "2"])
     printed = capsys.readouterr().out
     assert "1 of 2 runs are there already" in printed
     assert "checked 2 runs" in printed
     assert "All methods" in printed
-    assert json.loads(kept.read_text())["values"] == [0, 8, 1, 9]
-    new = json.loads(missing.read_text())
+    kept, new = read_records(stored, ["job"])
+    assert kept["values"] == [0, 8, 1, 9]
+    assert new["job"] == {"task": "101", "method": "random", "seed": 1}
     assert len(new["values"]) == 4
     assert new["record"]["command"].startswith("seqopt bench boss --results")
     assert "viennarna" in new["record"]["versions"]
-    assert missing.stat().st_size < 3000
+    assert stored.stat().st_size < 6000
     assert list(tmp_path.iterdir()) == [results]  # other results go into no document by themselves
-    missing.unlink()
+    stored.write_text(json.dumps(kept) + "\n")
     main([*options, "--report-only", "--document", str(document)])
-    assert not missing.exists()
+    assert read_records(stored, ["job"]) == [kept]
     assert "<!-- begin boss-synthetic -->" in document.read_text()
 
 
@@ -58,11 +60,11 @@ def test_runs_with_different_settings_are_not_mixed(tmp_path) -> None:
     results = tmp_path / "runs"
     main(["--results", str(results), "--tasks", "101", "--methods", "random", "--steps", "1", "--seeds", "2"])
     path = Job("101", "random", 1).path(results)
-    run = json.loads(path.read_text())
+    other, run = read_records(path, ["job"])
     assert len(run["settings"]["surrogate"]["grid"]["gap_decays"]) == 8
     assert len(run["record"]["source_sha256"]) == 16
     run["settings"]["surrogate"]["draws"] = 16
-    path.write_text(json.dumps(run))
+    path.write_text(f"{json.dumps(other)}\n{json.dumps(run)}\n")
     with pytest.raises(InputError, match="different settings"):
         main(["--results", str(results), "--report-only"])
 

@@ -8,6 +8,7 @@ import pytest
 
 from seqopt.bench.boss.runs import Job, check, describe, initial_strings, read_runs, work
 from seqopt.bench.boss.tasks import TASKS
+from seqopt.bench.records import append_record
 from seqopt.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("own_process")
@@ -77,12 +78,11 @@ def test_runs_are_read_by_task_and_method_in_the_order_of_seeds(make_run, tmp_pa
     for seed in (10, 2):
         for method in ("random", "ssk-ga"):
             path = Job("101", method, seed).path(tmp_path)
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(json.dumps(make_run("101", method, seed, [0, 1, 2])))
+            append_record(path, make_run("101", method, seed, [0, 1, 2]), ["job"])
     found = read_runs(tmp_path)
     assert list(found) == ["101"]
     assert list(found["101"]) == ["ssk-ga", "random"]
     assert [run["job"]["seed"] for run in found["101"]["random"]] == [2, 10]
-    path.write_text(json.dumps(make_run("101", method, seed, [0, 1])))
+    append_record(path, make_run("101", method, seed, [0, 1]), ["job"], again=True)
     with pytest.raises(InputError, match="have 2 and 3 evaluations"):
         read_runs(tmp_path)
