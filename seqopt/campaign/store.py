@@ -61,11 +61,7 @@ _MAKES = {
     "import": {"measurements"},
     "withdraw": {"withdrawals"},
     "undo": set(),
-    "migrate": set(),
 }
-
-_OWN = ("create", "migrate")
-"""Kinds of commands that only this module gives."""
 
 _STATUS = """CASE
     WHEN s.undone_by IS NOT NULL THEN 'undone'
@@ -153,6 +149,8 @@ class CampaignStore:
         if not file.parent.is_dir():
             raise CampaignError(f"there is no folder {file.parent} to create the campaign {file.name} in")
         taken = CampaignError(f"{file} exists already: open it, or choose another name")
+        if cls.begun(file):
+            raise taken
         with _explained(file, timeout):
             try:
                 store = cls(file, _connect(file, "rwc", timeout, factory), timeout)
@@ -181,7 +179,7 @@ class CampaignStore:
         timeout: float = TIMEOUT,
         factory: type[sqlite3.Connection] = sqlite3.Connection,
     ) -> CampaignStore:
-        """Open a campaign; one of an older version is brought up to date.
+        """Open a campaign; what cannot be opened stays as it is, to the byte.
 
         Args:
             path: The file.
@@ -189,7 +187,7 @@ class CampaignStore:
             factory: The class of connections; for tests that inject faults.
 
         Raises:
-            CampaignError: If there is no such file, it is no campaign, one of a newer version, damaged, or not to be
+            CampaignError: If there is no such file, it is no campaign, one of another version, damaged, or not to be
                 read.
         """
         file = Path(path)
@@ -222,9 +220,8 @@ class CampaignStore:
         file = Path(path)
         if not file.exists():
             return False
-        log = file.resolve().with_name(file.resolve().name + "-wal")
         # With nothing in the log the file is whole; a connection that may not write would leave an empty log behind.
-        how = "mode=ro" if log.exists() and log.stat().st_size else "mode=ro&immutable=1"
+        how = "mode=ro" if _logged(file) else "mode=ro&immutable=1"
         try:
             connection = sqlite3.connect(f"{file.resolve().as_uri()}?{how}", uri=True, timeout=TIMEOUT)
             with contextlib.closing(connection):
@@ -234,9 +231,13 @@ class CampaignStore:
 
     @classmethod
     def _open(cls, path: Path, file: Path, timeout: float, factory: type[sqlite3.Connection]) -> CampaignStore:
+        if _logged(file):
+            # The last connection that may write moves the log into the file when it is closed, whatever the file is.
+            with contextlib.closing(_connect(file, "ro", timeout, sqlite3.Connection)) as connection:
+                schema.check_version(connection, str(path))
         store = cls(path, _connect(file, "rw", timeout, factory), timeout)
         try:
-            schema.migrate(store._connection, str(path))
+            schema.check_version(store._connection, str(path))
         except BaseException:
             store.close()
             raise
@@ -469,8 +470,9 @@ class CampaignStore:
                 changed.
             InputError: For an unknown ``kind``, or arguments that JSON cannot hold.
         """
-        if kind not in _MAKES or kind in _OWN:
-            kinds = ", ".join(known for known in _MAKES if known not in _OWN)
+        # Only `create` gives the command of that name.
+        if kind not in _MAKES or kind == "create":
+            kinds = ", ".join(known for known in _MAKES if known != "create")
             raise InputError(f"unknown kind of command {kind!r}: choose {kinds}")
         if kind == "suggest" and expected_state is None:
             raise InputError("a suggestion needs expected_state: the state that it was worked out from")
@@ -816,6 +818,12 @@ def _connect(file: Path, mode: str, timeout: float, factory: type[sqlite3.Connec
         connection.close()
         raise
     return connection
+
+
+def _logged(file: Path) -> bool:
+    """Whether something was committed that is not in the file itself yet: its writer works, or was killed."""
+    log = file.resolve().with_name(file.resolve().name + "-wal")
+    return log.exists() and log.stat().st_size > 0
 
 
 def _code(error: sqlite3.Error) -> int:
