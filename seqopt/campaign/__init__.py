@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from seqopt.campaign.campaign import Campaign, Status
     from seqopt.campaign.filters import Alerts, ColumnCondition, Pattern, PropertyRange, Substructure
     from seqopt.campaign.results import Entry, Remark, Results, check_entries, read_results, write_batch
-    from seqopt.campaign.sheets import read_sheet, write_sheet
+    from seqopt.datasets.sheets import read_sheet, write_sheet
 
 _HOMES = {
     "Suggestions": "seqopt.campaign.batches",
@@ -43,7 +43,7 @@ _HOMES = {
     **dict.fromkeys(
         ("Alerts", "ColumnCondition", "Pattern", "PropertyRange", "Substructure"), "seqopt.campaign.filters"
     ),
-    **dict.fromkeys(("read_sheet", "write_sheet"), "seqopt.campaign.sheets"),
+    **dict.fromkeys(("read_sheet", "write_sheet"), "seqopt.datasets.sheets"),
 }
 
 __all__ = [

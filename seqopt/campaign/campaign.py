@@ -38,9 +38,9 @@ from seqopt.campaign.rows import (
     Settings,
     Suggestion,
 )
-from seqopt.campaign.sheets import write_sheet
 from seqopt.campaign.spaces import build_space, describe_space
 from seqopt.campaign.store import CampaignStore
+from seqopt.datasets.sheets import write_sheet
 from seqopt.errors import ExhaustedError, InputError
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.shown import Tabulated

@@ -26,7 +26,7 @@ from seqopt.campaign.properties import (
     first_alert,
     property_name,
 )
-from seqopt.campaign.sheets import NUMBER
+from seqopt.datasets.sheets import NUMBER
 from seqopt.errors import InputError
 
 ORDERINGS = ("<=", ">=", "<", ">")

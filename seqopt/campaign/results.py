@@ -37,8 +37,8 @@ from pathlib import Path
 from typing import Any
 
 from seqopt.campaign.rows import Measurement, NewMeasurement, Settings, Suggestion
-from seqopt.campaign.sheets import NUMBER, SEPARATORS, Cell, Sheet, check_format, plain_name, read_sheet, write_sheet
 from seqopt.campaign.store import LARGEST_VALUE, CampaignStore
+from seqopt.datasets.sheets import NUMBER, SEPARATORS, Cell, Sheet, check_format, plain_name, read_sheet, write_sheet
 from seqopt.errors import InputError
 
 Identify = Callable[[str], str]
@@ -208,7 +208,7 @@ def read_results(
     are those at the top of this module.
 
     Args:
-        path: A table with named columns, as a spreadsheet saves it: see `seqopt.campaign.sheets.read_sheet`.
+        path: A table with named columns, as a spreadsheet saves it: see `seqopt.datasets.sheets.read_sheet`.
         store: The campaign.
         identify: From a string to its key. It is only called for strings that the campaign does not hold.
         value_column: The column of values, if it is not to be recognised; then no other is looked at.
@@ -370,7 +370,7 @@ def check_batch_target(path: str | os.PathLike[str], store: CampaignStore) -> No
 
     Raises:
         InputError: For a file that is something else, or in which results were filled in; see also `check_target` and
-            `seqopt.campaign.sheets.check_format`.
+            `seqopt.datasets.sheets.check_format`.
     """
     check_format(path)
     check_target(path, store)

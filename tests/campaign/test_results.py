@@ -21,7 +21,7 @@ from seqopt.campaign.results import (
     read_results,
     write_batch,
 )
-from seqopt.campaign.sheets import plain_name, read_sheet, write_sheet
+from seqopt.datasets.sheets import plain_name, read_sheet, write_sheet
 from seqopt.errors import InputError
 
 STRINGS = ["aaa", "bbb", "ccc", "ddd", "eee", "fff"]
