@@ -30,16 +30,18 @@ from seqopt.campaign.store import CampaignStore, Change
 if TYPE_CHECKING:
     from seqopt.campaign.batches import Suggestions
     from seqopt.campaign.campaign import Campaign, Status
+    from seqopt.campaign.entries import Remark, ResultEntry, Results
     from seqopt.campaign.filters import Alerts, ColumnCondition, Pattern, PropertyRange, Substructure
-    from seqopt.campaign.results import Entry, Remark, Results, check_entries, read_results, write_batch
+    from seqopt.campaign.results import check_entries, read_results
+    from seqopt.campaign.tables import write_batch
     from seqopt.datasets.sheets import read_sheet, write_sheet
 
 _HOMES = {
     "Suggestions": "seqopt.campaign.batches",
     **dict.fromkeys(("Campaign", "Status"), "seqopt.campaign.campaign"),
-    **dict.fromkeys(
-        ("Entry", "Remark", "Results", "check_entries", "read_results", "write_batch"), "seqopt.campaign.results"
-    ),
+    **dict.fromkeys(("Remark", "ResultEntry", "Results"), "seqopt.campaign.entries"),
+    **dict.fromkeys(("check_entries", "read_results"), "seqopt.campaign.results"),
+    "write_batch": "seqopt.campaign.tables",
     **dict.fromkeys(
         ("Alerts", "ColumnCondition", "Pattern", "PropertyRange", "Substructure"), "seqopt.campaign.filters"
     ),
@@ -55,7 +57,6 @@ __all__ = [
     "ColumnCondition",
     "Command",
     "Counts",
-    "Entry",
     "Measurement",
     "NewMeasurement",
     "NewSnapshot",
@@ -64,6 +65,7 @@ __all__ = [
     "Pattern",
     "PropertyRange",
     "Remark",
+    "ResultEntry",
     "Results",
     "Settings",
     "Snapshot",

@@ -15,20 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from seqopt.campaign.batches import Suggestions
+from seqopt.campaign.columns import check_column_names, is_named_like_suggestion, suggestion_name
+from seqopt.campaign.entries import ResultEntry, Results
 from seqopt.campaign.errors import CampaignError
-from seqopt.campaign.results import (
-    Entry,
-    Results,
-    check_batch_target,
-    check_column_names,
-    check_entries,
-    check_target,
-    is_named_like_suggestion,
-    measurements_table,
-    read_results,
-    suggestion_name,
-    write_batch,
-)
+from seqopt.campaign.results import check_entries, read_results
 from seqopt.campaign.rows import (
     Command,
     Counts,
@@ -40,6 +30,7 @@ from seqopt.campaign.rows import (
 )
 from seqopt.campaign.spaces import build_space, describe_space
 from seqopt.campaign.store import CampaignStore
+from seqopt.campaign.tables import check_batch_target, check_target, measurements_table, write_batch
 from seqopt.datasets.sheets import write_sheet
 from seqopt.errors import ExhaustedError, InputError
 from seqopt.utils.arguments import checked_integer
@@ -473,7 +464,7 @@ class Campaign(Tabulated):
                 value a thousandfold off, is recorded, and logged as a warning.
         """
         named = self.store.suggestion(what) is not None or self._alike(what) is not None or self._misnamed(what)
-        entry = Entry(
+        entry = ResultEntry(
             string=None if named else what,
             identifier=what if named else None,
             value=value,

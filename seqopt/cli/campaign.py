@@ -198,7 +198,7 @@ def suggest(
     """Say what to measure next: the open suggestions, or new ones if there are none."""
     del debug
     from seqopt.campaign.filtering import failing_note
-    from seqopt.campaign.results import check_batch_target
+    from seqopt.campaign.tables import check_batch_target
 
     with _open(which) as campaign:
         if out is not None:
@@ -433,8 +433,8 @@ def report(
 ) -> None:
     """All of a campaign as plain tables: the best, predictions against results, what is open, the model, failures."""
     del debug
-    from seqopt.campaign.results import check_target
     from seqopt.campaign.summary import render, summarize
+    from seqopt.campaign.tables import check_target
 
     with _open(_one(name, which)) as campaign:
         if out is not None:

@@ -11,16 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqopt.campaign import CampaignStore, NewMeasurement, NewSuggestion, Settings
-from seqopt.campaign.results import (
-    Entry,
-    Remark,
-    Results,
-    check_batch_target,
-    check_entries,
-    measurements_table,
-    read_results,
-    write_batch,
-)
+from seqopt.campaign.entries import Remark, ResultEntry, Results
+from seqopt.campaign.results import check_entries, read_results
+from seqopt.campaign.tables import check_batch_target, measurements_table, write_batch
 from seqopt.datasets.sheets import plain_name, read_sheet, write_sheet
 from seqopt.errors import InputError
 
@@ -373,20 +366,20 @@ def test_values_that_span_decades_are_no_mistakes(store: CampaignStore) -> None:
 
 
 def test_a_single_result_follows_the_same_rules(store: CampaignStore) -> None:
-    taken = check_entries([Entry("AAA", value=5.0)], store, identify)
+    taken = check_entries([ResultEntry("AAA", value=5.0)], store, identify)
     assert [(row.key, row.value, row.source) for row in taken.records] == [("AAA", 5.0, None)]
     with store.transaction("record") as change:
         change.add_measurements(taken.records)
     assert store.measurements()[0].suggestion == "B01-01"
-    again = check_entries([Entry(identifier="b1-1", value=6.0)], store, identify)
+    again = check_entries([ResultEntry(identifier="b1-1", value=6.0)], store, identify)
     assert str(again.problems[0]).startswith("'b1-1' has a result already: 5.0 by command 3")
-    assert check_entries([Entry("aaa", value=6.0)], store, identify, replicates=True).problems == ()
-    assert "cannot be used" in str(check_entries([Entry("a1", failure="?")], store, identify).problems[0])
-    assert check_entries([Entry("zzz", value=6.0)], store, identify).arguments == {}
-    assert "'inf' is no value" in str(check_entries([Entry("zzz", value=math.inf)], store, identify).problems[0])
+    assert check_entries([ResultEntry("aaa", value=6.0)], store, identify, replicates=True).problems == ()
+    assert "cannot be used" in str(check_entries([ResultEntry("a1", failure="?")], store, identify).problems[0])
+    assert check_entries([ResultEntry("zzz", value=6.0)], store, identify).arguments == {}
+    assert "'inf' is no value" in str(check_entries([ResultEntry("zzz", value=math.inf)], store, identify).problems[0])
     with store.transaction("configure") as change:
         change.save_settings(Settings("IC50", transform="log10"))
-    assert "'0.0' has no logarithm" in str(check_entries([Entry("zzz", value=0.0)], store, identify).problems[0])
+    assert "'0.0' has no logarithm" in str(check_entries([ResultEntry("zzz", value=0.0)], store, identify).problems[0])
 
 
 def test_strings_that_are_known_are_not_identified_again(store: CampaignStore) -> None:
