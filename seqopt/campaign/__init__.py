@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from seqopt.campaign.batches import Suggestions
     from seqopt.campaign.campaign import Campaign, Status
     from seqopt.campaign.entries import Remark, ResultEntry, Results
-    from seqopt.campaign.filters import Alerts, ColumnCondition, Pattern, PropertyRange, Substructure
     from seqopt.campaign.results import check_entries, read_results
     from seqopt.campaign.tables import write_batch
     from seqopt.datasets.sheets import read_sheet, write_sheet
+    from seqopt.filters.conditions import Alerts, ColumnCondition, Pattern, PropertyRange, Substructure
 
 _HOMES = {
     "Suggestions": "seqopt.campaign.batches",
@@ -43,7 +43,7 @@ _HOMES = {
     **dict.fromkeys(("check_entries", "read_results"), "seqopt.campaign.results"),
     "write_batch": "seqopt.campaign.tables",
     **dict.fromkeys(
-        ("Alerts", "ColumnCondition", "Pattern", "PropertyRange", "Substructure"), "seqopt.campaign.filters"
+        ("Alerts", "ColumnCondition", "Pattern", "PropertyRange", "Substructure"), "seqopt.filters.conditions"
     ),
     **dict.fromkeys(("read_sheet", "write_sheet"), "seqopt.datasets.sheets"),
 }

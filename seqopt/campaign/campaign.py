@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from seqopt.campaign.filtering import FilterReport
-    from seqopt.campaign.filters import Filter
     from seqopt.evaluation import Direction, Evaluation, ObjectiveFunction
+    from seqopt.filters.conditions import Filter
+    from seqopt.filters.filtering import FilterReport
     from seqopt.models import Surrogate
     from seqopt.optimizer import Optimizer
     from seqopt.spaces import CandidateSet, Space
@@ -155,13 +155,13 @@ class Campaign(Tabulated):
             acquisition: Name of the acquisition function.
             transform: ``"log10"`` for values that span decades.
             seed: Fixes every random draw.
-            filters: What strings have to pass in order to be suggested: see `seqopt.campaign.filters`.
+            filters: What strings have to pass in order to be suggested: see `seqopt.filters`.
 
         Raises:
             InputError: For what cannot be used.
             CampaignError: If there is such a file already.
         """
-        from seqopt.campaign.filters import checked, to_json
+        from seqopt.filters.conditions import checked, to_json
         from seqopt.models.registry import LATENT, latent_file
         from seqopt.optimizer import Optimizer
 
@@ -252,7 +252,7 @@ class Campaign(Tabulated):
         kept = self.store.settings.filters
         if not kept:  # as a rule there are none, and the commands that only look load nothing for them
             return []
-        from seqopt.campaign.filters import from_json
+        from seqopt.filters.conditions import from_json
 
         return from_json(kept)
 
@@ -262,7 +262,7 @@ class Campaign(Tabulated):
         Open suggestions stay open, and what was measured teaches the model whether it passes or not.
 
         Args:
-            filters: All filters, see `seqopt.campaign.filters`; none lets everything pass.
+            filters: All filters, see `seqopt.filters`; none lets everything pass.
 
         Returns:
             Open suggestions that fail, by name, and why; `status` says so, too.
@@ -273,7 +273,7 @@ class Campaign(Tabulated):
 
         Example:
             >>> import tempfile
-            >>> from seqopt.campaign.filters import Pattern
+            >>> from seqopt.filters import Pattern
             >>> from seqopt.spaces import StringSpace
             >>> folder = tempfile.TemporaryDirectory()
             >>> campaign = Campaign.create(
@@ -285,8 +285,8 @@ class Campaign(Tabulated):
             True
             >>> campaign.close(); folder.cleanup()
         """
-        from seqopt.campaign.filtering import failing, library_cells
-        from seqopt.campaign.filters import checked, describe, to_json
+        from seqopt.filters.conditions import checked, describe, to_json
+        from seqopt.filters.filtering import failing, library_cells
 
         pool = self.store.library
         # A library itself, which may be large, is not needed for that.
@@ -310,7 +310,7 @@ class Campaign(Tabulated):
         """How many candidates pass each filter and all of them; `None` without filters.
 
         Of a library, all candidates are looked at, the first time for minutes if there are many: see
-        `seqopt.campaign.filtering`. Where strings are made up, 500 random ones are.
+        `seqopt.filters.filtering`. Where strings are made up, 500 random ones are.
 
         Args:
             progress: Told how many molecules are done, of those whose properties have to be computed.
@@ -617,7 +617,7 @@ class Campaign(Tabulated):
         model = {} if latest is None else {"surrogate": latest.surrogate, "n": latest.n, **latest.summary}
         warnings = _warnings(settings, counts, model)
         if failing:
-            from seqopt.campaign.filtering import failing_note
+            from seqopt.filters.filtering import failing_note
 
             warnings.append(failing_note(failing))
         filters = tuple(item.describe() for item in self.filters)
@@ -633,7 +633,7 @@ class Campaign(Tabulated):
         Raises:
             InputError: If there is such a file already, unless it is a batch of the campaign without any result.
         """
-        from seqopt.campaign.filtering import library_cells
+        from seqopt.filters.filtering import library_cells
 
         check_batch_target(path, self.store)
         chosen = list(self.store.open_suggestions() if suggestions is None else suggestions)
@@ -865,13 +865,13 @@ def _same_library(facts: dict[str, Any]) -> CandidateSet:
 def _fitting(filters: list[Filter], kind: str, space: Space | None, pool: dict[str, Any] | None) -> list[Filter]:
     if not filters:
         return filters
-    from seqopt.campaign.filtering import check_filters, library_cells
+    from seqopt.filters.filtering import check_filters, library_cells
 
     return check_filters(filters, kind, space, library_cells(pool) if _look_at_columns(filters) else None)
 
 
 def _look_at_columns(filters: Iterable[Filter]) -> bool:
-    from seqopt.campaign.filters import ColumnCondition
+    from seqopt.filters.conditions import ColumnCondition
 
     return any(isinstance(item, ColumnCondition) for item in filters)
 
@@ -892,8 +892,8 @@ class _Narrowed:
 
 
 def _narrowed(space: Space, settings: Settings, progress: Progress | None) -> _Narrowed:
-    from seqopt.campaign.filtering import library_cells, narrow, narrowed_pool, try_filters
-    from seqopt.campaign.filters import from_json
+    from seqopt.filters.conditions import from_json
+    from seqopt.filters.filtering import library_cells, narrow, narrowed_pool, try_filters
     from seqopt.spaces import PoolSpace
 
     filters = from_json(settings.filters)

@@ -1,4 +1,4 @@
-"""Filters of a campaign: which strings it may suggest.
+"""Filters: which strings may be suggested.
 
 A string is suggested only if it passes every filter. What was measured teaches the model all the same. There are
 filters for molecules (`PropertyRange`, `Substructure`, `Alerts`), for libraries (`ColumnCondition`) and for any strings
@@ -17,7 +17,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.campaign.properties import (
+from seqopt.datasets.sheets import NUMBER
+from seqopt.errors import InputError
+from seqopt.filters.properties import (
     ALERTS,
     PROPERTY,
     SMARTS,
@@ -26,8 +28,6 @@ from seqopt.campaign.properties import (
     first_alert,
     property_name,
 )
-from seqopt.datasets.sheets import NUMBER
-from seqopt.errors import InputError
 
 ORDERINGS = ("<=", ">=", "<", ">")
 """Comparisons of numbers."""
@@ -49,7 +49,7 @@ class PropertyRange:
     """A property of a molecule lies within bounds.
 
     Args:
-        name: One of `seqopt.campaign.properties.PROPERTIES`, or a descriptor of RDKit.
+        name: One of `seqopt.filters.properties.PROPERTIES`, or a descriptor of RDKit.
         low: Lower bound.
         high: Upper bound.
         low_open: Whether the lower bound itself fails.
@@ -137,7 +137,7 @@ class PropertyRange:
 
     @property
     def bounds(self) -> dict[str, Any]:
-        """Between which the feature has to lie; arguments of `seqopt.campaign.properties.within`."""
+        """Between which the feature has to lie; arguments of `seqopt.filters.properties.within`."""
         return {"low": self.low, "high": self.high, "low_open": self.low_open, "high_open": self.high_open}
 
     def why_not(self, smiles: str, value: float) -> str:
@@ -196,7 +196,7 @@ class Alerts:
     """A molecule has none of the substructures of a catalogue that often spoil an assay or a drug.
 
     Args:
-        catalog: ``"PAINS"``, ``"BRENK"``, ``"NIH"`` or another of `seqopt.campaign.properties.catalog_names`.
+        catalog: ``"PAINS"``, ``"BRENK"``, ``"NIH"`` or another of `seqopt.filters.properties.catalog_names`.
 
     Example:
         >>> Alerts("pains").checked().describe()
@@ -506,7 +506,7 @@ def checked(filters: Iterable[Filter | Mapping[str, Any]]) -> list[Filter]:
         given = from_json([item])[0] if isinstance(item, Mapping) else item
         if not isinstance(given, Filter):
             raise InputError(
-                f"{given!r} is no filter: give objects of seqopt.campaign.filters, such as "
+                f"{given!r} is no filter: give objects of seqopt.filters, such as "
                 "PropertyRange('MW', 200, 500) or ColumnCondition.parse('price <= 100')"
             )
         found.append(given.checked())
@@ -524,7 +524,7 @@ def describe(filters: Iterable[Filter]) -> str:
 
 
 def passing(item: MoleculeFilter, values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Which molecules pass, by their values of the filter's feature; `seqopt.campaign.properties.within` for many."""
+    """Which molecules pass, by their values of the filter's feature; `seqopt.filters.properties.within` for many."""
     low, high = item.bounds.get("low"), item.bounds.get("high")
     found = ~np.isnan(values)
     if low is not None:
