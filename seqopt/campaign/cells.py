@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from seqopt.campaign.columns import Columns
 from seqopt.campaign.entries import ResultEntry, Row
-from seqopt.campaign.rows import Settings
-from seqopt.campaign.store import LARGEST_VALUE
+from seqopt.campaign.rows import LARGEST_VALUE, Settings
 from seqopt.datasets.sheets import NUMBER, Sheet
 
 _DONE = frozenset({"ok", "done", "measured", "success", "valid"})

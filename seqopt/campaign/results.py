@@ -25,9 +25,9 @@ from seqopt.campaign.cells import is_reason, read_rows, unfit
 from seqopt.campaign.columns import Header, suggestion_name, wanted_names
 from seqopt.campaign.entries import Identify, Remark, ResultEntry, Results, Row, lines_of, short
 from seqopt.campaign.replicates import compare_with_earlier, find_repeats
-from seqopt.campaign.rows import Measurement, NewMeasurement, Settings, Suggestion
+from seqopt.campaign.rows import LARGEST_VALUE, Measurement, NewMeasurement, Settings, Suggestion
 from seqopt.campaign.scale import warn_of_scale
-from seqopt.campaign.store import LARGEST_VALUE, CampaignStore
+from seqopt.campaign.store import CampaignStore
 from seqopt.datasets.sheets import read_sheet
 from seqopt.errors import InputError
 

@@ -24,6 +24,9 @@ UNDOABLE = ("suggest", "record", "import", "withdraw", "configure")
 KINDS = ("create", *UNDOABLE, "fit", "undo")
 """Kinds of commands. ``fit`` keeps a model without suggestions."""
 
+LARGEST_VALUE = 1e150
+"""Larger values are not measurements, and their squares would overflow."""
+
 
 def storable(text: str) -> str:
     """Text without what a file cannot hold, such as bytes of a file name in another encoding, which become escapes.

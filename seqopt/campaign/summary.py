@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from seqopt.campaign.rows import Observed, Settings, Suggestion
 
 if TYPE_CHECKING:
-    from seqopt.campaign.campaign import Campaign, Status
+    from seqopt.campaign.campaign import Campaign
+    from seqopt.campaign.status import Status
 
 BEST = 10
 """Strings in the table of the best."""

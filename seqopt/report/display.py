@@ -516,7 +516,7 @@ _DESCRIBED: dict[str, Callable[[Any], Sheet]] = {
     "seqopt.api.Result": _result,
     "seqopt.campaign.batches.Suggestions": _suggestions,
     "seqopt.campaign.campaign.Campaign": _campaign,
-    "seqopt.campaign.campaign.Status": _status,
+    "seqopt.campaign.status.Status": _status,
     "seqopt.optimizer.batch.Batch": _batch,
     "seqopt.optimizer.optimizer.Optimizer": _optimizer,
     "seqopt.report.kernel_pca.KernelMap": _map,
