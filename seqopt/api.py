@@ -24,11 +24,12 @@ from seqopt.models.registry import looks_at_symbols
 from seqopt.objectives import Objective, resolve_objective
 from seqopt.optimizer import Evaluation, Evaluator, Optimizer, Step, run_asynchronously, run_loop
 from seqopt.optimizer.described import describe_part
+from seqopt.report.descriptions import describe_result
 from seqopt.search import PoolSearch, Search
 from seqopt.spaces import CandidateSet, DescribedSpace, PoolSpace, Space
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.cache import digest
-from seqopt.utils.shown import Tabulated
+from seqopt.utils.shown import Tabulated, register_renderer
 
 logger = logging.getLogger(__name__)
 
@@ -310,3 +311,6 @@ def _pool_facts(pool: Pool) -> dict[str, Any]:
         "duplicates": pool.duplicates,
         "values_sha256": None if pool.values is None else digest(map(repr, pool.values.tolist())),
     }
+
+
+register_renderer(Result, describe_result)
