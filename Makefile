@@ -21,6 +21,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 install: $(VENV)/.installed
 install-dev: $(VENV)/.installed-dev

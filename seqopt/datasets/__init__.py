@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from seqopt.datasets.pools import Duplicate, Pool, Rejected, read_pool, write_rejected
     from seqopt.datasets.proteins import Protein, read_proteins
     from seqopt.datasets.sheets import Sheet, read_sheet, write_sheet
-    from seqopt.datasets.zinc_scores import penalized_logp_of_zinc
     from seqopt.utils.cache import cache_dir
 
 _HOMES = {
@@ -47,7 +46,6 @@ _HOMES = {
     **dict.fromkeys(("Duplicate", "Pool", "Rejected", "read_pool", "write_rejected"), "seqopt.datasets.pools"),
     **dict.fromkeys(("Protein", "read_proteins"), "seqopt.datasets.proteins"),
     **dict.fromkeys(("Sheet", "read_sheet", "write_sheet"), "seqopt.datasets.sheets"),
-    "penalized_logp_of_zinc": "seqopt.datasets.zinc_scores",
     "cache_dir": "seqopt.utils.cache",
 }
 
@@ -68,7 +66,6 @@ __all__ = [
     "load_lipophilicity",
     "load_photoswitch",
     "load_zinc250k",
-    "penalized_logp_of_zinc",
     "read_points",
     "read_pool",
     "read_proteins",
