@@ -19,6 +19,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from seqopt.campaign.cells import is_reason, read_rows, unfit
@@ -28,7 +29,7 @@ from seqopt.campaign.replicates import compare_with_earlier, find_repeats
 from seqopt.campaign.rows import LARGEST_VALUE, Measurement, NewMeasurement, Settings, Suggestion
 from seqopt.campaign.scale import warn_of_scale
 from seqopt.campaign.store import CampaignStore
-from seqopt.datasets.sheets import read_sheet
+from seqopt.datasets.sheets import Sheet, read_sheet
 from seqopt.errors import InputError
 
 
@@ -65,36 +66,91 @@ def read_results(
         problem, too.
     """
     file, settings = Path(path), store.settings
-    wanted = wanted_names(settings, value_column, string_column)
     try:
-        sheet = read_sheet(file, expected=set().union(*wanted.values()))
+        sheet = read_sheet(file, expected=expected_names(settings, value_column, string_column))
     except InputError as error:
         return Results((), (Remark(str(error)),), (), source=str(file))
+    with store.reading():
+        suggestions, measurements = store.suggestions(undone=True), store.measurements()
+    results = results_of_sheet(
+        sheet,
+        str(file),
+        settings,
+        identify,
+        suggestions=suggestions,
+        measurements=measurements,
+        value_column=value_column,
+        string_column=string_column,
+        replicates=replicates,
+        history=history,
+        decimal_comma=decimal_comma,
+    )
+    known = store.recorded_files().get(sheet.sha256)
+    if known is None or not results.columns:
+        return results
+    remark = Remark(f"this very file was recorded already, by command {known.id} at {known.time}", str(file))
+    if replicates:
+        return replace(results, records=(), problems=(remark, *results.problems))
+    return replace(results, warnings=(remark, *results.warnings))
+
+
+def expected_names(settings: Settings, value_column: str | None = None, string_column: str | None = None) -> set[str]:
+    """Names of columns that a table of results may have, as `seqopt.datasets.sheets.read_sheet` takes them."""
+    return set().union(*wanted_names(settings, value_column, string_column).values())
+
+
+def results_of_sheet(
+    sheet: Sheet,
+    source: str,
+    settings: Settings,
+    identify: Identify,
+    *,
+    suggestions: Sequence[Suggestion] = (),
+    measurements: Sequence[Measurement] = (),
+    value_column: str | None = None,
+    string_column: str | None = None,
+    replicates: bool = False,
+    history: bool = False,
+    decimal_comma: bool = False,
+) -> Results:
+    """Hold the cells of a table against what is known; the other arguments are those of `read_results`.
+
+    Args:
+        sheet: The cells.
+        source: What messages call the table.
+        settings: Of the campaign.
+        identify: From a string to its key.
+        suggestions: All suggestions so far, those that were undone among them.
+        measurements: All measurements that count.
+        value_column: The column of values.
+        string_column: The column of strings.
+        replicates: Whether results of strings that have one already are further measurements of them.
+        history: Whether the results are from elsewhere.
+        decimal_comma: Whether numbers are written 6,5.
+    """
+    wanted = wanted_names(settings, value_column, string_column)
     warnings: list[Remark] = []
     if sheet.guessed is not None:
         line, text = sheet.guessed
         message = "the file is neither UTF-8 nor UTF-16 and was read as Windows-1252: see whether this line is right"
-        warnings.append(Remark(message, str(file), line, value=text))
+        warnings.append(Remark(message, source, line, value=text))
     names = value_column or settings.objective, string_column or settings.string_column
-    columns, header, problems = Header(wanted, settings, *names, history).find(sheet, str(file))
+    columns, header, problems = Header(wanted, settings, *names, history).find(sheet, source)
     if problems:
-        return Results((), tuple(problems), tuple(warnings), (), str(file), sheet.sha256)
-    rows = read_rows(sheet, header, columns, str(file), settings, decimal_comma)
-    known = store.recorded_files().get(sheet.sha256)
-    if known is not None:
-        message = f"this very file was recorded already, by command {known.id} at {known.time}"
-        target = problems if replicates else warnings
-        target.append(Remark(message, str(file)))
+        return Results((), tuple(problems), tuple(warnings), (), source, sheet.sha256)
+    rows = read_rows(sheet, header, columns, source, settings, decimal_comma)
     if "value" not in columns and not all(row.has_result for row in rows):
         message = f"there is no column {names[0]!r}, and not every row has a reason for a failure"
-        problems.append(Remark(message, str(file), sheet.lines[header]))
-    checked = _check(rows, store, identify, settings, str(file), replicates=replicates, history=history)
+        problems.append(Remark(message, source, sheet.lines[header]))
+    checked = _check(
+        rows, suggestions, measurements, identify, settings, source, replicates=replicates, history=history
+    )
     return Results(
         () if problems else checked.records,
         (*problems, *checked.problems),
         (*warnings, *checked.warnings),
         checked.unfilled,
-        str(file),
+        source,
         sheet.sha256,
         {role: " and ".join(name for _, name in places) for role, places in columns.items()},
     )
@@ -119,12 +175,15 @@ def check_entries(
             row.wrong(problem, repr(row.entry.value))
         if row.entry.failure is not None and not is_reason(row.entry.failure):
             row.wrong("is no reason for a failure: say what happened", repr(row.entry.failure))
-    return _check(rows, store, identify, settings, "", replicates=replicates, history=history)
+    with store.reading():
+        suggestions, measurements = store.suggestions(undone=True), store.measurements()
+    return _check(rows, suggestions, measurements, identify, settings, "", replicates=replicates, history=history)
 
 
 def _check(
     rows: Sequence[Row],
-    store: CampaignStore,
+    suggestions: Sequence[Suggestion],
+    measurements: Sequence[Measurement],
     identify: Identify,
     settings: Settings,
     source: str,
@@ -132,9 +191,6 @@ def _check(
     replicates: bool,
     history: bool,
 ) -> Results:
-    with store.reading():
-        suggestions = store.suggestions(undone=True)
-        measurements = store.measurements()
     warnings: list[Remark] = []
     _identify(rows, suggestions, measurements, identify)
     answered = [row for row in rows if row.has_result]

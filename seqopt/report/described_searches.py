@@ -95,4 +95,4 @@ register_renderer(Batch, describe_batch)
 register_renderer(CandidateSet, describe_candidates)
 register_renderer(GrammarSpace, describe_space)
 register_renderer(Optimizer, describe_optimizer)
-register_renderer(SequenceSpace, describe_space)
+register_renderer(SequenceSpace, describe_space)  # type: ignore[type-abstract]
