@@ -58,7 +58,7 @@ class Result(Tabulated):
     run_folder: Path | None = None
 
     def to_pandas(self) -> pd.DataFrame:
-        """`evaluations`, as a table of one's own to change."""
+        """`evaluations`, as a table that may be changed."""
         return self.evaluations.copy()
 
 
@@ -96,7 +96,7 @@ def maximize(
             ``"module:function"``, or ``"column:NAME"`` of the file of candidates. An exception, a NaN or a time-out is
             a recorded failure of that string, never a crash.
         space: The allowed strings: a space of `seqopt.spaces` (strings over an alphabet, genes of a protein, strings of
-            a grammar, ...) or of one's own, a list of candidates, a file of candidates or the name of a candidate set
+            a grammar, ...) or a custom one, a list of candidates, a file of candidates or the name of a candidate set
             (``"zinc250k"``), or what `seqopt.datasets.read_pool` returned for one.
         budget: Evaluations after the initial ones.
         initial: Random strings evaluated first; each result in ``known`` takes the place of one.
@@ -343,7 +343,7 @@ def _unrepeatable(
     """What of a run its campaign cannot repeat by itself; empty if it can."""
     for name, part in (("surrogate", surrogate), ("acquisition function", acquisition)):
         if not isinstance(part, str):
-            return f"its {name} is an object of its own, not a name"
+            return f"its {name} is a custom object, not a name"
     if not (search == "auto" or (type(search) is PoolSearch and search.candidates is None)):
         return "it has its own inner search"
     if pool is not None and pool.values is not None:

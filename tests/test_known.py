@@ -86,7 +86,7 @@ def test_errors_failures_and_standard_errors_are_read_and_every_problem_is_named
         InputError, match=r"(?s)known\.csv, line 3: 'AC'.*other letters.*known\.csv, line 4.*is a limit"
     ):
         read_known(path, Settings("hits"), identify)
-    with pytest.raises(InputError, match=r"known results, row 2, column 'value': 'many' is no number"):
+    with pytest.raises(InputError, match=r"known results, row 2, column 'value': 'many' is not a number"):
         read_known(pd.DataFrame({"string": ["AB", "BA"], "value": [1, "many"]}), Settings("hits"), identify)
     with pytest.raises(InputError, match="no column of values: expected 'hits'"):
         read_known(pd.DataFrame({"string": ["AB"], "other": [1.0]}), Settings("hits"), identify)

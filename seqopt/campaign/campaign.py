@@ -281,7 +281,7 @@ class Campaign(Tabulated):
         """How many candidates pass each filter and all of them; `None` without filters.
 
         Of a library, all candidates are looked at, the first time for minutes if there are many: see
-        `seqopt.filters.filtering`. Where strings are made up, 500 random ones are.
+        `seqopt.filters.filtering`. Where strings are generated, 500 random ones are.
 
         Args:
             progress: Told how many molecules are done, of those whose properties have to be computed.
@@ -480,7 +480,7 @@ class Campaign(Tabulated):
     ) -> int:
         """Let a function evaluate what the campaign suggests, until it holds ``budget`` results.
 
-        Open suggestions are evaluated first, so the same call goes on after a crash, and no evaluation is repeated.
+        Open suggestions are evaluated first, so the same call continues after a crash, and no evaluation is repeated.
         Each result is on the disk before the next suggestion is made.
 
         Args:

@@ -88,7 +88,7 @@ def _failure(row: Row, texts: Mapping[str, _Texts], *, given: bool) -> str | Non
         reason = ""
     if word not in _DONE | _FAILED | _NOT_YET:
         known = ", ".join(sorted(_DONE | _FAILED))
-        row.wrong(f"is no status that is known: expected one of {known}, or nothing", status, status_column)
+        row.wrong(f"is not a known status: expected one of {known}, or nothing", status, status_column)
     elif given and (reason or word in _FAILED):
         shown = (reason, reason_column) if reason else (status, status_column)
         row.wrong("says that it failed, but there is a value, too: keep one of them", *shown)
@@ -154,13 +154,13 @@ def _number(text: str, decimal_comma: bool) -> tuple[float | None, str]:
         return None, f"is too large: expected a number up to {LARGEST_VALUE:g}"
     if text.casefold() in _MISSING:
         return None, (
-            "is no number: leave the cell empty where there is no result yet, and give the reason for a failure in a "
-            "column 'failure'"
+            "is not a number: leave the cell empty where there is no result yet, and give the reason for a failure in "
+            "a column 'failure'"
         )
     for pattern, what in _DIAGNOSES:
         if re.fullmatch(pattern, text, re.IGNORECASE):
             return None, what
-    return None, "is no number: expected one such as 6.5"
+    return None, "is not a number: expected one such as 6.5"
 
 
 def is_reason(text: str) -> bool:

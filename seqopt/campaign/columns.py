@@ -137,7 +137,7 @@ class Header:
         if _CALLED.fullmatch(header[0]) or all(NUMBER.fullmatch(cell) for cell in header if cell):
             example = f"{IDENTIFIER},{self.value_name}"
             return found, [
-                f"{', '.join(header)!r} is no line with the names of columns: put one first, such as {example}"
+                f"{', '.join(header)!r} is not a line with the names of columns: put one first, such as {example}"
             ]
         wrong = []
         if len(header) == 1 and any(separator in header[0] for separator in SEPARATORS):

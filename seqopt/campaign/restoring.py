@@ -74,7 +74,7 @@ def restored_optimizer(store: CampaignStore, space: Space, allowed: Space) -> Op
     optimizer.replay_ask(
         pending, {"asks": counts.batches, "batches": batches, "surrogate": surrogate, "hyperparameters": {}}
     )
-    # Not before: a space that is made up takes no results of strings outside it.
+    # Not before: a space that generates its strings takes no results of strings outside it.
     optimizer.space = allowed
     return optimizer
 

@@ -170,11 +170,11 @@ def check_entries(
     for row in rows:
         for number in (row.entry.value, row.entry.standard_error):
             if number is not None and not abs(number) <= LARGEST_VALUE:
-                row.wrong(f"is no value: expected a number up to {LARGEST_VALUE:g}", repr(number))
+                row.wrong(f"is not a value: expected a number up to {LARGEST_VALUE:g}", repr(number))
         if row.entry.value is not None and (problem := unfit(row.entry.value, settings)):
             row.wrong(problem, repr(row.entry.value))
         if row.entry.failure is not None and not is_reason(row.entry.failure):
-            row.wrong("is no reason for a failure: say what happened", repr(row.entry.failure))
+            row.wrong("is not a reason for a failure: say what happened", repr(row.entry.failure))
     with store.reading():
         suggestions, measurements = store.suggestions(undone=True), store.measurements()
     return _check(rows, suggestions, measurements, identify, settings, "", replicates=replicates, history=history)
@@ -264,7 +264,7 @@ def _suggestion_of(row: Row, identifier: str, by_name: Mapping[str, Suggestion])
     suggestion = by_name.get(name)
     if suggestion is None:
         close = difflib.get_close_matches(name, by_name, n=1)
-        row.wrong("is no identifier of a suggestion" + (f": is {close[0]} meant?" if close else ""), identifier)
+        row.wrong("is not an identifier of a suggestion" + (f": is {close[0]} meant?" if close else ""), identifier)
     elif suggestion.undone_by is not None:
         row.wrong(f"is a suggestion that command {suggestion.undone_by} took back: give the string instead", identifier)
         return None
@@ -284,7 +284,7 @@ def _warn_of_status(sound: Sequence[Row], suggestions: Sequence[Suggestion], war
         elif answered.status == "withdrawn":
             warnings.append(row.remark(f"has a result now: {answered.name} was withdrawn"))
     if len(strangers) == 1:
-        warnings.append(strangers[0].remark("was never suggested; that is no hindrance"))
+        warnings.append(strangers[0].remark("was never suggested; this is not a problem"))
     elif strangers:
-        message = f"{len(strangers)} strings were never suggested; that is no hindrance"
+        message = f"{len(strangers)} strings were never suggested; this is not a problem"
         warnings.append(Remark(f"{message} ({lines_of(strangers)})", strangers[0].source))

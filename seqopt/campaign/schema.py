@@ -147,7 +147,7 @@ def check_version(connection: sqlite3.Connection, name: str) -> None:
         name: What messages call it.
 
     Raises:
-        CampaignError: If it is no campaign, or one of another version.
+        CampaignError: If it is not a campaign, or one of another version.
     """
     if is_blank(connection):
         raise CampaignError(

@@ -160,7 +160,7 @@ class CampaignStore:
             factory: The class of connections; for tests that inject faults.
 
         Raises:
-            CampaignError: If there is no such file, it is no campaign, one of another version, damaged, or not to be
+            CampaignError: If there is no such file, it is not a campaign, one of another version, damaged, or not to be
                 read.
         """
         file = Path(path)

@@ -113,7 +113,7 @@ def _heading(status: Status) -> Section:
     where = (
         f"{settings.pool['size']:,} candidates of {settings.pool['path']}"
         if settings.pool is not None
-        else f"strings that are made up ({settings.space.get('type')})"
+        else f"generated strings ({settings.space.get('type')})"
     )
     lines = [
         f"searched: {where}",

@@ -157,7 +157,7 @@ def new(
     del debug  # read by seqopt.cli.main
     path = _file_of(Path(name))
     if path.exists():
-        raise InputError(f"{path} is there already: choose another name, or go on with it")
+        raise InputError(f"{path} is there already: choose another name, or continue it")
     show_notes()
     with console.status("reading the candidates"):
         from seqopt.campaign import Campaign
@@ -180,7 +180,7 @@ def new(
         )
     with campaign:
         facts, filters = campaign.store.library, campaign.status().filters
-    what = f"{facts['size']:,} candidates of {facts['path']}" if facts else "strings that are made up"
+    what = f"{facts['size']:,} candidates of {facts['path']}" if facts else "generated strings"
     console.print(f"[bold]{escape(str(path))}[/bold]: {escape(objective)} of {escape(what)}")
     if filters:
         console.print(f"suggested is only: {escape('; '.join(filters))}")

@@ -219,7 +219,7 @@ def decoded(file: Path, data: bytes, *, guess: bool) -> tuple[str, str]:
         guess: Take other bytes for Windows-1252, which holds Latin-1.
 
     Raises:
-        InputError: If it is no text, or in another encoding.
+        InputError: If it is not text, or in another encoding.
     """
     for signature, what in _BINARY.items():
         if data.startswith(signature):
@@ -236,14 +236,14 @@ def decoded(file: Path, data: bytes, *, guess: bool) -> tuple[str, str]:
             text = data.decode(candidate)
         except UnicodeDecodeError:
             continue
-        # Any bytes but five are Windows-1252; control characters betray that it is no text.
+        # Any bytes but five are Windows-1252; control characters betray that it is not text.
         if not re.search(r"[\x00-\x08\x0e-\x1f]" if candidate == "cp1252" else r"\x00", text):
             return text, candidate.removesuffix("-sig")
     raise InputError(_not_text(file, data, guess=guess))
 
 
 def _not_text(file: Path, data: bytes, *, guess: bool) -> str:
-    """Why a file is no text, with the line where that can be told."""
+    """Why a file is not text, with the line where that can be told."""
     save = "save it as CSV (UTF-8)" if guess else "save the file as UTF-8"
     if data.startswith((b"\xff\xfe", b"\xfe\xff")) or guess:
         known = "UTF-8, UTF-16 or Windows-1252" if guess else "UTF-8 or UTF-16"

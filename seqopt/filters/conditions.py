@@ -77,7 +77,9 @@ class PropertyRange:
         Raises:
             InputError: For anything else.
         """
-        wrong = InputError(f"{text!r} is no range of a property; expected 'MW 200..500', 'logP <= 5' or 'charge == 0'")
+        wrong = InputError(
+            f"{text!r} is not a range of a property; expected 'MW 200..500', 'logP <= 5' or 'charge == 0'"
+        )
         found = _PROPERTY.fullmatch(text)
         if found is None:
             raise wrong
@@ -291,7 +293,7 @@ class ColumnCondition:
         found = _CONDITION.fullmatch(text)
         if found is None:
             raise InputError(
-                f"{text!r} is no condition on a column; expected a column, one of "
+                f"{text!r} is not a condition on a column; expected a column, one of "
                 f"{' '.join((*ORDERINGS, *EQUALITIES))}, and a value: 'price <= 100', 'supplier == ACME'"
             )
         double, single, bare, operator, value = found.groups()
@@ -310,7 +312,7 @@ class ColumnCondition:
         """The filter itself.
 
         Raises:
-            InputError: For an unknown operator, or the order of something that is no number.
+            InputError: For an unknown operator, or the order of something that is not a number.
         """
         value = str(self.value)
         if self.operator not in (*ORDERINGS, *EQUALITIES):
@@ -428,12 +430,12 @@ class Pattern:
         """The filter itself.
 
         Raises:
-            InputError: For what is no regular expression.
+            InputError: For what is not a regular expression.
         """
         try:
             re.compile(self.pattern)
         except (re.error, OverflowError) as error:
-            raise InputError(f"{self.pattern!r} is no regular expression: {error}") from error
+            raise InputError(f"{self.pattern!r} is not a regular expression: {error}") from error
         if not self.pattern:
             raise InputError("a pattern is empty: it would be found everywhere")
         return self
@@ -488,7 +490,7 @@ def from_json(values: Iterable[Mapping[str, Any]]) -> list[Filter]:
         try:
             found.append(KINDS[kind](**arguments))
         except TypeError as error:
-            raise InputError(f"{dict(value)!r} is no filter: {error}") from error
+            raise InputError(f"{dict(value)!r} is not a filter: {error}") from error
     return found
 
 
@@ -499,14 +501,14 @@ def checked(filters: Iterable[Filter | Mapping[str, Any]]) -> list[Filter]:
         filters: Filters, or their JSON values.
 
     Raises:
-        InputError: For what is no filter, or one that cannot be used.
+        InputError: For what is not a filter, or one that cannot be used.
     """
     found: list[Filter] = []
     for item in filters:
         given = from_json([item])[0] if isinstance(item, Mapping) else item
         if not isinstance(given, Filter):
             raise InputError(
-                f"{given!r} is no filter: give objects of seqopt.filters, such as "
+                f"{given!r} is not a filter: give objects of seqopt.filters, such as "
                 "PropertyRange('MW', 200, 500) or ColumnCondition.parse('price <= 100')"
             )
         found.append(given.checked())
@@ -540,7 +542,7 @@ def _bound(text: str, whole: str) -> float | None:
     number = _number(text)
     if number is None:
         hint = ": write 6.5, not 6,5" if _number(text.replace(",", ".")) is not None else ""
-        raise InputError(f"{whole!r}: {text!r} is no number{hint}")
+        raise InputError(f"{whole!r}: {text!r} is not a number{hint}")
     return number
 
 

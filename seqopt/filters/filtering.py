@@ -1,4 +1,4 @@
-"""Filters applied: to all candidates of a library at once, to strings as they are made up, to a few strings.
+"""Filters applied: to all candidates of a library at once, to strings as they are generated, to a few strings.
 
 Conditions on columns and patterns cost nothing. Features of molecules do (see `seqopt.filters.properties`): they are
 computed in several processes, what is cheap first, for each molecule up to the first filter that it fails, and kept in
@@ -41,13 +41,13 @@ CHUNK = 500
 """Molecules that a process is given at a time."""
 
 SAMPLE = 500
-"""Random strings on which filters are tried where strings are made up."""
+"""Random strings on which filters are tried where strings are generated."""
 
 SHOWN = 3
 """Suggestions or cells that a sentence names."""
 
 REMEMBERED = 100_000
-"""Strings whose answer is remembered while strings are made up."""
+"""Strings whose answer is remembered while strings are generated."""
 
 Cells = Mapping[str, Sequence[str]]
 """Columns of a library, for each a cell beside every candidate."""
@@ -82,7 +82,7 @@ class FilterReport:
         candidates: How many strings they were tried on.
         allowed: How many pass all.
         steps: What each filter does.
-        sampled: Whether the strings are random ones, of a space that is made up, and not all that there are.
+        sampled: Whether the strings are random ones, of a space that generates its strings, and not all that there are.
     """
 
     candidates: int
@@ -239,7 +239,7 @@ def filter_pool(
 
 
 def narrow(space: AnySpace, filters: Sequence[Filter]) -> AnySpace:
-    """A space of the strings of another, made up as there, that pass filters; the other is left as it is."""
+    """A space of the strings of another, generated as there, that pass filters; the other is left as it is."""
     own: Callable[[str], bool] | None = getattr(space, "accept", None)
     passes = acceptor(filters, space.kind)
     found = copy.copy(space)
@@ -276,7 +276,7 @@ def acceptor(filters: Sequence[Filter], kind: str) -> Callable[[str], bool]:
 
 
 def try_filters(space: Space, filters: Sequence[Filter], seed: int) -> FilterReport:
-    """What filters do to `SAMPLE` random strings of a space that is made up.
+    """What filters do to `SAMPLE` random strings of a space that generates its strings.
 
     Args:
         space: The space, not narrowed.

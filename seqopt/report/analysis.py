@@ -114,7 +114,7 @@ def analyse(run: Run, kind: str, candidates: Candidates, *, seed: int = 0) -> An
         # Values near the largest float overflow in a model; what comes of it is left out.
         with np.errstate(over="ignore", invalid="ignore"):
             found = _analyse(run, kind, candidates, np.random.default_rng(seed))
-    except Exception as error:  # a page without a map is better than none, whatever a model of one's own raises
+    except Exception as error:  # a page without a map is better than none, whatever a custom model raises
         logger.debug("no model for the page", exc_info=True)
         return Analysis(
             missing=(f"No model could be fitted for this page, so that the map of the kernel is missing ({error}).",),

@@ -498,7 +498,7 @@ def _components(gram: FloatArray, count: int, seed: int) -> tuple[FloatArray, Fl
     try:
         coordinates: FloatArray = pca.fit_transform(gram)
     except ValueError as error:
-        raise InputError(f"this kernel is no covariance function: {error}") from error
+        raise InputError(f"this kernel is not a covariance function: {error}") from error
     held: FloatArray = np.maximum(pca.eigenvalues_, 0.0)
     used = held > NEGLIGIBLE * variance
     held, coordinates = np.where(used, held, 0.0), np.where(used, coordinates, 0.0)

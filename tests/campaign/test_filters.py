@@ -196,7 +196,7 @@ def test_filters_that_do_not_fit_are_refused_before_anything_is_written(tmp_path
         (commas, ColumnCondition("price", "<", "1"), r"holds no numbers \('1,5', .*: write 6\.5 there, not 6,5"),
         (library, ColumnCondition("price", "==", "cheap"), "holds numbers"),
         (library, PropertyRange("MW", 5, 3), "reversed"),
-        (library, Substructure("c1"), "no SMARTS"),
+        (library, Substructure("c1"), "not a SMARTS"),
     ):
         with pytest.raises(InputError, match=message):
             begin(tmp_path, space, item)  # type: ignore[arg-type]

@@ -74,13 +74,13 @@ def test_ranges_are_read(text: str, bounds: tuple[object, ...]) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("MW", "is no range"),
-        ("MW 200-500", "is no range"),
-        ("200..500", "is no range"),
-        ("MW != 3", "is no range"),
+        ("MW", "is not a range"),
+        ("MW 200-500", "is not a range"),
+        ("200..500", "is not a range"),
+        ("MW != 3", "is not a range"),
         ("MW ..", "no bounds"),
         ("MW 500..200", r"reversed: 500 is above 200; write 'MW 200\.\.500'"),
-        ("QED 0,5..1", "'0,5' is no number: write 6.5, not 6,5"),
+        ("QED 0,5..1", "'0,5' is not a number: write 6.5, not 6,5"),
         ("MV 1..2", r"no property 'MV': choose MW, logP"),
         ("rotatable_bond 1..2", "Did you mean rotatable_bonds"),
         ("molwt9 1..2", "Did you mean MW|Did you mean MolWt"),
@@ -142,14 +142,14 @@ def test_cells_are_compared_as_numbers_or_as_text() -> None:
 
 def test_other_filters_are_checked() -> None:
     for wrong, message in (
-        (Substructure("c1cc"), "no SMARTS"),
-        (Substructure(" "), "no SMARTS"),
+        (Substructure("c1cc"), "not a SMARTS"),
+        (Substructure(" "), "not a SMARTS"),
         (Alerts("pians"), "choose PAINS_A.*Did you mean PAINS"),
-        (Pattern("("), "no regular expression"),
+        (Pattern("("), "not a regular expression"),
         (Pattern(""), "empty"),
         ({"kind": "colour"}, "unknown kind of filter 'colour'"),
-        ({"kind": "alerts", "name": "PAINS"}, "is no filter"),
-        ("MW 1..2", "is no filter"),
+        ({"kind": "alerts", "name": "PAINS"}, "is not a filter"),
+        ("MW 1..2", "is not a filter"),
     ):
         with pytest.raises(InputError, match=message):
             checked([wrong])  # type: ignore[list-item]
