@@ -12,7 +12,7 @@ export SEQOPT_DATA ?= $(wildcard ../shared/data)
 
 demo: $(VENV)/.installed
 	$(BIN)/seqopt search zinc250k --objective penalized_logp --initial 20 --budget 100 --batch 10 --seed 1 \
-	  --out $(DEMO) $(if $(wildcard $(DEMO)/campaign.seqopt $(DEMO)/log.jsonl),--resume)
+	  --out $(DEMO) $(if $(wildcard $(DEMO)/campaign.seqopt),--resume)
 
 test: $(VENV)/.installed-dev lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --doctest-modules seqopt tests
@@ -21,6 +21,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 install: $(VENV)/.installed
 install-dev: $(VENV)/.installed-dev

@@ -10,6 +10,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from seqopt.utils.shown import add_loader
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
@@ -41,6 +43,10 @@ __all__ = [
     "maximize",
     "minimize",
 ]
+
+
+# Reports know spaces, the loop and campaigns, which only have to know that they can be shown.
+add_loader(lambda: import_module("seqopt.report.descriptions"))
 
 
 def __getattr__(name: str) -> Any:

@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import pandas as pd
 
 from seqopt.acquisition import Acquisition
+from seqopt.campaign.known import KnownResults, digest_of, keep_known, read_known
+from seqopt.campaign.rows import NewMeasurement, Settings
 from seqopt.campaign.run_settings import run_settings
-from seqopt.campaign.runs import RunFolder
+from seqopt.campaign.runs import CAMPAIGN, RunFolder
 from seqopt.datasets import Pool, read_pool, write_rejected
 from seqopt.encoding import Tokenizer
 from seqopt.errors import InputError
 from seqopt.evaluation import Direction, ObjectiveFunction
-from seqopt.models import Surrogate
+from seqopt.models import Surrogate, unsupported
 from seqopt.models.registry import looks_at_symbols
 from seqopt.objectives import Objective, resolve_objective
 from seqopt.optimizer import Evaluation, Evaluator, Optimizer, Step, run_asynchronously, run_loop
 from seqopt.optimizer.described import describe_part
+from seqopt.report.descriptions import describe_result
 from seqopt.search import PoolSearch, Search
-from seqopt.spaces import CandidateSet, DescribedSpace, PoolSpace, Space
+from seqopt.spaces import CandidateSet, DescribedSpace, EvolvableSpace, PoolSpace, Space
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.cache import digest
-from seqopt.utils.shown import Tabulated
+from seqopt.utils.shown import Tabulated, register_renderer
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +58,7 @@ class Result(Tabulated):
     run_folder: Path | None = None
 
     def to_pandas(self) -> pd.DataFrame:
-        """`evaluations`, as a table of one's own to change."""
+        """`evaluations`, as a table that may be changed."""
         return self.evaluations.copy()
 
 
@@ -83,6 +87,7 @@ def maximize(
     on_step: Callable[[Step], Any] | None = None,
     on_evaluation: Callable[[Evaluation], Any] | None = None,
     direction: Direction = "maximize",
+    known: KnownResults | None = None,
 ) -> Result:
     """Find a string with a large value, with few evaluations of the objective.
 
@@ -92,10 +97,10 @@ def maximize(
             objective, ``"module:function"``, or ``"column:NAME"`` of the file of candidates. An exception, a NaN or a
             time-out is a recorded failure of that string, never a crash.
         space: The allowed strings: a space of `seqopt.spaces` (strings over an alphabet, genes of a protein, strings of
-            a grammar, ...) or of one's own, a list of candidates, a file of candidates or the name of a candidate set
+            a grammar, ...) or a custom one, a list of candidates, a file of candidates or the name of a candidate set
             (``"zinc250k"``), or what `seqopt.datasets.read_pool` returned for one.
         budget: Evaluations after the initial ones.
-        initial: Random strings evaluated first.
+        initial: Random strings evaluated first; each result in ``known`` takes the place of one.
         batch_size: Strings per batch.
         surrogate: See `Optimizer`.
         tokenizer: How candidates are split into symbols; see `seqopt.spaces.CandidateSet`. With it, the surrogate
@@ -126,6 +131,11 @@ def maximize(
         on_step: Called after each step.
         on_evaluation: Called after each evaluation.
         direction: ``"minimize"`` is what `minimize` sets.
+        known: Results that are known already: a table with a column of strings and one of values (called as the
+            objective, or ``value``), the path of such a file, or a mapping from strings to values. Several results of a
+            string are replicates. They are told before the first string is asked for and count towards ``initial``, not
+            towards ``budget``; none of their strings is evaluated again unless ``allow_repeats`` is set. A run is
+            resumed with the same ones.
 
     Returns:
         The best string, its value, and everything evaluated on the way.
@@ -186,8 +196,10 @@ def maximize(
         seed=seed,
         allow_repeats=allow_repeats,
     )
+    name = str(getattr(score, "name", None) or getattr(score, "__qualname__", type(score).__name__))
+    measured = [] if known is None else _read_known(known, optimizer, name, pool)
     facts = {
-        "objective": getattr(score, "name", None) or getattr(score, "__qualname__", type(score).__name__),
+        "objective": name,
         "direction": direction,
         "transform": transform,
         "seed": seed,
@@ -203,6 +215,7 @@ def maximize(
         # Left out where it is the default, so that runs from before there was this setting can be resumed.
         **({"allow_repeats": True} if allow_repeats else {}),
         **({"asynchronous": True} if asynchronous else {}),
+        **({"known": {"results": len(measured), "sha256": digest_of(measured)}} if measured else {}),
         **_space_facts(optimizer.space),
         **(_pool_facts(pool) if pool is not None else {}),
         **(settings or {}),
@@ -215,9 +228,12 @@ def maximize(
             on_step(step)
 
     run = run_asynchronously if asynchronous else run_loop
+    # The loop counts all results: those that are known beyond the initial ones are no part of the budget.
+    left = budget + max(0, len(measured) - initial)
     with Evaluator(score, executor=executor, workers=workers, timeout=timeout, chunk_size=chunk_size) as evaluator:
         if run_folder is None:
-            run(optimizer, evaluator, budget, on_step=stepped, on_evaluation=on_evaluation)
+            _tell_known(optimizer, measured)
+            run(optimizer, evaluator, left, on_step=stepped, on_evaluation=on_evaluation)
         else:
             campaign = run_settings(optimizer, facts, surrogate=named, pool=pool, not_reproducible_because=unrepeatable)
             begin = RunFolder.resume if resume else RunFolder.create
@@ -226,8 +242,10 @@ def maximize(
             try:
                 if pool is not None and pool.rejected:
                     write_rejected(pool, folder.path / "rejected.csv")
+                if measured:
+                    keep_known(folder.path / CAMPAIGN, measured)
                 folder.restore(optimizer)
-                run(optimizer, evaluator, budget, log=folder, on_step=stepped, on_evaluation=on_evaluation)
+                run(optimizer, evaluator, left, log=folder, on_step=stepped, on_evaluation=on_evaluation)
                 status = "finished"
             finally:
                 folder.close(optimizer, status)
@@ -245,8 +263,36 @@ def maximize(
     )
 
 
+class SearchOptions(TypedDict, total=False):
+    """The options of `maximize`, for functions that pass them on; `maximize` says what each means."""
+
+    budget: int
+    initial: int
+    batch_size: int
+    surrogate: Surrogate | str
+    tokenizer: str | Tokenizer | None
+    acquisition: Acquisition | str
+    search: Search | str
+    transform: str | None
+    seed: int
+    allow_repeats: bool
+    executor: Executor | None
+    workers: int
+    asynchronous: bool
+    chunk_size: int | None
+    timeout: float | None
+    run_folder: str | os.PathLike[str] | None
+    resume: bool
+    settings: dict[str, Any] | None
+    on_step: Callable[[Step], Any] | None
+    on_evaluation: Callable[[Evaluation], Any] | None
+    known: KnownResults | None
+
+
 def minimize(
-    objective: ObjectiveFunction | str, space: Space | Pool | Iterable[str] | str | os.PathLike[str], **options: Any
+    objective: ObjectiveFunction | str,
+    space: Space | Pool | Iterable[str] | str | os.PathLike[str],
+    **options: Unpack[SearchOptions],
 ) -> Result:
     """Find a string with a small value; takes the options of `maximize`, and raises what it raises.
 
@@ -255,6 +301,42 @@ def minimize(
         1.0
     """
     return maximize(objective, space, direction="minimize", **options)
+
+
+def _read_known(known: KnownResults, optimizer: Optimizer, objective: str, pool: Pool | None) -> list[NewMeasurement]:
+    """Known results, refused before anything is evaluated if the optimiser could not be told one of them."""
+    space, surrogate = optimizer.space, optimizer.surrogate
+
+    def identify(string: str) -> str:
+        key = space.key(string)
+        if isinstance(space, EvolvableSpace):
+            space.from_string(string)
+        for message in unsupported(surrogate, [key]).values():
+            raise InputError(message)
+        return key
+
+    transform = None if optimizer.transform.name == "none" else optimizer.transform.name
+    column = (pool.column if pool is not None else None) or "string"
+    found = read_known(known, Settings(objective, string_column=column, transform=transform), identify)
+    if not getattr(surrogate, "takes_noise_variance", False):
+        for row in found:
+            if row.standard_error is not None:
+                raise InputError(
+                    f"known results: {row.string!r} has a standard error, which {type(surrogate).__name__} cannot take "
+                    "into account: leave that column out, or choose another surrogate"
+                )
+    return found
+
+
+def _tell_known(optimizer: Optimizer, measured: Sequence[NewMeasurement]) -> None:
+    if measured:
+        errors = [row.standard_error for row in measured]
+        optimizer.tell(
+            [row.string for row in measured],
+            [math.nan if row.value is None else row.value for row in measured],
+            standard_errors=errors if any(error is not None for error in errors) else None,
+            errors=[row.failure for row in measured],
+        )
 
 
 def _unrepeatable(
@@ -268,7 +350,7 @@ def _unrepeatable(
     """What of a run its campaign cannot repeat by itself; empty if it can."""
     for name, part in (("surrogate", surrogate), ("acquisition function", acquisition)):
         if not isinstance(part, str):
-            return f"its {name} is an object of its own, not a name"
+            return f"its {name} is a custom object, not a name"
     if not (search == "auto" or (type(search) is PoolSearch and search.candidates is None)):
         return "it has its own inner search"
     if pool is not None and pool.values is not None:
@@ -316,3 +398,6 @@ def _pool_facts(pool: Pool) -> dict[str, Any]:
         "duplicates": pool.duplicates,
         "values_sha256": None if pool.values is None else digest(map(repr, pool.values.tolist())),
     }
+
+
+register_renderer(Result, describe_result)

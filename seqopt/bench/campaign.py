@@ -133,7 +133,8 @@ def write_tables(folder: Path, measurements: int, seed: int, candidates: int | N
         seed: Draws them.
         candidates: Take only so many molecules of ZINC, the first ones.
     """
-    from seqopt.datasets import load_zinc250k, penalized_logp_of_zinc
+    from seqopt.datasets import load_zinc250k
+    from seqopt.objectives.zinc_scores import penalized_logp_of_zinc
 
     strings, values = load_zinc250k(), penalized_logp_of_zinc()
     strings = strings[:candidates]

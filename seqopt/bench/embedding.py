@@ -76,7 +76,7 @@ def _zinc(rng: np.random.Generator) -> tuple[list[str], FloatArray]:
 
 @lru_cache(maxsize=1)
 def _zinc_scores() -> FloatArray:
-    from seqopt.datasets import penalized_logp_of_zinc
+    from seqopt.objectives.zinc_scores import penalized_logp_of_zinc
 
     return penalized_logp_of_zinc()
 

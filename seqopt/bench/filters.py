@@ -40,7 +40,7 @@ ALL = 249_456
 
 def main(argv: Sequence[str]) -> None:
     """Measure, and write the table and the raw times."""
-    from seqopt.campaign.properties import measure
+    from seqopt.filters.properties import measure
 
     parser = argparse.ArgumentParser(prog="seqopt bench filters", description=str(__doc__).split("\n\n")[0])
     parser.add_argument("--molecules", type=int, default=2000, help="random molecules (default 2000)")

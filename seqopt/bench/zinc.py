@@ -153,7 +153,8 @@ class Job:
 @lru_cache(maxsize=1)
 def zinc() -> tuple[CandidateSet, npt.NDArray[np.float64]]:
     """All of ZINC 250k as a space, and the penalised logP of each candidate (computed once, then cached)."""
-    from seqopt.datasets import load_zinc250k, penalized_logp_of_zinc, read_pool
+    from seqopt.datasets import load_zinc250k, read_pool
+    from seqopt.objectives.zinc_scores import penalized_logp_of_zinc
     from seqopt.spaces import CandidateSet
 
     pool = read_pool("zinc250k")

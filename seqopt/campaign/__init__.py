@@ -11,6 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from seqopt.campaign.changes import Change
 from seqopt.campaign.errors import CampaignError, StaleStateError
 from seqopt.campaign.rows import (
     Command,
@@ -25,25 +26,29 @@ from seqopt.campaign.rows import (
     Suggestion,
     Withdrawal,
 )
-from seqopt.campaign.store import CampaignStore, Change
+from seqopt.campaign.store import CampaignStore
 
 if TYPE_CHECKING:
     from seqopt.campaign.batches import Suggestions
-    from seqopt.campaign.campaign import Campaign, Status
-    from seqopt.campaign.filters import Alerts, ColumnCondition, Pattern, PropertyRange, Substructure
-    from seqopt.campaign.results import Entry, Remark, Results, check_entries, read_results, write_batch
-    from seqopt.campaign.sheets import read_sheet, write_sheet
+    from seqopt.campaign.campaign import Campaign
+    from seqopt.campaign.entries import Remark, ResultEntry, Results
+    from seqopt.campaign.results import check_entries, read_results
+    from seqopt.campaign.status import Status
+    from seqopt.campaign.tables import write_batch
+    from seqopt.datasets.sheets import read_sheet, write_sheet
+    from seqopt.filters.conditions import Alerts, ColumnCondition, Pattern, PropertyRange, Substructure
 
 _HOMES = {
     "Suggestions": "seqopt.campaign.batches",
-    **dict.fromkeys(("Campaign", "Status"), "seqopt.campaign.campaign"),
+    "Campaign": "seqopt.campaign.campaign",
+    "Status": "seqopt.campaign.status",
+    **dict.fromkeys(("Remark", "ResultEntry", "Results"), "seqopt.campaign.entries"),
+    **dict.fromkeys(("check_entries", "read_results"), "seqopt.campaign.results"),
+    "write_batch": "seqopt.campaign.tables",
     **dict.fromkeys(
-        ("Entry", "Remark", "Results", "check_entries", "read_results", "write_batch"), "seqopt.campaign.results"
+        ("Alerts", "ColumnCondition", "Pattern", "PropertyRange", "Substructure"), "seqopt.filters.conditions"
     ),
-    **dict.fromkeys(
-        ("Alerts", "ColumnCondition", "Pattern", "PropertyRange", "Substructure"), "seqopt.campaign.filters"
-    ),
-    **dict.fromkeys(("read_sheet", "write_sheet"), "seqopt.campaign.sheets"),
+    **dict.fromkeys(("read_sheet", "write_sheet"), "seqopt.datasets.sheets"),
 }
 
 __all__ = [
@@ -55,7 +60,6 @@ __all__ = [
     "ColumnCondition",
     "Command",
     "Counts",
-    "Entry",
     "Measurement",
     "NewMeasurement",
     "NewSnapshot",
@@ -64,6 +68,7 @@ __all__ = [
     "Pattern",
     "PropertyRange",
     "Remark",
+    "ResultEntry",
     "Results",
     "Settings",
     "Snapshot",

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from seqopt.campaign.errors import CampaignError, StaleStateError
 from seqopt.campaign.locks import RunLock
-from seqopt.campaign.rows import NewMeasurement, Suggestion, storable
-from seqopt.campaign.store import LARGEST_VALUE
+from seqopt.campaign.rows import LARGEST_VALUE, NewMeasurement, Suggestion, storable
 from seqopt.data.transforms import resolve_transform
 from seqopt.errors import ExhaustedError, InputError, ObjectiveError
 from seqopt.evaluation import Evaluation, Evaluator, ObjectiveFunction

@@ -7,40 +7,31 @@ alone: the same file gives the same suggestions on another machine, but for ties
 from __future__ import annotations
 
 import logging
-import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from seqopt.campaign.batches import Suggestions
+from seqopt.campaign.columns import check_column_names, is_named_like_suggestion, suggestion_name
+from seqopt.campaign.entries import ResultEntry, Results
 from seqopt.campaign.errors import CampaignError
-from seqopt.campaign.results import (
-    Entry,
-    Results,
-    check_batch_target,
-    check_column_names,
-    check_entries,
-    check_target,
-    is_named_like_suggestion,
-    measurements_table,
-    read_results,
-    suggestion_name,
-    write_batch,
-)
+from seqopt.campaign.library import read_library, same_library
+from seqopt.campaign.narrowing import Narrowed, fitting, narrowed
+from seqopt.campaign.results import check_entries, read_results
 from seqopt.campaign.rows import (
     Command,
-    Counts,
     Measurement,
     NewSuggestion,
-    Observed,
     Settings,
     Suggestion,
 )
-from seqopt.campaign.sheets import write_sheet
 from seqopt.campaign.spaces import build_space, describe_space
+from seqopt.campaign.status import Status, warnings_of
 from seqopt.campaign.store import CampaignStore
+from seqopt.campaign.tables import check_batch_target, check_target, measurements_table, write_batch
+from seqopt.datasets.sheets import write_sheet
 from seqopt.errors import ExhaustedError, InputError
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.shown import Tabulated
@@ -50,9 +41,9 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from seqopt.campaign.filtering import FilterReport
-    from seqopt.campaign.filters import Filter
     from seqopt.evaluation import Direction, Evaluation, ObjectiveFunction
+    from seqopt.filters.conditions import Filter
+    from seqopt.filters.filtering import FilterReport
     from seqopt.models import Surrogate
     from seqopt.optimizer import Optimizer
     from seqopt.spaces import CandidateSet, Space
@@ -60,38 +51,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-WITHDRAWN, FAILED = "withdrawn", "failed"
-
 SELECTIVE = ("one-hot", "codons", "vae:")
 """How the names of surrogates begin that may refuse a string; for all others, recording a result loads no model."""
-
-AUTOENCODER = "autoencoder"
-"""Where the settings of a campaign in latent space hold the name of its model, which tells weights from others."""
-
-_CHANGE = "Change the filters: seqopt campaign filter --list, --drop or --clear"
-
-
-@dataclass(frozen=True, repr=False)
-class Status(Tabulated):
-    """How a campaign stands.
-
-    Attributes:
-        settings: What it is about.
-        counts: Suggestions and measurements.
-        best: The best string so far, `None` before the first value.
-        model: What was known of the model when it last made suggestions; empty before.
-        warnings: What the user should know of it.
-        filters: The filters in words.
-        failing: Open suggestions that fail a filter that was added after them, by name, and why.
-    """
-
-    settings: Settings
-    counts: Counts
-    best: Observed | None
-    model: dict[str, Any]
-    warnings: tuple[str, ...]
-    filters: tuple[str, ...] = ()
-    failing: Mapping[str, str] = field(default_factory=dict)
 
 
 class Campaign(Tabulated):
@@ -125,7 +86,7 @@ class Campaign(Tabulated):
         self.store = store
         self._given = space
         self._space: Space | None = None
-        self._narrowed: _Narrowed | None = None
+        self._narrowed: Narrowed | None = None
         self._selective: Surrogate | None = None
 
     @classmethod
@@ -164,23 +125,24 @@ class Campaign(Tabulated):
             acquisition: Name of the acquisition function.
             transform: ``"log10"`` for values that span decades.
             seed: Fixes every random draw.
-            filters: What strings have to pass in order to be suggested: see `seqopt.campaign.filters`.
+            filters: What strings have to pass in order to be suggested: see `seqopt.filters`.
 
         Raises:
             InputError: For what cannot be used.
             CampaignError: If there is such a file already.
         """
-        from seqopt.campaign.filters import checked, to_json
+        from seqopt.campaign.restoring import AUTOENCODER, encoder_name
+        from seqopt.filters.conditions import checked, to_json
         from seqopt.models.registry import LATENT, latent_file
         from seqopt.optimizer import Optimizer
 
         pool, string_column = None, "string"
         if isinstance(space, str | os.PathLike):
-            pool, space, string_column, left_out = _library(Path(space), column, kind, standardize)
+            pool, space, string_column, left_out = read_library(Path(space), column, kind, standardize)
             for text in left_out:
                 logger.warning("%s", text)
         facts = describe_space(space) if pool is None else {"type": "pool", "kind": space.kind}
-        wanted = _fitting(checked(filters), space.kind, space, pool)
+        wanted = fitting(checked(filters), space.kind, space, pool)
         batch_size = checked_integer(
             "batch_size", batch_size, 2, "expected an integer, at least 2: a model begins with so many values"
         )
@@ -211,7 +173,7 @@ class Campaign(Tabulated):
             space=facts,
             pool=pool,
             filters=to_json(wanted),
-            extra={} if path_of_model is None else {AUTOENCODER: _encoder_name(trial.surrogate)},
+            extra={} if path_of_model is None else {AUTOENCODER: encoder_name(trial.surrogate)},
         )
         check_column_names(settings)
         campaign = cls(CampaignStore.create(path, settings), space if facts["type"] == "own" else None)
@@ -251,7 +213,7 @@ class Campaign(Tabulated):
         if self._space is None:
             library = self.store.library
             self._space = (
-                build_space(self.store.settings.space, self._given) if library is None else _same_library(library)
+                build_space(self.store.settings.space, self._given) if library is None else same_library(library)
             )
         return self._space
 
@@ -261,7 +223,7 @@ class Campaign(Tabulated):
         kept = self.store.settings.filters
         if not kept:  # as a rule there are none, and the commands that only look load nothing for them
             return []
-        from seqopt.campaign.filters import from_json
+        from seqopt.filters.conditions import from_json
 
         return from_json(kept)
 
@@ -271,7 +233,7 @@ class Campaign(Tabulated):
         Open suggestions stay open, and what was measured teaches the model whether it passes or not.
 
         Args:
-            filters: All filters, see `seqopt.campaign.filters`; none lets everything pass.
+            filters: All filters, see `seqopt.filters`; none lets everything pass.
 
         Returns:
             Open suggestions that fail, by name, and why; `status` says so, too.
@@ -282,7 +244,7 @@ class Campaign(Tabulated):
 
         Example:
             >>> import tempfile
-            >>> from seqopt.campaign.filters import Pattern
+            >>> from seqopt.filters import Pattern
             >>> from seqopt.spaces import StringSpace
             >>> folder = tempfile.TemporaryDirectory()
             >>> campaign = Campaign.create(
@@ -294,14 +256,14 @@ class Campaign(Tabulated):
             True
             >>> campaign.close(); folder.cleanup()
         """
-        from seqopt.campaign.filtering import failing, library_cells
-        from seqopt.campaign.filters import checked, describe, to_json
+        from seqopt.filters.conditions import checked, describe, to_json
+        from seqopt.filters.filtering import failing, library_cells
 
         pool = self.store.library
         # A library itself, which may be large, is not needed for that.
         space = self.space if pool is None else None
         kind = pool["kind"] if pool is not None else self.space.kind
-        wanted = _fitting(checked(filters), kind, space, pool)
+        wanted = fitting(checked(filters), kind, space, pool)
         with self.store.transaction("configure") as change:
             settings = self.store.settings
             if to_json(wanted) == settings.filters:
@@ -319,7 +281,7 @@ class Campaign(Tabulated):
         """How many candidates pass each filter and all of them; `None` without filters.
 
         Of a library, all candidates are looked at, the first time for minutes if there are many: see
-        `seqopt.campaign.filtering`. Where strings are made up, 500 random ones are.
+        `seqopt.filters.filtering`. Where strings are generated, 500 random ones are.
 
         Args:
             progress: Told how many molecules are done, of those whose properties have to be computed.
@@ -353,12 +315,19 @@ class Campaign(Tabulated):
         if waiting and not more:
             return Suggestions(waiting, settings)
         from seqopt.campaign.predictions import interval, snapshot_of
+        from seqopt.campaign.reasons import reasons_of
 
         optimizer = self.optimizer()
         before = len(optimizer.observations)
-        self._ask(optimizer, settings.batch_size if n is None else n)
+        try:
+            optimizer.ask(settings.batch_size if n is None else n)
+        except (ExhaustedError, InputError) as error:
+            narrowed = self._narrow()
+            if narrowed is None:
+                raise
+            raise narrowed.explained(error) from error
         rows = optimizer.observations.rows[before:]
-        reasons = self._reasons(optimizer, [row.key for row in rows])
+        reasons = reasons_of(optimizer, [row.key for row in rows])
         new = []
         for row, reason in zip(rows, reasons, strict=True):
             mean, std = row.details["predicted_mean"], row.details["predicted_std"]
@@ -396,59 +365,12 @@ class Campaign(Tabulated):
             CampaignError: If no candidate of a library passes them, a file that is needed is missing or has changed, or
                 the campaign is that of a run with parts that the file cannot name.
         """
+        from seqopt.campaign.restoring import restored_optimizer
         from seqopt.campaign.run_settings import check_by_hand
-        from seqopt.models import unsupported
-        from seqopt.optimizer import Optimizer
-        from seqopt.spaces import PoolSpace
 
-        settings = self.store.settings
-        check_by_hand(settings, self.store.path)
-        allowed = self._allowed()
-        optimizer = Optimizer(
-            allowed if isinstance(self.space, PoolSpace) else self.space,
-            surrogate=settings.surrogate,
-            acquisition=settings.acquisition,
-            batch_size=settings.batch_size,
-            initial=settings.initial,
-            direction=settings.direction,
-            transform=settings.transform,
-            seed=settings.seed,
-        )
-        self._check_model(optimizer.surrogate)
-        with self.store.reading():
-            observed, counts = self.store.observations(), self.store.counts()
-            suggestions = self.store.suggestions()
-            latest = self.store.latest_snapshot()
-            model = None if latest is None else self.store.snapshot_state(latest.id)
-        # A campaign that was begun before results were held against its model may have some that it cannot take.
-        refused = unsupported(optimizer.surrogate, [one.key for one in observed])
-        for place, one in enumerate(observed):
-            if one.values and place in refused:
-                logger.warning("the model does not learn from %r: %s", one.string, refused[place])
-                optimizer.tell([one.string], [math.nan], errors=[refused[place]])
-            elif one.values:
-                strings = [one.string] * len(one.values)
-                optimizer.tell(strings, one.values, standard_errors=one.standard_errors)
-            else:
-                optimizer.tell([one.string], [math.nan], errors=[one.failures[-1]])
-        measured = {one.key for one in observed}
-        for suggestion in suggestions:
-            if suggestion.status == WITHDRAWN and suggestion.key not in measured:
-                optimizer.tell([suggestion.string], [math.nan], errors=[WITHDRAWN])
-                measured.add(suggestion.key)
-        pending = [
-            {"string": suggestion.string, "key": suggestion.key, "details": {"batch": suggestion.batch}}
-            for suggestion in suggestions
-            if suggestion.status == "open"
-        ]
-        batches = max((suggestion.batch for suggestion in suggestions), default=0)
-        surrogate = optimizer.surrogate.state_dict() if model is None else model
-        optimizer.replay_ask(
-            pending, {"asks": counts.batches, "batches": batches, "surrogate": surrogate, "hyperparameters": {}}
-        )
-        # Not before: a space that is made up takes no results of strings outside it.
-        optimizer.space = allowed
-        return optimizer
+        check_by_hand(self.store.settings, self.store.path)
+        narrowed = self._narrow()
+        return restored_optimizer(self.store, self.space, self.space if narrowed is None else narrowed.allowed)
 
     def record(
         self,
@@ -473,7 +395,7 @@ class Campaign(Tabulated):
                 value a thousandfold off, is recorded, and logged as a warning.
         """
         named = self.store.suggestion(what) is not None or self._alike(what) is not None or self._misnamed(what)
-        entry = Entry(
+        entry = ResultEntry(
             string=None if named else what,
             identifier=what if named else None,
             value=value,
@@ -559,7 +481,7 @@ class Campaign(Tabulated):
     ) -> int:
         """Let a function evaluate what the campaign suggests, until it holds ``budget`` results.
 
-        Open suggestions are evaluated first, so the same call goes on after a crash, and no evaluation is repeated.
+        Open suggestions are evaluated first, so the same call continues after a crash, and no evaluation is repeated.
         Each result is on the disk before the next suggestion is made.
 
         Args:
@@ -628,9 +550,9 @@ class Campaign(Tabulated):
             settings, counts, best = self.store.settings, self.store.counts(), self.store.best()
             latest, failing = self.store.latest_snapshot(), self._failing()
         model = {} if latest is None else {"surrogate": latest.surrogate, "n": latest.n, **latest.summary}
-        warnings = _warnings(settings, counts, model)
+        warnings = warnings_of(settings, counts, model)
         if failing:
-            from seqopt.campaign.filtering import failing_note
+            from seqopt.filters.filtering import failing_note
 
             warnings.append(failing_note(failing))
         filters = tuple(item.describe() for item in self.filters)
@@ -646,7 +568,7 @@ class Campaign(Tabulated):
         Raises:
             InputError: If there is such a file already, unless it is a batch of the campaign without any result.
         """
-        from seqopt.campaign.filtering import library_cells
+        from seqopt.filters.filtering import library_cells
 
         check_batch_target(path, self.store)
         chosen = list(self.store.open_suggestions() if suggestions is None else suggestions)
@@ -702,63 +624,27 @@ class Campaign(Tabulated):
         waiting = {row.name for row in self.store.open_suggestions()} if found else set()
         return {name: why for name, why in found.items() if name in waiting}
 
-    def _narrow(self, progress: Progress | None = None) -> _Narrowed | None:
+    def _narrow(self, progress: Progress | None = None) -> Narrowed | None:
         """The space as the filters leave it, worked out once; `None` without filters."""
         settings = self.store.settings
         if not settings.filters:
             return None
         if self._narrowed is None or self._narrowed.filters != settings.filters:
-            self._narrowed = _narrowed(self.space, replace(settings, pool=self.store.library), progress)
+            self._narrowed = narrowed(self.space, replace(settings, pool=self.store.library), progress)
         return self._narrowed
-
-    def _allowed(self) -> Space:
-        """What may be suggested."""
-        narrowed = self._narrow()
-        if narrowed is None:
-            return self.space
-        if narrowed.space is None:
-            raise CampaignError(f"{narrowed.report.refusal()}. {_CHANGE}")
-        return narrowed.space
-
-    def _ask(self, optimizer: Optimizer, n: int) -> None:
-        try:
-            optimizer.ask(n)
-        except (ExhaustedError, InputError) as error:
-            narrowed = self._narrow()
-            if narrowed is None:
-                raise
-            if isinstance(error, ExhaustedError):
-                raise ExhaustedError(
-                    f"all {narrowed.report.allowed:,} candidates that pass the filters have been suggested already"
-                    f": nothing is left. {_CHANGE}"
-                    if not narrowed.report.sampled
-                    else f"{error}, of what passes the filters. {_CHANGE}"
-                ) from error
-            found = narrowed.report
-            tried = found.refusal() if not found.allowed else found.lines()[0]
-            raise CampaignError(f"no string was found: {error}; {tried}. {_CHANGE}") from error
-
-    def _check_model(self, surrogate: Surrogate) -> None:
-        """Refuse a model file that is not the one that the campaign was begun with."""
-        begun = self.store.settings.extra.get(AUTOENCODER)
-        found = _encoder_name(surrogate)
-        if begun is not None and found != begun:
-            raise CampaignError(
-                f"the surrogate {self.store.settings.surrogate} is {found} now, and the campaign was begun with "
-                f"{begun}: put that file back, or begin another campaign and import the results"
-            )
 
     def _identify(self, string: str) -> str:
         key = self._key(string)
         name = self.store.settings.surrogate
         if not name.strip().lower().startswith(SELECTIVE):
             return key
+        from seqopt.campaign.restoring import check_model
         from seqopt.models import resolve_surrogate, unsupported
         from seqopt.strategies.model_based import SpaceBound
 
         if self._selective is None:
             self._selective = resolve_surrogate(name, self.space)
-            self._check_model(self._selective)
+            check_model(self.store.settings, self._selective)
             if isinstance(self._selective, SpaceBound):
                 self._selective.bind(self.space)
         for message in unsupported(self._selective, [key]).values():
@@ -783,34 +669,6 @@ class Campaign(Tabulated):
             self.space.from_string(string)  # complains of a string outside the space
         return key
 
-    def _reasons(self, optimizer: Optimizer, keys: Sequence[str]) -> list[dict[str, Any]]:
-        """Why each string was chosen: whether it exploits or explores, and what measured string it is most like."""
-        from seqopt.models import ExplainedSurrogate
-
-        surrogate = optimizer.surrogate
-        if not optimizer.hyperparameters:
-            return [{"kind": "random"} for _ in keys]
-        if not isinstance(surrogate, ExplainedSurrogate):
-            return [{} for _ in keys]
-        measured = list(dict.fromkeys(row.key for row in optimizer.observations.with_status("ok")))
-        written = {row.key: row.string for row in optimizer.observations.rows}
-        similarity = surrogate.similarity(keys, measured)
-        best = float(surrogate.predict(measured)[0].max())
-        means = surrogate.predict(list(keys))[0]
-        nearest = similarity.argmax(axis=1)
-        return [
-            {
-                "kind": "exploit" if mean >= best else "explore",
-                "nearest": written[measured[int(place)]],
-                "similarity": round(float(row[place]), 4),
-            }
-            for mean, place, row in zip(means.tolist(), nearest, similarity, strict=True)
-        ]
-
-
-def _encoder_name(surrogate: object) -> str:
-    return str(getattr(getattr(surrogate, "encoder", None), "name", ""))
-
 
 def _refuse(results: Results, *, partial: bool) -> None:
     if results.problems and not (partial and results.records):
@@ -818,106 +676,3 @@ def _refuse(results: Results, *, partial: bool) -> None:
         raise CampaignError(f"nothing was recorded:\n{listed}")
     if not results.records:
         raise CampaignError(f"nothing was recorded: {results.source or 'the entry'} holds no result")
-
-
-def _warnings(settings: Settings, counts: Counts, model: dict[str, Any]) -> list[str]:
-    found = []
-    r2 = model.get("r2")
-    if r2 is not None and r2 <= 0:
-        found.append(
-            f"the model predicts no better than the mean (leave-one-out R2 {r2:.2f} at {model['n']} values): its "
-            "suggestions are little better than random ones"
-        )
-    noise, scale = (model.get("parameters", {}).get(name) for name in ("noise_variance", "outputscale"))
-    if noise is not None and scale is not None and noise > scale:
-        found.append("the noise swallows the signal: replicates, or a better assay, would help more than new strings")
-    left = model.get("left")
-    if left is not None and left < 10 * settings.batch_size:
-        passing = " that pass the filters" if model.get("filtered") else ""
-        found.append(f"the pool is nearly exhausted: {left:,} candidates{passing} were left at the last suggestion")
-    if counts.failures > counts.values and counts.failures >= settings.batch_size:
-        found.append(f"most measurements fail ({counts.failures} of {counts.failures + counts.values})")
-    return found
-
-
-def _library(
-    path: Path, column: str | None, kind: str | None, standardize: bool
-) -> tuple[dict[str, Any], CandidateSet, str, list[str]]:
-    """Facts of a file of candidates, the space of them, the name of their column, and what of the file is left out."""
-    from seqopt.datasets import read_pool
-    from seqopt.spaces import CandidateSet
-
-    pool = read_pool(path, column=column, kind=kind, standardize=standardize)
-    space = CandidateSet(pool.strings, kind=pool.kind, keys=pool.keys, standardize=pool.standardized)
-    facts = {
-        "path": str(pool.source if not Path(path).exists() else Path(path).resolve()),
-        "column": pool.column,
-        "kind": pool.kind,
-        "standardize": pool.standardized,
-        "size": len(space),
-        "keys_sha256": _digest(space),
-    }
-    return facts, space, pool.column or "string", pool.summary().splitlines()[1:]
-
-
-def _same_library(facts: dict[str, Any]) -> CandidateSet:
-    path = Path(facts["path"])
-    if path.suffix and not path.exists():
-        raise CampaignError(
-            f"the library {path} is not there any more: put it back, or beside the file of the campaign"
-        )
-    _, space, _, _ = _library(path, facts["column"], facts["kind"], facts["standardize"])
-    if _digest(space) != facts["keys_sha256"]:
-        raise CampaignError(
-            f"the library {path} has changed since the campaign began: it held {facts['size']:,} candidates then and "
-            f"holds {len(space):,} now. Restore it, or begin another campaign and import what was measured"
-        )
-    return space
-
-
-def _fitting(filters: list[Filter], kind: str, space: Space | None, pool: dict[str, Any] | None) -> list[Filter]:
-    if not filters:
-        return filters
-    from seqopt.campaign.filtering import check_filters, library_cells
-
-    return check_filters(filters, kind, space, library_cells(pool) if _look_at_columns(filters) else None)
-
-
-def _look_at_columns(filters: Iterable[Filter]) -> bool:
-    from seqopt.campaign.filters import ColumnCondition
-
-    return any(isinstance(item, ColumnCondition) for item in filters)
-
-
-@dataclass(frozen=True)
-class _Narrowed:
-    """A space as filters leave it.
-
-    Attributes:
-        filters: The filters, as JSON values.
-        space: What passes; `None` if nothing does.
-        report: What each filter does.
-    """
-
-    filters: list[dict[str, Any]]
-    space: Space | None
-    report: FilterReport
-
-
-def _narrowed(space: Space, settings: Settings, progress: Progress | None) -> _Narrowed:
-    from seqopt.campaign.filtering import library_cells, narrow, narrowed_pool, try_filters
-    from seqopt.campaign.filters import from_json
-    from seqopt.spaces import PoolSpace
-
-    filters = from_json(settings.filters)
-    if isinstance(space, PoolSpace):
-        strings = [space[place] for place in range(len(space))]
-        cells = library_cells(settings.pool, strings) if _look_at_columns(filters) else None
-        return _Narrowed(settings.filters, *narrowed_pool(space, filters, cells, progress=progress))
-    return _Narrowed(settings.filters, narrow(space, filters), try_filters(space, filters, settings.seed))
-
-
-def _digest(space: CandidateSet) -> str:
-    from seqopt.utils.cache import digest
-
-    return digest(space.keys)

@@ -21,8 +21,11 @@ is there, it was withdrawn, none of these."""
 UNDOABLE = ("suggest", "record", "import", "withdraw", "configure")
 """Kinds of commands that `CampaignStore.undo` takes back, the last one first."""
 
-KINDS = ("create", *UNDOABLE, "fit", "undo", "migrate")
-"""Kinds of commands. ``fit`` keeps a model without suggestions, ``migrate`` brought an older file up to date."""
+KINDS = ("create", *UNDOABLE, "fit", "undo")
+"""Kinds of commands. ``fit`` keeps a model without suggestions."""
+
+LARGEST_VALUE = 1e150
+"""Larger values are not measurements, and their squares would overflow."""
 
 
 def storable(text: str) -> str:

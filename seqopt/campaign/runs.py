@@ -21,7 +21,6 @@ from typing import Any
 
 from seqopt.campaign.errors import CampaignError, StaleStateError
 from seqopt.campaign.locks import RunLock
-from seqopt.campaign.old_logs import OLD_LOG, carry_over, holds_run
 from seqopt.campaign.predictions import interval, snapshot_of
 from seqopt.campaign.rows import Measurement, NewMeasurement, NewSuggestion, Settings, Suggestion, storable
 from seqopt.campaign.run_settings import RUN, compare_settings, plain
@@ -59,7 +58,7 @@ def check_folder(path: str | os.PathLike[str], resume: bool) -> None:
         if not holds_something(folder):
             raise RunFolderError(f"{folder} holds no run to resume (no {CAMPAIGN}): leave --resume out to start one")
         return
-    if CampaignStore.begun(folder / CAMPAIGN) or holds_run(folder / OLD_LOG):
+    if CampaignStore.begun(folder / CAMPAIGN):
         raise RunFolderError(
             f"{folder} already holds a run: continue it with --resume, or choose another folder with --out"
         )
@@ -72,7 +71,7 @@ def check_folder(path: str | os.PathLike[str], resume: bool) -> None:
 
 def holds_something(path: str | os.PathLike[str]) -> bool:
     """Whether a folder holds a run, be it one that was killed before it had begun."""
-    return any(Path(path, name).exists() for name in (CAMPAIGN, OLD_LOG))
+    return Path(path, CAMPAIGN).exists()
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,7 @@ class RunFolder:
         Args:
             path: The folder.
             settings: As in `create`; compared with those of the run.
-            campaign: As in `create`; for a run of an older version, which has no campaign yet.
+            campaign: As in `create`; for a run that was killed before it had made its file.
 
         Raises:
             RunFolderError: If there is no run, it is being written by another process, its file is damaged, or settings
@@ -427,8 +426,6 @@ def _by_command(rows: list[Any]) -> dict[int, list[Any]]:
 def _store(folder: Path, facts: dict[str, Any], campaign: Settings, *, resume: bool) -> CampaignStore:
     """The open campaign of a folder, made where there is none yet."""
     file = folder / CAMPAIGN
-    if resume and not CampaignStore.begun(file) and holds_run(folder / OLD_LOG):
-        carry_over(folder / OLD_LOG, file, campaign, facts)
     if not CampaignStore.begun(file):
         return CampaignStore.create(file, campaign)
     # Another process may have begun a run since the folder was looked at.

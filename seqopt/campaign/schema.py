@@ -1,4 +1,4 @@
-"""The tables of a campaign file, and how a file of an older version becomes one of today.
+"""The tables of a campaign file.
 
 A campaign file is an SQLite database with the tables
 
@@ -31,9 +31,7 @@ The status of a suggestion is worked out from measurements and withdrawals, neve
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 import seqopt
@@ -41,6 +39,9 @@ from seqopt.campaign.errors import CampaignError
 
 APPLICATION_ID = 0x73716F70
 """``sqop``: marks an SQLite database as a campaign."""
+
+VERSION = 2
+"""Version of the tables that this seqopt reads and writes; kept in the file as ``PRAGMA user_version``."""
 
 TABLES = ("settings", "snapshots", "suggestions", "measurements", "withdrawals")
 """Tables of rows that commands make and undo."""
@@ -50,7 +51,7 @@ _ORIGIN = """
     undone_by INTEGER REFERENCES commands (id) DEFERRABLE INITIALLY DEFERRED CHECK (undone_by > made_by)
 """
 
-_FIRST_TABLES = (
+_STATEMENTS = (
     """CREATE TABLE commands (
     id INTEGER PRIMARY KEY,
     time TEXT NOT NULL,
@@ -99,6 +100,8 @@ _FIRST_TABLES = (
     source TEXT,
     line INTEGER,
     suggestion INTEGER REFERENCES suggestions (id),
+    replicate TEXT,
+    details TEXT NOT NULL DEFAULT '{{}}',
     {_ORIGIN},
     CHECK ((value IS NULL) <> (failure IS NULL)))""",
     f"""CREATE TABLE withdrawals (
@@ -107,45 +110,15 @@ _FIRST_TABLES = (
     reason TEXT NOT NULL,
     {_ORIGIN})""",
     "CREATE INDEX suggestions_of_key ON suggestions (key)",
+    "CREATE INDEX measurements_of_key ON measurements (key)",
     "CREATE INDEX measurements_of_suggestion ON measurements (suggestion)",
     "CREATE INDEX withdrawals_of_suggestion ON withdrawals (suggestion)",
 )
 
 
-def _first(connection: sqlite3.Connection) -> None:
-    for statement in _FIRST_TABLES:
-        connection.execute(statement)
-    connection.execute(
-        "CREATE TRIGGER commands_stay BEFORE DELETE ON commands BEGIN SELECT RAISE(ABORT, 'commands are kept'); END"
-    )
-    connection.execute(
-        "CREATE TRIGGER commands_never_change BEFORE UPDATE ON commands "
-        "BEGIN SELECT RAISE(ABORT, 'commands never change'); END"
-    )
-    for table in TABLES:
-        _guard(connection, table)
-
-
-def _second(connection: sqlite3.Connection) -> None:
-    """Labels of replicates, and what automatic runs know of a measurement."""
-    connection.execute("ALTER TABLE measurements ADD COLUMN replicate TEXT")
-    connection.execute("ALTER TABLE measurements ADD COLUMN details TEXT NOT NULL DEFAULT '{}'")
-    connection.execute("CREATE INDEX measurements_of_key ON measurements (key)")
-    _guard(connection, "measurements")
-
-
-MIGRATIONS: Sequence[Callable[[sqlite3.Connection], None]] = (_first, _second)
-"""What makes version 1 of an empty file, version 2 of version 1, and so on. What was released never changes."""
-
-VERSION = len(MIGRATIONS)
-"""Version of the tables that this seqopt reads and writes; kept in the file as ``PRAGMA user_version``."""
-
-
 def _guard(connection: sqlite3.Connection, table: str) -> None:
     """Let the file itself refuse to lose a row, or to change anything of one but, once, that it is undone."""
     columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})") if row[1] != "undone_by"]
-    for trigger in ("stay", "never_change", "undone_once"):
-        connection.execute(f"DROP TRIGGER IF EXISTS {table}_{trigger}")
     refuse = f"BEGIN SELECT RAISE(ABORT, 'rows of {table} are kept as they are'); END"
     connection.execute(f"CREATE TRIGGER {table}_stay BEFORE DELETE ON {table} {refuse}")
     connection.execute(f"CREATE TRIGGER {table}_never_change BEFORE UPDATE OF {', '.join(columns)} ON {table} {refuse}")
@@ -166,15 +139,15 @@ def is_blank(connection: sqlite3.Connection) -> bool:
     return marks == [0, 0] and not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
 
 
-def check_version(connection: sqlite3.Connection, name: str) -> int:
-    """The version of a campaign file.
+def check_version(connection: sqlite3.Connection, name: str) -> None:
+    """Refuse what is not a campaign file of this version; nothing is written.
 
     Args:
         connection: The open file.
         name: What messages call it.
 
     Raises:
-        CampaignError: If it is no campaign, or one of a newer version.
+        CampaignError: If it is not a campaign, or one of another version.
     """
     if is_blank(connection):
         raise CampaignError(
@@ -185,50 +158,31 @@ def check_version(connection: sqlite3.Connection, name: str) -> int:
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if application != APPLICATION_ID or version < 1:
         raise CampaignError(f"{name} is a database of another program, not a campaign of seqopt")
-    if version > VERSION:
-        raise CampaignError(
-            f"{name} is a campaign file of version {version}; seqopt {seqopt.__version__} reads versions up to "
-            f"{VERSION}. It was written by a newer seqopt: update this one. The file was not changed"
+    if version != VERSION:
+        what_to_do = (
+            "It was written by a newer seqopt: update this one"
+            if version > VERSION
+            else "It was written by an older seqopt: export it with that version, and begin a campaign anew with the "
+            "exported measurements"
         )
-    return version
+        raise CampaignError(
+            f"{name} is a campaign file of version {version}; seqopt {seqopt.__version__} reads version {VERSION}. "
+            f"{what_to_do}. The file was not changed"
+        )
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
     """Make all tables and mark the file; inside the caller's transaction."""
-    for migration in MIGRATIONS:
-        migration(connection)
+    for statement in _STATEMENTS:
+        connection.execute(statement)
+    connection.execute(
+        "CREATE TRIGGER commands_stay BEFORE DELETE ON commands BEGIN SELECT RAISE(ABORT, 'commands are kept'); END"
+    )
+    connection.execute(
+        "CREATE TRIGGER commands_never_change BEFORE UPDATE ON commands "
+        "BEGIN SELECT RAISE(ABORT, 'commands never change'); END"
+    )
+    for table in TABLES:
+        _guard(connection, table)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
-
-
-def migrate(connection: sqlite3.Connection, name: str) -> None:
-    """Bring an older file up to date, each version in a transaction of its own that is a command, too.
-
-    Two processes may do so at once: the second finds it done. Whatever interrupts it leaves a whole file of the old
-    version or of the next.
-
-    Args:
-        connection: The open file, outside a transaction.
-        name: What messages call it.
-
-    Raises:
-        CampaignError: If the file is no campaign, or one of a newer version.
-    """
-    while check_version(connection, name) < VERSION:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            version = check_version(connection, name)
-            if version < VERSION:
-                MIGRATIONS[version](connection)
-                # These five columns stay what they are in every version.
-                connection.execute(
-                    "INSERT INTO commands (id, time, kind, arguments, version) "
-                    "SELECT max(id) + 1, ?, 'migrate', ?, ? FROM commands",
-                    (now(), json.dumps({"from": version, "to": version + 1}), seqopt.__version__),
-                )
-                connection.execute(f"PRAGMA user_version = {version + 1}")
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise

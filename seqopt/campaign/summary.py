@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from seqopt.campaign.rows import Observed, Settings, Suggestion
 
 if TYPE_CHECKING:
-    from seqopt.campaign.campaign import Campaign, Status
+    from seqopt.campaign.campaign import Campaign
+    from seqopt.campaign.status import Status
 
 BEST = 10
 """Strings in the table of the best."""
@@ -112,7 +113,7 @@ def _heading(status: Status) -> Section:
     where = (
         f"{settings.pool['size']:,} candidates of {settings.pool['path']}"
         if settings.pool is not None
-        else f"strings that are made up ({settings.space.get('type')})"
+        else f"generated strings ({settings.space.get('type')})"
     )
     lines = [
         f"searched: {where}",

@@ -209,6 +209,15 @@ def search(
             rich_help_panel=HOW,
         ),
     ] = "auto",
+    known: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Results that are known already: a table with a column of strings and one of values. They teach the "
+            "model, take the place of random candidates, and cost no budget.",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
     seed: Seed = 0,
     out: Annotated[
         Path | None,
@@ -260,6 +269,7 @@ def search(
         strict=strict,
         candidates=candidates,
         tokenizer=None if tokenizer == "auto" else tokenizer,
+        known=known,
         out=out,
     )
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.status import Status as RichStatus
 
     from seqopt.campaign import Campaign, Results, Suggestion
-    from seqopt.campaign.filters import Filter
+    from seqopt.filters.conditions import Filter
     from seqopt.spaces import Space
     from seqopt.utils.workers import Progress
 
@@ -157,7 +157,7 @@ def new(
     del debug  # read by seqopt.cli.main
     path = _file_of(Path(name))
     if path.exists():
-        raise InputError(f"{path} is there already: choose another name, or go on with it")
+        raise InputError(f"{path} is there already: choose another name, or continue it")
     show_notes()
     with console.status("reading the candidates"):
         from seqopt.campaign import Campaign
@@ -180,7 +180,7 @@ def new(
         )
     with campaign:
         facts, filters = campaign.store.library, campaign.status().filters
-    what = f"{facts['size']:,} candidates of {facts['path']}" if facts else "strings that are made up"
+    what = f"{facts['size']:,} candidates of {facts['path']}" if facts else "generated strings"
     console.print(f"[bold]{escape(str(path))}[/bold]: {escape(objective)} of {escape(what)}")
     if filters:
         console.print(f"suggested is only: {escape('; '.join(filters))}")
@@ -197,8 +197,8 @@ def suggest(
 ) -> None:
     """Say what to measure next: the open suggestions, or new ones if there are none."""
     del debug
-    from seqopt.campaign.filtering import failing_note
-    from seqopt.campaign.results import check_batch_target
+    from seqopt.campaign.tables import check_batch_target
+    from seqopt.filters.filtering import failing_note
 
     with _open(which) as campaign:
         if out is not None:
@@ -345,7 +345,7 @@ def filter_suggestions(
     seqopt campaign filter --drop 2
     """
     del debug
-    from seqopt.campaign.filtering import failing_note
+    from seqopt.filters.filtering import failing_note
 
     added = _filters(properties, require, forbid, alerts, where, require_pattern, forbid_pattern)
     if show and (added or drop or clear):
@@ -433,8 +433,8 @@ def report(
 ) -> None:
     """All of a campaign as plain tables: the best, predictions against results, what is open, the model, failures."""
     del debug
-    from seqopt.campaign.results import check_target
     from seqopt.campaign.summary import render, summarize
+    from seqopt.campaign.tables import check_target
 
     with _open(_one(name, which)) as campaign:
         if out is not None:
@@ -514,7 +514,7 @@ def _filters(
     require_pattern: list[str] | None,
     forbid_pattern: list[str] | None,
 ) -> list[Filter]:
-    from seqopt.campaign.filters import Alerts, ColumnCondition, Pattern, PropertyRange, Substructure
+    from seqopt.filters.conditions import Alerts, ColumnCondition, Pattern, PropertyRange, Substructure
 
     catalogs = [name.strip() for names in alerts or [] for name in names.split(",") if name.strip()]
     return [

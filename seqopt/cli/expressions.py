@@ -136,7 +136,7 @@ def formula_space(grammar: str, min_length: int, max_length: int) -> GrammarSpac
             parse_expression(space.to_string(tree), (VARIABLE,))
         except InputError as error:
             raise InputError(
-                f"the grammar {space.name} has strings that are no formulas in {VARIABLE}: {error}. Formulas are made "
+                f"the grammar {space.name} has strings that are not formulas in {VARIABLE}: {error}. Formulas are made "
                 f"of {VARIABLE}, numbers, + - * / **, brackets, sin, cos, exp, log and sqrt: choose arithmetic, or a "
                 "grammar of your own with such terminals"
             ) from error

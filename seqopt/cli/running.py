@@ -198,7 +198,7 @@ def watched_search(
             )
     except KeyboardInterrupt:
         console.print(
-            f"\nStopped. Everything scored so far is in {escape(str(folder))}; go on with\n"
+            f"\nStopped. Everything scored so far is in {escape(str(folder))}; continue with\n"
             f"  {escape(command_line())} --resume"
         )
         raise
@@ -240,5 +240,5 @@ def print_continuation(plan: Plan, evaluated: int) -> None:
     """How to spend more on a finished search, unless it has scored all that there is."""
     if evaluated < plan.initial + plan.budget:
         return
-    console.print(f"For more, go on with a larger budget:\n  {escape(command_line('--budget'))} ", end="")
+    console.print(f"For more, continue with a larger budget:\n  {escape(command_line('--budget'))} ", end="")
     console.print(f"--budget {max(2 * plan.budget, plan.batch)} --resume")

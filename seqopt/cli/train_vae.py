@@ -344,7 +344,7 @@ def _train(
     except KeyboardInterrupt:
         if path.exists():
             console.print(
-                f"\nStopped. The model is in {escape(str(path))} as it was after its last epoch; go on with\n"
+                f"\nStopped. The model is in {escape(str(path))} as it was after its last epoch; continue with\n"
                 f"  {escape(command_line())} --resume"
             )
         raise

@@ -1,25 +1,53 @@
-"""Pools of candidate strings and public data sets.
+"""Pools of candidate strings, public data sets, and tables of text.
 
-`read_pool` reads a user's file, `load` a public data set by name. Nothing here imports the models or the
-loop.
+`read_pool` reads a user's file, `load` a public data set by name, `read_sheet` the cells of a table, whatever program
+saved it. Nothing here imports the models or the loop.
 """
 
-from seqopt.datasets.named import (
-    DATASETS,
-    Dataset,
-    load,
-    load_enamine10k_docking,
-    load_esol,
-    load_freesolv,
-    load_lipophilicity,
-    load_photoswitch,
-    load_zinc250k,
-)
-from seqopt.datasets.points import Points, read_points
-from seqopt.datasets.pools import Duplicate, Pool, Rejected, read_pool, write_rejected
-from seqopt.datasets.proteins import Protein, read_proteins
-from seqopt.datasets.zinc_scores import penalized_logp_of_zinc
-from seqopt.utils.cache import cache_dir
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from seqopt.datasets.named import (
+        DATASETS,
+        Dataset,
+        load,
+        load_enamine10k_docking,
+        load_esol,
+        load_freesolv,
+        load_lipophilicity,
+        load_photoswitch,
+        load_zinc250k,
+    )
+    from seqopt.datasets.points import Points, read_points
+    from seqopt.datasets.pools import Duplicate, Pool, Rejected, read_pool, write_rejected
+    from seqopt.datasets.proteins import Protein, read_proteins
+    from seqopt.datasets.sheets import Sheet, read_sheet, write_sheet
+    from seqopt.utils.cache import cache_dir
+
+_HOMES = {
+    **dict.fromkeys(
+        (
+            "DATASETS",
+            "Dataset",
+            "load",
+            "load_enamine10k_docking",
+            "load_esol",
+            "load_freesolv",
+            "load_lipophilicity",
+            "load_photoswitch",
+            "load_zinc250k",
+        ),
+        "seqopt.datasets.named",
+    ),
+    **dict.fromkeys(("Points", "read_points"), "seqopt.datasets.points"),
+    **dict.fromkeys(("Duplicate", "Pool", "Rejected", "read_pool", "write_rejected"), "seqopt.datasets.pools"),
+    **dict.fromkeys(("Protein", "read_proteins"), "seqopt.datasets.proteins"),
+    **dict.fromkeys(("Sheet", "read_sheet", "write_sheet"), "seqopt.datasets.sheets"),
+    "cache_dir": "seqopt.utils.cache",
+}
 
 __all__ = [
     "DATASETS",
@@ -29,6 +57,7 @@ __all__ = [
     "Pool",
     "Protein",
     "Rejected",
+    "Sheet",
     "cache_dir",
     "load",
     "load_enamine10k_docking",
@@ -37,9 +66,21 @@ __all__ = [
     "load_lipophilicity",
     "load_photoswitch",
     "load_zinc250k",
-    "penalized_logp_of_zinc",
     "read_points",
     "read_pool",
     "read_proteins",
+    "read_sheet",
     "write_rejected",
+    "write_sheet",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # The cells of a results table need neither numpy nor RDKit.
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'seqopt.datasets' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(_HOMES))

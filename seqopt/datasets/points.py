@@ -126,6 +126,6 @@ def _numbers(table: Table, name: str, places: Sequence[str]) -> npt.NDArray[np.f
     cells = table.columns[name]
     for cell, place in zip(cells, places, strict=True):
         if not _is_number(cell):
-            what = f"{cell.strip()!r} is no finite number" if cell.strip() else "the cell is empty"
+            what = f"{cell.strip()!r} is not a finite number" if cell.strip() else "the cell is empty"
             raise InputError(f"{place}, column {name!r}: {what}: correct it, or leave the point out")
     return np.array([float(cell) for cell in cells], dtype=np.float64)

@@ -500,7 +500,7 @@ def _value_reader(rows: _Rows) -> Callable[[int], tuple[float, str | None]]:
         shown = str(cell).strip()
         decimal = "," in shown and _number(shown.replace(",", ".", 1)) is not None
         comma = " (write 6.5, not 6,5)" if decimal else ""
-        what = "is empty" if not shown else f"holds {shown!r}, which is no finite number{comma}"
+        what = "is empty" if not shown else f"holds {shown!r}, which is not a finite number{comma}"
         return math.nan, f"column {rows.values_column!r} {what}"
 
     return read

@@ -5,7 +5,6 @@ Each reader returns the columns of a file as they are written; `seqopt.datasets.
 
 from __future__ import annotations
 
-import csv
 import difflib
 import gzip
 import hashlib
@@ -18,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from seqopt.datasets.sheets import decoded, split_cells
 from seqopt.errors import InputError
 
 FORMATS = {
@@ -113,7 +113,7 @@ def read_table(path: Path) -> Table:
     checksum = hashlib.sha256(data).hexdigest()
     if form == "parquet":
         return _read_parquet(path, data, checksum)
-    text = _decode(path, _unzip(path, data) if zipped else data)
+    text, _ = decoded(path, _unzip(path, data) if zipped else data, guess=False)
     if not text.strip():
         raise InputError(f"{path} holds nothing but blank lines")
     readers: dict[str, Callable[[Path, str, str], Table]] = {
@@ -141,25 +141,6 @@ def _unzip(path: Path, data: bytes) -> bytes:
         raise InputError(f"{path} is not a complete gzip file ({error}): copy or download it again") from error
 
 
-def _decode(path: Path, data: bytes) -> str:
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        try:
-            return data.decode("utf-16")
-        except UnicodeDecodeError as error:
-            raise InputError(f"{path} begins as UTF-16 but is not: save it as UTF-8") from error
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"{path}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8 text: save the file as UTF-8"
-        ) from error
-    if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
-        raise InputError(f"{path}, line {line}: a NUL byte; this is not a text file ({_WAY_OUT})")
-    return text
-
-
 def _split_lines(text: str) -> list[str]:
     # Only line feeds and carriage returns end lines: str.splitlines also splits at form feeds and the like.
     return text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n").split("\n")
@@ -167,26 +148,19 @@ def _split_lines(text: str) -> list[str]:
 
 def _read_csv(path: Path, text: str, checksum: str, *, tabbed: bool) -> Table:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    first = next(line for line in text.split("\n") if line.strip())
-    delimiter = "\t" if tabbed else _delimiter(first)
-    reader = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
+    cells = split_cells(path, text, separator="\t" if tabbed else None)
     header: list[str] | None = None
-    rows: list[list[str]] = []
+    rows: list[Sequence[str]] = []
     lines: list[int] = []
-    blank: list[int] = []
-    previous = 0
-    try:
-        for row in reader:
-            line, previous = previous + 1, reader.line_num
-            if not row or (len(row) == 1 and not row[0].strip()):
-                blank.append(line)
-            elif header is None:
-                header = [name.strip() for name in row]
-            else:
-                rows.append(_fit(row, len(header), path, line))
-                lines.append(line)
-    except csv.Error as error:
-        raise InputError(f"{path}, line {previous + 1}: {error}: check the quotation marks from there on") from error
+    blank = list(cells.blank)
+    for row, line in zip(cells.rows, cells.lines, strict=True):
+        if len(row) == 1 and not row[0].strip():
+            blank.append(line)
+        elif header is None:
+            header = [name.strip() for name in row]
+        else:
+            rows.append(_fit(row, len(header), path, line))
+            lines.append(line)
     if header is None:
         raise InputError(f"{path} has no header line: begin it with the names of its columns")
     last = lines[-1] if lines else 0
@@ -200,18 +174,11 @@ def _read_csv(path: Path, text: str, checksum: str, *, tabbed: bool) -> Table:
         format="csv",
         sha256=checksum,
         headed=True,
-        blank_lines=[line for line in blank if line < last],
+        blank_lines=sorted(line for line in blank if line < last),
     )
 
 
-def _delimiter(header: str) -> str:
-    """A comma, or what a spreadsheet of another locale writes where the header has none."""
-    if "," in header:
-        return ","
-    return max(";\t", key=header.count) if ";" in header or "\t" in header else ","
-
-
-def _fit(row: list[str], width: int, path: Path, line: int) -> list[str]:
+def _fit(row: Sequence[str], width: int, path: Path, line: int) -> Sequence[str]:
     while len(row) > width and not row[-1].strip():
         row = row[:-1]
     if len(row) != width:

@@ -1,8 +1,9 @@
 """Evaluating an objective on strings, so that a string that fails harms no other."""
 
+from seqopt.data.outcome import Direction
 from seqopt.evaluation.batch import OnResult, Supply
 from seqopt.evaluation.evaluator import Evaluator, evaluate
-from seqopt.evaluation.judging import FAILED, OK, Direction, Evaluation, ObjectiveFunction, call, describe
+from seqopt.evaluation.judging import FAILED, OK, Evaluation, ObjectiveFunction, call, describe
 
 __all__ = [
     "FAILED",

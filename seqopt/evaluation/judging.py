@@ -7,15 +7,12 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy.typing as npt
 
 ObjectiveFunction = Callable[[list[str]], npt.ArrayLike]
 """From a list of strings to as many numbers."""
-
-Direction = Literal["maximize", "minimize"]
-"""Whether large or small values are good."""
 
 OK, FAILED = "ok", "failed"
 

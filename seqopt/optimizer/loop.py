@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from seqopt.errors import ExhaustedError, InputError, ObjectiveError
 from seqopt.evaluation import Evaluation, Evaluator
 from seqopt.optimizer.optimizer import Optimizer
+from seqopt.spaces import PoolSpace
 
 
 @dataclass
@@ -83,9 +84,10 @@ def run_loop(
     while optimizer.pending or (left := _left(optimizer, budget)) > 0:
         started = time.perf_counter()
         if not optimizer.pending:
-            size = optimizer.batch_size if len(optimizer.observations) >= optimizer.initial else optimizer.initial
+            # Of what was told before, as much less is missing.
+            missing = optimizer.initial - len(optimizer.observations)
             try:
-                asked = optimizer.ask(min(size, left))
+                asked = optimizer.ask(min(missing if missing > 0 else optimizer.batch_size, left))
             except ExhaustedError:
                 # How many strings a space with constraints holds is known only when none is left.
                 if not optimizer.observations.rows:
@@ -256,6 +258,10 @@ def _note_step(optimizer: Optimizer, step: Step, log: RunLog | None, on_step: Ca
 
 def _left(optimizer: Optimizer, budget: int) -> int:
     left = optimizer.initial + budget - len(optimizer.observations)
-    if optimizer.allow_repeats or not isinstance(optimizer.space, Sized):
+    space, seen = optimizer.space, optimizer.observations.seen
+    if optimizer.allow_repeats:
         return left
-    return min(left, len(optimizer.space) - len(optimizer.observations.seen))
+    if isinstance(space, PoolSpace):
+        # A pool may have learned from strings that it does not hold.
+        return min(left, len(space) - sum(space.index_of(key) is not None for key in seen))
+    return min(left, len(space) - len(seen)) if isinstance(space, Sized) else left

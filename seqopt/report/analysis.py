@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
+from seqopt.campaign.reasons import Reason, reason
 from seqopt.data.transforms import resolve_transform
 from seqopt.encoding.features import TokensAndFeatures
 from seqopt.errors import InputError
@@ -43,8 +44,6 @@ page: 2,000 molecules and 30 proteins of 2,000 residues stay below; a fit of thi
 
 MOST_AVERAGED = 600
 """Strings of a map whose kernel is averaged over draws."""
-
-EXPLOIT, EXPLORE = "exploit", "explore"
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ class Analysis:
     held_out: pd.DataFrame | None = None
     r2: float | None = None
     within_90: float | None = None
-    reasons: dict[int, tuple[str, str, float]] = field(default_factory=dict)
+    reasons: dict[int, Reason] = field(default_factory=dict)
     map: MapData | None = None
     missing: tuple[str, ...] = ()
     seconds: float = 0.0
@@ -115,7 +114,7 @@ def analyse(run: Run, kind: str, candidates: Candidates, *, seed: int = 0) -> An
         # Values near the largest float overflow in a model; what comes of it is left out.
         with np.errstate(over="ignore", invalid="ignore"):
             found = _analyse(run, kind, candidates, np.random.default_rng(seed))
-    except Exception as error:  # a page without a map is better than none, whatever a model of one's own raises
+    except Exception as error:  # a page without a map is better than none, whatever a custom model raises
         logger.debug("no model for the page", exc_info=True)
         return Analysis(
             missing=(f"No model could be fitted for this page, so that the map of the kernel is missing ({error}).",),
@@ -271,27 +270,26 @@ def _set_kernel(surrogate: StringGP, run: Run) -> bool:
 
 def _reasons(
     surrogate: Any, measured: pd.DataFrame, waiting: pd.DataFrame, sign: float, *, log10: bool
-) -> dict[int, tuple[str, str, float]]:
+) -> dict[int, Reason]:
     """Why strings were chosen, by what was known before their batch; with ``log10``, medians are compared."""
     rows = pd.concat([measured, waiting])
     chosen = rows[rows["predicted_mean"].notna()]
     if not len(chosen):
         return {}
     similarity = np.asarray(surrogate.similarity(chosen["key"].tolist(), measured["key"].tolist()))
-    written, batches, values = measured["string"].tolist(), measured["batch"].to_numpy(), measured["value"].to_numpy()
+    written, batches, values = (measured[name].to_numpy() for name in ("string", "batch", "value"))
     predicted = chosen["predicted_mean"].tolist()
     if log10:
         # The mean of a wide log-normal distribution lies far above its middle, which is what the model predicted.
         moments = zip(predicted, chosen["predicted_std"].fillna(0.0), strict=True)
         predicted = [log10_moments(mean, std)[0] if mean > 0 else math.nan for mean, std in moments]
         values = np.log10(values)
-    found: dict[int, tuple[str, str, float]] = {}
+    found: dict[int, Reason] = {}
     for row, mean, own in zip(chosen.to_dict("records"), predicted, similarity, strict=True):
         before = np.flatnonzero(batches < row["batch"])
         if len(before):
-            place = int(before[own[before].argmax()])
-            better = sign * mean >= (sign * values[before]).max()
-            found[int(row["number"])] = (EXPLOIT if better else EXPLORE, written[place], float(own[place]))
+            best = float((sign * values[before]).max())
+            found[int(row["number"])] = reason(sign * mean, best, own[before], written[before].tolist())
     return found
 
 

@@ -70,7 +70,7 @@ class Curves:
         return " ".join(f"{place[0]:.0f},{place[1]:.0f}" for place in places if place is not None)
 
     def structure(self, formula: str) -> str:
-        """The curve of a formula as `seqopt.report.structures` writes it; empty where it is no formula."""
+        """The curve of a formula as `seqopt.report.structures` writes it; empty where it is not a formula."""
         from seqopt.objectives import parse_expression
 
         if len(formula) > LONGEST_FORMULA:
@@ -89,7 +89,7 @@ class Curves:
         return ExpressionError({"x": self.x}, self.y)
 
     def draw(self, formula: str, *, label: str) -> Markup | None:
-        """The curve of a formula and the points, for a page without script; `None` where it is no formula."""
+        """The curve of a formula and the points, for a page without script; `None` where it is not a formula."""
         found = self.structure(formula)
         if not found:
             return None

@@ -302,8 +302,8 @@ def map_files(out: str | os.PathLike[str]) -> Path:
             first = stream.readline(200)
         if not first.startswith(_OWN_HEADER):
             raise InputError(
-                f"{path} begins with {shortened(first.strip(), 40)!r} and is no table of a map; it is not overwritten: "
-                "choose another --out"
+                f"{path} begins with {shortened(first.strip(), 40)!r} and is not a table of a map; it is not "
+                "overwritten: choose another --out"
             )
     return path
 

@@ -38,9 +38,10 @@ from seqopt.kernels import SubsequenceKernel
 from seqopt.models import FullyBayesianStringGP, StringGP, Surrogate, resolve_surrogate
 from seqopt.models.covariance import KernelEvaluator
 from seqopt.models.registry import surrogate_name
+from seqopt.report.descriptions import describe_map
 from seqopt.spaces import CandidateSet, Space
 from seqopt.strings.identity import explain_rejection, identity_keys, recognize_kind
-from seqopt.utils.shown import Tabulated
+from seqopt.utils.shown import Tabulated, register_renderer
 
 logger = logging.getLogger(__name__)
 
@@ -497,7 +498,7 @@ def _components(gram: FloatArray, count: int, seed: int) -> tuple[FloatArray, Fl
     try:
         coordinates: FloatArray = pca.fit_transform(gram)
     except ValueError as error:
-        raise InputError(f"this kernel is no covariance function: {error}") from error
+        raise InputError(f"this kernel is not a covariance function: {error}") from error
     held: FloatArray = np.maximum(pca.eigenvalues_, 0.0)
     used = held > NEGLIGIBLE * variance
     held, coordinates = np.where(used, held, 0.0), np.where(used, coordinates, 0.0)
@@ -565,3 +566,6 @@ def _refuse(bad: Sequence[tuple[int, str]], total: int, kind: str) -> None:
     shown = "; ".join(f"number {place} {string!r} ({explain_rejection(string, kind)})" for place, string in bad[:SHOWN])
     more = f"; and {len(bad) - SHOWN:,} more" if len(bad) > SHOWN else ""
     raise InputError(f"{len(bad):,} of {total:,} strings, counted from 0, are no valid {kind}: {shown}{more}")
+
+
+register_renderer(KernelMap, describe_map)

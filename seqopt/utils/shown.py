@@ -1,24 +1,72 @@
-"""How results, batches and spaces show themselves."""
+"""How results, batches and spaces show themselves.
+
+What they show is made by renderers, one for a class and those that inherit from it. Renderers are registered by who
+knows how a class is to be shown; nothing here knows who that is.
+"""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+import html
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 
-def _display() -> Any:
-    # Reports know spaces, the loop and campaigns. These know of reports by this name alone, and only once something is
-    # looked at.
-    return import_module("seqopt.report.display")
+@runtime_checkable
+class Rendering(Protocol):
+    """What is shown of an object."""
+
+    def as_html(self) -> str:
+        """For a notebook; everything that a user wrote is escaped."""
+
+    def as_text(self) -> str:
+        """For a terminal."""
+
+
+T = TypeVar("T")
+
+_renderers: dict[type, Callable[[Any], Rendering]] = {}
+_loaders: list[Callable[[], object]] = []
+
+
+def register_renderer(kind: type[T], renderer: Callable[[T], Rendering]) -> None:
+    """Show objects of a class, and of those that inherit from it, by this function.
+
+    Args:
+        kind: The class. Of several bases of an object's class the first in its method resolution order counts; what is
+            registered for `object` counts where nothing else does.
+        renderer: From an object to what is shown of it.
+    """
+    _renderers[kind] = renderer
+
+
+def add_loader(load: Callable[[], object]) -> None:
+    """Call this function once, when an object is to be shown whose class is not known by then: it registers more.
+
+    Loaders are called in the order in which they were added, until the class is known. So what shows an object is
+    imported only when one is looked at.
+    """
+    _loaders.append(load)
+
+
+def rendering(shown: object) -> Rendering | None:
+    """What is shown of an object; `None` if nobody knows how to show it."""
+    while True:
+        for base in type(shown).__mro__[:-1]:
+            if base in _renderers:
+                return _renderers[base](shown)
+        if not _loaders:
+            known = _renderers.get(object)
+            return None if known is None else known(shown)
+        _loaders.pop(0)()
 
 
 class Shown:
-    """Shows itself in a notebook, and as a table when it is printed, as `seqopt.report.display` describes it.
+    """Shows itself in a notebook, and as a table when it is printed.
 
     Its ``repr``, which messages and lists of such objects hold, stays that of its class: a line.
 
-    A class of one's own may inherit from this, too: it is shown like the nearest of its bases that is known there, or
-    else by its ``repr``, which must not call ``str`` then.
+    A custom class may inherit from this, too: it is shown like the nearest of its bases that is known (see
+    `register_renderer`), or else by its ``repr``, which must not call ``str`` then.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -27,12 +75,12 @@ class Shown:
         cls._repr_pretty_ = Shown._repr_pretty_  # type: ignore[method-assign]
 
     def _repr_html_(self) -> str:
-        page: str = _display().as_html(self)
-        return page
+        found = rendering(self)
+        return f"<pre>{html.escape(plain(self))}</pre>" if found is None else found.as_html()
 
     def __str__(self) -> str:
-        table: str = _display().as_text(self)
-        return table
+        found = rendering(self)
+        return plain(self) if found is None else found.as_text()
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         # IPython in a terminal shows the value of a line by this, and the elements of a list.
@@ -45,3 +93,14 @@ class Tabulated(Shown):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def plain(shown: object) -> str:
+    """An object by its own ``repr``, or that of any object where its own is the table that it shows.
+
+    Example:
+        >>> plain([1, 2])
+        '[1, 2]'
+    """
+    own = type(shown).__repr__ is not Tabulated.__repr__
+    return repr(shown) if own else object.__repr__(shown)

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from seqopt.campaign import Campaign, CampaignError, CampaignStore, automatic, locks
-from seqopt.campaign.filters import Pattern
 from seqopt.campaign.locks import RunLock
 from seqopt.errors import InputError, ObjectiveError
+from seqopt.filters import Pattern
 from seqopt.spaces import StringSpace
 
 SPACE = StringSpace("AB", 8)

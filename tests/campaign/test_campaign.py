@@ -142,7 +142,7 @@ def test_nothing_is_recorded_unless_all_is_well_or_the_rest_is_asked_for(campaig
 @pytest.mark.parametrize("reason", ["no", "0", " Yes ", "", " "])
 def test_a_failure_needs_a_reason_that_a_table_would_not_take_for_yes_or_no(campaign: Campaign, reason: str) -> None:
     (name, *_) = [row.name for row in campaign.suggest()]
-    with pytest.raises(CampaignError, match="is no reason for a failure"):
+    with pytest.raises(CampaignError, match="is not a reason for a failure"):
         campaign.record(name, failure=reason)
     campaign.record(name, failure="no crystals")
 
@@ -177,7 +177,7 @@ def test_a_name_is_a_name_however_it_is_typed(tmp_path: Path) -> None:
         (taken,) = campaign.record("b1-1", 6.0, replicate=True)
         assert taken.string == "b1-1"
         # Any text is a string here, but a slip of the pen in a name shall not become one.
-        with pytest.raises(CampaignError, match="'B01-50' is no identifier of a suggestion: is B01-05 meant"):
+        with pytest.raises(CampaignError, match="'B01-50' is not an identifier of a suggestion: is B01-05 meant"):
             campaign.record("B01-50", 7.0)
         campaign.record("never listed", 7.0)
 

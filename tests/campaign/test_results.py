@@ -11,17 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqopt.campaign import CampaignStore, NewMeasurement, NewSuggestion, Settings
-from seqopt.campaign.results import (
-    Entry,
-    Remark,
-    Results,
-    check_batch_target,
-    check_entries,
-    measurements_table,
-    read_results,
-    write_batch,
-)
-from seqopt.campaign.sheets import plain_name, read_sheet, write_sheet
+from seqopt.campaign.entries import Remark, ResultEntry, Results
+from seqopt.campaign.results import check_entries, read_results
+from seqopt.campaign.tables import check_batch_target, measurements_table, write_batch
+from seqopt.datasets.sheets import plain_name, read_sheet, write_sheet
 from seqopt.errors import InputError
 
 STRINGS = ["aaa", "bbb", "ccc", "ddd", "eee", "fff"]
@@ -112,7 +105,7 @@ def test_files_as_people_have_them(store: CampaignStore, text: str) -> None:
 def test_every_problem_of_a_file_is_listed_with_its_row(store: CampaignStore) -> None:
     rows = [
         ("B01-01,aaa,5,,,", None),
-        ("B09-01,,5,,,", "is no identifier of a suggestion: is B01-0. meant?"),
+        ("B09-01,,5,,,", "is not an identifier of a suggestion: is B01-0. meant?"),
         ("B01-02,ccc,5,,,", "is not B01-02, which is 'bbb'"),
         (",x1,5,,,", "'x1' cannot be used: 'x1' holds more than letters"),
         (",,5,,,", "neither identifier nor string"),
@@ -120,24 +113,24 @@ def test_every_problem_of_a_file_is_listed_with_its_row(store: CampaignStore) ->
         ("B01-03,ccc,>1000,,,", "'>1000' is a limit"),
         ("B01-03,ccc,6 nM,,,", "holds a unit"),
         ("B01-03,ccc,45%,,,", "holds a unit"),
-        ("B01-03,ccc,n.d.,,,", "is no number: leave the cell empty"),
-        ("B01-03,ccc,NaN,,,", "is no number: leave the cell empty"),
+        ("B01-03,ccc,n.d.,,,", "is not a number: leave the cell empty"),
+        ("B01-03,ccc,NaN,,,", "is not a number: leave the cell empty"),
         ("B01-03,ccc,#DIV/0!,,,", "error of the spreadsheet"),
         ("B01-03,ccc,6-May,,,", "looks like a date"),
         ("B01-03,ccc,1\u00a0234,,,", "marks between thousands"),
         ('B01-03,ccc,"1,234.5",,,', "marks between thousands"),
         ("B01-03,ccc,1e999,,,", "is too large"),
         ("B01-03,ccc,\u22126.5,,,", "not a minus"),
-        ("B01-03,ccc,1_000,,,", "is no number"),
-        ("B01-03,ccc,good,,,", "is no number"),
+        ("B01-03,ccc,1_000,,,", "is not a number"),
+        ("B01-03,ccc,good,,,", "is not a number"),
         ("B01-04,ddd,5,0,,", "standard_error': '0' is not positive"),
-        ("B01-04,ddd,5,about 1,,", "standard_error': 'about 1' is no number"),
+        ("B01-04,ddd,5,about 1,,", "standard_error': 'about 1' is not a number"),
         ("B01-04,ddd,,0.1,,", "is a standard error, but there is no value"),
         ("B01-05,eee,5,,spilled,", "there is a value, too"),
         ("B01-05,eee,5,,,failed", "there is a value, too"),
         ("B01-05,eee,,,spilled,ok", "the status is 'ok'"),
         ("B01-05,eee,,,,done", "there is no value"),
-        ("B01-05,eee,5,,,perhaps", "no status that is known"),
+        ("B01-05,eee,5,,,perhaps", "not a known status"),
         ("B01-05,eee,5,,,ok,7", "has 7 cells where the header has 6"),
         ("B01-06,fff,,,,failed", None),
     ]
@@ -173,7 +166,7 @@ def test_decimal_commas_are_read_where_one_says_so(store: CampaignStore) -> None
     assert [str(remark).partition("': ")[2] for remark in mixed.problems] == [
         "'6.5' has a point, but commas are decimal in this table: write 6,5, or leave --decimal-comma out",
         "'1.234,5' has marks between thousands: expected a plain number",
-        "'1,2,3' is no number: expected one such as 6.5",
+        "'1,2,3' is not a number: expected one such as 6.5",
     ]
 
 
@@ -219,7 +212,7 @@ def test_several_problems_of_one_row_are_all_listed(store: CampaignStore) -> Non
         ("smiles,SMILES,IC50\naaa,aaa,5\n", ["columns 'smiles' and 'SMILES' are both taken for the string"]),
         ("Results of May\n\nsmiles,IC50\naaa,5\n", ["line 1: 'Results of May' is not the line .* line 3 is"]),
         ("Column1,Column2\nsmiles,IC50\naaa,5\n", ["line 1: .* line 2 is: delete"]),
-        ("B01-01,5\nB01-02,6\n", ["no line with the names of columns: put one first, such as identifier,IC50"]),
+        ("B01-01,5\nB01-02,6\n", ["not a line with the names of columns: put one first, such as identifier,IC50"]),
         ('"smiles,IC50"\n"aaa,5"\n', ["is a single cell"]),
         ('smiles,IC50\n"aaa,5\n', ["line 2: .*quotation marks"]),
         ("", ["is empty"]),
@@ -328,7 +321,7 @@ def test_suggestions_that_were_undone_or_withdrawn_are_told(store: CampaignStore
 def test_strings_that_were_never_suggested_are_taken_and_told(store: CampaignStore) -> None:
     results = read(store, "smiles,IC50\nxxx,5\nyyy,4\n")
     assert [(row.key, row.suggestion) for row in results.records] == [("XXX", None), ("YYY", None)]
-    assert "2 strings were never suggested; that is no hindrance (lines 2, 3)" in str(results.warnings[0])
+    assert "2 strings were never suggested; this is not a problem (lines 2, 3)" in str(results.warnings[0])
     # In an import from elsewhere identifiers mean nothing.
     elsewhere = read(store, "identifier,smiles,IC50\nB01-02,xxx,5\nB07-01,yyy,4\n", history=True)
     assert (elsewhere.problems, elsewhere.warnings) == ((), ())
@@ -373,20 +366,22 @@ def test_values_that_span_decades_are_no_mistakes(store: CampaignStore) -> None:
 
 
 def test_a_single_result_follows_the_same_rules(store: CampaignStore) -> None:
-    taken = check_entries([Entry("AAA", value=5.0)], store, identify)
+    taken = check_entries([ResultEntry("AAA", value=5.0)], store, identify)
     assert [(row.key, row.value, row.source) for row in taken.records] == [("AAA", 5.0, None)]
     with store.transaction("record") as change:
         change.add_measurements(taken.records)
     assert store.measurements()[0].suggestion == "B01-01"
-    again = check_entries([Entry(identifier="b1-1", value=6.0)], store, identify)
+    again = check_entries([ResultEntry(identifier="b1-1", value=6.0)], store, identify)
     assert str(again.problems[0]).startswith("'b1-1' has a result already: 5.0 by command 3")
-    assert check_entries([Entry("aaa", value=6.0)], store, identify, replicates=True).problems == ()
-    assert "cannot be used" in str(check_entries([Entry("a1", failure="?")], store, identify).problems[0])
-    assert check_entries([Entry("zzz", value=6.0)], store, identify).arguments == {}
-    assert "'inf' is no value" in str(check_entries([Entry("zzz", value=math.inf)], store, identify).problems[0])
+    assert check_entries([ResultEntry("aaa", value=6.0)], store, identify, replicates=True).problems == ()
+    assert "cannot be used" in str(check_entries([ResultEntry("a1", failure="?")], store, identify).problems[0])
+    assert check_entries([ResultEntry("zzz", value=6.0)], store, identify).arguments == {}
+    assert "'inf' is not a value" in str(
+        check_entries([ResultEntry("zzz", value=math.inf)], store, identify).problems[0]
+    )
     with store.transaction("configure") as change:
         change.save_settings(Settings("IC50", transform="log10"))
-    assert "'0.0' has no logarithm" in str(check_entries([Entry("zzz", value=0.0)], store, identify).problems[0])
+    assert "'0.0' has no logarithm" in str(check_entries([ResultEntry("zzz", value=0.0)], store, identify).problems[0])
 
 
 def test_strings_that_are_known_are_not_identified_again(store: CampaignStore) -> None:
@@ -471,7 +466,7 @@ def test_a_batch_is_never_written_over_results(store: CampaignStore, column: str
 def test_a_batch_is_never_written_over_something_else(store: CampaignStore, text: str) -> None:
     path = store.path.parent / "batch.csv"
     path.write_text(text)
-    with pytest.raises(InputError, match="is there already, and is no batch of this campaign"):
+    with pytest.raises(InputError, match="is there already, and is not a batch of this campaign"):
         check_batch_target(path, store)
     path.write_text("")
     check_batch_target(path, store)

@@ -18,9 +18,9 @@ import pytest
 import seqopt
 from seqopt.acquisition import GIBBON
 from seqopt.campaign import Campaign, CampaignError, CampaignStore, Measurement, NewMeasurement
-from seqopt.campaign.filters import Pattern
 from seqopt.campaign.runs import CAMPAIGN
 from seqopt.errors import InputError, ObjectiveError, RunFolderError
+from seqopt.filters import Pattern
 from seqopt.models import StringGP
 from seqopt.search import PoolSearch
 from seqopt.spaces import CandidateSet

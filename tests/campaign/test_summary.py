@@ -7,8 +7,8 @@ from pathlib import Path
 from scipy import stats
 
 from seqopt.campaign import Campaign, NewMeasurement, NewSnapshot, NewSuggestion
-from seqopt.campaign.filters import Pattern
 from seqopt.campaign.summary import Section, render, summarize
+from seqopt.filters import Pattern
 from seqopt.spaces import StringSpace
 
 

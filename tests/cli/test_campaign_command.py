@@ -176,7 +176,7 @@ def test_wrong_filters_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     new = ("new", "kinase", "--pool", "library.csv", "--objective-name", "y")
     refused("Did you mean 'price'?", *new, "--where", "prise <= 3")
     refused("is reversed", *new, "--property", "MW 500..200")
-    refused("no SMARTS", *new, "--require", "c1cc")
+    refused("not a SMARTS", *new, "--require", "c1cc")
     refused("no catalogue of alerts", *new, "--alerts", "pains,brenc")
     assert not Path("kinase.seqopt").exists()
     run(*new, "--property", "MW >= 900")

@@ -153,7 +153,7 @@ def test_a_campaign_is_found_by_its_name(capsys: pytest.CaptureFixture[str]) -> 
         (["--out", "x"], "nothing to map"),
         (["assay.csv", "--surrogate", "forest"], "unknown surrogate 'forest'"),
         (["assay.csv", "--values", "price"], "no column 'price'"),
-        (["assay.csv", "--values", "compound"], "no finite number"),
+        (["assay.csv", "--values", "compound"], "not a finite number"),
         (["assay.csv", "--transform", "sqrt"], "expected none or log10"),
         (["assay.csv", "--out", "assay.csv"], "not overwritten"),
         (["nowhere.csv"], "nowhere.csv"),

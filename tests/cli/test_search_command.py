@@ -250,3 +250,32 @@ def test_a_hanging_evaluation_is_given_up() -> None:
     assert hung.any()
     assert (frame["status"] == ["failed" if h else "ok" for h in hung]).all()
     assert frame.loc[hung, "error"].str.contains("2 s|time").all()
+
+
+def test_known_results_are_read_from_a_file_and_a_wrong_line_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("seqopt.api._write_report", lambda folder: None)
+    pool = write("library.csv", "smiles\n" + "\n".join(SMILES))
+    known = [*SMILES[::10], "CCCCCCCO"]
+    rows = [f"{string};{len(string)},5" for string in known]
+    bad = write("bad.csv", "smiles;activity\n" + "\n".join(rows))
+    good = write(
+        "known.csv", "smiles;note;logp\n" + "\n".join(row.replace(";", ";x;").replace(",", ".") for row in rows)
+    )
+    arguments = (pool, "--objective", "logp", "--surrogate", "tanimoto", "--initial", "8", "--budget", "2")
+    assert search(*arguments, "--known", bad) != 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "bad.csv, line 1" in said
+    assert "there is no column of values: expected 'logp'" in said
+    assert not Path("out").exists()
+    assert search(*arguments, "--known", good) == 0
+    frame = table()
+    assert frame["string"].tolist()[: len(known)] == known
+    assert frame["value"].tolist()[: len(known)] == [len(string) + 0.5 for string in known]
+    assert len(frame) == 8 + 2
+    assert search(*arguments, "--known", good, "--resume") == 0
+    assert len(table()) == 8 + 2
+    write("known.csv", Path(good).read_text().replace(".5", ".25"))
+    assert search(*arguments, "--known", good, "--resume") != 0
+    assert "made with other settings (known.sha256" in " ".join(capsys.readouterr().err.split())

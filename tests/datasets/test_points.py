@@ -51,8 +51,8 @@ def test_tables_of_other_formats(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("x,y\n1,2\n\n3,high\n", r"points.csv, line 4, column 'y': 'high' is no finite number"),
-        ("x,y\n1,2\n3,1_0\n", r"line 3, column 'y': '1_0' is no finite number"),
+        ("x,y\n1,2\n\n3,high\n", r"points.csv, line 4, column 'y': 'high' is not a finite number"),
+        ("x,y\n1,2\n3,1_0\n", r"line 3, column 'y': '1_0' is not a finite number"),
         ("x,y\n1,2\n3,nan\n", r"line 3, column 'y': 'nan'"),
         ("x,y\n1,2\n,4\n", r"line 3, column 'x': the cell is empty"),
         ("x,y\n1,2\n", r"has 1 point: a formula is fitted to at least 2"),

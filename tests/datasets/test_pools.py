@@ -328,3 +328,23 @@ def test_replicates_on_a_logarithmic_scale_have_their_geometric_mean(tmp_path):
     assert pool.values.tolist() == [pytest.approx(100.0), 7.0]
     assert [(record.line, record.reason) for record in pool.rejected] == [(5, "its value 0 has no logarithm")]
     assert read_pool(path, values_column="IC50").values.tolist() == [5000.5, 7.0, 0.0]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_libraries_are_read_whatever_program_saved_them(write: Write, encoding: str, separator: str) -> None:
+    rows = ["smiles;name", "CCO;caf\xe9", "", "'-CC;'tis", 'CCN;"a,b;c|d\te"']
+    text = "\r\n".join(row.replace(";", separator, 1) for row in rows)
+    table = read_table(write("library.csv", f"{text}\r\n".encode(encoding)))
+    assert table.columns == {"smiles": ["CCO", "-CC", "CCN"], "name": ["caf\xe9", "'tis", "a,b;c|d\te"]}
+    assert table.lines.tolist() == [2, 4, 5]
+    assert table.blank_lines == [3]
+
+
+def test_a_library_says_what_separates_its_cells(write: Write) -> None:
+    table = read_table(write("library.csv", "sep=;\nsmiles;a,b\nCCO;1,5\n"))
+    assert table.columns == {"smiles": ["CCO"], "a,b": ["1,5"]}
+    assert table.lines.tolist() == [3]
+    assert read_table(write("one.csv", "text\na|b\nc;d\n")).columns == {"text": ["a|b", "c;d"]}
+    with pytest.raises(InputError, match="an Excel workbook"):
+        read_table(write("sheet.csv", b"PK\x03\x04 and so on"))

@@ -332,7 +332,7 @@ def test_a_space_that_cannot_be_sampled_is_shown_without_strings(monkeypatch: py
 
 
 def test_showing_needs_no_torch() -> None:
-    code = "import sys, seqopt.utils.shown, seqopt.report.display; print('torch' in sys.modules)"
+    code = "import sys, seqopt.utils.shown, seqopt.report.descriptions; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

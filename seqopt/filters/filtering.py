@@ -1,6 +1,6 @@
-"""Filters applied: to all candidates of a library at once, to strings as they are made up, to a few strings.
+"""Filters applied: to all candidates of a library at once, to strings as they are generated, to a few strings.
 
-Conditions on columns and patterns cost nothing. Features of molecules do (see `seqopt.campaign.properties`): they are
+Conditions on columns and patterns cost nothing. Features of molecules do (see `seqopt.filters.properties`): they are
 computed in several processes, what is cheap first, for each molecule up to the first filter that it fails, and kept in
 the cache folder, feature by feature, for the next time, whatever the bounds are then.
 """
@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.campaign.filters import (
+from seqopt.errors import InputError
+from seqopt.filters.conditions import (
     Column,
     ColumnCondition,
     Filter,
@@ -26,8 +27,7 @@ from seqopt.campaign.filters import (
     Pattern,
     passing,
 )
-from seqopt.campaign.properties import cost, measure, within
-from seqopt.errors import InputError
+from seqopt.filters.properties import cost, measure, within
 from seqopt.utils.cache import digest, read_cached, write_cached
 from seqopt.utils.workers import Progress, map_strings
 
@@ -41,13 +41,13 @@ CHUNK = 500
 """Molecules that a process is given at a time."""
 
 SAMPLE = 500
-"""Random strings on which filters are tried where strings are made up."""
+"""Random strings on which filters are tried where strings are generated."""
 
 SHOWN = 3
 """Suggestions or cells that a sentence names."""
 
 REMEMBERED = 100_000
-"""Strings whose answer is remembered while strings are made up."""
+"""Strings whose answer is remembered while strings are generated."""
 
 Cells = Mapping[str, Sequence[str]]
 """Columns of a library, for each a cell beside every candidate."""
@@ -82,7 +82,7 @@ class FilterReport:
         candidates: How many strings they were tried on.
         allowed: How many pass all.
         steps: What each filter does.
-        sampled: Whether the strings are random ones, of a space that is made up, and not all that there are.
+        sampled: Whether the strings are random ones, of a space that generates its strings, and not all that there are.
     """
 
     candidates: int
@@ -129,7 +129,7 @@ def check_filters(filters: Sequence[Filter], kind: str, space: Space | None, cel
     """Refuse filters that do not fit what is searched, and give columns the names that they have in the library.
 
     Args:
-        filters: Filters that are right by themselves: see `seqopt.campaign.filters.checked`.
+        filters: Filters that are right by themselves: see `seqopt.filters.conditions.checked`.
         kind: What the strings are.
         space: The space; may be left out for a library.
         cells: Of a library, its columns, if it has any.
@@ -206,7 +206,7 @@ def filter_pool(
         A mask of length N, and the report.
 
     Example:
-        >>> from seqopt.campaign.filters import PropertyRange, Substructure
+        >>> from seqopt.filters import PropertyRange, Substructure
         >>> mask, report = filter_pool(
         ...     ["CCO", "CCCCCCO", "CCN"], ["CCO", "CCCCCCO", "CCN"], "molecule",
         ...     [Substructure("O"), PropertyRange("heavy_atoms", high=5)],
@@ -239,7 +239,7 @@ def filter_pool(
 
 
 def narrow(space: AnySpace, filters: Sequence[Filter]) -> AnySpace:
-    """A space of the strings of another, made up as there, that pass filters; the other is left as it is."""
+    """A space of the strings of another, generated as there, that pass filters; the other is left as it is."""
     own: Callable[[str], bool] | None = getattr(space, "accept", None)
     passes = acceptor(filters, space.kind)
     found = copy.copy(space)
@@ -276,7 +276,7 @@ def acceptor(filters: Sequence[Filter], kind: str) -> Callable[[str], bool]:
 
 
 def try_filters(space: Space, filters: Sequence[Filter], seed: int) -> FilterReport:
-    """What filters do to `SAMPLE` random strings of a space that is made up.
+    """What filters do to `SAMPLE` random strings of a space that generates its strings.
 
     Args:
         space: The space, not narrowed.
@@ -331,8 +331,8 @@ def failing(
 def library_cells(facts: Mapping[str, Any] | None, strings: Sequence[str] | None = None) -> dict[str, list[str]] | None:
     """The cells of a library beside its strings, as they stand in the file; of the first row of equal strings.
 
-    The cells beside some of its strings are a `seqopt.campaign.filters.Column`, so that what is asked of a column as a
-    whole has one answer whichever strings it is asked for.
+    The cells beside some of its strings are a `seqopt.filters.conditions.Column`, so that what is asked of a column as
+    a whole has one answer whichever strings it is asked for.
 
     Args:
         facts: What a campaign keeps of its library.
@@ -432,7 +432,7 @@ def _features(
     if not todo:
         return found
     computed = map_strings(
-        "seqopt.campaign.properties:measure",
+        "seqopt.filters.properties:measure",
         [keys[row] for row in todo],
         arguments={"features": [item.feature for item in filters], "conditions": [item.bounds for item in filters]},
         chunk=CHUNK,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqopt.campaign.sheets import NUMBER, neutralise, plain_name, read_sheet, restore, write_sheet
+from seqopt.datasets.sheets import NUMBER, neutralise, plain_name, read_sheet, restore, write_sheet
 from seqopt.errors import InputError
 
 PARTS = st.sampled_from(

@@ -1,4 +1,4 @@
-"""Filters of a campaign: which strings it may suggest.
+"""Filters: which strings may be suggested.
 
 A string is suggested only if it passes every filter. What was measured teaches the model all the same. There are
 filters for molecules (`PropertyRange`, `Substructure`, `Alerts`), for libraries (`ColumnCondition`) and for any strings
@@ -17,7 +17,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.campaign.properties import (
+from seqopt.datasets.sheets import NUMBER
+from seqopt.errors import InputError
+from seqopt.filters.properties import (
     ALERTS,
     PROPERTY,
     SMARTS,
@@ -26,8 +28,6 @@ from seqopt.campaign.properties import (
     first_alert,
     property_name,
 )
-from seqopt.campaign.sheets import NUMBER
-from seqopt.errors import InputError
 
 ORDERINGS = ("<=", ">=", "<", ">")
 """Comparisons of numbers."""
@@ -49,7 +49,7 @@ class PropertyRange:
     """A property of a molecule lies within bounds.
 
     Args:
-        name: One of `seqopt.campaign.properties.PROPERTIES`, or a descriptor of RDKit.
+        name: One of `seqopt.filters.properties.PROPERTIES`, or a descriptor of RDKit.
         low: Lower bound.
         high: Upper bound.
         low_open: Whether the lower bound itself fails.
@@ -77,7 +77,9 @@ class PropertyRange:
         Raises:
             InputError: For anything else.
         """
-        wrong = InputError(f"{text!r} is no range of a property; expected 'MW 200..500', 'logP <= 5' or 'charge == 0'")
+        wrong = InputError(
+            f"{text!r} is not a range of a property; expected 'MW 200..500', 'logP <= 5' or 'charge == 0'"
+        )
         found = _PROPERTY.fullmatch(text)
         if found is None:
             raise wrong
@@ -137,7 +139,7 @@ class PropertyRange:
 
     @property
     def bounds(self) -> dict[str, Any]:
-        """Between which the feature has to lie; arguments of `seqopt.campaign.properties.within`."""
+        """Between which the feature has to lie; arguments of `seqopt.filters.properties.within`."""
         return {"low": self.low, "high": self.high, "low_open": self.low_open, "high_open": self.high_open}
 
     def why_not(self, smiles: str, value: float) -> str:
@@ -196,7 +198,7 @@ class Alerts:
     """A molecule has none of the substructures of a catalogue that often spoil an assay or a drug.
 
     Args:
-        catalog: ``"PAINS"``, ``"BRENK"``, ``"NIH"`` or another of `seqopt.campaign.properties.catalog_names`.
+        catalog: ``"PAINS"``, ``"BRENK"``, ``"NIH"`` or another of `seqopt.filters.properties.catalog_names`.
 
     Example:
         >>> Alerts("pains").checked().describe()
@@ -291,7 +293,7 @@ class ColumnCondition:
         found = _CONDITION.fullmatch(text)
         if found is None:
             raise InputError(
-                f"{text!r} is no condition on a column; expected a column, one of "
+                f"{text!r} is not a condition on a column; expected a column, one of "
                 f"{' '.join((*ORDERINGS, *EQUALITIES))}, and a value: 'price <= 100', 'supplier == ACME'"
             )
         double, single, bare, operator, value = found.groups()
@@ -310,7 +312,7 @@ class ColumnCondition:
         """The filter itself.
 
         Raises:
-            InputError: For an unknown operator, or the order of something that is no number.
+            InputError: For an unknown operator, or the order of something that is not a number.
         """
         value = str(self.value)
         if self.operator not in (*ORDERINGS, *EQUALITIES):
@@ -428,12 +430,12 @@ class Pattern:
         """The filter itself.
 
         Raises:
-            InputError: For what is no regular expression.
+            InputError: For what is not a regular expression.
         """
         try:
             re.compile(self.pattern)
         except (re.error, OverflowError) as error:
-            raise InputError(f"{self.pattern!r} is no regular expression: {error}") from error
+            raise InputError(f"{self.pattern!r} is not a regular expression: {error}") from error
         if not self.pattern:
             raise InputError("a pattern is empty: it would be found everywhere")
         return self
@@ -488,7 +490,7 @@ def from_json(values: Iterable[Mapping[str, Any]]) -> list[Filter]:
         try:
             found.append(KINDS[kind](**arguments))
         except TypeError as error:
-            raise InputError(f"{dict(value)!r} is no filter: {error}") from error
+            raise InputError(f"{dict(value)!r} is not a filter: {error}") from error
     return found
 
 
@@ -499,14 +501,14 @@ def checked(filters: Iterable[Filter | Mapping[str, Any]]) -> list[Filter]:
         filters: Filters, or their JSON values.
 
     Raises:
-        InputError: For what is no filter, or one that cannot be used.
+        InputError: For what is not a filter, or one that cannot be used.
     """
     found: list[Filter] = []
     for item in filters:
         given = from_json([item])[0] if isinstance(item, Mapping) else item
         if not isinstance(given, Filter):
             raise InputError(
-                f"{given!r} is no filter: give objects of seqopt.campaign.filters, such as "
+                f"{given!r} is not a filter: give objects of seqopt.filters, such as "
                 "PropertyRange('MW', 200, 500) or ColumnCondition.parse('price <= 100')"
             )
         found.append(given.checked())
@@ -524,7 +526,7 @@ def describe(filters: Iterable[Filter]) -> str:
 
 
 def passing(item: MoleculeFilter, values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Which molecules pass, by their values of the filter's feature; `seqopt.campaign.properties.within` for many."""
+    """Which molecules pass, by their values of the filter's feature; `seqopt.filters.properties.within` for many."""
     low, high = item.bounds.get("low"), item.bounds.get("high")
     found = ~np.isnan(values)
     if low is not None:
@@ -540,7 +542,7 @@ def _bound(text: str, whole: str) -> float | None:
     number = _number(text)
     if number is None:
         hint = ": write 6.5, not 6,5" if _number(text.replace(",", ".")) is not None else ""
-        raise InputError(f"{whole!r}: {text!r} is no number{hint}")
+        raise InputError(f"{whole!r}: {text!r} is not a number{hint}")
     return number
 
 

@@ -149,8 +149,8 @@ def check_smarts(smarts: str) -> None:
         pattern = Chem.MolFromSmarts(smarts) if smarts.strip() else None
     if pattern is None or not pattern.GetNumAtoms():
         raise InputError(
-            f"{smarts!r} is no SMARTS that RDKit can read: check its brackets, ring digits and symbols; a SMILES such "
-            "as c1ccncc1 is a SMARTS, too"
+            f"{smarts!r} is not a SMARTS that RDKit can read: check its brackets, ring digits and symbols; a SMILES "
+            "such as c1ccncc1 is a SMARTS, too"
         )
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seqopt.datasets import cache_dir, zinc_scores
-from seqopt.datasets.zinc_scores import penalized_logp_of_zinc
-from seqopt.objectives import penalized_logp
+from seqopt.datasets import cache_dir
+from seqopt.objectives import penalized_logp, zinc_scores
+from seqopt.objectives.zinc_scores import penalized_logp_of_zinc
 
 
 def test_scores_are_those_of_the_objective_and_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

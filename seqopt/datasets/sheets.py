@@ -1,4 +1,7 @@
-"""Tables that people open in spreadsheets: written so that no text is run, and read whatever saved them.
+"""Tables of text: read whatever program saved them, and written so that a spreadsheet runs nothing.
+
+This is the only reader of separated text: `read_sheet` gives its cells as they are, and
+`seqopt.datasets.tables.read_table` columns under their names.
 
 A spreadsheet takes a cell that begins with ``=``, ``+``, ``-`` or ``@`` for a formula. Such text is written with an
 apostrophe before it, which a spreadsheet shows as text; so is text that begins with apostrophes and one of these, so
@@ -104,7 +107,8 @@ def restore(cell: str) -> str:
         >>> restore("'=1+1"), restore("'tis"), restore("-5")
         ('=1+1', "'tis", '-5')
     """
-    return cell[1:] if _NEUTRALISED.match(cell) else cell
+    # The first test is for libraries of millions of cells.
+    return cell[1:] if cell[:1] == "'" and _NEUTRALISED.match(cell) else cell
 
 
 def write_sheet(path: str | os.PathLike[str], header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
@@ -167,21 +171,17 @@ def read_sheet(path: str | os.PathLike[str], *, separator: str | None = None, ex
         raise InputError(f"there is no file {file}") from None
     except OSError as error:
         raise InputError(f"cannot read {file}: {error.strerror or error}") from error
-    text, encoding = _decoded(file, data)
+    text, encoding = decoded(file, data, guess=True)
     if not text.strip():
         raise InputError(f"{file} is empty")
-    first = 1
-    told = re.match(r'"?sep=(.)"?[ \t]*(?:\r\n|\r|\n)', text, re.IGNORECASE)
-    if told:
-        text, separator, first = text[told.end() :], told.group(1), 2
-    if separator is None:
-        separator = _told_separator(text, expected)
-    rows, lines = _cells(file, text, separator, first)
+    cells = split_cells(file, text, separator=separator, expected=expected)
     guessed = None
     if encoding == "cp1252":
-        number, line = next((n, line) for n, line in enumerate(text.splitlines(), start=first) if not line.isascii())
+        number, line = next((n, line) for n, line in enumerate(text.splitlines(), start=1) if not line.isascii())
         guessed = number, line.strip()
-    return Sheet(rows, lines, separator, encoding, hashlib.sha256(data).hexdigest(), guessed)
+    return Sheet(
+        tuple(cells.rows), tuple(cells.lines), cells.separator, encoding, hashlib.sha256(data).hexdigest(), guessed
+    )
 
 
 def plain_name(name: str) -> str:
@@ -210,7 +210,17 @@ def _written(cell: Cell, *, alone: bool) -> str:
     return text
 
 
-def _decoded(file: Path, data: bytes) -> tuple[str, str]:
+def decoded(file: Path, data: bytes, *, guess: bool) -> tuple[str, str]:
+    """The text of a file and its encoding: UTF-8 or UTF-16, either with or without its mark.
+
+    Args:
+        file: What messages call it.
+        data: Its bytes.
+        guess: Take other bytes for Windows-1252, which holds Latin-1.
+
+    Raises:
+        InputError: If it is not text, or in another encoding.
+    """
     for signature, what in _BINARY.items():
         if data.startswith(signature):
             raise InputError(f"{file} is {what}")
@@ -220,18 +230,83 @@ def _decoded(file: Path, data: bytes) -> tuple[str, str]:
         # Text of mostly Latin letters has a zero in every second byte of UTF-16.
         candidates = ["utf-16-le" if data[1:200:2].count(0) > data[0:200:2].count(0) else "utf-16-be"]
     else:
-        candidates = ["utf-8-sig", "cp1252"]
+        candidates = ["utf-8-sig", "cp1252"] if guess else ["utf-8-sig"]
     for candidate in candidates:
         try:
             text = data.decode(candidate)
         except UnicodeDecodeError:
             continue
-        # Any bytes but five are Windows-1252; control characters betray that it is no text.
+        # Any bytes but five are Windows-1252; control characters betray that it is not text.
         if not re.search(r"[\x00-\x08\x0e-\x1f]" if candidate == "cp1252" else r"\x00", text):
             return text, candidate.removesuffix("-sig")
-    raise InputError(
-        f"{file} is not text in an encoding that can be told (UTF-8, UTF-16 or Windows-1252): save it as CSV (UTF-8)"
-    )
+    raise InputError(_not_text(file, data, guess=guess))
+
+
+def _not_text(file: Path, data: bytes, *, guess: bool) -> str:
+    """Why a file is not text, with the line where that can be told."""
+    save = "save it as CSV (UTF-8)" if guess else "save the file as UTF-8"
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")) or guess:
+        known = "UTF-8, UTF-16 or Windows-1252" if guess else "UTF-8 or UTF-16"
+        return f"{file} is not text in an encoding that can be told ({known}): {save}"
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        return f"{file}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8 text: {save}"
+    line = data.count(b"\n", 0, data.index(b"\0")) + 1
+    return f"{file}, line {line}: a NUL byte; this is not a text file, or its encoding cannot be told: {save}"
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells of a text.
+
+    Attributes:
+        rows: Its rows; lines without any character are left out.
+        lines: The line on which each row begins, counted from 1.
+        blank: The lines that were left out.
+        separator: What stands between cells.
+    """
+
+    rows: list[tuple[str, ...]]
+    lines: list[int]
+    blank: list[int]
+    separator: str
+
+
+def split_cells(file: Path, text: str, *, separator: str | None = None, expected: Collection[str] = ()) -> Cells:
+    """The cells of a table, as `restore` gives them.
+
+    Args:
+        file: What messages call it.
+        text: Its text.
+        separator: What stands between cells, if it is known; a first line ``sep=;`` counts for more.
+        expected: As in `read_sheet`.
+
+    Raises:
+        InputError: If quotation marks do not match.
+    """
+    first = 1
+    told = re.match(r'"?sep=(.)"?[ \t]*(?:\r\n|\r|\n)', text, re.IGNORECASE)
+    if told:
+        text, separator, first = text[told.end() :], told.group(1), 2
+    if separator is None:
+        separator = _told_separator(text, expected)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    found, previous = Cells([], [], [], separator), 0
+    try:
+        for row in reader:
+            if row:
+                found.rows.append(tuple(map(restore, row)))
+                found.lines.append(previous + first)
+            else:
+                found.blank.append(previous + first)
+            previous = reader.line_num
+    except csv.Error as error:
+        raise InputError(
+            f"{file}, line {previous + first}: {error}: check the quotation marks from there on"
+        ) from error
+    return found
 
 
 def _told_separator(text: str, expected: Collection[str]) -> str:
@@ -254,19 +329,3 @@ def _told_separator(text: str, expected: Collection[str]) -> str:
         if found > best:
             best, separator = found, candidate
     return separator
-
-
-def _cells(file: Path, text: str, separator: str, first: int) -> tuple[tuple[tuple[str, ...], ...], tuple[int, ...]]:
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    rows, lines, previous = [], [], 0
-    try:
-        for row in reader:
-            if row:
-                rows.append(tuple(map(restore, row)))
-                lines.append(previous + first)
-            previous = reader.line_num
-    except csv.Error as error:
-        raise InputError(
-            f"{file}, line {previous + first}: {error}: check the quotation marks from there on"
-        ) from error
-    return tuple(rows), tuple(lines)

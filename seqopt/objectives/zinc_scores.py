@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqopt.datasets.named import load_zinc250k
+from seqopt.objectives.molecules import penalized_logp
 from seqopt.utils.cache import digest, read_cached, write_cached
 from seqopt.utils.workers import Progress, map_strings
 
@@ -32,7 +33,7 @@ def penalized_logp_of_zinc(*, ring: str = "cycle_basis", progress: Progress | No
         249,456 scores, all finite.
     """
     return cached_scores(
-        "seqopt.datasets.zinc_scores:penalized_logp_list",
+        "seqopt.objectives.zinc_scores:penalized_logp_list",
         load_zinc250k(),
         f"penalized_logp-{ring}",
         progress,
@@ -67,7 +68,5 @@ def cached_scores(
 
 def penalized_logp_list(strings: list[str], ring: str) -> list[float]:
     """`seqopt.objectives.penalized_logp` as a list, which can be sent as JSON."""
-    from seqopt.objectives.molecules import penalized_logp
-
     scores: list[float] = penalized_logp(strings, ring=ring).tolist()
     return scores

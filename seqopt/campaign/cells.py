@@ -1,0 +1,172 @@
+"""Cells of a table of results: numbers, standard errors and failures, or what is wrong with them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from seqopt.campaign.columns import Columns
+from seqopt.campaign.entries import ResultEntry, Row
+from seqopt.campaign.rows import LARGEST_VALUE, Settings
+from seqopt.datasets.sheets import NUMBER, Sheet
+
+_DONE = frozenset({"ok", "done", "measured", "success", "valid"})
+_FAILED = frozenset({"failed", "fail", "failure", "error", "invalid"})
+_NO = frozenset({"no", "n", "false", "0", "none", "na", "n/a", "-"})
+_YES = frozenset({"yes", "y", "true", "1", "x"})
+_NOT_YET = frozenset({"", "open", "pending", "planned", "withdrawn"})
+_MISSING = frozenset({"na", "n/a", "nan", "nd", "n.d.", "n.d", "none", "null", "-", "--", "?", ".", "missing"})
+
+_Texts = Sequence[tuple[str, str]]
+"""Cells with the names of their columns."""
+
+_NOTHING: _Texts = (("", ""),)
+
+
+def read_rows(
+    sheet: Sheet, header: int, columns: Columns, source: str, settings: Settings, decimal_comma: bool
+) -> list[Row]:
+    width = len(sheet.rows[header])
+    rows = []
+    for cells, line in zip(sheet.rows[header + 1 :], sheet.lines[header + 1 :], strict=True):
+        if not any(map(str.strip, cells)):
+            continue
+        row = Row(ResultEntry(line=line), source)
+        rows.append(row)
+        if any(map(str.strip, cells[width:])):
+            comma = " (a decimal comma? write 6.5, not 6,5)" if sheet.separator == "," else ""
+            row.wrong(f"has {len(cells)} cells where the header has {width}{comma}", sheet.separator.join(cells))
+            continue
+        # Spreadsheets leave out empty cells at the end of a row.
+        texts = {
+            role: [(cells[place].strip() if place < len(cells) else "", name) for place, name in places]
+            for role, places in columns.items()
+        }
+        given = any(text for text, _ in texts.get("value", []))
+        single = {role: found[0][0] or None for role, found in texts.items() if role != "value"}
+        row.entry = ResultEntry(
+            single.get("string"),
+            single.get("identifier"),
+            _value(row, texts.get("value", []), settings, decimal_comma),
+            _failure(row, texts, given=given),
+            _standard_error(row, texts, decimal_comma, given=given),
+            single.get("replicate"),
+            line,
+        )
+    return rows
+
+
+def _value(row: Row, texts: _Texts, settings: Settings, decimal_comma: bool) -> float | None:
+    read: list[tuple[float, str]] = []
+    for text, column in texts:
+        number, problem = _number(text, decimal_comma) if text else (None, "")
+        if number is not None:
+            problem = unfit(number, settings)
+        if problem:
+            row.wrong(problem, text, column)
+        if number is None or problem:
+            continue
+        if read and number != read[0][0]:
+            row.wrong(f"disagrees with {read[0][0]!r} in column {read[0][1]!r} of the same row: keep one", text, column)
+        read.append((number, column))
+    return read[0][0] if read else None
+
+
+def unfit(value: float, settings: Settings) -> str:
+    """Why the campaign cannot use a number; empty if it can."""
+    logarithmic = settings.transform == "log10"
+    return "has no logarithm: expected a positive number" if logarithmic and value <= 0 else ""
+
+
+def _failure(row: Row, texts: Mapping[str, _Texts], *, given: bool) -> str | None:
+    """Why a row failed, if it did."""
+    reason, reason_column = texts.get("failure", _NOTHING)[0]
+    status, status_column = texts.get("status", _NOTHING)[0]
+    word = status.casefold()
+    # What is asked for is the reason, but people tick boxes.
+    if reason.casefold() in _NO:
+        reason = ""
+    if word not in _DONE | _FAILED | _NOT_YET:
+        known = ", ".join(sorted(_DONE | _FAILED))
+        row.wrong(f"is not a known status: expected one of {known}, or nothing", status, status_column)
+    elif given and (reason or word in _FAILED):
+        shown = (reason, reason_column) if reason else (status, status_column)
+        row.wrong("says that it failed, but there is a value, too: keep one of them", *shown)
+    elif reason and word in _DONE:
+        row.wrong(f"is a reason for a failure, but the status is {status!r}: keep one of them", reason, reason_column)
+    elif word in _DONE and not given:
+        row.wrong("is the status, but there is no value", status, status_column)
+    elif reason or word in _FAILED:
+        return "failed" if reason.casefold() in _YES else reason or "failed"
+    return None
+
+
+def _standard_error(row: Row, texts: Mapping[str, _Texts], decimal_comma: bool, *, given: bool) -> float | None:
+    text, column = texts.get("standard_error", _NOTHING)[0]
+    if not text:
+        return None
+    number, problem = _number(text, decimal_comma)
+    if number is not None and number <= 0:
+        problem = "is not positive: leave the cell empty where the standard error is not known"
+    elif not given:
+        problem = "is a standard error, but there is no value"
+    if problem:
+        row.wrong(problem, text, column)
+    return None if problem else number
+
+
+_MONTH = r"(?:jan|feb|mar|m\u00e4r|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[^\W\d_]*\.?"
+
+_DIAGNOSES = (
+    (r"[<>\u2264\u2265~]\s*\S+", "is a limit, not a value: expected a number, or the reason in a column 'failure'"),
+    (r"#.*", "is an error of the spreadsheet: expected a number"),
+    (
+        r"[+-]?\d+,\d+",
+        "has a comma: expected a decimal point, as in 6.5. If commas are decimal in this table, say so with "
+        "--decimal-comma, or decimal_comma=True",
+    ),
+    (
+        r"[+-]?\d{1,3}(?:[ \u00a0\u202f'\u2019.,]\d{3})+(?:[.,]\d+)?",
+        "has marks between thousands: expected a plain number",
+    ),
+    (r"\u2212[\d.]+", "begins with a dash that is not a minus: expected a number such as -6.5"),
+    (
+        rf"\d{{1,4}}[-/.]\d{{1,2}}[-/.]\d{{1,4}}.*|\d{{1,2}}[-. ]+{_MONTH}|{_MONTH}[-. ]+\d{{1,4}}",
+        "looks like a date that a spreadsheet made: expected a number",
+    ),
+    (
+        r"[+-]?[\d.]+(?:[eE][+-]?\d+)?\s*[^\W\d_]\S*|.*[\d.]\s*%",
+        "holds a unit: expected the number alone, in the unit of the campaign",
+    ),
+)
+
+
+def _number(text: str, decimal_comma: bool) -> tuple[float | None, str]:
+    """A cell as a number, or what is wrong with it."""
+    if decimal_comma and "," in text and NUMBER.fullmatch(pointed := text.replace(",", ".", 1)):
+        text = pointed
+    elif decimal_comma and NUMBER.fullmatch(text) and "." in text:
+        return None, "has a point, but commas are decimal in this table: write 6,5, or leave --decimal-comma out"
+    if NUMBER.fullmatch(text):
+        number = float(text)
+        if abs(number) <= LARGEST_VALUE:
+            return number, ""
+        return None, f"is too large: expected a number up to {LARGEST_VALUE:g}"
+    if text.casefold() in _MISSING:
+        return None, (
+            "is not a number: leave the cell empty where there is no result yet, and give the reason for a failure in "
+            "a column 'failure'"
+        )
+    for pattern, what in _DIAGNOSES:
+        if re.fullmatch(pattern, text, re.IGNORECASE):
+            return None, what
+    return None, "is not a number: expected one such as 6.5"
+
+
+def is_reason(text: str) -> bool:
+    """Whether a text says why something failed.
+
+    In a table some words and an empty cell say that nothing failed, or only that something did: an export with such a
+    reason would not be read back.
+    """
+    return text.strip().casefold() not in _NO | _YES | {""}

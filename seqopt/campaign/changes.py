@@ -1,0 +1,267 @@
+"""What one command writes into a campaign."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from seqopt.campaign import schema
+from seqopt.campaign.errors import CampaignError
+from seqopt.campaign.queries import MEASUREMENTS, SUGGESTIONS, measurement_row, suggestion_row
+from seqopt.campaign.rows import (
+    LARGEST_VALUE,
+    Command,
+    Measurement,
+    NewMeasurement,
+    NewSnapshot,
+    NewSuggestion,
+    Settings,
+    Suggestion,
+)
+from seqopt.errors import InputError
+
+if TYPE_CHECKING:
+    from seqopt.campaign.store import CampaignStore
+
+MAKES = {
+    "create": {"settings"},
+    "configure": {"settings"},
+    "suggest": {"suggestions", "snapshots"},
+    "fit": {"snapshots"},
+    "record": {"measurements"},
+    "import": {"measurements"},
+    "withdraw": {"withdrawals"},
+    "undo": set(),
+}
+
+
+class Change:
+    """What one command writes; given by `CampaignStore.transaction`.
+
+    Attributes:
+        command: The number of the command; the state of the campaign once it is committed.
+        arguments: What is kept of what the user gave; may be added to.
+        changes: Rows made so far, by table.
+        undoes: The command that this one takes back.
+    """
+
+    def __init__(
+        self,
+        store: CampaignStore,
+        connection: sqlite3.Connection,
+        kind: str,
+        arguments: dict[str, Any],
+        command: int,
+    ) -> None:
+        self.command = command
+        self.arguments = arguments
+        self.changes: dict[str, int] = {}
+        self.undoes: int | None = None
+        self._store = store
+        self._connection = connection
+        self._kind = kind
+
+    def save_settings(self, settings: Settings) -> None:
+        """Let these settings count from now on."""
+        self._insert("settings", [{"contents": dumped(settings.to_json(), "the settings")}])
+
+    def add_snapshot(self, snapshot: NewSnapshot) -> int:
+        """Store a model, and return its number.
+
+        Raises:
+            InputError: For what JSON cannot hold.
+        """
+        state = None
+        if snapshot.state is not None:
+            state = zlib.compress(dumped(snapshot.state, "the state of a model").encode("utf-8", "surrogatepass"))
+        row = {
+            "surrogate": snapshot.surrogate,
+            "n": snapshot.n,
+            "summary": dumped(snapshot.summary, "the summary of a model"),
+            "state": state,
+        }
+        return self._insert("snapshots", [row])[0]
+
+    def add_suggestions(self, suggestions: Iterable[NewSuggestion], *, snapshot: int | None = None) -> list[Suggestion]:
+        """Add a batch of suggestions, or more to the batch of this command.
+
+        Args:
+            suggestions: In the order in which people shall see them.
+            snapshot: The number of the model that chose them.
+
+        Returns:
+            The suggestions with their names.
+
+        Raises:
+            CampaignError: If a string is open already, or occurs twice, or there is no such model.
+            InputError: For numbers that are not finite, or what JSON cannot hold.
+        """
+        new = list(suggestions)
+        query = "SELECT count(*) FROM snapshots WHERE id = ? AND undone_by IS NULL"
+        if snapshot is not None and not self._connection.execute(query, (snapshot,)).fetchone()[0]:
+            raise CampaignError(f"there is no stored model {snapshot}, or it was undone")
+        query = "SELECT batch FROM suggestions WHERE made_by <> ? ORDER BY batch DESC LIMIT 1"
+        last = self._connection.execute(query, (self.command,)).fetchone()
+        batch = (last[0] if last else 0) + 1
+        place = self.changes.get("suggestions", 0)
+        names: dict[str, str] = {}
+        rows = []
+        for position, suggestion in enumerate(new, start=place + 1):
+            name = f"B{batch:02d}-{position:02d}"
+            taken = names.get(suggestion.key) or self._open_name(suggestion.key)
+            if taken is not None:
+                raise CampaignError(
+                    f"{suggestion.string!r} is suggested already, as {taken}: record its result or withdraw it first"
+                )
+            names[suggestion.key] = name
+            numbers = {item: getattr(suggestion, item) for item in ("mean", "std", "low", "high", "score")}
+            for item, number in numbers.items():
+                if number is not None and not math.isfinite(number):
+                    raise InputError(f"the {item} of suggestion {suggestion.string!r} is {number}")
+            rows.append(
+                numbers
+                | {
+                    "name": name,
+                    "batch": batch,
+                    "position": position,
+                    "string": suggestion.string,
+                    "key": suggestion.key,
+                    "acquisition": suggestion.acquisition,
+                    "reason": dumped(suggestion.reason, f"the reason for {suggestion.string!r}"),
+                    "snapshot": snapshot,
+                }
+            )
+        self._insert("suggestions", rows)
+        query = f"{SUGGESTIONS} WHERE s.batch = ? AND s.position > ? ORDER BY s.id"
+        return [suggestion_row(row) for row in self._store._rows(query, (batch, place))]
+
+    def add_measurements(self, measurements: Iterable[NewMeasurement]) -> list[Measurement]:
+        """Add values and failures.
+
+        Each answers the suggestion that it names, or else one of its key: an open one, or the latest. No value is
+        refused because the string has one already; `seqopt.campaign.read_results` asks the user about that.
+
+        Returns:
+            The measurements with their suggestions.
+
+        Raises:
+            CampaignError: If a suggestion is unknown, undone, or of another string.
+            InputError: For an entry that is neither a value nor a failure, or both, or not finite.
+        """
+        rows = []
+        for entry in measurements:
+            _check_measurement(entry)
+            if entry.suggestion is None:
+                answered = self._latest_of(entry.key)
+            else:
+                answered = self._store.suggestion(entry.suggestion)
+                if answered is None or answered.undone_by is not None:
+                    raise CampaignError(f"there is no suggestion {entry.suggestion!r}, or it was undone")
+                if answered.key != entry.key:
+                    raise CampaignError(
+                        f"suggestion {entry.suggestion} is {answered.string!r}, but the result is for {entry.string!r}"
+                    )
+            rows.append(
+                {
+                    "string": entry.string,
+                    "key": entry.key,
+                    "value": None if entry.value is None else float(entry.value),
+                    "failure": entry.failure,
+                    "standard_error": None if entry.standard_error is None else float(entry.standard_error),
+                    "source": entry.source,
+                    "line": entry.line,
+                    "suggestion": None if answered is None else answered.id,
+                    "replicate": entry.replicate,
+                    "details": dumped(entry.details, f"the details of {entry.string!r}"),
+                }
+            )
+        numbers = self._insert("measurements", rows)
+        query = f"{MEASUREMENTS} WHERE m.id BETWEEN ? AND ? ORDER BY m.id"
+        return [measurement_row(row) for row in self._store._rows(query, (numbers[0], numbers[-1]))] if numbers else []
+
+    def withdraw(self, names: Iterable[str], reason: str = "") -> None:
+        """Withdraw open suggestions.
+
+        Raises:
+            CampaignError: If one is unknown, or not open.
+        """
+        rows = []
+        for name in dict.fromkeys(names):
+            known = self._store.suggestion(name)
+            if known is None:
+                raise CampaignError(f"there is no suggestion {name!r}")
+            if known.status != "open":
+                raise CampaignError(f"suggestion {name} is {known.status}, not open: it cannot be withdrawn")
+            rows.append({"suggestion": known.id, "reason": reason})
+        self._insert("withdrawals", rows)
+
+    def undo(self) -> Command:
+        """Take back the last command that can be; see `CampaignStore.undo`."""
+        if self._kind != "undo" or self.undoes is not None:
+            raise InputError("a command of kind undo takes back one other, and does nothing else")
+        last = self._store.next_undo()
+        if last is None:
+            raise CampaignError("there is nothing to undo")
+        self.undoes = last.id
+        for table in schema.TABLES:
+            update = f"UPDATE {table} SET undone_by = ? WHERE made_by = ?"
+            undone = self._connection.execute(update, (self.command, last.id)).rowcount
+            if undone:
+                self.changes[table] = undone
+        return self._store.command(last.id)
+
+    def _open_name(self, key: str) -> str | None:
+        """The name under which a key is open."""
+        known = self._latest_of(key)
+        return known.name if known is not None and known.status == "open" else None
+
+    def _latest_of(self, key: str) -> Suggestion | None:
+        """The suggestion of a key that is open, or else the latest, by the index of keys."""
+        query = (
+            f"{SUGGESTIONS} WHERE s.key = ? AND s.undone_by IS NULL ORDER BY status = 'open' DESC, s.id DESC LIMIT 1"
+        )
+        rows = self._store._rows(query, (key,))
+        return suggestion_row(rows[0]) if rows else None
+
+    def _insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> range:
+        if table not in MAKES[self._kind]:
+            raise InputError(f"a command of kind {self._kind} makes no {table}")
+        if not rows:
+            return range(0)
+        first = (self._connection.execute(f"SELECT max(id) FROM {table}").fetchone()[0] or 0) + 1
+        columns = [*rows[0], "id", "made_by"]
+        marks = ", ".join("?" * len(columns))
+        try:
+            self._connection.executemany(
+                f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})",
+                ([*row.values(), first + number, self.command] for number, row in enumerate(rows)),
+            )
+        except UnicodeEncodeError as error:
+            raise no_text(error) from error
+        self.changes[table] = self.changes.get(table, 0) + len(rows)
+        return range(first, first + len(rows))
+
+
+def no_text(error: UnicodeEncodeError) -> InputError:
+    return InputError(f"{error.object!r} is not text that can be stored")
+
+
+def _check_measurement(entry: NewMeasurement) -> None:
+    if (entry.value is None) == (entry.failure is None):
+        raise InputError(f"{entry.string!r} needs a value or a reason for its failure, and not both")
+    if entry.value is not None and not abs(entry.value) <= LARGEST_VALUE:
+        raise InputError(f"the value of {entry.string!r} is {entry.value}; expected a number up to {LARGEST_VALUE:g}")
+    error = entry.standard_error
+    if error is not None and not (entry.value is not None and 0 < error <= LARGEST_VALUE):
+        raise InputError(f"the standard error of {entry.string!r} is {error}; expected a positive number, of a value")
+
+
+def dumped(value: Any, what: str) -> str:
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} cannot be kept as JSON: {error}") from error

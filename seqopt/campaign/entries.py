@@ -1,0 +1,129 @@
+"""Results on their way into a campaign: as somebody gave them, while they are looked at, and what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from seqopt.campaign.rows import NewMeasurement, Suggestion
+
+Identify = Callable[[str], str]
+"""From a string to its key; raises `InputError` for a string that is not allowed."""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Something that is wrong with a file, or worth a second look.
+
+    Attributes:
+        message: What, and what was expected.
+        source: The file.
+        line: The line, counted from 1; `None` for what concerns the whole file.
+        column: The column.
+        value: What stands there.
+    """
+
+    message: str
+    source: str = ""
+    line: int | None = None
+    column: str | None = None
+    value: str | None = None
+
+    def __str__(self) -> str:
+        place = [self.source] if self.source else []
+        place += [f"line {self.line}"] if self.line is not None else []
+        place += [f"column {self.column!r}"] if self.column is not None else []
+        shown = "" if self.value is None else f"{short(self.value)} "
+        return (", ".join(place) + ": " if place else "") + shown + self.message
+
+
+@dataclass(frozen=True)
+class ResultEntry:
+    """A result as somebody gave it.
+
+    Attributes:
+        string: The string, if it is given.
+        identifier: The name of a suggestion, if it is given.
+        value: The value.
+        failure: Why there is none.
+        standard_error: Of the value.
+        replicate: What tells it from other results of the string.
+        line: Its line in a file.
+    """
+
+    string: str | None = None
+    identifier: str | None = None
+    value: float | None = None
+    failure: str | None = None
+    standard_error: float | None = None
+    replicate: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Results:
+    """What became of a file of results.
+
+    Attributes:
+        records: Results that can be recorded, in the order of the file.
+        problems: All that is wrong, by line. A row with a problem is not among ``records``; a problem of the whole file
+            leaves none.
+        warnings: What is worth a second look, and hinders nothing.
+        unfilled: Lines that name a string and have no result yet.
+        source: The file.
+        sha256: Its checksum.
+        columns: Which column was taken for what.
+    """
+
+    records: tuple[NewMeasurement, ...]
+    problems: tuple[Remark, ...]
+    warnings: tuple[Remark, ...]
+    unfilled: tuple[int, ...] = ()
+    source: str = ""
+    sha256: str = ""
+    columns: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What belongs among the arguments of the command that records them."""
+        return {"file": self.source, "sha256": self.sha256} if self.source else {}
+
+
+@dataclass
+class Row:
+    """An entry while it is looked at."""
+
+    entry: ResultEntry
+    source: str
+    problems: list[Remark] = field(default_factory=list)
+    key: str | None = None
+    suggestion: Suggestion | None = None
+
+    @property
+    def has_result(self) -> bool:
+        return self.entry.value is not None or self.entry.failure is not None
+
+    @property
+    def shown(self) -> str:
+        return " ".join(part for part in (self.entry.identifier, self.entry.string) if part)
+
+    def remark(self, message: str, value: str | None = None, column: str | None = None) -> Remark:
+        return Remark(message, self.source, self.entry.line, column, (self.shown if value is None else value) or None)
+
+    def wrong(self, message: str, value: str | None = None, column: str | None = None) -> None:
+        self.problems.append(self.remark(message, value, column))
+
+
+def lines_of(rows: Sequence[Row]) -> str:
+    lines = [row.entry.line for row in rows if row.entry.line is not None]
+    return listed(lines) if lines else "another entry"
+
+
+def listed(lines: Sequence[int]) -> str:
+    shown = ", ".join(map(str, lines[:5])) + (", ..." if len(lines) > 5 else "")
+    return f"line{'s' if len(lines) > 1 else ''} {shown}"
+
+
+def short(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")

@@ -1,0 +1,47 @@
+"""What is read from the tables of a campaign file, and the rows that it is read as."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from seqopt.campaign.rows import Command, Measurement, Snapshot, Suggestion
+
+STATUS = """CASE
+    WHEN s.undone_by IS NOT NULL THEN 'undone'
+    WHEN EXISTS (SELECT 1 FROM measurements m
+        WHERE m.suggestion = s.id AND m.undone_by IS NULL AND m.value IS NOT NULL) THEN 'measured'
+    WHEN EXISTS (SELECT 1 FROM measurements m WHERE m.suggestion = s.id AND m.undone_by IS NULL) THEN 'failed'
+    WHEN EXISTS (SELECT 1 FROM withdrawals w WHERE w.suggestion = s.id AND w.undone_by IS NULL) THEN 'withdrawn'
+    ELSE 'open' END"""
+
+SUGGESTIONS = f"""SELECT s.string, s.key, s.mean, s.std, s.low, s.high, s.acquisition, s.score, s.reason,
+    s.id, s.name, s.batch, s.position, s.snapshot, {STATUS} AS status, s.made_by, s.undone_by FROM suggestions s"""
+
+MEASUREMENTS = """SELECT m.string, m.key, m.value, m.failure, m.standard_error, m.replicate, m.source, m.line,
+    s.name, m.details, m.id, m.made_by, m.undone_by
+    FROM measurements m LEFT JOIN suggestions s ON s.id = m.suggestion"""
+
+COMMANDS = """SELECT c.id, c.time, c.kind, c.arguments, c.version, c.changes, c.undoes, u.id
+    FROM commands c LEFT JOIN commands u ON u.undoes = c.id"""
+
+
+def suggestion_row(row: tuple[Any, ...]) -> Suggestion:
+    return Suggestion(*_loaded(row, 8))
+
+
+def measurement_row(row: tuple[Any, ...]) -> Measurement:
+    return Measurement(*_loaded(row, 9))
+
+
+def snapshot_row(row: tuple[Any, ...]) -> Snapshot:
+    return Snapshot(*_loaded(row, 3))
+
+
+def command_row(row: tuple[Any, ...]) -> Command:
+    return Command(*_loaded(row, 3, 5))
+
+
+def _loaded(row: tuple[Any, ...], *places: int) -> list[Any]:
+    """A row with the JSON at some places read."""
+    return [json.loads(cell) if place in places else cell for place, cell in enumerate(row)]

@@ -1,0 +1,76 @@
+"""Several results of one string: which of them are measurements, and which a mistake.
+
+A second result for a string is only taken if someone says that it is one, so that the same results are never recorded
+twice by mistake:
+
+1. Several rows for one string in a file are taken if ``replicates`` is set, or if a column ``replicate`` tells them
+   apart. The same label twice is always a problem.
+2. A result for a string that has one is taken if ``replicates`` is set, or if the row has a label that no earlier
+   result of the string has. An earlier label again is always a problem.
+3. A value for a string that so far only failed is taken.
+4. With ``replicates``, a file that was recorded before, byte for byte, is refused.
+
+What was recorded before is kept in every case, replicate by replicate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from seqopt.campaign.columns import REPLICATE
+from seqopt.campaign.entries import Remark, Row, lines_of
+from seqopt.campaign.rows import Measurement
+
+
+def find_repeats(answered: Sequence[Row], warnings: list[Remark], *, replicates: bool) -> None:
+    """Several results of one string in the same file."""
+    groups: dict[str, list[Row]] = {}
+    for row in answered:
+        if row.key is not None:
+            groups.setdefault(row.key, []).append(row)
+    for group in groups.values():
+        labelled = all(row.entry.replicate is not None for row in group)
+        for row in group:
+            others = [other for other in group if other is not row]
+            same = [other for other in others if other.entry.replicate == row.entry.replicate]
+            if labelled and same:
+                message = f"replicate {row.entry.replicate!r} of this string stands in {lines_of(same)}, too"
+                row.wrong(f"{message}: give each a label of its own")
+            elif others and not (labelled or replicates):
+                row.wrong(
+                    f"stands in {lines_of(others)}, too: if these are replicates, say so with --replicate (in Python, "
+                    f"replicates=True), or tell them apart by a column {REPLICATE!r}"
+                )
+            elif row is group[0] and row.entry.value is not None:
+                equal = [other for other in same if other.entry.value == row.entry.value]
+                if equal:
+                    warnings.append(row.remark(f"stands with the same value in {lines_of(equal)}: a copy?"))
+
+
+def compare_with_earlier(row: Row, earlier: Sequence[Measurement], warnings: list[Remark], *, replicates: bool) -> None:
+    """Results of a string that has some already."""
+    label, value = row.entry.replicate, row.entry.value
+    measured = [other for other in earlier if other.value is not None]
+    same = [other for other in earlier if label is not None and other.replicate == label]
+    if same:
+        row.wrong(f"has replicate {label!r} already: {_told(same[0])}")
+    elif label is not None or not earlier:
+        return
+    elif value is not None and not measured:
+        warnings.append(row.remark(f"has a value now, and so far {_told(earlier[-1])}"))
+    elif not replicates:
+        row.wrong(
+            f"has a result already: {_told((measured or earlier)[-1])}. If this is another measurement of it, say "
+            "so with --replicate; what was recorded is kept"
+        )
+    else:
+        equal = [other for other in measured if other.value == value]
+        if equal:
+            warnings.append(row.remark(f"has exactly this value already: {_told(equal[0])}. A copy?"))
+
+
+def _told(measurement: Measurement) -> str:
+    what = repr(measurement.value) if measurement.value is not None else f"it failed ({measurement.failure})"
+    where = f" from {measurement.source}" if measurement.source else ""
+    line = f", line {measurement.line}," if measurement.source and measurement.line is not None else ""
+    return f"{what}{where}{line} by command {measurement.made_by}"

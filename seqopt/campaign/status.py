@@ -1,0 +1,54 @@
+"""How a campaign stands, and what its user should know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from seqopt.campaign.rows import Counts, Observed, Settings
+from seqopt.utils.shown import Tabulated
+
+
+@dataclass(frozen=True, repr=False)
+class Status(Tabulated):
+    """How a campaign stands.
+
+    Attributes:
+        settings: What it is about.
+        counts: Suggestions and measurements.
+        best: The best string so far, `None` before the first value.
+        model: What was known of the model when it last made suggestions; empty before.
+        warnings: What the user should know of it.
+        filters: The filters in words.
+        failing: Open suggestions that fail a filter that was added after them, by name, and why.
+    """
+
+    settings: Settings
+    counts: Counts
+    best: Observed | None
+    model: dict[str, Any]
+    warnings: tuple[str, ...]
+    filters: tuple[str, ...] = ()
+    failing: Mapping[str, str] = field(default_factory=dict)
+
+
+def warnings_of(settings: Settings, counts: Counts, model: dict[str, Any]) -> list[str]:
+    """What the user should know of a campaign, by its counts and what was known of its model."""
+    found = []
+    r2 = model.get("r2")
+    if r2 is not None and r2 <= 0:
+        found.append(
+            f"the model predicts no better than the mean (leave-one-out R2 {r2:.2f} at {model['n']} values): its "
+            "suggestions are little better than random ones"
+        )
+    noise, scale = (model.get("parameters", {}).get(name) for name in ("noise_variance", "outputscale"))
+    if noise is not None and scale is not None and noise > scale:
+        found.append("the noise swallows the signal: replicates, or a better assay, would help more than new strings")
+    left = model.get("left")
+    if left is not None and left < 10 * settings.batch_size:
+        passing = " that pass the filters" if model.get("filtered") else ""
+        found.append(f"the pool is nearly exhausted: {left:,} candidates{passing} were left at the last suggestion")
+    if counts.failures > counts.values and counts.failures >= settings.batch_size:
+        found.append(f"most measurements fail ({counts.failures} of {counts.failures + counts.values})")
+    return found

@@ -1,0 +1,169 @@
+"""Tables that a campaign writes: batches to be filled in, and everything that was measured."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from seqopt.campaign.columns import (
+    FAILURE,
+    IDENTIFIER,
+    REPLICATE,
+    STANDARD_ERROR,
+    Header,
+    check_column_names,
+    told_apart,
+    wanted_names,
+)
+from seqopt.campaign.entries import listed
+from seqopt.campaign.rows import Settings, Suggestion
+from seqopt.campaign.store import CampaignStore
+from seqopt.datasets.sheets import Cell, check_format, plain_name, read_sheet, write_sheet
+from seqopt.errors import InputError
+
+_TOLD: Mapping[str, Callable[[Suggestion], Cell]] = {
+    "predicted_mean": lambda row: row.mean,
+    "predicted_std": lambda row: row.std,
+    "predicted_low": lambda row: row.low,
+    "predicted_high": lambda row: row.high,
+    "acquisition": lambda row: row.acquisition,
+    "acquisition_value": lambda row: row.score,
+    "why": lambda row: row.reason.get("kind"),
+    "nearest_measured": lambda row: row.reason.get("nearest"),
+    "similarity": lambda row: row.reason.get("similarity"),
+}
+
+_FILLED_IN = ("value", "standard_error", "failure", "status", "replicate")
+
+_BESIDE = ("", "-wal", "-shm", "-journal", "-run")  # a campaign's file, and what lies beside it while it is open
+
+
+def write_batch(
+    path: str | os.PathLike[str],
+    suggestions: Sequence[Suggestion],
+    settings: Settings,
+    further: Mapping[str, Sequence[Cell]] | None = None,
+) -> None:
+    """Write suggestions as a table that `read_results` reads once the last columns are filled in.
+
+    The columns are the identifier, the string, what was predicted (mean, standard deviation, interval), acquisition
+    function and its value, why it was chosen (``why``, ``nearest_measured``, ``similarity``), the further ones, and
+    empty ones for the value, its standard error and a reason for failure.
+
+    Args:
+        path: A .csv or .tsv file.
+        suggestions: In the order in which they shall stand.
+        settings: Of the campaign.
+        further: More columns, each as long as ``suggestions``. One whose name would be taken for that of another column
+            is called ``NAME (library)``; of those about a suggestion, one by the name of the objective or of the column
+            of strings is called ``NAME (suggestion)``.
+
+    Raises:
+        InputError: If a column is of another length, the file cannot be written, or for names as in
+            `check_column_names`.
+    """
+    # Some name the objective with its unit.
+    unit = f" ({settings.unit})" if settings.unit and not settings.objective.endswith(f"({settings.unit})") else ""
+    value = settings.objective + unit
+    check_column_names(settings)
+    wanted = wanted_names(settings, None, None)
+    own = {plain_name(settings.string_column)}.union(*(names for role, names in wanted.items() if role != "string"))
+    told = told_apart(_TOLD, own, "suggestion")
+    table: dict[str, Sequence[Cell]] = {
+        IDENTIFIER: [row.name for row in suggestions],
+        settings.string_column: [row.string for row in suggestions],
+    }
+    table |= {told[name]: [cell(row) for row in suggestions] for name, cell in _TOLD.items()}
+    for name, shown in told_apart(further or {}, own | {plain_name(name) for name in table}, "library").items():
+        cells = (further or {})[name]
+        if len(cells) != len(suggestions):
+            raise InputError(f"column {name!r} has {len(cells)} cells for {len(suggestions)} suggestions")
+        table[shown] = cells
+    to_fill = (value, STANDARD_ERROR, FAILURE)
+    table |= {name: [None] * len(suggestions) for name in to_fill}
+    write_sheet(path, list(table), zip(*table.values(), strict=True))
+
+
+def check_target(path: str | os.PathLike[str], store: CampaignStore) -> None:
+    """Refuse to write over the library of a campaign, or over a campaign.
+
+    Raises:
+        InputError: If the path leads to one of them, by whatever name.
+    """
+    target, pool = Path(path), store.library
+    if pool is not None and _same_file(target, Path(pool["path"])):
+        raise InputError(f"{target} is the library of the campaign, which it needs as it is: choose another name")
+    beside = (store.path.with_name(store.path.name + ending) for ending in _BESIDE)
+    if target.suffix == ".seqopt" or any(_same_file(target, file) for file in beside):
+        raise InputError(f"{target} is the file of a campaign: choose another name")
+
+
+def check_batch_target(path: str | os.PathLike[str], store: CampaignStore) -> None:
+    """Refuse to write a batch over anything but a batch without any result.
+
+    Raises:
+        InputError: For a file that is something else, or in which results were filled in; see also `check_target` and
+            `seqopt.datasets.sheets.check_format`.
+    """
+    check_format(path)
+    check_target(path, store)
+    file = Path(path)
+    if not file.is_dir() and (not file.exists() or not file.stat().st_size):
+        return
+    settings = store.settings
+    wanted = wanted_names(settings, None, None)
+    other = f"{file} is there already, and is not a batch of this campaign that waits for results: choose another name"
+    try:
+        sheet = read_sheet(file, expected=set().union(*wanted.values()))
+    except InputError as error:
+        raise InputError(f"{other} ({error})") from error
+    names = settings.objective, settings.string_column
+    columns, _ = Header(wanted, settings, *names, history=False).columns(sheet.rows[0])
+    if plain_name(sheet.rows[0][0]) != IDENTIFIER or "value" not in columns:
+        raise InputError(other)
+    places = [place for role in _FILLED_IN for place, _ in columns.get(role, [])]
+    filled = [
+        line
+        for cells, line in zip(sheet.rows[1:], sheet.lines[1:], strict=True)
+        if any(place < len(cells) and cells[place].strip() for place in places)
+    ]
+    if filled:
+        raise InputError(
+            f"{file} holds results in {listed(filled)}, which would be lost: record it (seqopt campaign record), if "
+            "that is not done yet, and choose another name"
+        )
+
+
+def measurements_table(store: CampaignStore) -> tuple[list[str], list[list[Cell]]]:
+    """All measurements that count, one by one, as the header and the rows of a table that `read_results` reads."""
+    with store.reading():
+        settings = store.settings
+        commands = {command.id: command for command in store.history()}
+        rows = store.measurements()
+    header = [IDENTIFIER, settings.string_column, settings.objective, STANDARD_ERROR, FAILURE, REPLICATE]
+    taken = {plain_name(name) for name in header}.union(*wanted_names(settings, None, None).values())
+    header += told_apart(("key", "source", "line", "command", "recorded"), taken, "seqopt").values()
+    return header, [
+        [
+            row.suggestion,
+            row.string,
+            row.value,
+            row.standard_error,
+            row.failure,
+            row.replicate,
+            row.key,
+            row.source,
+            row.line,
+            row.made_by,
+            commands[row.made_by].time,
+        ]
+        for row in rows
+    ]
+
+
+def _same_file(first: Path, second: Path) -> bool:
+    try:
+        return os.path.samefile(first, second)
+    except OSError:  # one of them is not there
+        return first.resolve() == second.resolve()

@@ -1,0 +1,98 @@
+"""What is said of spaces, batches and optimisers when they are shown; importing this registers it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from seqopt.errors import SeqoptError
+from seqopt.optimizer import Batch, Optimizer
+from seqopt.report.descriptions import count, evaluated, left_out, of_kind
+from seqopt.report.display import LARGEST_BATCH, LONGEST_STRING, SHOWN, Description, ListedString
+from seqopt.report.formats import compact, shortened, significant
+from seqopt.report.results import tidy_evaluations
+from seqopt.spaces import CandidateSet, GrammarSpace
+from seqopt.spaces.populations import SequenceSpace
+from seqopt.utils.shown import register_renderer
+
+
+def describe_batch(batch: Batch) -> Description:
+    table = tidy_evaluations(batch.to_pandas())
+    number = table["batch"].max() if len(table) else 0
+    title = "Initial design" if number == 0 else f"Batch {number:.0f}"
+    entries, columns = evaluated(table.head(LARGEST_BATCH), False)
+    kept = [place for place, name in enumerate(columns) if name != "batch"]
+    return Description(
+        f"{title}: {count(len(batch), 'string')} to evaluate",
+        entries=tuple(ListedString(entry.string, tuple(entry.cells[place] for place in kept)) for entry in entries),
+        columns=tuple(columns[place] for place in kept),
+        kind=batch.kind,
+        remarks=left_out(len(entries), len(batch)),
+    )
+
+
+def describe_candidates(space: CandidateSet) -> Description:
+    facts = [("kind", space.kind), ("tokeniser", space.encoder.tokenizer.name)]
+    if space.standardize:
+        facts.append(("identity", "charge parents: salts and charge states of one molecule are one candidate"))
+    return Description(
+        f"Candidate set of {of_kind(space.kind, len(space))}",
+        facts=tuple(facts),
+        entries=tuple(ListedString(space[place]) for place in range(min(SHOWN, len(space)))),
+        kind=space.kind,
+        remarks=left_out(min(SHOWN, len(space)), len(space)),
+    )
+
+
+def describe_space(space: SequenceSpace | GrammarSpace) -> Description:
+    facts = {name: value for name, value in space.facts().items() if value not in (None, [], "")}
+    facts.pop("type", None)
+    entries: tuple[ListedString, ...] = ()
+    # A predicate may be slow, or refuse all that is drawn.
+    if "accept" not in facts:
+        try:
+            entries = tuple(ListedString(string) for string in space.sample(SHOWN, np.random.default_rng(0)))
+        except SeqoptError:
+            entries = ()
+    return Description(
+        shortened(repr(space), LONGEST_STRING),
+        facts=tuple((str(name).replace("_", " "), _fact(value)) for name, value in facts.items()),
+        entries=entries,
+        kind=space.kind,
+        remarks=(f"{len(entries)} random ones are shown",) if entries else (),
+    )
+
+
+def _fact(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_fact, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def describe_optimizer(optimizer: Optimizer) -> Description:
+    values, failures = (len(optimizer.observations.with_status(status)) for status in ("ok", "failed"))
+    pending = optimizer.observations.pending
+    best = optimizer.best_of(optimizer.observations.rows)
+    facts = [
+        ("space", repr(optimizer.space)),
+        ("surrogate", type(optimizer.surrogate).__name__),
+        ("acquisition", optimizer.acquisition.name),
+        ("search", type(optimizer.search).__name__),
+        ("told", f"{count(values, 'value')}, {count(failures, 'failure')}"),
+        ("pending", f"{len(pending):,}" + (", below" if pending else "")),
+        *([("best", f"{significant(best.value)}: {best.string}")] if best is not None else []),
+        *((name.replace("_", " "), compact(value)) for name, value in optimizer.hyperparameters.items()),
+    ]
+    return Description(
+        f"Optimizer ({optimizer.direction})",
+        facts=tuple(facts),
+        entries=tuple(ListedString(row.string) for row in pending[:LARGEST_BATCH]),
+        kind=optimizer.space.kind,
+        remarks=left_out(min(LARGEST_BATCH, len(pending)), len(pending)),
+    )
+
+
+register_renderer(Batch, describe_batch)
+register_renderer(CandidateSet, describe_candidates)
+register_renderer(GrammarSpace, describe_space)
+register_renderer(Optimizer, describe_optimizer)
+register_renderer(SequenceSpace, describe_space)  # type: ignore[type-abstract]

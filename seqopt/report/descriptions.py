@@ -1,0 +1,223 @@
+"""What is said of results, campaigns and maps when they are shown.
+
+Importing this registers it: see `seqopt.utils.shown`. What needs the models to be imported is in
+`seqopt.report.described_searches`, which is imported when something of that kind is shown.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import sqlite3
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from seqopt.campaign.batches import Suggestions
+from seqopt.campaign.campaign import Campaign
+from seqopt.campaign.status import Status
+from seqopt.errors import SeqoptError
+from seqopt.report.display import KINDS, LARGEST_BATCH, SHOWN, Description, ListedString
+from seqopt.report.formats import compact, number_format, shortened, significant
+from seqopt.utils.shown import add_loader, register_renderer
+
+if TYPE_CHECKING:
+    from seqopt.api import Result
+    from seqopt.report.kernel_pca import KernelMap
+
+
+def describe_result(result: Result) -> Description:
+    from seqopt.report.results import ranked, tidy_evaluations
+
+    optimizer = result.optimizer
+    table = tidy_evaluations(result.evaluations)
+    best = ranked(table, optimizer.direction)
+    listed, columns = evaluated(best.head(SHOWN), _log10(optimizer))
+    failed = int((table["status"] == "failed").sum())
+    title = f"Result of {count(len(table), 'evaluation')}" + (f" ({failed} failed)" if failed else "")
+    extreme = "smallest" if optimizer.direction == "minimize" else "largest"
+    remarks = [f"{_the(len(listed), len(best))} best of {len(best):,} measured; all of them: .to_pandas()"]
+    if result.run_folder is not None:
+        remarks.append(f"the run is kept in {result.run_folder.name}")
+    return Description(
+        f"{title}: the {extreme} value is {significant(result.best_value)}",
+        entries=listed,
+        columns=columns,
+        kind=optimizer.space.kind,
+        remarks=tuple(remarks),
+    )
+
+
+def describe_suggestions(batch: Suggestions) -> Description:
+    settings, rows = batch.settings, batch[:LARGEST_BATCH]
+    log10 = settings.transform == "log10"
+    show = number_format([row.mean for row in rows if row.mean is not None], log10=log10)
+    entries, columns = without_empty(
+        [
+            ListedString(
+                row.string,
+                (
+                    row.name,
+                    row.status if row.status != "open" else "",
+                    moments(row.mean, None, show),
+                    "" if row.low is None or row.high is None else f"{show(row.low)} to {show(row.high)}",
+                    str(row.reason.get("kind") or ""),
+                    _similar(row.reason),
+                ),
+            )
+            for row in rows
+        ],
+        ("name", "status", "predicted", "90 %", "why", "nearest measured"),
+    )
+    unit = f" ({settings.unit})" if settings.unit else ""
+    return Description(
+        f"{count(len(batch), 'suggestion')} for {settings.objective}{unit}, {settings.direction}",
+        entries=entries,
+        columns=columns,
+        kind=batch.kind,
+        remarks=left_out(len(rows), len(batch)),
+    )
+
+
+def _similar(reason: dict[str, Any]) -> str:
+    nearest, similarity = reason.get("nearest"), reason.get("similarity")
+    if nearest is None or similarity is None:
+        return ""
+    return f"{similarity:.2f} to {shortened(str(nearest), 24)}"
+
+
+def describe_status(status: Status) -> Description:
+    settings, counts, model = status.settings, status.counts, status.model
+    unit = f" {settings.unit}" if settings.unit else ""
+    facts = [
+        (
+            "measured",
+            f"{count(counts.values, 'value')} of {count(counts.strings, 'string')}, "
+            f"{count(counts.failures, 'failure')}",
+        ),
+        (
+            "suggested",
+            f"{count(counts.batches, 'batch', 'batches')}: {counts.measured} measured, {counts.failed} failed, "
+            f"{counts.withdrawn} withdrawn, {counts.open} open",
+        ),
+    ]
+    if status.best is not None:
+        mean = status.best.mean(geometric=settings.transform == "log10")
+        replicates = len(status.best.values)
+        of = f" (mean of {replicates})" if replicates > 1 else ""
+        facts.append(("best", f"{significant(mean)}{unit}{of}: {status.best.string}"))
+    if model:
+        r2 = model.get("r2")
+        quality = "" if r2 is None else f"; leave-one-out R2 {r2:.2f}, {model['within_90']:.0%} within 90 %"
+        facts.append(("model", f"{model['surrogate']}, fitted to {count(model['n'], 'value')}{quality}"))
+    if status.filters:
+        facts.append(("filters", "; ".join(status.filters)))
+    return Description(
+        f"Campaign for {settings.objective} ({settings.direction})", facts=tuple(facts), remarks=tuple(status.warnings)
+    )
+
+
+def describe_campaign(campaign: Campaign) -> Description:
+    try:
+        return describe_status(campaign.status())
+    except (SeqoptError, sqlite3.Error):
+        # Of a closed file, above all; whoever needs its state will hear why there is none.
+        return Description("Campaign (its file is closed)")
+
+
+def describe_map(found: KernelMap) -> Description:
+    shares = [f"{share:.1%}" for share in found.explained_variance_ratio]
+    values = found.values
+    measured = 0 if values is None else int(sum(map(math.isfinite, values)))
+    facts = [
+        ("surrogate", found.surrogate),
+        ("explained variance", ", ".join(shares)),
+        ("measured", f"{measured:,} of {len(found):,}"),
+        *((name.replace("_", " "), compact(value)) for name, value in found.hyperparameters.items()),
+    ]
+    drawable = found.coordinates.shape[1] > 1
+    return Description(
+        f"Kernel map of {count(len(found), 'string')}",
+        facts=tuple(facts),
+        picture=(lambda: _map_png(found)) if drawable else None,
+        picture_label="the map's points in the plane of the first two components",
+        remarks=("all coordinates: .to_pandas(); other strings: .project(strings)",),
+    )
+
+
+def _map_png(found: KernelMap) -> bytes:
+    from matplotlib.figure import Figure
+
+    from seqopt.report.map_plot import draw_map, value_norm
+    from seqopt.report.plot import plot_style
+
+    table = found.to_pandas().assign(group="")
+    with plot_style():
+        figure = Figure(figsize=(6.2, 4.8), layout="constrained")
+        axes = figure.subplots()
+        drawn = draw_map(axes, table, norm=value_norm(table["value"]))
+        axes.set_xlabel("component 1")
+        axes.set_ylabel("component 2")
+        if drawn is not None:
+            figure.colorbar(drawn, ax=axes, label="value", pad=0.02).outline.set_visible(False)
+        stream = io.BytesIO()
+        figure.savefig(stream, format="png", dpi=110, metadata={"Software": None})
+    return stream.getvalue()
+
+
+def evaluated(table: Any, log10: bool) -> tuple[tuple[ListedString, ...], tuple[str, ...]]:
+    """Rows of a tidy table of evaluations."""
+    show = number_format(table.loc[table["measured"], "value"], log10=log10)
+    predicted = number_format(table["predicted_mean"].dropna(), log10=log10)
+    entries = []
+    for row in table.itertuples():
+        value = show(row.value) if row.measured else "" if row.status == "pending" else row.status
+        batch = "initial" if row.batch == 0 else f"{row.batch:.0f}"
+        entries.append(
+            ListedString(row.string, (value, moments(row.predicted_mean, row.predicted_std, predicted), batch))
+        )
+    return without_empty(entries, ("value", "predicted", "batch"))
+
+
+def without_empty(
+    entries: Sequence[ListedString], columns: Sequence[str]
+) -> tuple[tuple[ListedString, ...], tuple[str, ...]]:
+    """Entries and columns without those that hold nothing."""
+    kept = [place for place in range(len(columns)) if any(entry.cells[place] for entry in entries)]
+    shortened_entries = tuple(
+        ListedString(entry.string, tuple(entry.cells[place] for place in kept)) for entry in entries
+    )
+    return shortened_entries, tuple(columns[place] for place in kept)
+
+
+def moments(mean: float | None, std: float | None, show: Callable[[float], str]) -> str:
+    if mean is None or not math.isfinite(mean):
+        return ""
+    return show(mean) if std is None or not math.isfinite(std) else f"{show(mean)} ± {compact(std)}"
+
+
+def _log10(optimizer: Any) -> bool:
+    return getattr(optimizer.transform, "name", "") == "log10"
+
+
+def count(number: int, singular: str, plural: str = "") -> str:
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def _the(shown: int, of: int) -> str:
+    return "the" if shown == of else f"the {shown}"
+
+
+def left_out(shown: int, of: int) -> tuple[str, ...]:
+    return (f"{shown} of {of:,} are shown",) if shown < of else ()
+
+
+def of_kind(kind: str, number: int) -> str:
+    plural = KINDS.get(kind, "strings")
+    return count(number, plural.removesuffix("s"), plural)
+
+
+register_renderer(Campaign, describe_campaign)
+register_renderer(Status, describe_status)
+register_renderer(Suggestions, describe_suggestions)
+add_loader(lambda: import_module("seqopt.report.described_searches"))
