@@ -450,7 +450,7 @@ def test_what_is_done_by_hand_counts_when_the_run_is_resumed(library: Path, tmp_
 def test_a_run_that_its_file_cannot_repeat_is_not_continued_by_hand(library: Path, tmp_path: Path) -> None:
     for number, (options, said) in enumerate(
         (
-            ({"surrogate": StringGP(restarts=1)}, "its surrogate is an object of its own"),
+            ({"surrogate": StringGP(restarts=1)}, "its surrogate is a custom object"),
             ({"search": PoolSearch(8)}, "it has its own inner search"),
             ({"tokenizer": "characters", "surrogate": "ssk"}, "it has its own tokenizer"),
             ({"allow_repeats": True}, "measured strings may be suggested again"),

@@ -124,7 +124,7 @@ def test_reading_and_scoring_do_not_import_torch() -> None:
     import subprocess
 
     code = (
-        "import sys, seqopt.datasets, seqopt.objectives, seqopt.datasets.zinc_scores, seqopt.utils.resources; "
+        "import sys, seqopt.datasets, seqopt.objectives, seqopt.objectives.zinc_scores, seqopt.utils.resources; "
         "import seqopt.grammar; "
         "seqopt.datasets.read_pool(seqopt.utils.resources.data_path('protein_variants.csv')); "
         "print(sorted({'torch', 'pandas', 'networkx', 'pebble'} & set(sys.modules)))"
