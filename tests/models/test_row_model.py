@@ -96,14 +96,14 @@ def test_a_used_surrogate_can_be_copied(make, place: int) -> None:  # type: igno
     surrogate.bind(pool)
     surrogate.fit(STRINGS[:15], VALUES[:15], rng=np.random.default_rng(0), noise_variance=np.linspace(0.0, 0.1, 15))
     if isinstance(surrogate, StringGP):
-        surrogate.pool_posterior(pool).condition(2)
+        surrogate.pool_posterior(pool).given(2)
         surrogate.model.posterior(surrogate.encode(STRINGS)).variance.sum().backward()
     twin = make(surrogate)
     for ours, theirs in zip(surrogate.predict(STRINGS), twin.predict(STRINGS), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     if isinstance(surrogate, StringGP):
         np.testing.assert_array_equal(
-            twin.pool_posterior(pool).mean.numpy(), surrogate.pool_posterior(pool).mean.numpy()
+            twin.pool_posterior(pool).moments.mean.numpy(), surrogate.pool_posterior(pool).moments.mean.numpy()
         )
         with torch.no_grad():
             np.testing.assert_allclose(twin.model.posterior(twin.encode(STRINGS)).mean[:, 0], twin.predict(STRINGS)[0])
