@@ -15,9 +15,10 @@ from torch import Tensor
 
 from seqopt.acquisition.protocols import Posterior, PreparedAcquisition
 from seqopt.errors import InputError
+from seqopt.utils.config import Configurable
 
 
-class UpperConfidenceBound:
+class UpperConfidenceBound(Configurable):
     """mean(x) + sqrt(beta) std(x).
 
     Batches are filled as by GP-BUCB: std is that given the points conditioned on (hallucinated at their
@@ -54,7 +55,7 @@ class UpperConfidenceBound:
         return _averaged(moments.mean + math.sqrt(self.beta) * moments.conditional_variance.sqrt())
 
 
-class PosteriorMean:
+class PosteriorMean(Configurable):
     """mean(x): pure exploitation. What has been conditioned on makes no difference.
 
     Example:

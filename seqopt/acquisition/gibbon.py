@@ -47,6 +47,7 @@ from seqopt.acquisition.numerics import (
 from seqopt.acquisition.protocols import Posterior, PreparedAcquisition
 from seqopt.errors import InputError
 from seqopt.posteriors import Moments
+from seqopt.utils.config import Configurable
 
 Repulsion = float | Literal["1/B", "1/B^2", "1/m^2"] | Callable[[int], float]
 
@@ -121,7 +122,7 @@ def gibbon(mean: Tensor, covariance: Tensor, noise_variance: Tensor | float, max
     return 0.5 * log_correlation + single_gibbon(mean, variance, noise, max_values).sum(-1)
 
 
-class GIBBON:
+class GIBBON(Configurable):
     """GIBBON acquisition function, for single points and greedy batches.
 
     A score is the increment of the batch's value, in nats, averaged over kernel-parameter draws. Values

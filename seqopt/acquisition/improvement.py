@@ -16,9 +16,10 @@ from torch import Tensor
 
 from seqopt.acquisition.numerics import in_blocks, log_improvement, log_mean_exp, positive_std
 from seqopt.acquisition.protocols import Posterior, PreparedAcquisition
+from seqopt.utils.config import Configurable
 
 
-class LogExpectedImprovement:
+class LogExpectedImprovement(Configurable):
     """Logarithm of the expected improvement of the latent value over the incumbent.
 
         log EI(x) = log std(x) + log h((mean(x) - incumbent) / std(x)),   h(z) = phi(z) + z Phi(z).

@@ -21,6 +21,7 @@ from seqopt.acquisition.protocols import Posterior
 from seqopt.acquisition.sampling import SELECTION_BETA, draw_joint, largest_upper_confidence
 from seqopt.errors import InputError
 from seqopt.posteriors import stable_cholesky
+from seqopt.utils.config import Configurable
 
 BISECTIONS = 60
 """Halvings of a bracket a few standard deviations wide: the quantiles are exact to rounding."""
@@ -35,7 +36,7 @@ class MaxValueSampler(Protocol):
         ...
 
 
-class ExactMaxValueSampler:
+class ExactMaxValueSampler(Configurable):
     """Maxima of joint posterior draws over the most promising candidates and the evaluated strings.
 
     The candidates are those of largest mean + sqrt(beta) std. No draw is below the best posterior mean of an
@@ -90,7 +91,7 @@ class ExactMaxValueSampler:
         return _bounded(draw_joint(mean, factor, num_samples, rng).amax(-2), posterior)
 
 
-class GumbelMaxValueSampler:
+class GumbelMaxValueSampler(Configurable):
     """Draws of g* from a Gumbel distribution fitted to the maximum of points treated as independent.
 
     Solves prod_i Phi((z - mean_i) / std_i) = p for p = .25, .5, .75 by bisection of its logarithm, matches a

@@ -17,9 +17,10 @@ from seqopt.acquisition.protocols import Posterior, PreparedAcquisition
 from seqopt.acquisition.sampling import SELECTION_BETA, draw_joint, largest_upper_confidence
 from seqopt.errors import InputError
 from seqopt.posteriors import stable_cholesky
+from seqopt.utils.config import Configurable
 
 
-class ThompsonSampling:
+class ThompsonSampling(Configurable):
     """The value of one joint posterior draw; every call is a fresh draw, and so is every element of a batch.
 
     Draws are joint over the points of largest mean + sqrt(beta) std only; all others score -inf. What has
@@ -93,7 +94,7 @@ class PreparedThompsonSampling:
         return scores
 
 
-class RandomAcquisition:
+class RandomAcquisition(Configurable):
     """Uniform random scores: the baseline.
 
     Example:

@@ -20,6 +20,7 @@ import hashlib
 import importlib
 import itertools
 import json
+import logging
 import math
 import os
 import pkgutil
@@ -515,17 +516,26 @@ def _environment(name: str, value: str) -> Iterator[None]:
             os.environ[name] = before
 
 
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without warnings, of which runs with failures are full."""
+    logger = logging.getLogger("seqopt")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
 def measure(out: Path, only: str = "") -> None:
     """Make all runs, or those with ``only`` in their names, and write their records."""
-    import logging
-
     import seqopt
 
-    logging.getLogger("seqopt").setLevel(logging.ERROR)
     chosen = [run for run in runs() if only in run.name]
     records: dict[str, Any] = {}
     print(f"{len(chosen)} runs with {Path(seqopt.__file__).parent}", flush=True)
-    with tempfile.TemporaryDirectory() as cache, _environment("SEQOPT_CACHE", cache):
+    with tempfile.TemporaryDirectory() as cache, _environment("SEQOPT_CACHE", cache), _quiet():
         if chosen:
             perform(chosen[0])  # what is compiled or loaded once is nobody's time
         for run in chosen:

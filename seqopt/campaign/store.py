@@ -67,6 +67,7 @@ class CampaignStore:
 
     Example:
         >>> import tempfile
+        >>> from seqopt.campaign.rows import NewMeasurement, NewSuggestion
         >>> folder = tempfile.TemporaryDirectory()
         >>> store = CampaignStore.create(Path(folder.name, "kinase.seqopt"), Settings("pIC50"))
         >>> with store.transaction("suggest", {"n": 2}, expected_state=store.state) as change:

@@ -6,6 +6,7 @@ import math
 from typing import Protocol
 
 from seqopt.errors import InputError
+from seqopt.utils.config import Configurable
 
 
 class Transform(Protocol):
@@ -34,7 +35,7 @@ class Transform(Protocol):
         ...
 
 
-class Identity:
+class Identity(Configurable):
     """The model sees the values themselves."""
 
     name = "none"
@@ -56,7 +57,7 @@ class Identity:
         return variance
 
 
-class Log10:
+class Log10(Configurable):
     """The model sees log10 of the value: for assays whose results span decades (IC50, Ki, counts).
 
     With Y = 10^X and X ~ N(m, s^2), and t = s ln 10, mean(Y) = 10^m exp(t^2 / 2) and

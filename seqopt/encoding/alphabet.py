@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from seqopt.errors import InputError
+from seqopt.utils.config import Configurable
 
 MAX_SYMBOLS = 65_534
 """Largest alphabet: symbols are stored in at most 16 bits, 0 is padding, and 65,535 is left to engines."""
 
 
-class Alphabet:
+class Alphabet(Configurable):
     """An ordered set of symbols, numbered from 1; 0 is kept for padding.
 
     Args:
@@ -33,6 +34,10 @@ class Alphabet:
         self.closed = closed
         for symbol in symbols:
             self._add(symbol)
+
+    def config_arguments(self) -> dict[str, object]:
+        """See `seqopt.utils.config.Configurable`."""
+        return {"symbols": list(self), "closed": self.closed}
 
     def _add(self, symbol: str) -> int:
         if not symbol:

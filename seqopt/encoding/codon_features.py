@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from seqopt.encoding.features import refused
 from seqopt.errors import InputError
+from seqopt.utils.config import Configurable
 
 CODONS = tuple("".join(bases) for bases in product("ACGT", repeat=3))
 """The codons in the order of their columns."""
@@ -42,7 +43,7 @@ def _numbers_of_bases() -> npt.NDArray[np.uint8]:
 _BASES = _numbers_of_bases()
 
 
-class CodonFeatures:
+class CodonFeatures(Configurable):
     r"""Frequencies of the 64 codons and four base-pair features of a gene; a `seqopt.encoding.Featurizer`.
 
     With c_u the number of codons u among the n codons of a gene (from the first base on, stop codons included), and g

@@ -13,6 +13,7 @@ import torch
 from seqopt.encoding.alphabet import Alphabet
 from seqopt.encoding.tokenizers import CharacterTokenizer, Tokenizer, resolve_tokenizer
 from seqopt.errors import InputError
+from seqopt.utils.config import Configurable
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ class EncodedStrings:
         return cls(np.ascontiguousarray(tokens), lengths)
 
 
-class Encoder:
+class Encoder(Configurable):
     """Turns strings into `EncodedStrings`.
 
     Args:
@@ -173,6 +174,10 @@ class Encoder:
     def __init__(self, tokenizer: str | Tokenizer = "characters", alphabet: Alphabet | None = None) -> None:
         self.tokenizer = resolve_tokenizer(tokenizer)
         self.alphabet = Alphabet(closed=False) if alphabet is None else alphabet
+
+    def config_arguments(self) -> dict[str, object]:
+        """See `seqopt.utils.config.Configurable`; an open alphabet begins empty, and grows with the strings."""
+        return {"tokenizer": self.tokenizer, "alphabet": self.alphabet if self.alphabet.closed else None}
 
     @property
     def name(self) -> str:

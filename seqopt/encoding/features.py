@@ -17,6 +17,7 @@ from scipy import sparse
 
 from seqopt.encoding.encoded import EncodedStrings, Encoder
 from seqopt.errors import InputError
+from seqopt.utils.config import Configurable
 
 
 class Encoded(Protocol):
@@ -173,7 +174,7 @@ def refused(read: Callable[[Sequence[str]], object], strings: Sequence[str]) -> 
     return found
 
 
-class FeatureEncoder:
+class FeatureEncoder(Configurable):
     """Turns strings into `FeatureRows`.
 
     Args:
@@ -256,7 +257,7 @@ class TokensAndFeatures:
         return torch.cat([encoded.features.to_tensor(device=device), encoded.tokens.to_tensor(device=device)], dim=1)
 
 
-class JointEncoder:
+class JointEncoder(Configurable):
     """Turns strings into `TokensAndFeatures`.
 
     Args:
@@ -269,6 +270,10 @@ class JointEncoder:
         self.features = features
         self.tokens = Encoder() if tokens is None else tokens
         self.tokens_chosen = tokens is not None
+
+    def config_arguments(self) -> dict[str, Any]:
+        """See `seqopt.utils.config.Configurable`."""
+        return {"features": self.features, "tokens": self.tokens if self.tokens_chosen else None}
 
     @property
     def name(self) -> str:

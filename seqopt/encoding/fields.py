@@ -22,6 +22,7 @@ import torch
 from seqopt.encoding.encoded import EncodedStrings, Encoder
 from seqopt.encoding.features import Encoded, FeatureRows, StringEncoder
 from seqopt.errors import InputError
+from seqopt.utils.config import Configurable
 
 Level: TypeAlias = float | str
 """A value of a context variable: a number or a name."""
@@ -137,7 +138,7 @@ class Fields:
         return torch.cat([part.to_tensor(device=device) for part in fields.parts.values()], dim=1)
 
 
-class ContextEncoder:
+class ContextEncoder(Configurable):
     """Encodes one variable of the context as one column.
 
     Args:
@@ -164,6 +165,10 @@ class ContextEncoder:
         self.default = default
         if default is not None:
             self._number(default)
+
+    def config_arguments(self) -> dict[str, Any]:
+        """See `seqopt.utils.config.Configurable`."""
+        return {"name": self.variable, "levels": self.levels, "default": self.default}
 
     @property
     def name(self) -> str:
@@ -213,7 +218,7 @@ class ContextEncoder:
         return float(value)
 
 
-class FieldEncoder:
+class FieldEncoder(Configurable):
     """Encodes items into `Fields`, each field by an encoder of its own.
 
     Args:

@@ -29,6 +29,7 @@ from seqopt.encoding.features import FeatureMatrix
 from seqopt.errors import InputError
 from seqopt.strings.identity import explain_rejection, parse_smiles, quiet_rdkit
 from seqopt.utils.cache import digest, read_cached, write_cached
+from seqopt.utils.config import Configurable
 from seqopt.utils.workers import map_strings
 
 logger = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ BLOCK = 1_000
 """Molecules held at a time; RDKit takes some ten kilobytes for each."""
 
 
-class MorganFingerprint:
+class MorganFingerprint(Configurable):
     r"""Which circular environments of its atoms a molecule has, or how many of each.
 
     An environment is an atom with all that lies within ``radius`` bonds; those of radius 0, 1, ..., ``radius`` of
@@ -119,7 +120,7 @@ class MorganFingerprint:
         return sparse.csr_array((values, columns, ends), shape=(len(found), self.size))
 
 
-class Fragprints:
+class Fragprints(Configurable):
     """A Morgan fingerprint followed by how often the molecule has each of RDKit's functional groups.
 
     The groups are those of `rdkit.Chem.Fragments` in the order of their names, `fragment_names`: ``fr_Al_COO``
@@ -150,6 +151,16 @@ class Fragprints:
         self.fingerprint = MorganFingerprint(radius, _whole("bits", bits, 1), counts, use_chirality)
         self.size = self.fingerprint.size + len(fragment_names())
         self.name = f"fragprints({len(fragment_names())} groups, {self.fingerprint.name})"
+
+    def config_arguments(self) -> dict[str, Any]:
+        """See `seqopt.utils.config.Configurable`."""
+        own = self.fingerprint
+        return {
+            "radius": own.radius,
+            "bits": own.size,
+            "counts": own.counts,
+            "use_chirality": own.use_chirality,
+        }
 
     def __call__(self, strings: Sequence[str]) -> FeatureMatrix:
         """Fragprints of SMILES, ``n x size``, a float64 `scipy.sparse.csr_array`.

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from seqopt.errors import InputError
+from seqopt.utils.config import Configurable
 
 
 @runtime_checkable
@@ -29,7 +30,7 @@ class Tokenizer(Protocol):
         ...
 
 
-class CharacterTokenizer:
+class CharacterTokenizer(Configurable):
     """One symbol per character.
 
     Example:
@@ -48,7 +49,7 @@ class CharacterTokenizer:
         return [list(string) for string in strings]
 
 
-class SmilesTokenizer:
+class SmilesTokenizer(Configurable):
     """Chemistry-aware symbols of a SMILES string.
 
     Two-letter atoms (``Cl``, ``Br``), two-digit ring bonds (``%12``), chirality marks (``@@``) and bracket atoms

@@ -2,6 +2,7 @@
 of features.
 """
 
+from seqopt.kernels import foreign as foreign  # gpytorch kernels are written down as ours are
 from seqopt.kernels.composite import OnField, Product, Sum, bind_fields
 from seqopt.kernels.context import CoregionalizationKernel, SameLevelKernel
 from seqopt.kernels.joint import JointKernel

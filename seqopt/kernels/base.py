@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import gpytorch
 import torch
+from gpytorch.priors import GammaPrior, LogNormalPrior, NormalPrior, Prior
 from torch import Tensor
 
+from seqopt.utils.config import Config, Configurable, argument_names, register_codec
 
-class DescribedKernel(gpytorch.kernels.Kernel):
-    """A kernel whose `repr` looks like the call that makes it, at its current parameters.
+
+class DescribedKernel(gpytorch.kernels.Kernel, Configurable):
+    """A kernel whose `repr` looks like the call that makes it, at its current parameters, and that can be written down.
 
     A state of double precision makes the kernel one of double precision when it is loaded: torch would round it to the
     precision that the kernel happens to have, which is single precision in a new one.
@@ -27,6 +30,36 @@ class DescribedKernel(gpytorch.kernels.Kernel):
     def _described(self) -> Mapping[str, object]:
         """Arguments of the constructor, by name; a name that begins with a star is left out of the text."""
         return {}
+
+    def config(self) -> Config:
+        """The kernel as JSON values, with its parameters as they are; those that are not learned are named.
+
+        Raises:
+            NotConfigurableError: If a prior or a part cannot be written down.
+        """
+        frozen = [name for name, parameter in self.named_parameters(recurse=False) if not parameter.requires_grad]
+        return super().config() | ({"frozen": frozen} if frozen else {})
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """The kernel that `config` described."""
+        made = super().from_config({name: value for name, value in config.items() if name != "frozen"})
+        for name in config.get("frozen", ()):
+            getattr(made, name).requires_grad_(False)
+        return made
+
+    def config_arguments(self) -> Mapping[str, Any]:
+        """See `Configurable`: batch shapes and columns as tuples, parameters without a graph."""
+        return {name: self._argument(name) for name in argument_names(type(self))}
+
+    def _argument(self, name: str) -> Any:
+        if name == "active_dims":
+            return None if self.active_dims is None else self.active_dims.tolist()
+        if name == "batch_shape":
+            return list(self.batch_shape) or None
+        if name.endswith("_prior"):
+            return self._modules.get(name)
+        return getattr(self, name)
 
     def __repr__(self) -> str:
         arguments = dict(self._described())
@@ -61,3 +94,12 @@ def shown(value: Tensor) -> str:
 def _coarser(dtype: torch.dtype, other: torch.dtype) -> bool:
     both = dtype.is_floating_point and other.is_floating_point
     return both and torch.finfo(other).eps < torch.finfo(dtype).eps
+
+
+def _location_and_scale(prior: Prior) -> Config:
+    return {"loc": float(prior.loc), "scale": float(prior.scale)}
+
+
+register_codec(NormalPrior, _location_and_scale)
+register_codec(LogNormalPrior, _location_and_scale)
+register_codec(GammaPrior, lambda prior: {"concentration": float(prior.concentration), "rate": float(prior.rate)})

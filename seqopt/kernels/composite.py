@@ -16,7 +16,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, Self
 
 import gpytorch
 import numpy as np
@@ -28,6 +28,7 @@ from seqopt.encoding.features import Encoded
 from seqopt.encoding.fields import Fields
 from seqopt.errors import InputError
 from seqopt.kernels.base import DescribedKernel
+from seqopt.utils.config import from_config
 
 FloatArray = npt.NDArray[np.floating]
 
@@ -141,6 +142,10 @@ class OnField(_Composed):
     def _parts(self) -> list[gpytorch.kernels.Kernel]:
         return [self.kernel]
 
+    def config_arguments(self) -> Mapping[str, Any]:
+        """See `Configurable`; columns are found again when the kernel is bound to an encoder."""
+        return {"kernel": self.kernel, "field": self.field}
+
     def _described(self) -> Mapping[str, object]:
         return {"*kernel": self.kernel, "*field": repr(self.field)}
 
@@ -229,6 +234,15 @@ class _Combination(_Composed):
 
     def _parts(self) -> list[gpytorch.kernels.Kernel]:
         return list(self.kernels)
+
+    def config_arguments(self) -> Mapping[str, Any]:
+        """See `Configurable`."""
+        return {"kernels": list(self.kernels)}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """The kernel that `config` described."""
+        return cls(*(from_config(part) for part in config["kernels"]))
 
     def _described(self) -> Mapping[str, object]:
         return {f"*{place}": kernel for place, kernel in enumerate(self.kernels)}

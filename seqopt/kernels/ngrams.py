@@ -205,6 +205,13 @@ class NgramKernel(DescribedKernel):
         constraint = self.raw_lengthscale_constraint
         self._set_lengthscale(tensor.to(self.raw_lengthscale).clamp(constraint.lower_bound, constraint.upper_bound))
 
+    def _argument(self, name: str) -> Any:
+        # What adapts to the strings is no choice of the user's.
+        default_prior, default_lengthscale = self._adapts
+        if (name == "lengthscale" and default_lengthscale) or (name == "lengthscale_prior" and default_prior):
+            return None
+        return self._bounds if name == "lengthscale_bounds" else super()._argument(name)
+
     def _described(self) -> Mapping[str, object]:
         return {"longest": self.longest, "lengthscale": shown(self.lengthscale[..., 0, 0])}
 

@@ -255,6 +255,11 @@ class SubsequenceKernel(DescribedKernel):
             raise InputError("this kernel was built without order weights: pass order_weights to its constructor")
         self._set("order_weights", value)
 
+    def _argument(self, name: str) -> Any:
+        if name.endswith("_bounds"):
+            return self._bounds[name.removesuffix("_bounds")]
+        return self._cache.budget if name == "cache_bytes" else super()._argument(name)
+
     def _described(self) -> Mapping[str, object]:
         arguments: dict[str, object] = {
             "order": self.order,

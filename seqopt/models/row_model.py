@@ -25,8 +25,9 @@ class ScaledNormal(MultivariateNormal):
 
     Example:
         >>> covariance = 1e-14 * torch.eye(2, dtype=torch.float64)
-        >>> float(ScaledNormal(torch.zeros(2, dtype=torch.float64), covariance, unit=1e-6).variance[0])
-        1e-14
+        >>> variance = ScaledNormal(torch.zeros(2, dtype=torch.float64), covariance, unit=1e-6).variance
+        >>> f"{float(variance[0]):.3g}"
+        '1e-14'
     """
 
     def __init__(self, mean: Tensor, covariance_matrix: Any, validate_args: bool = False, unit: float = 1.0) -> None:

@@ -26,6 +26,7 @@ from seqopt.models.fitting import Parameters, PointEstimate, TrainingData, param
 from seqopt.models.gaussian import GaussianSurrogate
 from seqopt.models.gp_state import BatchedGPState
 from seqopt.spaces import PoolSpace
+from seqopt.utils.config import Configurable
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +48,7 @@ def default_kernel(partitions: int = 1, **options: Any) -> SubsequenceKernel:
     )
 
 
-class StringGP(GaussianSurrogate):
+class StringGP(GaussianSurrogate, Configurable):
     """Gaussian process over strings, fitted by maximum a posteriori marginal likelihood.
 
     Values are standardised inside, so the weak priors (normal on the logarithms of noise variance and output scale, and
@@ -111,6 +112,7 @@ class StringGP(GaussianSurrogate):
             raise InputError("give a tokenizer or an encoder, not both: an encoder has its own tokeniser")
         super().__init__(Encoder("characters" if tokenizer is None else tokenizer) if encoder is None else encoder)
         self._encoder_chosen = tokenizer is not None or encoder is not None
+        self._chosen = self.encoder if self._encoder_chosen else None
         self._model: SingleTaskGP | None = None
         self._parameters: Parameters | None = None
         self._full_fit_size = 0
@@ -118,6 +120,17 @@ class StringGP(GaussianSurrogate):
         self._length: int | None = None
         self._keys: list[str] = []
         self._pool: PoolSpace | None = None
+
+    def config_arguments(self) -> dict[str, Any]:
+        """See `seqopt.utils.config.Configurable`: the kernel as it begins, and what turns strings into its inputs."""
+        return {
+            "kernel": self.kernel,
+            "encoder": self._chosen,
+            "restarts": self.restarts,
+            "refit_growth": self.refit_growth,
+            "fit_size": self.fit_size,
+            "interpolate": self.interpolate,
+        }
 
     takes_noise_variance = True
     """`fit` takes the known noise of each value."""

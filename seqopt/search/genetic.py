@@ -19,6 +19,7 @@ from seqopt.scorers import Scoring
 from seqopt.search.memory import Scores
 from seqopt.search.protocols import Proposal
 from seqopt.spaces import EvolvableSpace, Space
+from seqopt.utils.config import Configurable
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ RENEWALS = 4
 """Times that a child which is known already is mutated further."""
 
 
-class GeneticSearch:
+class GeneticSearch(Configurable):
     """Maximises a score over a space whose strings can be mutated and crossed.
 
     Every evolution replaces the population. A parent is the best of a random sub-sample of the population

@@ -161,8 +161,7 @@ class LatentSearch:
 
         Raises:
             InputError: If the score is another than ``logei``, the surrogate's model does not see the posterior means
-            of
-                this search's autoencoder, or that was made for another grammar or alphabet than the space's.
+                of this search's autoencoder, or that was made for another grammar or alphabet than the space's.
         """
         if not isinstance(scoring, SurrogateScoring):
             raise InputError(

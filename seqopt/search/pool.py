@@ -12,9 +12,10 @@ from seqopt.scorers.protocols import IndexArray
 from seqopt.search.memory import fill_batch
 from seqopt.search.protocols import Proposal
 from seqopt.spaces import PoolSpace, Space
+from seqopt.utils.config import Configurable
 
 
-class PoolSearch:
+class PoolSearch(Configurable):
     """Scores a pool of candidates and fills a batch greedily.
 
     The first element of a batch maximises the score over the pool; each next one maximises it given those chosen, which

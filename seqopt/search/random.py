@@ -11,9 +11,10 @@ from seqopt.scorers import Scoring
 from seqopt.search.memory import fill_batch
 from seqopt.search.protocols import Proposal
 from seqopt.spaces import Space
+from seqopt.utils.config import Configurable
 
 
-class RandomSearch:
+class RandomSearch(Configurable):
     """Scores random strings of a space and takes the best: the baseline, and what is left where no moves are known.
 
     Args:

@@ -12,9 +12,10 @@ from seqopt.search import Proposal
 from seqopt.spaces import Space
 from seqopt.strategies.protocols import CheckedStrategy, SearchState, Strategy
 from seqopt.strategies.random import random_proposals
+from seqopt.utils.config import Configurable
 
 
-class InitialDesign:
+class InitialDesign(Configurable):
     """Proposes random strings until there are enough, then what another strategy proposes.
 
     Args:

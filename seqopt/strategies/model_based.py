@@ -26,6 +26,7 @@ from seqopt.search.protocols import CheckedSearch, PartsCheckedSearch, StatefulS
 from seqopt.spaces import EvolvableSpace, PoolSpace, Space
 from seqopt.strategies.protocols import SearchState
 from seqopt.strategies.random import random_proposals
+from seqopt.utils.config import Configurable
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ def default_search(space: Space) -> Search[Any]:
     return GeneticSearch() if isinstance(space, EvolvableSpace) else RandomSearch()
 
 
-class ModelBased:
+class ModelBased(Configurable):
     """Fits a surrogate, and searches the space for strings of large acquisition value.
 
     Implements `seqopt.strategies.Strategy`. While fewer than two different values are known it proposes random strings,
@@ -78,6 +79,7 @@ class ModelBased:
         if isinstance(search, str) and search != "auto":
             raise InputError(f"unknown search {search!r}: choose auto, or give an object")
         self._search = search
+        self._given = surrogate, search
         self._hyperparameters: dict[str, float] = {}
 
     def start(self, space: Space, contexts: Contexts | None = None) -> None:
@@ -103,6 +105,10 @@ class ModelBased:
                     f"acquisition function {self.acquisition.name!r} could use: it needs the methods {methods} and "
                     f"untransform of seqopt.models.{needed.__name__}"
                 )
+
+    def config_arguments(self) -> dict[str, Any]:
+        """See `seqopt.utils.config.Configurable`: parts as they were given, by name or as objects."""
+        return {"surrogate": self._given[0], "acquisition": self.acquisition, "search": self._given[1]}
 
     @property
     def surrogate(self) -> Surrogate:

@@ -11,6 +11,7 @@ from seqopt.data import Item
 from seqopt.errors import InputError, ModelError
 from seqopt.search import Proposal
 from seqopt.strategies.protocols import SearchState
+from seqopt.utils.config import Configurable
 
 REDRAWS = 10
 """Times that random strings are drawn again in place of those that a model cannot take."""
@@ -55,7 +56,7 @@ def random_proposals(
     return list(found.values())[:n]
 
 
-class RandomStrategy:
+class RandomStrategy(Configurable):
     """Proposes random strings, and recommends the one that was measured best; implements
     `seqopt.strategies.Strategy`.
     """

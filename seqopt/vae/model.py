@@ -66,7 +66,7 @@ class StringVAE:
     Example:
         >>> from seqopt.vae import CharacterCodec, NetworkSizes, TrainingSettings, train
         >>> strings = ["".join(p) for p in __import__("itertools").product("ab", repeat=4)]
-        >>> settings = TrainingSettings(epochs=60, batch_size=4, held_out=0.0)
+        >>> settings = TrainingSettings(epochs=100, batch_size=4, held_out=0.0)
         >>> sizes = NetworkSizes(latent=4, hidden=32)
         >>> vae = train(strings, CharacterCodec.of(strings), sizes, settings, rng=np.random.default_rng(0)).vae
         >>> vae(["abba", "aaaa"]).shape, vae.decode(vae(["abba"]))

@@ -49,14 +49,14 @@ store.Change._insert = half
         """
 def rounded(entry):
     object.__setattr__(entry, "value", entry.value and round(entry.value, 9))
-store._check_measurement = rounded
+changes._check_measurement = rounded
 """,
     ],
 )
 def test_a_store_that_loses_something_is_found_out(
     tmp_path: Path, damage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin = "import sys; from seqopt.bench import faults; from seqopt.campaign import store\n"
+    begin = "import sys; from seqopt.bench import faults; from seqopt.campaign import changes, store\n"
     monkeypatch.setattr(faults, "CHILD", f"{begin}{damage}\nfaults.child(sys.argv[1:])")
     monkeypatch.setattr(faults, "LONGEST_DELAY", 1.0)
     assert kill_repeatedly(tmp_path, 20, seed=4).violations

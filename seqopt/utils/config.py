@@ -1,0 +1,247 @@
+"""How a part is written down as JSON values, and made again from them.
+
+A part (a kernel, an encoder, a surrogate, an acquisition function, a search, a strategy, a space) is described by its
+type and the arguments of its constructor, which may be parts themselves. By default an argument is the attribute of the
+same name, as in scikit-learn's ``get_params``; a class whose attributes are called otherwise says what its arguments
+are in `Configurable.config_arguments`. The description is what a run or a campaign keeps, and what it is held against
+when it is resumed.
+
+Nothing is imported and nothing is executed by a description: a type is looked up among the classes that have been
+defined.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from seqopt.errors import InputError
+
+Config = dict[str, Any]
+"""A description: ``{"type": NAME, ...}`` with the arguments of the constructor."""
+
+_TYPES: dict[str, Callable[[Mapping[str, Any]], Any]] = {}
+_CODECS: dict[type, Callable[[Any], Config]] = {}
+
+
+class NotConfigurableError(InputError):
+    """A part that cannot be written down, such as a function."""
+
+
+class Configurable:
+    """A part that can be written down and made again.
+
+    Inheriting registers the class under its name: that of the class alone for seqopt's own, with its module for others.
+
+    Example:
+        >>> class Scaled(Configurable):
+        ...     def __init__(self, factor=2.0, inner=None):
+        ...         self.factor = factor
+        ...         self.inner = inner
+        >>> config = Scaled(3.0, Scaled()).config()
+        >>> made = from_config(config)
+        >>> made.factor, made.inner.factor, made.config() == config
+        (3.0, 2.0, True)
+    """
+
+    config_name: ClassVar[str]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = cls.__module__.split(".")[0] == "seqopt"
+        cls.config_name = cls.__qualname__ if own else f"{cls.__module__}.{cls.__qualname__}"
+        _TYPES[cls.config_name] = cls.from_config
+
+    def config_arguments(self) -> Mapping[str, Any]:
+        """Arguments of the constructor that make this part again, by name."""
+        return {name: getattr(self, name) for name in argument_names(type(self))}
+
+    def config(self) -> Config:
+        """The part as JSON values.
+
+        Raises:
+            NotConfigurableError: If an argument cannot be written down; the message names it.
+        """
+        found: Config = {"type": self.config_name}
+        for name, value in self.config_arguments().items():
+            try:
+                found[name] = config_of(value)
+            except NotConfigurableError as error:
+                raise NotConfigurableError(f"{name} of {self.config_name}: {error}") from error
+        return found
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """The part that `config` described.
+
+        Raises:
+            InputError: If it does not fit the constructor.
+        """
+        return construct(cls, config)
+
+
+def argument_names(cls: type) -> list[str]:
+    """Names of the arguments of a constructor, apart from ``*args`` and ``**kwargs``."""
+    if cls.__init__ is object.__init__:
+        return []
+    parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
+    return [one.name for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+
+
+def construct(cls: Callable[..., Any], config: Mapping[str, Any]) -> Any:
+    """Call a constructor with the arguments of a description.
+
+    Raises:
+        InputError: If they do not fit it; the message names both.
+    """
+    arguments = {name: from_config(value) for name, value in config.items() if name != "type"}
+    try:
+        inspect.signature(cls).bind(**arguments)
+    except TypeError as error:
+        raise InputError(
+            f"the description of a {config.get('type')} does not fit this version of it: {error}. It was written by "
+            "another version of seqopt, or by hand"
+        ) from error
+    return cls(**arguments)
+
+
+def register_codec(
+    cls: type, write: Callable[[Any], Config], make: Callable[[Mapping[str, Any]], Any] | None = None
+) -> None:
+    """Teach the descriptions a class of another library.
+
+    Args:
+        cls: The class.
+        write: Arguments of its constructor, as values that `config_of` takes.
+        make: Makes it from its description; by default its constructor with these arguments.
+    """
+    _CODECS[cls] = write
+    _TYPES[cls.__qualname__] = make or (lambda config: construct(cls, config))
+
+
+def config_of(value: Any) -> Any:
+    """A part, or a plain value, as JSON values.
+
+    Raises:
+        NotConfigurableError: For what cannot be written down.
+
+    Example:
+        >>> config_of((1, 2.5, None)), config_of(float("inf"))
+        ([1, 2.5, None], {'type': 'float', 'value': 'inf'})
+    """
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"type": "float", "value": str(value)}
+    if isinstance(value, Configurable):
+        return value.config()
+    if type(value) in _CODECS:
+        written = {name: config_of(item) for name, item in _CODECS[type(value)](value).items()}
+        return {"type": type(value).__qualname__, **written}
+    if isinstance(value, np.generic | np.ndarray) or _is_tensor(value):
+        return config_of(value.tolist())
+    if isinstance(value, Mapping):
+        return {"type": "mapping", "items": [[config_of(key), config_of(item)] for key, item in value.items()]}
+    if isinstance(value, list | tuple):
+        return [config_of(item) for item in value]
+    name = getattr(value, "__qualname__", type(value).__qualname__)
+    raise NotConfigurableError(
+        f"{name} cannot be written down: it is not a plain value, and its class does not inherit "
+        "seqopt.utils.config.Configurable"
+    )
+
+
+def from_config(config: Any) -> Any:
+    """What `config_of` wrote.
+
+    Raises:
+        InputError: For a type that is not known, or arguments that do not fit it.
+    """
+    if isinstance(config, list):
+        return [from_config(item) for item in config]
+    if not isinstance(config, Mapping):
+        return config
+    kind = config.get("type")
+    if kind == "float":
+        return float(config["value"])
+    if kind == "mapping":
+        return {from_config(key): from_config(item) for key, item in config["items"]}
+    make = _TYPES.get(str(kind))
+    if make is None:
+        raise InputError(
+            f"there is no part of the type {kind!r}: import the module that defines it first, or use the version of "
+            "seqopt that wrote its description"
+        )
+    return make(config)
+
+
+def described(part: object) -> Config:
+    """The description of a part; where something in it cannot be written down, its type and its plain attributes.
+
+    Such a description says ``"custom": True``. It tells parts from each other, but none is made from it.
+
+    Example:
+        >>> class Mine:
+        ...     def __init__(self):
+        ...         self.depth, self.function = 3, len
+        >>> described(Mine()) == {"type": f"{Mine.__module__}.Mine", "custom": True, "depth": 3}
+        True
+    """
+    try:
+        found: Config = config_of(part)
+        return found
+    except NotConfigurableError:
+        pass
+    if isinstance(part, Configurable):
+        arguments = {name: _described_value(value) for name, value in part.config_arguments().items()}
+        return {"type": part.config_name, "custom": True} | arguments
+    cls = type(part)
+    plain = {
+        name: config_of(value)
+        for name, value in sorted(getattr(part, "__dict__", {}).items())
+        if not name.startswith("_") and name != "training" and isinstance(value, bool | int | float | str | None)
+    }
+    # A kernel or another module of torch: its parameters, bounds and priors.
+    state = part.state_dict() if hasattr(part, "named_parameters") and hasattr(part, "state_dict") else None
+    tensors = {} if state is None else {"state": {name: config_of(tensor.tolist()) for name, tensor in state.items()}}
+    return {"type": f"{cls.__module__}.{cls.__qualname__}", "custom": True} | plain | tensors
+
+
+def _described_value(value: object) -> Any:
+    try:
+        return config_of(value)
+    except NotConfigurableError:
+        return described(value)
+
+
+def is_config(value: object) -> bool:
+    """Whether something is the description of a part that can be made again."""
+    return isinstance(value, Mapping) and str(value.get("type")) in _TYPES and not value.get("custom")
+
+
+def same(config: Any, other: Any, ignored: Iterable[str] = ()) -> bool:
+    """Whether two descriptions are equal, apart from arguments of some names, wherever they stand.
+
+    Example:
+        >>> same({"type": "K", "order": 3, "decay": 0.5}, {"type": "K", "order": 3, "decay": 0.8}, ["decay"])
+        True
+    """
+    ignored = set(ignored)
+    if isinstance(config, Mapping) and isinstance(other, Mapping):
+        names = (set(config) | set(other)) - ignored
+        return all(same(config.get(name), other.get(name), ignored) for name in names)
+    if _is_list(config) and _is_list(other):
+        return len(config) == len(other) and all(same(a, b, ignored) for a, b in zip(config, other, strict=True))
+    return bool(config == other)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _is_tensor(value: object) -> bool:
+    return type(value).__module__.split(".")[0] == "torch" and hasattr(value, "tolist")
