@@ -15,6 +15,7 @@ import pandas as pd
 
 from seqopt.acquisition import Acquisition
 from seqopt.campaign.known import KnownResults, digest_of, keep_known, read_known
+from seqopt.campaign.parts import kept_parts
 from seqopt.campaign.rows import NewMeasurement, Settings
 from seqopt.campaign.run_settings import run_settings
 from seqopt.campaign.runs import CAMPAIGN, RunFolder
@@ -26,12 +27,12 @@ from seqopt.models import Surrogate, unsupported
 from seqopt.models.registry import looks_at_symbols
 from seqopt.objectives import Objective, resolve_objective
 from seqopt.optimizer import Evaluation, Evaluator, Optimizer, Step, run_asynchronously, run_loop
-from seqopt.optimizer.described import describe_part
 from seqopt.report.descriptions import describe_result
-from seqopt.search import PoolSearch, Search
+from seqopt.search import Search
 from seqopt.spaces import CandidateSet, DescribedSpace, EvolvableSpace, PoolSpace, Space
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.cache import digest
+from seqopt.utils.config import NotConfigurableError, described
 from seqopt.utils.shown import Tabulated, register_renderer
 
 logger = logging.getLogger(__name__)
@@ -177,8 +178,13 @@ def maximize(
     elif tokenizer is not None:
         raise InputError(f"a {type(space).__name__} has its own tokeniser: leave tokenizer out, or choose it there")
     named = surrogate if isinstance(surrogate, str) else None
-    unrepeatable = "" if tokenizer is None else "it has its own tokenizer"
-    unrepeatable = unrepeatable or _unrepeatable(surrogate, acquisition, search, pool, allow_repeats=allow_repeats)
+    unrepeatable, parts = "" if tokenizer is None else "it has its own tokenizer", {}
+    try:
+        parts = kept_parts({"surrogate": surrogate, "acquisition": acquisition, "search": search})
+    except NotConfigurableError as error:
+        unrepeatable = unrepeatable or str(error)
+    if pool is not None and pool.values is not None:
+        unrepeatable = unrepeatable or "its values are looked up in a column"
     if tokenizer is not None and isinstance(surrogate, str):
         if surrogate.strip().lower() == "auto":
             surrogate = "ssk"
@@ -208,8 +214,9 @@ def maximize(
         "budget": budget,
         "acquisition": optimizer.acquisition.name,
         "surrogate": type(optimizer.surrogate).__name__,
-        "details": {name: describe_part(getattr(optimizer, name)) for name in ("acquisition", "surrogate", "search")},
+        "details": {name: described(getattr(optimizer, name)) for name in ("acquisition", "surrogate", "search")},
         "kind": optimizer.space.kind,
+        "tokenizer": optimizer.space.encoder.name,
         "timeout": timeout,
         "workers": workers,
         # Left out where it is the default, so that runs from before there was this setting can be resumed.
@@ -235,7 +242,9 @@ def maximize(
             _tell_known(optimizer, measured)
             run(optimizer, evaluator, left, on_step=stepped, on_evaluation=on_evaluation)
         else:
-            campaign = run_settings(optimizer, facts, surrogate=named, pool=pool, not_reproducible_because=unrepeatable)
+            campaign = run_settings(
+                optimizer, facts, surrogate=named, pool=pool, parts=parts, not_reproducible_because=unrepeatable
+            )
             begin = RunFolder.resume if resume else RunFolder.create
             folder = begin(run_folder, facts, campaign)
             status = "interrupted"
@@ -337,25 +346,6 @@ def _tell_known(optimizer: Optimizer, measured: Sequence[NewMeasurement]) -> Non
             standard_errors=errors if any(error is not None for error in errors) else None,
             errors=[row.failure for row in measured],
         )
-
-
-def _unrepeatable(
-    surrogate: Surrogate | str,
-    acquisition: Acquisition | str,
-    search: Search | str,
-    pool: Pool | None,
-    *,
-    allow_repeats: bool,
-) -> str:
-    """What of a run its campaign cannot repeat by itself; empty if it can."""
-    for name, part in (("surrogate", surrogate), ("acquisition function", acquisition)):
-        if not isinstance(part, str):
-            return f"its {name} is a custom object, not a name"
-    if not (search == "auto" or (type(search) is PoolSearch and search.candidates is None)):
-        return "it has its own inner search"
-    if pool is not None and pool.values is not None:
-        return "its values are looked up in a column"
-    return "measured strings may be suggested again in it" if allow_repeats else ""
 
 
 def _write_report(folder: Path) -> None:

@@ -41,11 +41,13 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from seqopt.acquisition import Acquisition
     from seqopt.evaluation import Direction, Evaluation, ObjectiveFunction
     from seqopt.filters.conditions import Filter
     from seqopt.filters.filtering import FilterReport
     from seqopt.models import Surrogate
     from seqopt.optimizer import Optimizer
+    from seqopt.search import Search
     from seqopt.spaces import CandidateSet, Space
     from seqopt.utils.workers import Progress
 
@@ -102,8 +104,9 @@ class Campaign(Tabulated):
         kind: str | None = None,
         standardize: bool = False,
         batch_size: int = 10,
-        surrogate: str = "auto",
-        acquisition: str = "gibbon",
+        surrogate: Surrogate | str = "auto",
+        acquisition: Acquisition | str = "gibbon",
+        search: Search[Any] | str = "auto",
         transform: str | None = None,
         seed: int = 0,
         filters: Iterable[Filter | Mapping[str, Any]] = (),
@@ -121,8 +124,10 @@ class Campaign(Tabulated):
             kind: What candidates are, if it is not to be recognised; see `seqopt.datasets.read_pool`.
             standardize: Whether salts and charge states of a molecule are one candidate.
             batch_size: Suggestions at a time, and random ones to begin with.
-            surrogate: Name of the model; see `seqopt.models.resolve_surrogate`.
-            acquisition: Name of the acquisition function.
+            surrogate: The model, or its name; see `seqopt.models.resolve_surrogate`.
+            acquisition: The acquisition function, or its name.
+            search: The inner search, or ``"auto"``. The file keeps these parts with their parameters, so they have to
+                be ones that can be written down (`seqopt.utils.config.Configurable`), as seqopt's own are.
             transform: ``"log10"`` for values that span decades.
             seed: Fixes every random draw.
             filters: What strings have to pass in order to be suggested: see `seqopt.filters`.
@@ -131,6 +136,7 @@ class Campaign(Tabulated):
             InputError: For what cannot be used.
             CampaignError: If there is such a file already.
         """
+        from seqopt.campaign.parts import kept_parts
         from seqopt.campaign.restoring import AUTOENCODER, encoder_name
         from seqopt.filters.conditions import checked, to_json
         from seqopt.models.registry import LATENT, latent_file
@@ -148,11 +154,13 @@ class Campaign(Tabulated):
         )
         if (path_of_model := latent_file(surrogate)) is not None:
             surrogate = f"{LATENT}{os.path.abspath(path_of_model)}"
+        parts = kept_parts({"surrogate": surrogate, "acquisition": acquisition, "search": search})
         # Whatever an optimiser would refuse is refused before there is a file.
         trial = Optimizer(
             space,
             surrogate=surrogate,
             acquisition=acquisition,
+            search=search,
             batch_size=batch_size,
             initial=batch_size,
             direction=direction,
@@ -166,13 +174,14 @@ class Campaign(Tabulated):
             string_column,
             batch_size=batch_size,
             initial=batch_size,
-            surrogate=surrogate,
-            acquisition=acquisition,
+            surrogate=surrogate if isinstance(surrogate, str) else type(surrogate).__name__,
+            acquisition=trial.acquisition.name,
             transform=transform,
             seed=trial.seed,
             space=facts,
             pool=pool,
             filters=to_json(wanted),
+            parts=parts,
             extra={} if path_of_model is None else {AUTOENCODER: encoder_name(trial.surrogate)},
         )
         check_column_names(settings)
@@ -635,15 +644,16 @@ class Campaign(Tabulated):
 
     def _identify(self, string: str) -> str:
         key = self._key(string)
-        name = self.store.settings.surrogate
-        if not name.strip().lower().startswith(SELECTIVE):
+        name, parts = self.store.settings.surrogate, self.store.settings.parts
+        if "surrogate" not in parts and not name.strip().lower().startswith(SELECTIVE):
             return key
+        from seqopt.campaign.parts import restored_parts
         from seqopt.campaign.restoring import check_model
         from seqopt.models import resolve_surrogate, unsupported
         from seqopt.strategies.model_based import SpaceBound
 
         if self._selective is None:
-            self._selective = resolve_surrogate(name, self.space)
+            self._selective = resolve_surrogate(restored_parts(self.store.settings)["surrogate"], self.space)
             check_model(self.store.settings, self._selective)
             if isinstance(self._selective, SpaceBound):
                 self._selective.bind(self.space)

@@ -6,6 +6,7 @@ import logging
 import math
 
 from seqopt.campaign.errors import CampaignError
+from seqopt.campaign.parts import restored_parts
 from seqopt.campaign.rows import Settings
 from seqopt.campaign.store import CampaignStore
 from seqopt.models import unsupported
@@ -29,18 +30,18 @@ def restored_optimizer(store: CampaignStore, space: Space, allowed: Space) -> Op
         allowed: What of it may be suggested.
 
     Raises:
-        CampaignError: If the file of its model is not the one that it was begun with.
+        CampaignError: If the file of its model is not the one that it was begun with, or a part cannot be made again.
     """
     settings = store.settings
     optimizer = Optimizer(
         allowed if isinstance(space, PoolSpace) else space,
-        surrogate=settings.surrogate,
-        acquisition=settings.acquisition,
+        **restored_parts(settings),
         batch_size=settings.batch_size,
         initial=settings.initial,
         direction=settings.direction,
         transform=settings.transform,
         seed=settings.seed,
+        allow_repeats=settings.allow_repeats,
     )
     check_model(settings, optimizer.surrogate)
     with store.reading():

@@ -49,13 +49,16 @@ class Settings:
         string_column: What the column of strings is called in the user's files.
         batch_size: Suggestions at a time.
         initial: Random suggestions before a model is used.
-        surrogate: Name of the model.
+        surrogate: Name of the model, or its type where it was given as an object.
         acquisition: Name of the acquisition function.
         transform: ``"log10"`` for values that span decades.
         seed: Fixes every random draw.
         space: Facts that tell one space from another.
         pool: Of a pool: path, column, checksum, size.
         filters: Conditions on suggestions.
+        parts: Descriptions (`seqopt.utils.config`) of the surrogate, the acquisition function and the search, as far as
+            they were given as objects.
+        allow_repeats: Whether measured strings may be suggested again.
         extra: Whatever else belongs to the campaign. What a file of a later version holds and this one does not know
             is found here, too.
     """
@@ -73,6 +76,8 @@ class Settings:
     space: dict[str, Any] = field(default_factory=dict)
     pool: dict[str, Any] | None = None
     filters: list[dict[str, Any]] = field(default_factory=list)
+    parts: dict[str, Any] = field(default_factory=dict)
+    allow_repeats: bool = False
     extra: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:

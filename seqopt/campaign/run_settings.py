@@ -39,6 +39,7 @@ def run_settings(
     *,
     surrogate: str | None = None,
     pool: Pool | None = None,
+    parts: Mapping[str, Any] | None = None,
     not_reproducible_because: str = "",
 ) -> Settings:
     """The settings of a run's campaign, so that the commands for campaigns work on it.
@@ -48,6 +49,7 @@ def run_settings(
         facts: All that the run was told.
         surrogate: The name of its surrogate, if it was chosen by one.
         pool: The candidates, if they were read from a file.
+        parts: Descriptions of those of its parts that were given as objects.
         not_reproducible_because: Why suggestions made from the campaign alone would not be those of the run; empty if
             they would be.
     """
@@ -64,6 +66,8 @@ def run_settings(
         seed=optimizer.seed,
         space=describe_space(optimizer.space) if pool is None else {"type": "pool", "kind": optimizer.space.kind},
         pool=None if pool is None else _library(pool, facts),
+        parts=dict(parts or {}),
+        allow_repeats=optimizer.allow_repeats,
         extra={
             RUN: {
                 "settings": plain(facts),

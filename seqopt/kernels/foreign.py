@@ -15,7 +15,7 @@ from seqopt.utils.config import Config, NotConfigurableError, from_config, regis
 def _write(kernel: RBFKernel) -> Config:
     """A kernel of one lengthscale as `seqopt.models.registry.smooth_gp` makes it, or gpytorch's default."""
     constraint = kernel.raw_lengthscale_constraint
-    bounded = type(constraint) is GreaterThan and constraint.transform is None
+    bounded = type(constraint) is GreaterThan and not constraint.enforced
     if kernel.batch_shape or kernel.active_dims is not None or not (bounded or constraint.lower_bound == 0):
         raise NotConfigurableError("an RBFKernel with batch shape, active dimensions or such a constraint is not known")
     return {

@@ -34,6 +34,7 @@ from seqopt.models.checks import checked_noise, checked_values
 from seqopt.models.covariance import FloatArray, KernelEvaluator
 from seqopt.models.gaussian import GaussianSurrogate
 from seqopt.models.gp_state import BatchedGPState
+from seqopt.utils.config import Configurable
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +50,7 @@ ALWAYS_REFITTED = 100
 """Number of training strings up to which every fit draws parameters anew."""
 
 
-class FullyBayesianStringGP(GaussianSurrogate):
+class FullyBayesianStringGP(GaussianSurrogate, Configurable):
     """Gaussian process over strings, averaged over draws from the posterior of its parameters.
 
     Its posteriors are mixtures over the draws: `conditioned`, which searches use, keeps the draws apart in a leading
@@ -102,6 +103,11 @@ class FullyBayesianStringGP(GaussianSurrogate):
         self._parameters: dict[str, list[float]] | None = None
         self._full_fit_size = 0
         self._units = (0.0, 1.0)
+
+    def config_arguments(self) -> dict[str, Any]:
+        """See `seqopt.utils.config.Configurable`."""
+        tokenizer = self.encoder.tokenizer if self._tokenizer_chosen and isinstance(self.encoder, Encoder) else None
+        return {"kernel": self.kernel, "tokenizer": tokenizer, "draws": self.draws, "refit_growth": self.refit_growth}
 
     takes_noise_variance = True
     """`fit` takes the known noise of each value."""

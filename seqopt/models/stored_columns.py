@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import logging
 import os
 import shutil
@@ -24,10 +25,10 @@ from typing import Any
 import gpytorch
 import numpy as np
 import numpy.typing as npt
-import torch
 
 import seqopt
 from seqopt.utils.cache import cache_dir, digest
+from seqopt.utils.config import described
 
 logger = logging.getLogger(__name__)
 
@@ -149,7 +150,7 @@ def stored_columns(kernel: gpytorch.kernels.Kernel, encoder: str, keys: Sequence
         keys: Of the candidates, in their order.
     """
     home = cache_dir() / "columns"
-    folder = home / digest([seqopt.__version__, encoder, *_settings(kernel), *keys])[:32]
+    folder = home / digest([seqopt.__version__, encoder, json.dumps(described(kernel), sort_keys=True), *keys])[:32]
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         os.utime(folder)
@@ -168,21 +169,6 @@ def _make_room(home: Path, kept: Path) -> None:
 
 def _size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.iterdir())
-
-
-def _settings(kernel: gpytorch.kernels.Kernel) -> list[str]:
-    """What tells one kernel from another: classes, plain attributes, parameters."""
-    found = []
-    for module in kernel.modules():
-        plain = {
-            name: value
-            for name, value in vars(module).items()
-            if isinstance(value, bool | int | float | str) and name not in ("training", "threads")
-        }
-        found.append(f"{type(module).__qualname__} {sorted(plain.items())}")
-    found += [f"{name} {parameter.detach().reshape(-1).tolist()}" for name, parameter in kernel.named_parameters()]
-    found += [f"{name} {buffer.reshape(-1).to(torch.float64).tolist()}" for name, buffer in kernel.named_buffers()]
-    return found
 
 
 def _segment(data: memoryview, width: int, kind: np.dtype[Any]) -> tuple[list[bytes], Rows, int] | None:

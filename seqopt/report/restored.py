@@ -8,15 +8,17 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from seqopt.errors import InputError
-from seqopt.models import FullyBayesianStringGP, StringGP, Surrogate, resolve_surrogate
-from seqopt.models.registry import LATENT, SURROGATES, features_of, surrogate_name
-from seqopt.models.string_gp import default_kernel
-from seqopt.optimizer.described import describe_part, same_kernel
+from seqopt.models import StringGP, Surrogate, resolve_surrogate
+from seqopt.models.registry import LATENT, SURROGATES, surrogate_name
 from seqopt.report.results import Run, option_of
 from seqopt.report.samples import space_of
 from seqopt.spaces import CandidateSet
+from seqopt.utils.config import described, from_config, is_config, same
 
 logger = logging.getLogger(__name__)
+
+_LEARNED = ("match_decay", "gap_decay", "order_weights", "lengthscale", "weight", "engine", "threads", "partitions")
+"""Arguments of a kernel that are where its parameters begin, or how it is computed."""
 
 
 def search_space(run: Run, kind: str, keys: Sequence[str]) -> Any:
@@ -30,7 +32,7 @@ def search_space(run: Run, kind: str, keys: Sequence[str]) -> Any:
             if own is not None:
                 return own
     distinct = list(dict.fromkeys(keys))
-    symbols = str(_surrogate_details(run).get("tokenizer") or "").partition(" + ")[0]
+    symbols = str(run.settings.get("tokenizer") or "")
     try:
         return CandidateSet(distinct, kind=kind, keys=distinct, tokenizer=symbols or None)
     except InputError:
@@ -86,29 +88,25 @@ def _surrogate_details(run: Run) -> dict[str, Any]:
 
 
 def _described(details: dict[str, Any]) -> Surrogate | None:
-    """The surrogate that the settings of a run describe, if it is one of seqopt's own."""
-    kernel, kind = details.get("kernel"), details.get("type")
-    if not isinstance(kernel, dict):
+    """The surrogate that the settings of a run describe, if it can be made from that."""
+    if not is_config(details):
         return None
-    if kernel.get("type") == "SubsequenceKernel":
-        given = {name: kernel[name] for name in ("order", "normalize", "partitions") if kernel.get(name) is not None}
-        if "order_weights" in kernel:
-            given["order_weights"] = [1.0] * int(given.get("order", 5))
-        if kind == "StringGP":
-            return StringGP(default_kernel(**given), restarts=1)
-        return FullyBayesianStringGP(default_kernel(**given)) if kind == "FullyBayesianStringGP" else None
-    read = str(details.get("tokenizer") or "")
-    for known in SURROGATES.values():
-        built: Any = known.build()
-        fits = kind == type(built).__name__ and features_of(built) in ("", read.rpartition(" + ")[2])
-        if fits and same_kernel(describe_part(built.kernel), kernel):
-            return cast(Surrogate, built)
-    return None
+    try:
+        found: Any = from_config(details)
+    except InputError:
+        logger.debug("the surrogate of the run could not be made again", exc_info=True)
+        return None
+    if isinstance(found, StringGP):
+        found.restarts = 1  # a page need not wait for more
+    return cast(Surrogate, found)
 
 
 def _words(surrogate: Any) -> str:
     name, kernel = surrogate_name(surrogate), getattr(surrogate, "kernel", None)
     if not name:
         return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(kernel if kernel is not None else surrogate).__name__)
-    order = getattr(kernel, "order", 5)
-    return SURROGATES[name].summary + ("" if order == 5 else f", of order {order}")
+    usual: Any = SURROGATES[name].build()
+    if same(described(kernel), described(usual.kernel), _LEARNED):
+        return SURROGATES[name].summary
+    order = getattr(kernel, "order", None)
+    return SURROGATES[name].summary + (f", of order {order}" if order not in (None, 5) else f", as {kernel!r}")

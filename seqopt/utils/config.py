@@ -86,9 +86,10 @@ class Configurable:
 
 def argument_names(cls: type) -> list[str]:
     """Names of the arguments of a constructor, apart from ``*args`` and ``**kwargs``."""
-    if cls.__init__ is object.__init__:
+    try:
+        parameters = inspect.signature(cls).parameters.values()
+    except ValueError:  # a class written in another language
         return []
-    parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
     return [one.name for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
 
 

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from gpytorch.kernels import MaternKernel
+from gpytorch.priors import NormalPrior
 
 import seqopt
 from seqopt.acquisition import GIBBON
@@ -21,9 +23,12 @@ from seqopt.campaign import Campaign, CampaignError, CampaignStore, Measurement,
 from seqopt.campaign.runs import CAMPAIGN
 from seqopt.errors import InputError, ObjectiveError, RunFolderError
 from seqopt.filters import Pattern
+from seqopt.kernels import NgramKernel, SubsequenceKernel
 from seqopt.models import StringGP
 from seqopt.search import PoolSearch
 from seqopt.spaces import CandidateSet
+from seqopt.utils import config
+from seqopt.utils.config import described
 
 POOL = ["".join(letters) for letters in itertools.product("AB", repeat=5)]
 POOL += [string + "\u00e9\u2603" for string in POOL]  # the log must survive a cut inside any character
@@ -450,10 +455,9 @@ def test_what_is_done_by_hand_counts_when_the_run_is_resumed(library: Path, tmp_
 def test_a_run_that_its_file_cannot_repeat_is_not_continued_by_hand(library: Path, tmp_path: Path) -> None:
     for number, (options, said) in enumerate(
         (
-            ({"surrogate": StringGP(restarts=1)}, "its surrogate is a custom object"),
-            ({"search": PoolSearch(8)}, "it has its own inner search"),
+            ({"surrogate": StringGP(MaternKernel(), restarts=1)}, "kernel of StringGP: MaternKernel cannot be written"),
+            ({"acquisition": GIBBON(repulsion=lambda size: 0.5)}, "repulsion of GIBBON: .* cannot be written down"),
             ({"tokenizer": "characters", "surrogate": "ssk"}, "it has its own tokenizer"),
-            ({"allow_repeats": True}, "measured strings may be suggested again"),
         )
     ):
         folder = tmp_path / str(number)
@@ -466,6 +470,64 @@ def test_a_run_that_its_file_cannot_repeat_is_not_continued_by_hand(library: Pat
     seqopt.maximize(score, POOL[:32], run_folder=folder, **(QUICK | {"budget": 0}))
     with Campaign.open(folder / CAMPAIGN) as campaign, pytest.raises(CampaignError, match="a space of your own"):
         campaign.suggest()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"surrogate": StringGP(SubsequenceKernel(3, 0.7, gap_decay_prior=NormalPrior(0.4, 0.2)), restarts=1)},
+        {"surrogate": "ngrams", "acquisition": GIBBON(2, "gumbel", repulsion=0.5), "search": PoolSearch(8)},
+        {"allow_repeats": True},
+    ],
+    ids=["kernel", "search", "repeats"],
+)
+def test_a_campaign_keeps_parts_with_their_parameters(options: dict[str, Any], library: Path, tmp_path: Path) -> None:
+    result = seqopt.maximize(score, library, run_folder=tmp_path / "run", **(QUICK | {"budget": 3} | options))
+    with Campaign.open(tmp_path / "run" / CAMPAIGN) as campaign:
+        by_hand = [row.string for row in campaign.suggest(2)]
+    assert by_hand == result.optimizer.ask(2)
+
+
+def test_a_campaign_is_begun_with_objects_and_goes_on_with_the_same(library: Path, tmp_path: Path) -> None:
+    parts = {"surrogate": StringGP(NgramKernel(3), restarts=1), "acquisition": GIBBON(3), "search": PoolSearch(20)}
+    suggested = []
+    for reopened in (False, True):
+        path = tmp_path / f"{reopened}.seqopt"
+        campaign = Campaign.create(path, library, objective="y", kind="text", batch_size=4, **parts)
+        for batch in range(3):
+            if reopened:
+                campaign.close()
+                campaign = Campaign.open(path)
+            rows = campaign.suggest()
+            suggested.append([row.string for row in rows])
+            if batch < 2:
+                for row in rows:
+                    campaign.record(row.name, float(row.string.count("AB")))
+        with campaign:
+            optimizer = campaign.optimizer()
+            assert described(optimizer.surrogate) == described(StringGP(NgramKernel(3), restarts=1))
+            assert described(optimizer.search) == described(PoolSearch(20))
+    assert suggested[:3] == suggested[3:]
+
+
+def test_a_part_that_cannot_be_made_again_is_named_and_the_file_stays_as_it_is(library: Path, tmp_path: Path) -> None:
+    class Mine(StringGP):
+        """A class that another process does not know."""
+
+    path = tmp_path / "mine.seqopt"
+    with pytest.raises(InputError, match=r"the surrogate cannot be kept in a file: .*MaternKernel"):
+        Campaign.create(path, library, objective="y", kind="text", surrogate=StringGP(MaternKernel()))
+    assert not path.exists()
+    with Campaign.create(path, library, objective="y", kind="text", batch_size=2, surrogate=Mine()):
+        pass
+    before = path.read_bytes()
+    known = config._TYPES.pop(Mine.config_name)
+    try:
+        with Campaign.open(path) as campaign, pytest.raises(CampaignError, match=r"no part of the type .*Mine"):
+            campaign.suggest()
+    finally:
+        config._TYPES[Mine.config_name] = known
+    assert path.read_bytes() == before
 
 
 def test_somebody_elses_command_stops_the_run_and_loses_nothing(library: Path, tmp_path: Path) -> None:

@@ -204,7 +204,7 @@ def test_models_that_differ_are_described_differently() -> None:
     from seqopt.encoding import CodonFeatures
     from seqopt.kernels import JointKernel, NgramKernel, TanimotoKernel
     from seqopt.models.registry import smooth_gp
-    from seqopt.optimizer.described import describe_part
+    from seqopt.utils.config import described
 
     models = [
         StringGP(),
@@ -219,9 +219,9 @@ def test_models_that_differ_are_described_differently() -> None:
         StringGP(JointKernel(SubsequenceKernel(5), TanimotoKernel(), 8)),
         StringGP(JointKernel(SubsequenceKernel(5), MinMaxKernel(), 8)),
     ]
-    described = [json.dumps(describe_part(model), sort_keys=True) for model in models]
-    assert len(set(described)) == len(models)
-    assert described == [json.dumps(describe_part(model), sort_keys=True) for model in models]
+    found = [json.dumps(described(model), sort_keys=True) for model in models]
+    assert len(set(found)) == len(models)
+    assert found == [json.dumps(described(model), sort_keys=True) for model in models]
 
 
 def test_a_pool_too_large_to_be_held_is_searched_alike(monkeypatch: pytest.MonkeyPatch) -> None:

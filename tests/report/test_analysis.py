@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gpytorch.kernels import MaternKernel
 
 from seqopt.api import maximize
 from seqopt.campaign import Campaign, CampaignStore
@@ -17,7 +18,6 @@ from seqopt.kernels import NgramKernel, SubsequenceKernel
 from seqopt.models import StringGP, resolve_surrogate
 from seqopt.models.registry import SURROGATES, surrogate_name
 from seqopt.optimizer import Optimizer
-from seqopt.optimizer.described import describe_part, same_kernel
 from seqopt.report import write_report
 from seqopt.report.analysis import analyse
 from seqopt.report.campaigns import read_campaign
@@ -26,6 +26,7 @@ from seqopt.report.restored import restore_surrogate, search_space
 from seqopt.report.results import Run, read_run
 from seqopt.report.samples import Candidates, sample_candidates
 from seqopt.spaces import CandidateSet, CodonSpace, Space, StringSpace
+from seqopt.utils.config import described
 
 MakeRun = Callable[..., Path]
 
@@ -58,7 +59,7 @@ def test_the_surrogate_of_a_run_is_made_again(name: str, tmp_path: Path) -> None
 def test_a_model_of_a_library_is_made_again_with_its_symbols(name: str, tokenizer: str, make_run: MakeRun) -> None:
     smiles = ["CCO", "CCN", "CNC", "CCS"]
     own: Any = Optimizer(CandidateSet(smiles, kind="molecule", tokenizer=tokenizer), surrogate=name).surrogate
-    facts = {"kind": "molecule", "pool": "mine.csv", "details": {"surrogate": describe_part(own)}}
+    facts = {"kind": "molecule", "pool": "mine.csv", "tokenizer": tokenizer, "details": {"surrogate": described(own)}}
     run = read_run(make_run([{"string": one, "value": 1.0} for one in smiles], facts))
     found, words, remark = restore_surrogate(run, search_space(run, "molecule", smiles))
     assert surrogate_name(found) == name
@@ -76,7 +77,7 @@ def test_the_model_of_a_campaign_on_a_space_is_made_again(name: str, tmp_path: P
     found: Any = restore_surrogate(run, search_space(run, "dna", []))[0]
     own: Any = resolve_surrogate(name, space)
     own.bind(space)
-    assert describe_part(found) == describe_part(own)
+    assert described(found) == described(own)
     assert name != "auto" or found.kernel.partitions == 3
 
 
@@ -85,26 +86,27 @@ def test_the_model_of_a_campaign_on_a_space_is_made_again(name: str, tmp_path: P
     [
         (StringGP(SubsequenceKernel(2)), "of order 2"),
         (StringGP(SubsequenceKernel(order_weights=[1, 1, 1, 1, 0.5])), "sub-sequence kernel, point estimates"),
-        (StringGP(NgramKernel(2)), ""),
+        (StringGP(NgramKernel(2)), "as NgramKernel(longest=2"),
+        (StringGP(MaternKernel()), ""),
     ],
 )
 def test_a_kernel_of_other_settings_is_made_again_or_it_is_said(
     surrogate: StringGP, kernel: str, make_run: MakeRun
 ) -> None:
     rows = [{"string": text, "value": 1.0} for text in ("AB", "BA", "AA")]
-    run = read_run(make_run(rows, {"kind": "text", "details": {"surrogate": describe_part(surrogate)}}))
+    run = read_run(make_run(rows, {"kind": "text", "details": {"surrogate": described(surrogate)}}))
     found, words, remark = restore_surrogate(run, search_space(run, "text", ["AB", "BA", "AA"]))
     if kernel:
         assert kernel in words
         assert remark == ""
-        assert same_kernel(describe_part(surrogate.kernel), describe_part(found.kernel))  # type: ignore[attr-defined]
+        assert described(surrogate.kernel) == described(found.kernel)  # type: ignore[attr-defined]
     else:
         assert "cannot be made again from its files: this is the usual one" in remark
         assert "sub-sequence kernel" in remark
 
 
 def test_a_page_says_that_its_model_is_another(tmp_path: Path) -> None:
-    own = StringGP(NgramKernel(2))
+    own = StringGP(MaternKernel())
     run, _ = searched(tmp_path, CandidateSet(["AB", "BA", "AA", "BB", "ABA", "BAB", "AAB", "ABB", "BBA", "BBB"]), own)
     how = analyse(run, "text", Candidates()).how
     assert "cannot be made again" in how

@@ -9,9 +9,9 @@ import pytest
 
 from seqopt import maximize
 from seqopt.models import SURROGATES
-from seqopt.optimizer.described import describe_part
 from seqopt.report import write_report
 from seqopt.spaces import CandidateSet, CodonSpace
+from seqopt.utils.config import described
 from seqopt.vae import CharacterCodec, NetworkSizes, TrainingSettings, train
 
 GENES = CodonSpace("MAGIC")
@@ -51,5 +51,5 @@ def test_a_run_is_kept_resumed_and_reported(name: str, latent: str, tmp_path: Pa
 
 @pytest.mark.parametrize("name", SURROGATES)
 def test_a_description_is_strict_json(name: str) -> None:
-    described = describe_part(SURROGATES[name].build())
-    assert json.loads(json.dumps(described, allow_nan=False)) == described
+    found = described(SURROGATES[name].build())
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
