@@ -83,9 +83,11 @@ class StringsPosterior:
         conditioning = process.conditioning
         self._conditioning = conditioning
         self._n = len(conditioning.state.keys)
-        self._outcome = _Columns(conditioning, process.encoder.encode(items))
+        self._outcome = _Columns(conditioning, process.encoder.encode(items), items)
         targets = targets_of(items)
-        self._target = self._outcome if targets is None else _Columns(conditioning, process.encoder.encode(targets))
+        self._target = self._outcome
+        if targets is not None:
+            self._target = _Columns(conditioning, process.encoder.encode(targets), targets)
         self._conditioned_mean = conditioning.mean
         self._moments = self._given_data()
 
@@ -178,13 +180,13 @@ class StringsPosterior:
 class _Columns:
     """V and prior moments at N queries."""
 
-    def __init__(self, conditioning: Conditioning, encoded: Encoded) -> None:
+    def __init__(self, conditioning: Conditioning, encoded: Encoded, items: Sequence[Item]) -> None:
         state = conditioning.state
         self.state = state
         self.encoded = encoded
         self.own = state.evaluator.self_similarity(encoded)
         rows = conditioning.prior_rows(encoded, self.own)
-        self.mean = state.constant[:, None] + (state.alpha[:, None] @ rows[:, : len(state.keys)])[:, 0]
+        self.mean = state.mean(items) + (state.alpha[:, None] @ rows[:, : len(state.keys)])[:, 0]
         self.solved = conditioning.inverse @ rows
         variance = stacked(state.evaluator.variance(encoded, self.own)[..., None, :], state.draws)[:, 0]
         self.prior_variance = state.scale[:, None] * variance

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from seqopt.data.query import Item, key_of
 from seqopt.encoding import Encoded, JointEncoder, StringEncoder, TokensAndFeatures
-from seqopt.errors import ModelError
+from seqopt.errors import InputError, ModelError
 from seqopt.models.column_cache import ColumnCache
 from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess
 from seqopt.models.covariance import FloatArray, correlations
@@ -31,17 +32,23 @@ some 500 strings. Beyond, they are computed anew in blocks whenever they are nee
 `seqopt.models.streamed_posterior`."""
 
 
+PriorMean = Callable[[Sequence[str]], npt.ArrayLike]
+"""From n strings (keys) to the prior means of their values, in the units of the values."""
+
+
 class GaussianSurrogate:
     """Predictions, joint draws and posteriors from a `BatchedGPState`; surrogates inherit it and set the state.
 
     Args:
         encoder: Turns strings into what the kernel takes.
+        mean: Prior mean of the values at strings, in their units, besides a constant; `None` for a constant alone.
     """
 
     encoder: StringEncoder
 
-    def __init__(self, encoder: StringEncoder) -> None:
+    def __init__(self, encoder: StringEncoder, mean: PriorMean | None = None) -> None:
         self.encoder = encoder
+        self.mean = mean
         self._state: BatchedGPState | None = None
         self._pools: WeakKeyDictionary[PoolSpace, Encoded] = WeakKeyDictionary()
         self._caches: WeakKeyDictionary[PoolSpace, ColumnCache] = WeakKeyDictionary()
@@ -56,6 +63,12 @@ class GaussianSurrogate:
         if self._state is None:
             raise ModelError("this surrogate has not been fitted yet: call fit(strings, values, rng=...)")
         return self._state
+
+    def _prior_mean(self) -> Callable[[Sequence[Item]], Tensor] | None:
+        """The prior mean at queries in units of the model, where there is one that is not constant."""
+        if self.mean is None:
+            return None
+        return partial(_standardized_prior_mean, self.mean, self.units[1])
 
     @property
     def units(self) -> tuple[float, float]:
@@ -197,11 +210,11 @@ class GaussianSurrogate:
             ModelError: Before the first fit.
         """
         state = self.fitted
-        mean, variance = leave_one_out(state.cholesky, state.alpha, state.targets)
+        mean, variance = leave_one_out(state.cholesky, state.alpha, state.values)
         spread = variance.mean(0) + mean.var(0, correction=0)
         offset, unit = self.units
         predicted = self.untransform(mean.mean(0).numpy(), spread.numpy())
-        return LeaveOneOut(offset + unit * state.targets.numpy(), *predicted)
+        return LeaveOneOut(offset + unit * state.values.numpy(), *predicted)
 
     def __getstate__(self) -> dict[str, Any]:
         # What is kept of pools belongs to objects of this process, and is computed again where it is needed.
@@ -238,6 +251,25 @@ class GaussianSurrogate:
 
     def _joint(self, strings: Sequence[Item]) -> tuple[Tensor, Tensor]:
         return self.conditioned().at(strings).joint(torch.arange(len(strings)))
+
+
+def _standardized_prior_mean(mean: PriorMean, unit: float, items: Sequence[Item]) -> Tensor:
+    return torch.from_numpy(prior_mean_of(mean, [key_of(item) for item in items])) / unit
+
+
+def prior_mean_of(mean: PriorMean, keys: Sequence[str]) -> npt.NDArray[np.float64]:
+    """Prior means of strings.
+
+    Raises:
+        InputError: If the function does not return one finite number for each string.
+    """
+    if not len(keys):
+        return np.zeros(0)
+    found = np.asarray(mean(keys), dtype=np.float64)
+    if found.shape != (len(keys),) or not np.isfinite(found).all():
+        what = f"an array of shape {found.shape}" if found.shape != (len(keys),) else "a number that is not finite"
+        raise InputError(f"the prior mean returned {what} for {len(keys)} strings; expected one finite number for each")
+    return found
 
 
 def _covariance_of_means(a: Tensor, b: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -22,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqopt.data.query import Item
+from seqopt.data.query import Item, key_of
 from seqopt.encoding import Encoded
 from seqopt.models.covariance import FloatArray, KernelEvaluator
 from seqopt.posteriors import stable_cholesky
@@ -46,6 +47,8 @@ class BatchedGPState:
         observed_noise: Variance of the noise of each training value, D x n.
         cholesky: Lower factors of the training covariance with noise, D x n x n.
         alpha: (training covariance + noise)^-1 (targets - mean), D x n.
+        prior_mean: Standardised prior mean at any queries, N, besides the constant; `None` where there is none. Targets
+            are what is left of the values without it.
     """
 
     evaluator: KernelEvaluator
@@ -58,6 +61,7 @@ class BatchedGPState:
     observed_noise: Tensor
     cholesky: Tensor
     alpha: Tensor
+    prior_mean: Callable[[Sequence[Item]], Tensor] | None = None
 
     @classmethod
     def build(
@@ -70,6 +74,7 @@ class BatchedGPState:
         scale: Tensor,
         noise_variance: Tensor,
         known_noise: Tensor,
+        prior_mean: Callable[[Sequence[Item]], Tensor] | None = None,
     ) -> BatchedGPState:
         """Factorise the covariance of the training queries.
 
@@ -84,7 +89,9 @@ class BatchedGPState:
         residuals = targets - constant[:, None]
         alpha = torch.cholesky_solve(residuals[..., None], factor)[..., 0]
         coming = noise_variance + known_noise.mean()
-        return cls(evaluator, keys, encoded, targets, constant, scale, coming, observed_noise, factor, alpha)
+        return cls(
+            evaluator, keys, encoded, targets, constant, scale, coming, observed_noise, factor, alpha, prior_mean
+        )
 
     @property
     def draws(self) -> int:
@@ -100,12 +107,22 @@ class BatchedGPState:
     def observed_mean(self) -> Tensor:
         """Posterior mean at the training queries, D x n."""
         # K alpha = targets - constant - noise * alpha, since (K + diag(noise)) alpha = targets - constant.
-        return self.targets - self.observed_noise * self.alpha
+        return self.values - self.observed_noise * self.alpha
+
+    @cached_property
+    def values(self) -> Tensor:
+        """Standardised training values, the prior mean included, n."""
+        return self.targets if self.prior_mean is None else self.targets + self.prior_mean(self.keys)
+
+    def mean(self, items: Sequence[Item]) -> Tensor:
+        """Prior mean at queries, D x N (or D x 1 where it is constant)."""
+        constant = self.constant[:, None]
+        return constant if self.prior_mean is None else constant + self.prior_mean(items)
 
     @property
     def best_observed(self) -> float:
         """Largest training value."""
-        return float(self.targets.max())
+        return float(self.values.max())
 
     @cached_property
     def unconditioned(self) -> Conditioning:
@@ -203,7 +220,7 @@ class Conditioning:
         own = state.evaluator.self_similarity(encoded)
         rows = self.prior_rows(encoded, own)
         seen = rows if target is None else self.prior_rows(target, state.evaluator.self_similarity(target))
-        mean = state.constant[:, None] + (state.alpha[:, None] @ seen[:, : len(state.keys)])[:, 0]
+        mean = state.mean([key_of(key)]) + (state.alpha[:, None] @ seen[:, : len(state.keys)])[:, 0]
         prior = state.scale * stacked(state.evaluator.variance(encoded, own)[..., None, :], state.draws)[:, 0, 0]
         link = (self.inverse @ rows)[..., 0]
         corner = torch.maximum(prior + state.noise_variance - link.square().sum(-1), state.floor).sqrt()

@@ -48,7 +48,7 @@ class PoolPosterior:
         mean = torch.stack([alpha @ rows[:, draw] for draw, alpha in enumerate(state.alpha)])
         lost = torch.stack([explained(data.inverse[d] * state.scale[d], rows[:, d]) for d in range(state.draws)])
         variance = torch.maximum(scale * cache.prior_variance - lost, state.floor[:, None])
-        mean = state.constant[:, None] + scale * mean
+        mean = state.mean(candidate_keys) + scale * mean
         self._moments = Moments.of_target(mean, variance, variance, state.noise_variance)
         self._conditioning = data
         for place in range(len(state.keys), conditioning.count):

@@ -175,7 +175,8 @@ class StreamedPosterior:
         state, n = self.state, len(self.state.keys)
         own = None if self._self is None else self._self[..., chosen]
         prior = stacked(state.evaluator.variance(self.candidates.take(chosen), own)[..., None, :], state.draws)[:, 0]
-        mean = state.constant[:, None] + (state.alpha[:, None] @ rows[:, :n])[:, 0]
+        keys = [self.candidate_keys[int(index)] for index in chosen]
+        mean = state.mean(keys) + (state.alpha[:, None] @ rows[:, :n])[:, 0]
         data = self.state.unconditioned.inverse
         squares = torch.stack([explained(part, row[:n]) for part, row in zip(data, rows, strict=True)])
         floor = state.floor[:, None]
@@ -227,9 +228,9 @@ class StreamedPosterior:
             rows = rows if repeated is None else rows[:, repeated]
             for draw in range(state.draws):
                 scale = state.scale[draw]
-                mean[draw, block] = state.constant[draw] + scale * (state.alpha[draw] @ rows[draw])
+                mean[draw, block] = scale * (state.alpha[draw] @ rows[draw])
                 variance[draw, block] -= explained(data.inverse[draw] * scale, rows[draw])
-        return mean, torch.maximum(variance, state.floor[:, None])
+        return state.mean(self.candidate_keys) + mean, torch.maximum(variance, state.floor[:, None])
 
     def raw_columns(
         self, points: Encoded, chosen: npt.NDArray[np.int64] | slice, dtype: npt.DTypeLike = np.float64
@@ -268,7 +269,8 @@ class StreamedPosterior:
         own = None if self._self is None else self._self[..., places]
         prior = scale * torch.from_numpy(state.evaluator.variance(self.candidates.take(places), own))
         lost = explained(state.unconditioned.inverse[0], rows)
-        return state.constant[0] + state.alpha[0] @ rows, (prior - lost).clamp_min(float(state.floor[0]))
+        own_mean = state.mean([self.candidate_keys[int(index)] for index in places])[0]
+        return own_mean + state.alpha[0] @ rows, (prior - lost).clamp_min(float(state.floor[0]))
 
     def _costly_columns(self, keys: list[str], points: Encoded, block: slice) -> Tensor:
         """Prior covariances of ``points`` with a block of candidates, from the store if they are there."""

@@ -23,7 +23,7 @@ from seqopt.kernels import SubsequenceKernel
 from seqopt.models.checks import checked_noise, checked_values, differ
 from seqopt.models.covariance import KernelEvaluator
 from seqopt.models.fitting import Parameters, PointEstimate, TrainingData, parameters_of, units_of
-from seqopt.models.gaussian import GaussianSurrogate
+from seqopt.models.gaussian import GaussianSurrogate, PriorMean, prior_mean_of
 from seqopt.models.gp_state import BatchedGPState
 from seqopt.spaces import PoolSpace
 from seqopt.utils.config import Configurable
@@ -72,6 +72,9 @@ class StringGP(GaussianSurrogate, Configurable):
         interpolate: Whether full fits to 100 strings or more take Gram matrices at other gap decays from interpolation
             where the kernel can (see `seqopt.kernels.SubsequenceKernel.interpolating`). The fitted model itself is
             exact either way.
+        mean: Prior mean of the values at strings (what a cheaper method predicts, say): a function from a list of
+            strings to a list of numbers, in the units of the values that `fit` is given, which an optimiser that
+            minimises gives with the opposite sign. A constant is learned besides. `model` sees what is left without it.
 
     Raises:
         InputError: If ``restarts`` < 1, ``refit_growth`` < 0, ``fit_size`` < 2, or both ``tokenizer`` and ``encoder``
@@ -96,6 +99,7 @@ class StringGP(GaussianSurrogate, Configurable):
         refit_growth: float = 0.1,
         fit_size: int = 1000,
         interpolate: bool = True,
+        mean: PriorMean | None = None,
     ) -> None:
         if restarts < 1:
             raise InputError(f"restarts is {restarts}; at least 1 fit is needed")
@@ -110,7 +114,9 @@ class StringGP(GaussianSurrogate, Configurable):
         self.interpolate = interpolate
         if tokenizer is not None and encoder is not None:
             raise InputError("give a tokenizer or an encoder, not both: an encoder has its own tokeniser")
-        super().__init__(Encoder("characters" if tokenizer is None else tokenizer) if encoder is None else encoder)
+        super().__init__(
+            Encoder("characters" if tokenizer is None else tokenizer) if encoder is None else encoder, mean
+        )
         self._encoder_chosen = tokenizer is not None or encoder is not None
         self._chosen = self.encoder if self._encoder_chosen else None
         self._model: SingleTaskGP | None = None
@@ -130,6 +136,7 @@ class StringGP(GaussianSurrogate, Configurable):
             "refit_growth": self.refit_growth,
             "fit_size": self.fit_size,
             "interpolate": self.interpolate,
+            "mean": self.mean,
         }
 
     takes_noise_variance = True
@@ -153,9 +160,10 @@ class StringGP(GaussianSurrogate, Configurable):
         if getattr(self.kernel, "one_length", False):
             (string,) = space.sample(1, np.random.default_rng(0))
             (self._length,) = self._lengths([space.key(string)])
-        if self._pool is not None:
+        # Keys of molecules are readable by definition, and to compute all their features here would take long.
+        if self._pool is not None and not (self._pool.kind == "molecule" and self._length is None):
             looked_at = self._pool.keys
-            if self._length is None:  # to read features can take long
+            if self._length is None:
                 places = np.random.default_rng(0).permutation(len(looked_at))[:20_000]
                 looked_at = [looked_at[int(place)] for place in places]
             for message in self.unsupported(looked_at).values():
@@ -235,6 +243,8 @@ class StringGP(GaussianSurrogate, Configurable):
                 variance is negative.
         """
         targets = checked_values(strings, values)
+        if self.mean is not None:
+            targets = targets - prior_mean_of(self.mean, strings)
         known = checked_noise(strings, noise_variance)
         encoded = self.encoder.encode(strings)
         pool_width = self._encoded_pool(self._pool).width if self._pool is not None else 0
@@ -290,6 +300,7 @@ class StringGP(GaussianSurrogate, Configurable):
             scale,
             noise,
             known,
+            self._prior_mean(),
         )
 
     def state_dict(self) -> dict[str, Any]:
