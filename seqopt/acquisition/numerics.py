@@ -202,6 +202,8 @@ def in_blocks(function: Callable[..., Tensor], *values: Tensor) -> Tensor:
         >>> in_blocks(torch.mul, torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
         tensor([3., 8.])
     """
+    if values[0].shape[-1] <= BLOCK_POINTS:
+        return function(*values)
     blocks = zip(*(_split(value) for value in values), strict=True)
     return torch.cat([function(*block) for block in blocks], dim=-1)
 
