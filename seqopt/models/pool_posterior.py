@@ -114,7 +114,9 @@ class PoolPosterior:
         own = self._cache.row(key, encoded)
         rows = self._cache.rows(before.keys, before.encoded)
         self._conditioning, weights, corner = before.given(key, encoded)
-        update = torch.stack([own[draw] - weights[draw] @ rows[:, draw] for draw in range(state.draws)])
+        update = own  # a copy, which may be changed
+        for draw in range(state.draws):
+            update[draw] -= weights[draw] @ rows[:, draw]
         update *= (state.scale / corner)[:, None]
         left = torch.maximum(self._moments.conditional_variance - update.square(), state.floor[:, None])
         self._moments = self._moments.given(left)
