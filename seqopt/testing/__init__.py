@@ -18,5 +18,6 @@ The suites are modules of their own, because they need pytest, which seqopt itse
 - `seqopt.testing.acquisitions` and `seqopt.testing.scorers`: what a search maximises;
 - `seqopt.testing.strategies`: who decides.
 
-Suites can be combined: a surrogate that offers joint posteriors and pools inherits both suites in one class.
+`seqopt.testing.running.failures` runs a suite in a notebook. Suites can be combined: a surrogate that offers joint
+posteriors and pools inherits both suites in one class.
 """

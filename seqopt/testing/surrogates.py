@@ -97,7 +97,7 @@ class SurrogateConformance:
         for global_seed in (1, 2):
             torch.manual_seed(global_seed)
             found.append(np.stack(self._fitted(make_surrogate, strings).predict(strings)))
-        assert np.array_equal(*found), "two fits with equal generators predict differently"
+        assert np.array_equal(found[0], found[1]), "two fits with equal generators predict differently"
 
     def test_the_data_are_left_as_they_were(self, make_surrogate: Callable[[], Surrogate], strings: list[str]) -> None:
         given, values = list(strings), np.array(self.values(strings))
