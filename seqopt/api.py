@@ -38,13 +38,31 @@ from seqopt.utils.shown import Tabulated, register_renderer
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class Recommendation:
+    """A measured string, and what is predicted of it after a search.
+
+    Attributes:
+        string: As its owner wrote it.
+        predicted_mean: Predicted value of the objective, from all results, in their units.
+        predicted_std: Standard deviation of that prediction, the noise of a measurement left out.
+        values: All that was measured of it, in order.
+    """
+
+    string: str
+    predicted_mean: float
+    predicted_std: float
+    values: tuple[float, ...]
+
+
 @dataclass(frozen=True, repr=False)
 class Result(Tabulated):
     """Outcome of a search.
 
     Attributes:
-        best_string: The best measured string, as its owner wrote it.
-        best_value: Its value.
+        best_string: The string of the best measured value, as its owner wrote it.
+        best_value: That value, as it was measured: where measurements are noisy the luckiest of all, so better than a
+            second measurement of the string will be on average. `recommend` corrects for that.
         evaluations: One row per evaluation: string, key, status, value, batch, predictions when it was chosen.
         steps: What happened in each step.
         optimizer: Ask it for more.
@@ -61,6 +79,27 @@ class Result(Tabulated):
     def to_pandas(self) -> pd.DataFrame:
         """`evaluations`, as a table that may be changed."""
         return self.evaluations.copy()
+
+    def recommend(self) -> Recommendation:
+        """The measured string of the best posterior mean: the answer of a search whose measurements are noisy.
+
+        A model is fitted to all results (under a transform, to what it makes of the values). Without noise the string
+        is `best_string`, or one that the model cannot tell from it.
+
+        Raises:
+            ModelError: If fewer than two values were measured.
+
+        Example:
+            >>> pool = ["AAAA", "AAAT", "AATT", "ATTT", "TTTT", "TTTA", "TTAA", "TATA"]
+            >>> result = maximize(lambda strings: [s.count("T") for s in strings], pool, initial=4, budget=4)
+            >>> result.recommend().string
+            'TTTT'
+        """
+        row = self.optimizer.recommend()
+        mean, std = self.optimizer.predict([row.string])
+        measured = self.optimizer.observations.with_status("ok")
+        values = tuple(other.value for other in measured if other.query == row.query)
+        return Recommendation(row.string, float(mean[0]), float(std[0]), values)
 
 
 def maximize(

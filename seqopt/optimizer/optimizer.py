@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 
-RECOMMENDATION, PREDICTION = 1, 2
-"""Keep the random numbers of `Optimizer.recommend` and `Optimizer.predict` apart from those of `Optimizer.ask`."""
+AFTERWARDS = 1
+"""Keeps the random numbers of `Optimizer.recommend` and `Optimizer.predict`, which fit the same model, apart from those
+of `Optimizer.ask`."""
 
 LARGEST_VALUE = 1e150
 """Larger values are not measurements, and their squares would overflow."""
@@ -444,7 +445,7 @@ class Optimizer(Tabulated):
 
     def _model(self) -> Surrogate:
         if self._fitted is None:
-            rng = np.random.default_rng([self.seed, self._asks, PREDICTION])
+            rng = np.random.default_rng([self.seed, self._asks, AFTERWARDS])
             self._fitted = self.model_based.fitted(self.state(), rng)
         return self._fitted
 
@@ -555,7 +556,7 @@ class Optimizer(Tabulated):
         Raises:
             ModelError: Before two values have been told.
         """
-        rng = np.random.default_rng([self.seed, self._asks, RECOMMENDATION])
+        rng = np.random.default_rng([self.seed, self._asks, AFTERWARDS])
         key = self.strategy.recommend(self.state(), rng)
         measured = self.observations.with_status("ok")
         return next(row for row in reversed(measured) if row.key == key)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from seqopt import CandidateSet
 from seqopt.kernels import SubsequenceKernel
 from seqopt.models import FullyBayesianStringGP, StringGP
 from seqopt.models.conditioned import BlockwisePosterior
@@ -122,20 +121,6 @@ def test_blocks_make_no_difference(surrogate, data):
 def test_no_strings_have_no_predictions(surrogate):
     mean, std = surrogate.predict([])
     assert len(mean) == len(std) == 0
-
-
-def test_a_point_estimate_agrees_with_the_posterior_of_a_pool(data):
-    evaluated, values, new, extra = data
-    gp = StringGP(restarts=1)
-    gp.fit(evaluated, values, rng=np.random.default_rng(0))
-    pool = gp.pool_posterior(CandidateSet(new), pending=extra)
-    posterior = gp.conditioned(extra).at(new)
-    for name in MOMENTS:
-        ours, theirs = getattr(posterior.moments, name), getattr(pool.moments, name)
-        torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-9)
-    for name in ("conditioned_mean", "observed_mean"):
-        torch.testing.assert_close(getattr(posterior, name), getattr(pool, name), rtol=1e-6, atol=1e-9)
-    assert posterior.best_observed == pool.best_observed
 
 
 def test_the_best_observed_strings_come_first_and_once():

@@ -90,15 +90,6 @@ def test_a_value_that_is_known_to_be_noisy_counts_for_less(gp: StringGP | FullyB
     assert second > 7.0
 
 
-def test_no_known_noise_is_the_same_as_none_given() -> None:
-    means = []
-    for known in (None, np.zeros(6)):
-        gp = StringGP(restarts=1)
-        gp.fit(STRINGS, VALUES, rng=rng(), noise_variance=known)
-        means.append(gp.predict(ELSEWHERE)[0])
-    np.testing.assert_array_equal(*means)
-
-
 @pytest.mark.parametrize(
     ("known", "message"), [([0.1], "noise variances of shape"), ([0, 0, 0, 0, 0, -1], "of 'GACC' is -1.0")]
 )

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqopt.errors import InputError
-from seqopt.posteriors import DensePosterior, Posterior
+from seqopt.posteriors import DensePosterior
 
 
 @settings(deadline=None, max_examples=25)
@@ -77,11 +77,6 @@ def test_noiseless_conditioning_on_a_known_point_changes_nothing() -> None:
     posterior = DensePosterior(torch.zeros(2), torch.diag(torch.tensor([0.0, 1.0])), 0.0)
     posterior = posterior.given(0)
     assert posterior.moments.conditional_variance.tolist() == [0.0, 1.0]
-
-
-def test_it_is_a_posterior() -> None:
-    posterior = DensePosterior(torch.zeros(2), torch.eye(2), 0.1)
-    assert isinstance(posterior, Posterior)
 
 
 def test_arguments_are_checked() -> None:

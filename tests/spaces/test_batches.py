@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from seqopt.errors import InputError
-from seqopt.spaces import CandidateSet, CodonSpace, EvolvableSpace, GrammarSpace, LocalSpace, Space, StringSpace
+from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, LocalSpace, Space, StringSpace
 
 SMILES = ["OCC", "CCO", "c1ccccc1", "C(C)N", "CN(C)C", "O=C=O"]
 SPACES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
@@ -48,17 +48,6 @@ def test_keys_of_many_are_those_of_each(name: str) -> None:
             messages.append(str(caught.value))
         assert messages[0] == messages[1]
         assert repr(bad) in messages[0]
-
-
-@pytest.mark.parametrize("name", [name for name in SPACES if name not in ("pool", "parents")])
-def test_strings_of_many_are_those_of_each(name: str) -> None:
-    space = SPACES[name][0]()
-    assert isinstance(space, EvolvableSpace)
-    individuals = space.sample_individuals(6, np.random.default_rng(1))
-    strings = space.to_strings(individuals)
-    assert strings == [space.to_string(individual) for individual in individuals]
-    assert all(space.contains(string) for string in strings)
-    assert space.to_strings([]) == []
 
 
 def test_what_is_wrong_is_told_of_the_gene_as_it_is_read() -> None:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqopt.errors import InputError
-from seqopt.spaces import CandidateSet, PoolSpace, Space
+from seqopt.spaces import CandidateSet
 
 
 def test_molecules_are_identified_by_canonical_smiles_and_kept_as_written() -> None:
@@ -29,12 +29,6 @@ def test_standardised_molecules_are_identified_by_their_parent() -> None:
     assert pool.strings == ["CC(=O)[O-].[Na+]", "CCN"]
     assert pool.index_of("CC(=O)[O-]") == 0
     assert pool.index_of("CC[NH3+]") == 1
-
-
-def test_protocols_are_met() -> None:
-    pool = CandidateSet(["AB", "BA"], kind="text")
-    assert isinstance(pool, Space)
-    assert isinstance(pool, PoolSpace)
 
 
 @settings(deadline=None, max_examples=50)

@@ -16,7 +16,7 @@ from scipy.stats import chisquare
 from seqopt.encoding import Tokenizer
 from seqopt.encoding.codons import CodonTokenizer
 from seqopt.errors import InputError
-from seqopt.spaces import CodonSpace, EvolvableSpace, Space
+from seqopt.spaces import CodonSpace
 from seqopt.strings.genetic_codes import genetic_code
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -51,14 +51,6 @@ def reverse_complement(motif):
 
 def gc_content(gene):
     return sum(base in "GC" for base in gene) / len(gene)
-
-
-def test_protocols_are_met() -> None:
-    space = CodonSpace("MK")
-    assert isinstance(space, Space)
-    assert isinstance(space, EvolvableSpace)
-    assert isinstance(CodonTokenizer(), Tokenizer)
-    assert space.kind == "dna"
 
 
 def test_size_of_the_published_protein() -> None:
@@ -252,6 +244,8 @@ def test_rna_letters_and_lower_case_are_read() -> None:
 
 def test_codons_or_bases_are_tokens() -> None:
     codons, bases = CodonSpace("MKF"), CodonSpace("MKF", representation="bases")
+    assert codons.kind == bases.kind == "dna"
+    assert isinstance(CodonTokenizer(), Tokenizer)
     assert len(codons.encoder.alphabet) == 61
     assert len(CodonSpace("MKF", stop="TAA").encoder.alphabet) == 62
     assert codons.encoder.encode(["ATGAAATTT"]).lengths.tolist() == [3]

@@ -13,7 +13,7 @@ from nltk import CFG, ChartParser
 
 from seqopt.errors import InputError
 from seqopt.grammar import GrammarWarning, load_grammar
-from seqopt.spaces import EvolvableSpace, GrammarSpace, PoolSpace, Space
+from seqopt.spaces import GrammarSpace
 from seqopt.strings.identity import canonical_smiles
 
 SMILES = GrammarSpace("smiles", 5, 30, kind="molecule")
@@ -33,13 +33,6 @@ SPACES = {
     "with nothing": GrammarSpace(CFG.fromstring("S -> 'a' S 'b' S | "), 0, 8),
     "ambiguous": GrammarSpace(CFG.fromstring("S -> S S | 'a' | 'b'"), 2, 6),
 }
-
-
-def test_protocols_are_met() -> None:
-    space = SPACES["arithmetic"]
-    assert isinstance(space, Space)
-    assert isinstance(space, EvolvableSpace)
-    assert not isinstance(space, PoolSpace)
 
 
 @settings(deadline=None, max_examples=80)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from seqopt.errors import InputError
-from seqopt.spaces import EvolvableSpace, LocalSpace, Space
+from seqopt.spaces import LocalSpace
 from seqopt.spaces.local import LocalTokenizer
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -21,12 +21,6 @@ LETTERS = st.lists(st.sampled_from("abcd"), min_size=1, max_size=4, unique=True)
 PAIRS = st.lists(st.sampled_from(["ab", "ba", "cc", "cd"]), min_size=1, max_size=4, unique=True)
 MIXED = st.lists(st.sampled_from(["a", "b", "ab", "aa", "bab"]), min_size=1, max_size=4, unique=True)
 CHOICES = st.one_of(*(st.lists(sets, min_size=1, max_size=5) for sets in (LETTERS, PAIRS, MIXED)))
-
-
-def test_protocols_are_met() -> None:
-    space = LocalSpace(["ab", "c"])
-    assert isinstance(space, Space)
-    assert isinstance(space, EvolvableSpace)
 
 
 @settings(deadline=None, max_examples=200)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from seqopt.errors import InputError
-from seqopt.spaces import EvolvableSpace, Space, StringSpace
+from seqopt.spaces import StringSpace
 
 SEEDS = st.integers(0, 2**32 - 1)
 BOUNDS = st.tuples(st.integers(1, 8), st.integers(0, 6)).map(lambda pair: (pair[0], pair[0] + pair[1]))
@@ -21,12 +21,6 @@ ALPHABETS = st.lists(st.sampled_from("abcxyz01"), min_size=1, max_size=6, unique
 def oddly(string: str) -> bool:
     """A predicate that about half of the strings meet."""
     return sum(map(ord, string)) % 2 == 0
-
-
-def test_protocols_are_met() -> None:
-    space = StringSpace("01", 4)
-    assert isinstance(space, Space)
-    assert isinstance(space, EvolvableSpace)
 
 
 @settings(deadline=None, max_examples=150)
