@@ -315,8 +315,8 @@ def test_formulas_are_drawn_without_scripts(site: tuple[Path, str]) -> None:
 
 def test_room_pages_show_their_public_names(site: tuple[Path, str]) -> None:
     """A name of ``__all__`` stands in the API reference."""
-    rooms = sorted(path.stem for path in (ROOT / "docs" / "api").glob("*.md") if path.stem != "seqopt")
-    assert len(rooms) >= 13
+    rooms = sorted(path.stem for path in (ROOT / "docs" / "api").glob("*.md") if path.stem not in ("seqopt", "testing"))
+    assert len(rooms) >= 18
     for room in rooms:
         text = (site[0] / "api" / f"{room}.html").read_text(encoding="utf-8")
         # A function that is called like its module stands under both.
@@ -326,3 +326,14 @@ def test_room_pages_show_their_public_names(site: tuple[Path, str]) -> None:
             if not re.search(rf'id="seqopt\.{room}\.(?:{name}\.)?{name}"', text)
         ]
         assert not missing, (room, missing)
+
+
+def test_the_page_of_conformance_suites_shows_all_of_them(site: tuple[Path, str]) -> None:
+    text = (site[0] / "api" / "testing.html").read_text(encoding="utf-8")
+    found = [
+        f"{path.stem}.{suite}"
+        for path in (ROOT / "seqopt" / "testing").glob("*.py")
+        for suite in re.findall(r"^class (\w+Conformance)\b", path.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert len(found) >= 2
+    assert [suite for suite in found if f'id="seqopt.testing.{suite}"' not in text] == []

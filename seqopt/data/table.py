@@ -91,8 +91,8 @@ class Measured:
     Attributes:
         items: What was measured, k: plain strings where there is only one way to measure.
         targets: k.
-        noise_variance: Known variances of their noise, k, 0 where nothing is known; `None` where nothing is known at
-        all. rows: Their places in the table.
+        noise_variance: Known variances of their noise, k, 0 where one is not known; `None` where none is.
+        rows: Their indices in the table.
     """
 
     items: list[Item]

@@ -454,6 +454,7 @@ MoleculeFilter = PropertyRange | Substructure | Alerts
 """Filters that need a molecule."""
 
 Filter = MoleculeFilter | ColumnCondition | Pattern
+"""A condition on what may be suggested: on a molecule, a column of the library, or the string itself."""
 
 KINDS: dict[str, type[Filter]] = {
     kind.kind: kind for kind in (PropertyRange, Substructure, Alerts, ColumnCondition, Pattern)

@@ -160,9 +160,8 @@ class LatentSearch:
         """Up to ``n`` distinct strings with keys outside ``excluded``; see `seqopt.search.Search`.
 
         Raises:
-            InputError: If the score is another than ``logei``, the surrogate's model does not see the posterior means
-            of
-                this search's autoencoder, or that was made for another grammar or alphabet than the space's.
+            InputError: If the acquisition function is not ``logei``, the surrogate's model does not see the posterior
+                means of this search's autoencoder, or that was made for another grammar or alphabet than the space's.
         """
         if not isinstance(scoring, SurrogateScoring):
             raise InputError(
