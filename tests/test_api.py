@@ -58,7 +58,7 @@ def test_standardised_keys_stay_those_of_the_pool(tmp_path: Path) -> None:
     pool = read_pool(path, standardize=True)
     result = seqopt.maximize(lambda strings: [len(s) for s in strings], pool, **QUICK)
     assert len(result.evaluations) == 8
-    # Keys of one's own making that the space cannot recompute are found by the spelling.
+    # Custom keys that the space cannot recompute are found by the spelling.
     space = CandidateSet(pool.strings, kind="molecule", keys=pool.keys)
     assert len(seqopt.maximize(lambda strings: [len(s) for s in strings], space, **QUICK).evaluations) == 8
 
@@ -141,7 +141,7 @@ def test_a_run_is_not_resumed_in_another_space(began: Space, other: Space, said:
 
 
 class Dice:
-    """A space of one's own: no moves, no facts."""
+    """A custom space: no moves, no facts."""
 
     kind = "text"
 

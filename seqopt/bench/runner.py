@@ -95,7 +95,7 @@ def run_jobs(
         jobs: Picklable descriptions of runs.
         file_of: The JSON-lines file that a job's run goes to; see `seqopt.bench.records`.
         identity: What tells a job's run from others: fields of its result, the same ones for all jobs.
-        work: Does one job, in a process of its own with one thread; a module-level function.
+        work: Does one job, in a separate process with one thread; a module-level function.
         processes: Jobs at a time.
         record: Stored with each result.
         every: Print a line after so many runs, and for each that failed.

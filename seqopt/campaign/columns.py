@@ -73,7 +73,7 @@ def check_column_names(settings: Settings) -> None:
         if plain_name(name) in others or plain_name(name) == strings:
             raise InputError(
                 f"the objective is called {name!r}, as another column of tables of results is: give what is measured a "
-                "name of its own, such as 'pIC50'"
+                "different name, such as 'pIC50'"
             )
 
 

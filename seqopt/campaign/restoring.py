@@ -90,7 +90,7 @@ def check_model(settings: Settings, surrogate: object) -> None:
     if begun is not None and found != begun:
         raise CampaignError(
             f"the surrogate {settings.surrogate} is {found} now, and the campaign was begun with {begun}: put that "
-            "file back, or begin another campaign and import the results"
+            "file back, or start another campaign and import the results"
         )
 
 

@@ -482,11 +482,11 @@ def _explained(folder: Path, before: str = "") -> Iterator[None]:
         yield
     except StaleStateError as error:
         raise RunFolderError(
-            f"the campaign of the run in {folder} was changed by another command while the run went on. All results "
+            f"the campaign of the run in {folder} was changed by another command during the run. All results "
             "are kept: continue with --resume"
         ) from error
     except CampaignError as error:
         raise RunFolderError(
-            f"{before}{error}. When that is mended, continue with --resume; what was measured is in "
+            f"{before}{error}. When that is fixed, continue with --resume; what was measured is in "
             f"{folder / EVALUATIONS}, too, unless a warning says that it could not be written"
         ) from error

@@ -113,7 +113,7 @@ def check_batch_target(path: str | os.PathLike[str], store: CampaignStore) -> No
         return
     settings = store.settings
     wanted = wanted_names(settings, None, None)
-    other = f"{file} is there already, and is not a batch of this campaign that waits for results: choose another name"
+    other = f"{file} already exists, and is not a batch of this campaign that waits for results: choose another name"
     try:
         sheet = read_sheet(file, expected=set().union(*wanted.values()))
     except InputError as error:

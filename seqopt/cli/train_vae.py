@@ -102,8 +102,10 @@ def train_vae_command(
     ] = None,
     hidden: Annotated[int, typer.Option(help="Units of a hidden layer.", rich_help_panel=HOW, min=1)] = 512,
     epochs: Annotated[int, typer.Option(help="Passes over the strings, at most.", rich_help_panel=HOW, min=1)] = 20,
-    batch: Annotated[int, typer.Option(help="Strings of a step.", rich_help_panel=HOW, min=1)] = 128,
-    learning_rate: Annotated[float, typer.Option(help="Of Adam, at first; it falls to 0.", rich_help_panel=HOW)] = 2e-3,
+    batch: Annotated[int, typer.Option(help="Strings in each training step.", rich_help_panel=HOW, min=1)] = 128,
+    learning_rate: Annotated[
+        float, typer.Option(help="Learning rate of Adam at the start; it falls to 0.", rich_help_panel=HOW)
+    ] = 2e-3,
     kl_weight: Annotated[
         float,
         typer.Option(
@@ -177,7 +179,7 @@ def train_vae_command(
     if resume and not path.exists():
         raise InputError(f"there is no training to resume in {path}: leave --resume out to start one")
     if not resume and path.exists():
-        raise InputError(f"{path} is there already: continue it with --resume, or choose another file with --out")
+        raise InputError(f"{path} already exists: continue it with --resume, or choose another file with --out")
 
     chosen = _Strings(strings, grammar, sample, min_length, max_length, column, kind, tokenizer, seed)
     found, kind = chosen.read()
@@ -276,7 +278,7 @@ def _as_begun(path: Path, settings: TrainingSettings, sizes: NetworkSizes) -> tu
         own = {name: begun.get(name, getattr(default, name)) for name in SMILES_SETTINGS}
         return replace(settings, **own), replace(sizes, channels=before.get("channels", 0))
     except (TypeError, ValueError) as error:
-        raise InputError(f"{path} is damaged: its training was begun with settings that cannot be ({error})") from error
+        raise InputError(f"{path} is damaged: its training was begun with impossible settings ({error})") from error
 
 
 def _train(
@@ -308,7 +310,7 @@ def _train(
         else:
             codec, derived = CharacterCodec.of(strings, tokenizer=tokenizer), strings
     if len(derived) < len(strings):
-        note(f"{len(strings) - len(derived):,} strings are left out, for the grammar does not derive them")
+        note(f"{len(strings) - len(derived):,} strings are left out, because the grammar does not derive them")
         strings = derived
     console.print(
         f"{escape(codec.describe())}: up to {codec.steps} symbols, {sizes.latent} latent dimensions, KL weight "

@@ -33,7 +33,7 @@ class Contexts:
 
     def __post_init__(self) -> None:
         if len(set(self.possible)) < len(self.possible):
-            raise InputError("a context is there twice")
+            raise InputError("a context is given twice")
         if self.target not in self.possible:
             raise InputError(f"the target {written(self.target)} is not among {self._listed()}")
         if len(self.costs) != len(self.possible):

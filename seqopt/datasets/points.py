@@ -51,8 +51,8 @@ def read_points(source: str | os.PathLike[str], x: str | None = None, y: str | N
         y: The column of values to fit.
 
     Raises:
-        InputError: For a file that cannot be read, a column that is missing or cannot be told, a cell that is no finite
-            number (the message gives file, line, column and value), or fewer than two points.
+        InputError: For a file that cannot be read, a column that is missing or not recognised, a cell that is not a
+            finite number (the message gives file, line, column and value), or fewer than two points.
 
     Example:
         >>> import tempfile

@@ -88,7 +88,7 @@ class CodonFeatures:
         columns: What each column is.
 
     Raises:
-        InputError: If ``codons`` is below 1. When called: for a string that is empty or no integer of codons, or
+        InputError: If ``codons`` is below 1. When called: for a string that is empty or not whole codons, or
             another letter; the message names the string, the position and the letter.
 
     Example:

@@ -147,7 +147,7 @@ class ContextEncoder:
         default: The value for items that lack the variable. By default such items are refused.
 
     Raises:
-        InputError: For levels that are repeated or none, or a default that is no possible value.
+        InputError: For levels that are repeated or none, or a default that is not a possible value.
 
     Example:
         >>> encoder = ContextEncoder("assay", levels=["screen", "dose response"], default="screen")

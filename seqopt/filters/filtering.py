@@ -387,7 +387,7 @@ def _fitting(item: ColumnCondition, cells: Cells | None) -> ColumnCondition:
 
 def _cells_of(item: ColumnCondition, cells: Cells | None) -> Sequence[str]:
     if cells is None:
-        raise InputError(f"the filter {item.describe()!r} needs a library with columns, which is not there any more")
+        raise InputError(f"the filter {item.describe()!r} needs a library with columns, which no longer exists")
     return cells[item.found_in(list(cells))]
 
 
@@ -479,6 +479,6 @@ def _drawn(space: Space, rng: np.random.Generator) -> list[str]:
     from seqopt.spaces import EvolvableSpace
 
     if isinstance(space, EvolvableSpace):
-        # Individuals need not be distinct, so that a space of few strings is no trouble.
+        # Individuals need not be distinct, so that a space of few strings is not a problem.
         return [space.to_string(individual) for individual in space.sample_individuals(SAMPLE, rng)]
     return space.sample(SAMPLE, rng)

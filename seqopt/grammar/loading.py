@@ -125,7 +125,7 @@ def _rules(text: str) -> Iterator[tuple[int, str]]:
 def _start(path: Path, line: int, rule: str) -> str:
     directive = rule.split()
     if directive[0] != "%start" or len(directive) != 2:
-        raise InputError(f"{path}, line {line}: {rule!r} is no directive: the only one is %start SYMBOL")
+        raise InputError(f"{path}, line {line}: {rule!r} is not a directive: the only one is %start SYMBOL")
     return directive[1]
 
 
@@ -139,6 +139,6 @@ def _productions(path: Path, line: int, rule: str) -> list[Any]:
     except ValueError as error:
         reason = str(error).splitlines()[-1].strip()
         raise InputError(
-            f"{path}, line {line}: {rule!r} is no rule ({reason}): write SYMBOL -> alternatives separated "
+            f"{path}, line {line}: {rule!r} is not a rule ({reason}): write SYMBOL -> alternatives separated "
             "by |, with terminals in quotes"
         ) from error

@@ -6,7 +6,7 @@ take ten times as long. The tests compare the two.
 
 Here an item is one integer (a rule, a position in it, and where its sub-string begins), predictions look one terminal
 ahead, and a symbol that may produce nothing is passed over as soon as it is predicted (Aycock and Horspool). The time
-is O(n^3) at worst and O(n^2) for unambiguous grammars; left recursion and cycles are no obstacle.
+is O(n^3) at worst and O(n^2) for unambiguous grammars; left recursion and cycles are allowed.
 
 An ambiguous string has several trees, of which always the same is returned: one with the fewest rules; among those, at
 each node from the root downwards, the rule that stands first in the grammar, and then the split in which the last

@@ -111,7 +111,7 @@ class Rules:
                         raise InputError(f"{place}: no rule defines {symbol}, which {production} needs")
                     body.append(number[str(symbol)])
                 elif not isinstance(symbol, str):
-                    raise InputError(f"{place}: the terminal {symbol!r} is no str")
+                    raise InputError(f"{place}: the terminal {symbol!r} is not a str")
                 elif symbol:
                     body.append(symbol)
             bodies.append(tuple(body))

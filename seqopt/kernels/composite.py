@@ -170,7 +170,7 @@ class OnField(_Composed):
     def _of(self, items: Encoded) -> Any:
         if not isinstance(items, Fields):
             raise InputError(
-                f"the kernel on the field {self.field!r} compares Fields; got {type(items).__name__}: encode by a "
+                f"the kernel on the field {self.field!r} compares Fields; got {type(items).__name__}: encode with a "
                 "FieldEncoder"
             )
         return items[self.field]

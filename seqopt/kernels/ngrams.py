@@ -129,8 +129,8 @@ class NgramKernel(DescribedKernel):
         lengthscale: ``batch_shape x 1 x 1``. Assign a float or tensor to change it.
 
     Raises:
-        InputError: If ``longest`` is no integer of at least 1, or the lengthscale or its bounds are out of range.
-            When evaluated: for inputs that are no tokens.
+        InputError: If ``longest`` is not an integer of at least 1, or the lengthscale or its bounds are out of range.
+            When evaluated: for inputs that are not tokens.
 
     Example:
         >>> from seqopt.encoding import Encoder

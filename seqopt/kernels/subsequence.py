@@ -120,7 +120,7 @@ class SubsequenceKernel(DescribedKernel):
 
     Raises:
         InputError: For an order or partitions below 1, decays, weights or bounds out of range, or an unknown engine.
-            When evaluated: for inputs that are no tokens, strings shorter than ``partitions``, or covariances that
+            When evaluated: for inputs that are not tokens, strings shorter than ``partitions``, or covariances that
             exceed double precision before they are normalised (a gap decay near 1 with orders beyond about 40).
 
     Example:

@@ -206,7 +206,7 @@ class _OverlapKernel(DescribedKernel):
             raise InputError(f"dtype is {np.dtype(dtype)}; covariances are float64 or float32")
         rows, columns = self._rows(a), None if b is None else self._rows(b)
         if columns is not None and rows.shape[1] != columns.shape[1]:
-            raise InputError(f"rows of {rows.shape[1]} and of {columns.shape[1]} features have nothing in common")
+            raise InputError(f"rows of {rows.shape[1]} and of {columns.shape[1]} features cannot be compared")
         values = np.empty((rows.shape[0], rows.shape[0] if columns is None else columns.shape[0]), dtype=dtype)
         # All elements of a batch shape are the same.
         sizes = [own if own is None else own.reshape(-1, own.shape[-1])[0] for own in (self_a, self_b)]
@@ -268,7 +268,7 @@ class TanimotoKernel(_OverlapKernel):
         active_dims: Columns of the input that hold the features (default: all).
 
     Raises:
-        InputError: For threads below 1. In `cross`: for what are no features, or not as many.
+        InputError: For threads below 1. In `cross`: for inputs that are not features, or not as many.
 
     Example:
         >>> TanimotoKernel()(torch.tensor([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0]])).to_dense()
@@ -301,8 +301,8 @@ class MinMaxKernel(_OverlapKernel):
         active_dims: Columns of the input that hold the features (default: all).
 
     Raises:
-        InputError: For threads below 1. When evaluated: for negative features. In `cross`: for what are no features,
-            or not as many.
+        InputError: For threads below 1. When evaluated: for negative features. In `cross`: for inputs that are not
+            features, or not as many.
 
     Example:
         >>> MinMaxKernel()(torch.tensor([[1.0, 3.0, 0.0], [0.0, 1.0, 1.0]])).to_dense()

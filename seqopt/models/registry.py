@@ -213,7 +213,7 @@ def default_surrogate(space: Space, *, partitions: int | None = None) -> Surroga
         return FullyBayesianStringGP(SubsequenceKernel(partitions=_parts(space) if partitions is None else partitions))
     if space.kind == "molecule":
         if partitions is not None:
-            raise InputError('the default surrogate of molecules has no partitions: choose "ssk" for one that does')
+            raise InputError('the default surrogate of molecules has no partitions: choose "ssk", which has them')
         return SURROGATES["minmax"].build()
     return StringGP() if partitions is None else StringGP(default_kernel(partitions=partitions))
 
@@ -244,7 +244,7 @@ def resolve_surrogate(surrogate: str | Surrogate, space: Space) -> Surrogate:
     if not isinstance(surrogate, str):
         if isinstance(surrogate, Surrogate) and not isinstance(surrogate, type):
             return surrogate
-        raise InputError(f"{surrogate!r} is no surrogate: choose {_names()}, or give an object with fit and predict")
+        raise InputError(f"{surrogate!r} is not a surrogate: choose {_names()}, or give an object with fit and predict")
     check_surrogate(surrogate)
     name = surrogate.strip().lower()
     if name == "auto":

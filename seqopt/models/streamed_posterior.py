@@ -89,7 +89,7 @@ class StreamedPosterior:
         self.precision = self._start_precision()
         mean, variance = self._given_data()
         if self.precision == np.float32 and not self._is_precise(mean, variance):
-            logger.debug("single precision does not do for this posterior: all is computed again in double precision")
+            logger.debug("single precision is not enough for this posterior: computing again in double precision")
             self.precision = np.float64
             mean, variance = self._given_data()
         self.given_data = Moments.of_target(mean, variance, variance, conditioning.state.noise_variance)

@@ -565,7 +565,7 @@ def _refuse(bad: Sequence[tuple[int, str]], total: int, kind: str) -> None:
         return
     shown = "; ".join(f"number {place} {string!r} ({explain_rejection(string, kind)})" for place, string in bad[:SHOWN])
     more = f"; and {len(bad) - SHOWN:,} more" if len(bad) > SHOWN else ""
-    raise InputError(f"{len(bad):,} of {total:,} strings, counted from 0, are no valid {kind}: {shown}{more}")
+    raise InputError(f"{len(bad):,} of {total:,} strings, counted from 0, are not of kind {kind}: {shown}{more}")
 
 
 register_renderer(KernelMap, describe_map)

@@ -197,7 +197,7 @@ def _notes_of_values(pool: Pool, measured: Pool, missing: int) -> list[str]:
     if wrong:
         notes.append(f"{len(wrong):,} cell{'s' * (len(wrong) > 1)} without a usable value: {_listed(wrong)}")
     if missing:
-        notes.append(f"{missing:,} of {len(pool):,} strings have no value; they are in the map all the same")
+        notes.append(f"{missing:,} of {len(pool):,} strings have no value; they are in the map anyway")
     return notes
 
 
@@ -301,7 +301,7 @@ def points_to_project(
             raise
         # Only the strings are needed: they are mapped without values where no cell is a usable one.
         points = points_of_file(source, column=column, kind=kind, standardize=standardize)
-        without = f"no usable values in the column {values_column}; its strings are in the map all the same"
+        without = f"no usable values in the column {values_column}; its strings are in the map anyway"
         points = replace(points, notes=(*points.notes, without))
     notes = tuple(f"{source}: {note}" for note in points.notes)
     return replace(points, groups=(PROJECTED,) * len(points), notes=notes)

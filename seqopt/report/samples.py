@@ -265,7 +265,7 @@ def random_baseline(
 
     It rests on the values of the whole pool where they are known; else on random strings scored for the page, where
     that is quick and gives the values of the run again; else on strings that the search itself chose at random, for as
-    many draws as there were. Values that were imported or recorded by hand are no random choice and never count.
+    many draws as there were. Values that were imported or recorded by hand are not a random choice and never count.
 
     Of a sample, the mean is without bias for any number of draws; the 90% range is given only for up to one draw per
     `PER_DRAW` values.

@@ -122,7 +122,7 @@ def _seconds(run: Run, names: tuple[str, ...]) -> float | None:
 
 
 def batches_of(run: Run, show: NumberFormat) -> list[dict[str, Any]]:
-    """What each batch brought; times are those of steps, which are no batches of an asynchronous run."""
+    """What each batch brought; times are those of steps, which are not batches of an asynchronous run."""
     table = run.evaluations
     table = table.assign(best=best_so_far(table, run.direction))
     known = [] if run.settings.get("asynchronous") else run.steps

@@ -168,7 +168,7 @@ class GeneticSearch:
             try:
                 parents.append(space.from_string(string))
             except InputError:
-                logger.debug("%r was evaluated but lies outside the space: it is no parent", string)
+                logger.debug("%r was evaluated but lies outside the space: it is not a parent", string)
         mutants = space.mutate([parent for parent in parents for _ in range(MUTANTS)], rng)
         return [*parents, *mutants, *space.sample_individuals(self.sample, rng)]
 

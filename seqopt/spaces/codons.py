@@ -24,7 +24,7 @@ from seqopt.spaces.populations import BoolArray, Population, described_size
 from seqopt.strings.genetic_codes import BASES, STOP, GeneticCode, genetic_code
 
 REPAIR_ROUNDS = 30
-"""Times that codons are drawn again to mend a gene, before it is given up."""
+"""Times that codons are drawn again to repair a gene, before it is given up."""
 
 AMBIGUITY = {
     **{"A": "A", "C": "C", "G": "G", "T": "T", "R": "AG", "Y": "CT", "S": "CG", "W": "AT", "K": "GT", "M": "AC"},
@@ -67,9 +67,10 @@ class CodonSpace(LocalSpace):
         both_strands: Forbid the reverse complement of every motif, too.
 
     Raises:
-        InputError: For an empty protein, a letter that is no amino acid (with its position), a stop symbol, an unknown
-            code or representation, a start or stop codon that is none in this code, a motif that is none, GC bounds
-            outside 0 to 1 or out of order, or constraints that no gene meets; the message says which of them conflict.
+        InputError: For an empty protein, a letter that is not an amino acid (with its position), a stop symbol, an
+            unknown code or representation, a start or stop codon that is not one in this code, a motif that is not
+            one, GC bounds outside 0 to 1 or out of order, or constraints that no gene meets; the message says which of
+            them conflict.
             This is decided exactly, before anything is drawn.
 
     Example:
@@ -169,7 +170,7 @@ class CodonSpace(LocalSpace):
     def _explained(self, string: str) -> str:
         for position, base in enumerate(string, start=1):
             if base not in BASES:
-                return f"{base!r} at position {position} is no base"
+                return f"{base!r} at position {position} is not a base"
         if len(string) != 3 * self.length:
             return f"it has {len(string)} bases, not {3 * self.length} ({self.length} codons)"
         for place, permitted in enumerate(self.choices):
@@ -220,9 +221,9 @@ class CodonSpace(LocalSpace):
         for _ in range(REPAIR_ROUNDS):
             if not len(broken):
                 break
-            mended = self._within_gc(self._without_motifs(repaired[broken], rng), rng)
-            repaired[broken] = mended
-            broken = broken[~self._allowed(mended)]
+            changed = self._within_gc(self._without_motifs(repaired[broken], rng), rng)
+            repaired[broken] = changed
+            broken = broken[~self._allowed(changed)]
         return repaired
 
     def _without_motifs(self, rows: Population, rng: np.random.Generator) -> Population:
@@ -236,9 +237,9 @@ class CodonSpace(LocalSpace):
                 touched[:, offset : offset + hits.shape[1]] |= hits
         codons = touched.reshape(len(rows), self.length, 3).any(axis=2)
         row, place = np.nonzero(codons)
-        mended = rows.copy()
-        mended[row, place] = self._options[place, rng.integers(self._counts[place])]
-        return mended
+        changed = rows.copy()
+        changed[row, place] = self._options[place, rng.integers(self._counts[place])]
+        return changed
 
     def _within_gc(self, rows: Population, rng: np.random.Generator) -> Population:
         if self._gc_window is None:
@@ -249,7 +250,7 @@ class CodonSpace(LocalSpace):
         outside = np.flatnonzero(missing)
         if not len(outside):
             return rows
-        mended = rows.copy()
+        changed = rows.copy()
         direction = np.sign(missing[outside])[:, None]
         own = rows[outside]
         # Gain of every option of every residue, counted towards the bounds; padding options gain nothing.
@@ -263,8 +264,8 @@ class CodonSpace(LocalSpace):
         taken = np.zeros(gain.shape, dtype=np.bool_)
         np.put_along_axis(taken, order, before < np.abs(missing[outside])[:, None], axis=1)
         chosen = self._options[np.arange(self.length), option]
-        mended[outside] = np.where(taken & (gain > 0), chosen, own)
-        return mended
+        changed[outside] = np.where(taken & (gain > 0), chosen, own)
+        return changed
 
     def _drawn(self, n: int, rng: np.random.Generator) -> Population:
         rows = super()._drawn(n, rng)
@@ -454,8 +455,8 @@ def _checked_protein(protein: str, code: GeneticCode) -> str:
             )
         if letter not in code.synonyms:
             raise InputError(
-                f"{letter!r} at position {position} of the protein is no amino acid of genetic code {code.number}: use "
-                f"{''.join(code.synonyms)}"
+                f"{letter!r} at position {position} of the protein is not an amino acid of genetic code {code.number}: "
+                f"use {''.join(code.synonyms)}"
             )
     return letters
 
@@ -464,7 +465,7 @@ def _checked_codon(codon: str, permitted: Sequence[str], which: str, code: Genet
     written = codon.strip().upper().replace("U", "T") if isinstance(codon, str) else codon
     if written not in permitted:
         raise InputError(
-            f"{codon!r} is no {which} codon of genetic code {code.number} ({code.names[0]}): choose "
+            f"{codon!r} is not a {which} codon of genetic code {code.number} ({code.names[0]}): choose "
             f"{', '.join(permitted)}"
         )
     return written
@@ -478,12 +479,12 @@ def _listed(forbidden: Iterable[str]) -> list[str]:
 
 def _checked_motif(motif: str) -> str:
     if not isinstance(motif, str) or not motif.strip():
-        raise InputError(f"{motif!r} is no motif: give at least one letter")
+        raise InputError(f"{motif!r} is not a motif: give at least one letter")
     letters = motif.strip().upper().replace("U", "T")
     for position, letter in enumerate(letters, start=1):
         if letter not in AMBIGUITY:
             raise InputError(
-                f"{letter!r} at position {position} of the motif {motif!r} is no base: use {''.join(AMBIGUITY)}"
+                f"{letter!r} at position {position} of the motif {motif!r} is not a base: use {''.join(AMBIGUITY)}"
             )
     return letters
 

@@ -200,7 +200,7 @@ class SequenceSpace(Shown, ABC):
         `ENUMERATION_LIMIT` strings is searched completely, in random order, when random draws bring few new ones.
 
         Raises:
-            InputError: If ``n`` is no integer of at least 0, no string is accepted, or random draws do not find
+            InputError: If ``n`` is not an integer of at least 0, no string is accepted, or random draws do not find
                 enough distinct strings in a space that is too large to search completely.
         """
         n = checked_count(n, "n")
@@ -231,7 +231,7 @@ class SequenceSpace(Shown, ABC):
         """``n`` random strings, not necessarily distinct.
 
         Raises:
-            InputError: If ``n`` is no integer of at least 0, or none of `DRAWS_PER_STRING` strings for each is
+            InputError: If ``n`` is not an integer of at least 0, or none of `DRAWS_PER_STRING` strings for each is
                 accepted.
         """
         n = checked_count(n, "n")
@@ -394,7 +394,7 @@ def checked_count(value: int, name: str, least: int = 0) -> int:
     """``value`` as an int.
 
     Raises:
-        InputError: If it is no integer of at least ``least``.
+        InputError: If it is not an integer of at least ``least``.
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InputError(f"{name} is {value!r}; it must be an integer of at least {least}")
@@ -422,12 +422,12 @@ def checked_symbols(symbols: Sequence[object], kind: str, where: str) -> list[st
     checked: list[str] = []
     for symbol in symbols:
         if not isinstance(symbol, str) or not symbol:
-            raise InputError(f"{where}: {symbol!r} is no symbol; a symbol is a str of at least one character")
+            raise InputError(f"{where}: {symbol!r} is not a symbol; a symbol is a str of at least one character")
         if not symbol.isprintable() or " " in symbol:
             raise InputError(f"{where}: {symbol!r} holds a blank or an unprintable character")
         if kind != "molecule" and identity_keys([symbol], kind) != [symbol]:
             hint = ": use capital letters" if identity_keys([symbol], kind) == [symbol.upper()] else ""
-            raise InputError(f"{where}: {symbol!r} is no symbol of kind {kind}{hint}")
+            raise InputError(f"{where}: {symbol!r} is not a symbol of kind {kind}{hint}")
         if symbol in checked:
             raise InputError(f"{where}: {symbol!r} is repeated; give each symbol once")
         checked.append(symbol)

@@ -54,7 +54,7 @@ def read_cached(name: str, length: int) -> list[str] | None:
 
 
 def write_cached(name: str, items: Sequence[str]) -> None:
-    """Store ``items``, strings without line breaks; a folder that cannot be written is no error."""
+    """Store ``items``, strings without line breaks; a folder that cannot be written is not an error."""
     text = "\n".join([f"{_MAGIC} {digest(items)}", *items]) + "\n"
     with contextlib.suppress(OSError):
         folder = cache_dir()

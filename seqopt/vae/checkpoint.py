@@ -226,7 +226,7 @@ def _explained(target: Path) -> Iterator[None]:
         *(zipfile.BadZipFile, zlib.error, lzma.LZMAError),
     ) as error:
         raise InputError(
-            f"{target} is no model that seqopt train-vae wrote, or is damaged: expected its archive of arrays and "
+            f"{target} is not a model that seqopt train-vae wrote, or is damaged: expected its archive of arrays and "
             f"facts ({error_line(error)})"
         ) from error
 

@@ -207,7 +207,7 @@ class GrammarCodec:
         """Those of ``strings`` that the grammar derives.
 
         Raises:
-            InputError: If ``strings`` is no list of strings.
+            InputError: If ``strings`` is not a list of strings.
         """
         return [string for string in checked_strings(strings) if self.reads(string)]
 

@@ -74,7 +74,7 @@ class TrainingSettings:
 
     Args:
         epochs: Passes over the training strings, at most.
-        batch_size: Strings of a step.
+        batch_size: Strings in each training step.
         learning_rate: Of Adam, at the beginning (behind the ramp); it falls to 0.
         kl_weight: The weight w of the divergence in the objective; 1 is the evidence lower bound.
         warmup: The share of the steps over which the KL weight rises from 0.
@@ -194,7 +194,7 @@ def train(
 
     Raises:
         InputError: If strings, settings or device cannot be used; or a checkpoint cannot be resumed: there is none, it
-            is no checkpoint, or it is of another training (the message says what differs).
+            is not a checkpoint, or it is of another training (the message says what differs).
         ModelError: If the loss is no longer finite, or never is for the strings that are held out.
     """
     settings = settings or TrainingSettings()
@@ -416,7 +416,7 @@ class _Trainer:
             except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RuntimeError) as error:
                 if isinstance(error, InputError):
                     raise
-                raise InputError(f"{path} is damaged: its training cannot be taken up ({error_line(error)})") from error
+                raise InputError(f"{path} is damaged: its training cannot be resumed ({error_line(error)})") from error
 
     def _take_up(self, checkpoint: Checkpoint, told: Mapping[str, Any]) -> None:
         self.history = [Epoch(**epoch) for epoch in told["history"]]
@@ -462,7 +462,7 @@ class _Trainer:
         if before.get("strings_sha256") != now["strings_sha256"]:
             raise InputError(
                 f"{path} was begun with other strings ({before.get('strings')} of them, now {now['strings']}): a "
-                "training can only go on with the same ones in the same order"
+                "training can only be resumed with the same ones in the same order"
             )
         # A size or setting that there was not yet when a training began was as it is by default.
         sizes = {"channels": 0} | dict(theirs.get("sizes", {}))
@@ -475,7 +475,7 @@ class _Trainer:
             if old != new:
                 raise InputError(
                     f"{path} was begun with another setting: {name} was {old!r} and is now {new!r}; a training can "
-                    "only go on with the same settings"
+                    "only be resumed with the same settings"
                 )
 
 

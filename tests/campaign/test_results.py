@@ -108,7 +108,7 @@ def test_every_problem_of_a_file_is_listed_with_its_row(store: CampaignStore) ->
         ("B09-01,,5,,,", "is not an identifier of a suggestion: is B01-0. meant?"),
         ("B01-02,ccc,5,,,", "is not B01-02, which is 'bbb'"),
         (",x1,5,,,", "'x1' cannot be used: 'x1' holds more than letters"),
-        (",,5,,,", "neither identifier nor string"),
+        (",,5,,,", "neither an identifier nor a string"),
         ('B01-03,ccc,"6,5",,,', "'6,5' has a comma: expected a decimal point"),
         ("B01-03,ccc,>1000,,,", "'>1000' is a limit"),
         ("B01-03,ccc,6 nM,,,", "holds a unit"),
@@ -257,7 +257,7 @@ def test_several_results_in_a_file_are_replicates_only_if_somebody_says_so(store
     twice = "smiles,IC50\naaa,1\nbbb,5\nAAA,2\n"
     results = read(store, twice)
     assert [remark.line for remark in results.problems] == [2, 4]
-    assert "stands in line 4, too: if these are replicates, say so" in str(results.problems[0])
+    assert "is also in line 4: if these are replicates, say so" in str(results.problems[0])
     assert [row.key for row in results.records] == ["BBB"]
     assert [row.value for row in read(store, twice, replicates=True).records] == [1.0, 5.0, 2.0]
     labelled = "smiles,IC50,replicate\naaa,1,a\nAAA,2,b\n"
@@ -466,7 +466,7 @@ def test_a_batch_is_never_written_over_results(store: CampaignStore, column: str
 def test_a_batch_is_never_written_over_something_else(store: CampaignStore, text: str) -> None:
     path = store.path.parent / "batch.csv"
     path.write_text(text)
-    with pytest.raises(InputError, match="is there already, and is not a batch of this campaign"):
+    with pytest.raises(InputError, match="already exists, and is not a batch of this campaign"):
         check_batch_target(path, store)
     path.write_text("")
     check_batch_target(path, store)

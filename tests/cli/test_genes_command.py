@@ -188,7 +188,7 @@ def test_ones_own_fasta_file_is_not_overwritten(capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["TIKEBNF"], "'B' at position 5 of the protein is no amino acid"),
+        (["TIKEBNF"], "'B' at position 5 of the protein is not an amino acid"),
         (["proteins"], "there is no file 'PROTEINS' either"),
         (["TIK*NF"], "stop symbol '*' at position 4"),
         (["   "], "the protein is empty"),
@@ -196,11 +196,11 @@ def test_ones_own_fasta_file_is_not_overwritten(capsys: pytest.CaptureFixture[st
         (["data/missing"], "there is no file data/missing"),
         (["."], "is a folder"),
         (["empty.fasta"], "empty.fasta is empty"),
-        (["blank.fasta"], "nothing but blank lines"),
+        (["blank.fasta"], "only blank lines"),
         (["comment.fasta"], "comment.fasta holds no protein"),
         (["bare.fasta"], "before the first '>' header"),
         (["hollow.fasta"], "hollow.fasta, line 3 (>second): the record has no sequence"),
-        (["bad.fasta"], "bad.fasta, line 3 (>second): 'J' at position 2 of the protein is no amino acid"),
+        (["bad.fasta"], "bad.fasta, line 3 (>second): 'J' at position 2 of the protein is not an amino acid"),
         (["stops.fasta"], "stops.fasta, line 1 (>first): stop symbol '*' at position 3"),
         (["table.csv"], "FASTA"),
         ([PROTEIN, "--avoid", "ATHAAR"], "no gene can avoid the motif"),

@@ -48,7 +48,7 @@ def test_rows_are_computed_once_in_any_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", [0, 20, 60, 130, -1])
-def test_damage_is_found_and_mended(tmp_path: Path, place: int) -> None:
+def test_damage_is_found_and_repaired(tmp_path: Path, place: int) -> None:
     counted = Counted()
     for keys in ("ab", "cd"):
         counted.read(StoredColumns(tmp_path), keys)

@@ -220,7 +220,7 @@ def test_unusable_arguments_are_explained(monkeypatch: pytest.MonkeyPatch) -> No
         GCContent(50)
     with pytest.raises(InputError, match="usage of codon CTG must be a finite number from 0, not -1"):
         CodonAdaptationIndex(usage={"CUG": -1})
-    with pytest.raises(InputError, match="'CTX' is no codon"):
+    with pytest.raises(InputError, match="'CTX' is not a codon"):
         CodonAdaptationIndex(usage={"CTX": 1})
     with pytest.raises(InputError, match="each of the 64 codons"):
         CodonAdaptationIndex(code={"CTG": "L"})

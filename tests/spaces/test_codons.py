@@ -280,7 +280,7 @@ def test_genetic_codes_differ_where_they_should() -> None:
         InputError, match=r"unknown genetic code 'martian': choose a number or a name of 1 \(standard\)"
     ):
         genetic_code("martian")
-    with pytest.raises(InputError, match="4 bases is no integer"):
+    with pytest.raises(InputError, match="4 bases, which is not a multiple of three"):
         genetic_code(1).translate("ATGA")
     with pytest.raises(InputError, match="'X' at position 2"):
         genetic_code(1).translate("AXG")
@@ -291,17 +291,17 @@ def test_genetic_codes_differ_where_they_should() -> None:
     [
         ("", {}, "the protein is empty"),
         ("  ", {}, "the protein is empty"),
-        ("MKBT", {}, "'B' at position 3 of the protein is no amino acid"),
+        ("MKBT", {}, "'B' at position 3 of the protein is not an amino acid"),
         ("MK1", {}, "'1' at position 3"),
         ("MK*T", {}, r"stop symbol '\*' at position 3"),
         (b"MK", {}, "expected str"),
         ("MK", {"code": 7}, "unknown genetic code 7"),
         ("MK", {"representation": "letters"}, "unknown representation 'letters'"),
-        ("MK", {"start": "AAA"}, "'AAA' is no start codon of genetic code 1"),
-        ("MK", {"stop": "TGG"}, r"'TGG' is no stop codon of genetic code 1 \(standard\): choose TAA, TAG, TGA"),
+        ("MK", {"start": "AAA"}, "'AAA' is not a start codon of genetic code 1"),
+        ("MK", {"stop": "TGG"}, r"'TGG' is not a stop codon of genetic code 1 \(standard\): choose TAA, TAG, TGA"),
         ("MK", {"stop": "AGA"}, "choose TAA, TAG, TGA"),
         ("MK", {"forbidden": "GAATTC"}, "give a list of motifs"),
-        ("MK", {"forbidden": [""]}, "'' is no motif"),
+        ("MK", {"forbidden": [""]}, "'' is not a motif"),
         ("MK", {"forbidden": ["GAXTTC"]}, "'X' at position 3 of the motif 'GAXTTC'"),
         ("MK", {"gc": (0.6, 0.4)}, r"gc is \(0\.6, 0\.4\)"),
         ("MK", {"gc": (40, 60)}, r"gc is \(40, 60\)"),
@@ -324,7 +324,7 @@ def test_bad_settings(protein: str, options: dict, said: str) -> None:
     ("gene", "said"),
     [
         ("ATGGAATTTAAAATGTAA", "it has 18 bases, not 15"),
-        ("GAXTTTAAAATGTAA", "'X' at position 3 is no base"),
+        ("GAXTTTAAAATGTAA", "'X' at position 3 is not a base"),
         ("GAATTTAATATGTAA", r"codon 3 \(AAT, bases 7 to 9\) codes for N, but residue 3 is K"),
         ("GAATTTTAAATGTAA", "is a stop codon, but residue 3 is K"),
         ("GAATTTAAAATGTAG", "is not the stop codon TAA"),

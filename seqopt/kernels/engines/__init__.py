@@ -236,7 +236,7 @@ def paired_order_sums(
 
 
 def check_order(order: int) -> None:
-    """Complain about an order that is no integer of at least 1.
+    """Complain about an order that is not an integer of at least 1.
 
     Raises:
         InputError: Naming it.

@@ -179,7 +179,7 @@ def order_sums_kernel(
         column_numbers: int64, the strings of the columns in the order of treatment; if ``SYMMETRIC``,
             ``lane_numbers``. Not read if ``PAIRED``.
         n_columns: How many; 1 if ``PAIRED``.
-        gap_decay: Pointer to the gap decay, so that it is no constant of the code and keeps its precision.
+        gap_decay: Pointer to the gap decay, so that it is not a constant of the code and keeps its precision.
         weights: ``n_weights x ORDER``.
         n_weights: r.
         results: ``(1 + DERIVATIVE) x r x pairs``; a pair is at lane number * ``lane_stride`` + column number *
