@@ -90,7 +90,7 @@ SPACES: dict[str, Callable[[], Space]] = {
 
 
 def weight(strings: list[str]) -> list[float]:
-    return [sum((place + 1) * ord(letter) for place, letter in enumerate(string)) % 101 for string in strings]
+    return [sum((index + 1) * ord(letter) for index, letter in enumerate(string)) % 101 for string in strings]
 
 
 @pytest.mark.parametrize("kind", SPACES)
@@ -150,7 +150,7 @@ class Dice:
 
     def sample(self, n: int, rng: np.random.Generator) -> list[str]:
         throws = rng.permutation(216)[:n].tolist()
-        return ["".join(str(1 + throw // 6**place % 6) for place in range(3)) for throw in throws]
+        return ["".join(str(1 + throw // 6**index % 6) for index in range(3)) for throw in throws]
 
     def contains(self, string: str) -> bool:
         return len(string) == 3 and set(string) <= set("123456")

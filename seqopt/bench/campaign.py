@@ -146,7 +146,7 @@ def write_tables(folder: Path, measurements: int, seed: int, candidates: int | N
     with (folder / HISTORY).open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream)
         writer.writerow(["smiles", "penalized_logp"])
-        writer.writerows((strings[place], repr(float(values[place]))) for place in chosen.tolist())
+        writer.writerows((strings[index], repr(float(values[index]))) for index in chosen.tolist())
     return dict(zip(strings, values.tolist(), strict=False))
 
 

@@ -203,8 +203,8 @@ class Expected:
         if operation.get("model"):
             self.snapshots.append(_Made({"state": operation["model"]}, number))
         batch = 1 + max((row.what["batch"] for row in self.suggestions), default=0)
-        for place, string in enumerate(operation.get("strings", ()), start=1):
-            name = f"B{batch:02d}-{place:02d}"
+        for position, string in enumerate(operation.get("strings", ()), start=1):
+            name = f"B{batch:02d}-{position:02d}"
             self.suggestions.append(_Made({"string": string, "batch": batch, "name": name}, number))
         answers: dict[str, str | None] = {}
         for row in operation.get("rows", ()):

@@ -58,9 +58,9 @@ def source_digest() -> str:
     package = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
-        place = path.relative_to(package)
-        if place.parts[0] not in ("bench", "cli", "report"):
-            digest.update(f"{place.as_posix()}\n".encode() + path.read_bytes())
+        relative = path.relative_to(package)
+        if relative.parts[0] not in ("bench", "cli", "report"):
+            digest.update(f"{relative.as_posix()}\n".encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
 

@@ -114,7 +114,7 @@ def strings_of(task: Task) -> list[str]:
     from seqopt.datasets import read_pool
 
     keys = read_pool("zinc250k").keys
-    return [keys[place] for place in rng.permutation(len(keys))[: task.strings]]
+    return [keys[index] for index in rng.permutation(len(keys))[: task.strings]]
 
 
 def work(name: str) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def has_log(file: Path) -> bool:
 
 
 def code_of(error: sqlite3.Error) -> int:
-    """The primary result code, which says what went wrong whatever the place."""
+    """The primary result code, which says what went wrong, wherever it did."""
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
 
 

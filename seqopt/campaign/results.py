@@ -152,7 +152,7 @@ def results_of_sheet(
         checked.unfilled,
         source,
         sheet.sha256,
-        {role: " and ".join(name for _, name in places) for role, places in columns.items()},
+        {role: " and ".join(name for _, name in matches) for role, matches in columns.items()},
     )
 
 

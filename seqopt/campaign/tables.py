@@ -122,11 +122,11 @@ def check_batch_target(path: str | os.PathLike[str], store: CampaignStore) -> No
     columns, _ = Header(wanted, settings, *names, history=False).columns(sheet.rows[0])
     if plain_name(sheet.rows[0][0]) != IDENTIFIER or "value" not in columns:
         raise InputError(other)
-    places = [place for role in _FILLED_IN for place, _ in columns.get(role, [])]
+    indices = [index for role in _FILLED_IN for index, _ in columns.get(role, [])]
     filled = [
         line
         for cells, line in zip(sheet.rows[1:], sheet.lines[1:], strict=True)
-        if any(place < len(cells) and cells[place].strip() for place in places)
+        if any(index < len(cells) and cells[index].strip() for index in indices)
     ]
     if filled:
         raise InputError(

@@ -245,7 +245,7 @@ class _Strings:
             found = short
         if self.sample is not None and self.sample < len(found):
             kept = sorted(rng.choice(len(found), self.sample, replace=False).tolist())
-            found = [found[place] for place in kept]
+            found = [found[index] for index in kept]
             note(f"a random part of {len(found):,} strings is used")
         return found, pool.kind
 

@@ -153,9 +153,9 @@ def _codon_counts(strings: Sequence[str], first: int) -> npt.NDArray[np.int64]:
     # Letters outside ASCII become question marks, one each, so that positions stay the same.
     bases = _BASES[np.frombuffer("".join(strings).encode("ascii", "replace"), dtype=np.uint8)]
     if bases.max(initial=0) == _INVALID:
-        place = int(np.flatnonzero(bases == _INVALID)[0])
-        item = int(np.searchsorted(np.cumsum(lengths), place, side="right"))
-        position = place - int(lengths[:item].sum())
+        index = int(np.flatnonzero(bases == _INVALID)[0])
+        item = int(np.searchsorted(np.cumsum(lengths), index, side="right"))
+        position = index - int(lengths[:item].sum())
         raise InputError(
             f"string {first + item} ({_shown(strings[item])}) has {strings[item][position]!r} at position "
             f"{position + 1} (counting from 1): a gene is written with A, C, G and T or U"

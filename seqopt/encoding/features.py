@@ -139,7 +139,7 @@ class SelectiveFeaturizer(Featurizer, Protocol):
     """A featurizer that has no features for some strings, and says so without computing any."""
 
     def unsupported(self, strings: Sequence[str]) -> dict[int, str]:
-        """Why strings have no features, by their places; empty where all have."""
+        """Why strings have no features, by their indices; empty where all have."""
         ...
 
 

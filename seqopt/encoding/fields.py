@@ -186,7 +186,7 @@ class ContextEncoder:
         return FeatureRows(values)
 
     def unsupported(self, items: Sequence[Item]) -> dict[int, str]:
-        """Why items have no value that can be encoded, by their places; empty where all have."""
+        """Why items have no value that can be encoded, by their indices; empty where all have."""
         found = {}
         for position, item in enumerate(items):
             try:
@@ -271,7 +271,7 @@ class FieldEncoder:
         )
 
     def unsupported(self, items: Sequence[Item]) -> dict[int, str]:
-        """Why items cannot be encoded, by their places: what the encoders of fields say that can tell."""
+        """Why items cannot be encoded, by their indices: what the encoders of fields say that can tell."""
         keys = [_key(item) for item in items]
         found: dict[int, str] = {}
         for encoder in self.fields.values():

@@ -305,13 +305,13 @@ def failing(
     found: dict[str, str] = {}
     of_molecules = sorted((item for item in filters if isinstance(item, MoleculeFilter)), key=_cost)
     features = [item.feature for item in of_molecules]
-    for place, (name, (string, key)) in enumerate(strings.items()):
+    for index, (name, (string, key)) in enumerate(strings.items()):
         reasons = []
         for item in filters:
             if isinstance(item, ColumnCondition):
                 column = _cells_of(item, cells)
-                if not item.mask(column)[place]:
-                    cell = column[place].strip()
+                if not item.mask(column)[index]:
+                    cell = column[index].strip()
                     reasons.append(f"{item.column} is {repr(cell) if cell else 'empty'}, wanted is {item.describe()}")
             elif isinstance(item, Pattern) and not item.matches(string, kind):
                 reasons.append(f"it {'lacks' if item.required else 'has'} the pattern {item.pattern}")
@@ -354,9 +354,9 @@ def library_cells(facts: Mapping[str, Any] | None, strings: Sequence[str] | None
     rows: dict[str, int] = {}
     for row, string in enumerate(table.columns[column]):
         rows.setdefault(string.strip(), row)
-    places = [rows.get(string) for string in strings]
+    indices = [rows.get(string) for string in strings]
     return {
-        name: Column(("" if place is None else cells[place] for place in places), whole=cells)
+        name: Column(("" if index is None else cells[index] for index in indices), whole=cells)
         for name, cells in table.columns.items()
         if name != column
     }

@@ -27,7 +27,7 @@ from seqopt.grammar.analysis import first_terminals, nullable_symbols
 from seqopt.grammar.rules import ParseTree, Rules
 from seqopt.grammar.terminals import TerminalTokenizer
 
-# Of each set of items, what led to each: for an item after a non-terminal the places where that symbol's sub-string
+# Of each set of items, what led to each: for an item after a non-terminal the positions where that symbol's sub-string
 # may begin, for the others nothing.
 _Links = dict[int, list[int]]
 _Node = tuple[int, int, int]

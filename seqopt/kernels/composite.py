@@ -231,7 +231,7 @@ class _Combination(_Composed):
         return list(self.kernels)
 
     def _described(self) -> Mapping[str, object]:
-        return {f"*{place}": kernel for place, kernel in enumerate(self.kernels)}
+        return {f"*{index}": kernel for index, kernel in enumerate(self.kernels)}
 
     def _combined(self, values: Iterable[Any]) -> Any:
         """The sum or product of arrays or tensors, those of batches broadcast."""

@@ -320,7 +320,7 @@ def _computable(x: Tensor) -> Tensor:
 def _matrices(x: Tensor, batch: torch.Size) -> list[Tensor]:
     """The matrices of a batch, one after the other; views, however often one is repeated."""
     expanded = x.expand(*batch, *x.shape[-2:])
-    return [expanded[place] for place in np.ndindex(*batch)]
+    return [expanded[index] for index in np.ndindex(*batch)]
 
 
 def _divided(overlaps: Tensor, size1: Tensor, size2: Tensor) -> Tensor:
@@ -352,10 +352,10 @@ def _canonical(values: FeatureMatrix) -> FeatureMatrix:
 
 def _sparse(rows: npt.NDArray[np.floating]) -> FeatureMatrix:
     """Dense rows as float64 sparse ones, in a fifth of the time that `scipy.sparse.csr_array` takes."""
-    places = np.flatnonzero(rows != 0)
-    row, column = np.divmod(places, rows.shape[1])
+    indices = np.flatnonzero(rows != 0)
+    row, column = np.divmod(indices, rows.shape[1])
     ends = np.cumsum([0, *np.bincount(row, minlength=len(rows))])
-    entries = rows.reshape(-1)[places].astype(np.float64, copy=False)
+    entries = rows.reshape(-1)[indices].astype(np.float64, copy=False)
     return sparse.csr_array((entries, column, ends), shape=rows.shape)
 
 
@@ -495,9 +495,9 @@ def _divide_overlaps(
         tile[:] = 0.0
         for row in range(first, last):
             overlaps = tile[row - first]
-            for place in range(ends[row], ends[row + 1]):
-                entry = entries[place]
-                others = dense[columns[place]]
+            for index in range(ends[row], ends[row + 1]):
+                entry = entries[index]
+                others = dense[columns[index]]
                 if minimum:
                     for k in range(width):
                         overlaps[k] += min(entry, others[k])

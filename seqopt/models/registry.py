@@ -339,7 +339,7 @@ def _some_keys(space: Space, most: int | None) -> list[str]:
     rng = np.random.default_rng(0)
     if not isinstance(space, PoolSpace):
         return [space.key(string) for string in space.sample(LOOKED_AT, rng)]
-    return [space.keys[int(place)] for place in rng.permutation(len(space))[:most]]
+    return [space.keys[int(index)] for index in rng.permutation(len(space))[:most]]
 
 
 def _lengths(space: Space) -> npt.NDArray[np.int32]:

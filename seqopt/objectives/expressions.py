@@ -354,10 +354,10 @@ def _columns(x: npt.ArrayLike | Mapping[str, npt.ArrayLike]) -> dict[str, Any]:
     if width == 0:
         raise InputError("x has rows without cells: give at least one column")
     names = ["x"] if width == 1 else [f"x{number}" for number in range(1, width + 1)]
-    return {name: [row[place] for row in table] for place, name in enumerate(names)}
+    return {name: [row[index] for row in table] for index, name in enumerate(names)}
 
 
-def _numbers(column: Any, name: str, places: Sequence[str] | None = None) -> npt.NDArray[np.float64]:
+def _numbers(column: Any, name: str, locations: Sequence[str] | None = None) -> npt.NDArray[np.float64]:
     if isinstance(column, str) or not hasattr(column, "__iter__") or getattr(column, "ndim", 1) != 1:
         raise InputError(f"column {name!r} must be a list of numbers, not {_shorten(repr(column))}")
     numbers = []
@@ -367,8 +367,8 @@ def _numbers(column: Any, name: str, places: Sequence[str] | None = None) -> npt
         except (TypeError, ValueError):
             number = math.nan
         if not math.isfinite(number):
-            place = places[row - 1] if places is not None else f"row {row} (counting from 1)"
-            raise InputError(f"column {name!r} has {_shorten(str(cell))} in {place}: it must hold finite numbers")
+            location = locations[row - 1] if locations is not None else f"row {row} (counting from 1)"
+            raise InputError(f"column {name!r} has {_shorten(str(cell))} in {location}: it must hold finite numbers")
         numbers.append(number)
     if not numbers:
         raise InputError(f"column {name!r} is empty: give at least one point")

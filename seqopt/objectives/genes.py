@@ -216,7 +216,7 @@ def _read(strings: Sequence[str]) -> Iterator[str]:
         if not bases:
             raise InputError(f"string {item} is empty: a gene has at least one base")
         if not _BASES.issuperset(bases):
-            position, letter = next((place, base) for place, base in enumerate(bases, start=1) if base not in _BASES)
+            position, letter = next((index, base) for index, base in enumerate(bases, start=1) if base not in _BASES)
             raise InputError(
                 f"string {item} has {letter!r} at position {position} (counting from 1): "
                 "a gene is written with A, C, G and T or U"

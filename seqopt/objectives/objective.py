@@ -385,7 +385,7 @@ _FUNCTIONS: dict[FunctionReference, Callable[[list[str]], npt.ArrayLike]] = {}
 
 
 def _import_failure(location: str, error: BaseException) -> str:
-    """The error of an import, with the last place outside the import machinery."""
+    """The error of an import, with the last location outside the import machinery."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not frame.filename.startswith("<") and frame.filename != __file__]
     own = [frame for frame in own if f"importlib{os.sep}__init__" not in frame.filename]

@@ -99,7 +99,7 @@ def _of_pool(run: Run, kind: str, n: int, rng: np.random.Generator) -> Candidate
         return Candidates(missing=found)
     strings, values = found
     chosen = rng.permutation(len(strings))[: n + n // 10]
-    sample = list(dict.fromkeys(strings[int(place)].strip() for place in chosen))
+    sample = list(dict.fromkeys(strings[int(index)].strip() for index in chosen))
     if kind not in KINDS:
         kind = "text"
     keys = identity_keys(sample, kind, standardize=bool(run.settings.get("standardize")))

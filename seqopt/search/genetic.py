@@ -195,9 +195,9 @@ class GeneticSearch:
         archive: dict[str, Individual] = {}
         values = self._scored(space, individuals, scores, archive)
         # The best of the distinct ones.
-        places = {space.to_string(individual): place for place, individual in enumerate(individuals)}
-        order = sorted(places.values(), key=lambda place: -values[place])[: self.population]
-        individuals, values = [individuals[place] for place in order], values[order]
+        indices = {space.to_string(individual): index for index, individual in enumerate(individuals)}
+        order = sorted(indices.values(), key=lambda index: -values[index])[: self.population]
+        individuals, values = [individuals[index] for index in order], values[order]
         waited = fruitless = 0
         before = scores.best_value
         for _ in range(self.evolutions):
@@ -236,15 +236,15 @@ class GeneticSearch:
         for _ in range(RENEWALS):
             met: set[str] = set()
             known = []
-            for place, child in enumerate(children):
+            for index, child in enumerate(children):
                 string = space.to_string(child)
                 if string in archive or string in met:
-                    known.append(place)
+                    known.append(index)
                 met.add(string)
             if not known:
                 break
-            for place, mutant in zip(known, space.mutate([children[place] for place in known], rng), strict=True):
-                children[place] = mutant
+            for index, mutant in zip(known, space.mutate([children[index] for index in known], rng), strict=True):
+                children[index] = mutant
         return children
 
     def _children(
@@ -261,14 +261,14 @@ class GeneticSearch:
         # As many rounds as fill the population: one with a crossover brings two children, another one.
         rounds = int(np.searchsorted(np.cumsum(1 + crossed), size)) + 1
         pairs = np.flatnonzero(crossed[:rounds])
-        first = [individuals[winners[place]] for place in pairs]
-        second = [individuals[winners[size + place]] for place in pairs]
-        alone = [individuals[winners[place]] for place in np.flatnonzero(~crossed[:rounds])]
+        first = [individuals[winners[index]] for index in pairs]
+        second = [individuals[winners[size + index]] for index in pairs]
+        alone = [individuals[winners[index]] for index in np.flatnonzero(~crossed[:rounds])]
         left, right = space.cross(first, second, rng)
         children = [*left, *right, *alone][:size]
         mutated = np.flatnonzero(rng.random(len(children)) < self.mutation)
-        for place, mutant in zip(mutated, space.mutate([children[place] for place in mutated], rng), strict=True):
-            children[place] = mutant
+        for index, mutant in zip(mutated, space.mutate([children[index] for index in mutated], rng), strict=True):
+            children[index] = mutant
         return children
 
     def _winners(

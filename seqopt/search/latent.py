@@ -290,7 +290,7 @@ class LatentSearch:
             )
         found = points.detach().reshape(self.restarts, -1).numpy().clip(*self.bounds)
         order = np.argsort(-values.detach().numpy(), kind="stable")
-        return found[order], [float(values[int(place)]) for place in order]
+        return found[order], [float(values[int(index)]) for index in order]
 
 
 @dataclass

@@ -173,13 +173,13 @@ class CodonSpace(LocalSpace):
                 return f"{base!r} at position {position} is not a base"
         if len(string) != 3 * self.length:
             return f"it has {len(string)} bases, not {3 * self.length} ({self.length} codons)"
-        for place, permitted in enumerate(self.choices):
-            codon = string[3 * place : 3 * place + 3]
+        for index, permitted in enumerate(self.choices):
+            codon = string[3 * index : 3 * index + 3]
             if codon in permitted:
                 continue
-            where = f"codon {place + 1} ({codon}, bases {3 * place + 1} to {3 * place + 3})"
-            residue = place + 1 - self._before
-            if self.start is not None and place == 0:
+            where = f"codon {index + 1} ({codon}, bases {3 * index + 1} to {3 * index + 3})"
+            residue = index + 1 - self._before
+            if self.start is not None and index == 0:
                 return f"{where} is not the start codon {self.start}"
             if residue > len(self.protein):
                 return f"{where} is not the stop codon {self.stop}"
@@ -191,9 +191,9 @@ class CodonSpace(LocalSpace):
     def _broken(self, row: Population) -> str:
         bases = self._bases_of(row)
         for written, sets in self._motifs:
-            places = np.flatnonzero(_hits(bases, sets)[0])
-            if len(places):
-                return f"it holds {written} at base {places[0] + 1}"
+            indices = np.flatnonzero(_hits(bases, sets)[0])
+            if len(indices):
+                return f"it holds {written} at base {indices[0] + 1}"
         total = 3 * self.length
         count = int(self._gc_of[row].sum())
         bounds = f"{self.gc[0]:g} and {self.gc[1]:g}" if self.gc is not None else "the bounds"
@@ -236,9 +236,9 @@ class CodonSpace(LocalSpace):
             for offset in range(len(sets)):
                 touched[:, offset : offset + hits.shape[1]] |= hits
         codons = touched.reshape(len(rows), self.length, 3).any(axis=2)
-        row, place = np.nonzero(codons)
+        row, index = np.nonzero(codons)
         changed = rows.copy()
-        changed[row, place] = self._options[place, rng.integers(self._counts[place])]
+        changed[row, index] = self._options[index, rng.integers(self._counts[index])]
         return changed
 
     def _within_gc(self, rows: Population, rng: np.random.Generator) -> Population:
@@ -269,22 +269,22 @@ class CodonSpace(LocalSpace):
 
     def _drawn(self, n: int, rng: np.random.Generator) -> Population:
         rows = super()._drawn(n, rng)
-        for place in np.flatnonzero(~self._allowed(rows)):
-            rows[place] = self._walked(rng)
+        for index in np.flatnonzero(~self._allowed(rows)):
+            rows[index] = self._walked(rng)
         return rows
 
     def _walked(self, rng: np.random.Generator) -> Population:
         """A gene drawn codon by codon among those that leave a permitted completion."""
         automaton, completions, window = self._completions
-        number = {symbol: place for place, symbol in enumerate(self.symbols)}
+        number = {symbol: index for index, symbol in enumerate(self.symbols)}
         state, count = 0, 0
         row = []
-        for place, choices in enumerate(self.choices):
+        for index, choices in enumerate(self.choices):
             open_codons = []
             for codon in choices:
                 reached = automaton.step(state, codon)
                 total = count + _gc(codon) if self._gc_window is not None else 0
-                if reached is not None and completions[place + 1].get(reached, 0) & (window >> total):
+                if reached is not None and completions[index + 1].get(reached, 0) & (window >> total):
                     open_codons.append((codon, reached, total))
             codon, state, count = open_codons[int(rng.integers(len(open_codons)))]
             row.append(number[codon])
@@ -313,12 +313,12 @@ class CodonSpace(LocalSpace):
                 )
         for motif in self.forbidden:
             for written, strand in self._strands([motif]):
-                place = _forced(self.choices, _MotifAutomaton([strand]))
-                if place is not None:
-                    first = max(place - (len(strand) + 1) // 3, 0)
+                index = _forced(self.choices, _MotifAutomaton([strand]))
+                if index is not None:
+                    first = max(index - (len(strand) + 1) // 3, 0)
                     raise InputError(
-                        f"no gene can avoid the motif {written}: every gene holds it by the end of codon {place + 1} "
-                        f"({self._named(first, place)})"
+                        f"no gene can avoid the motif {written}: every gene holds it by the end of codon {index + 1} "
+                        f"({self._named(first, index)})"
                     )
         if not self._feasible(self.forbidden, self._gc_window):
             motifs, window = list(self.forbidden), self._gc_window
@@ -390,7 +390,7 @@ def _reached(choices: Sequence[Sequence[str]], automaton: _MotifAutomaton) -> It
 
 def _forced(choices: Sequence[Sequence[str]], automaton: _MotifAutomaton) -> int | None:
     """The position at which no gene is left that avoids the motifs, if there is one."""
-    return next((place - 1 for place, states in enumerate(_reached(choices, automaton)) if not states), None)
+    return next((index - 1 for index, states in enumerate(_reached(choices, automaton)) if not states), None)
 
 
 def _completions(

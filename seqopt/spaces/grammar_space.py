@@ -87,8 +87,8 @@ class GrammarSpace(Shown):
         if kind not in KINDS:
             raise InputError(f"unknown kind {kind!r}: choose {', '.join(KINDS)}")
         if isinstance(grammar, str | os.PathLike):
-            loaded, places = read_grammar(grammar)
-            self.rules = Rules.of(loaded, places)
+            loaded, locations = read_grammar(grammar)
+            self.rules = Rules.of(loaded, locations)
             self.name = os.path.basename(os.fspath(grammar))
             self.source: str | None = os.fspath(grammar)
         else:

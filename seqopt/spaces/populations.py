@@ -49,7 +49,7 @@ class SequenceSpace(Shown, ABC):
     """A space of symbol sequences; individuals are plain strings.
 
     Args:
-        symbols: The symbols, numbered by their place.
+        symbols: The symbols, numbered by their index.
         width: Most symbols that a string has.
         kind: What the strings are, one of `seqopt.strings.identity.KINDS`.
         accept: Keeps only strings for which this predicate holds.
@@ -341,13 +341,13 @@ class SequenceSpace(Shown, ABC):
             found.setdefault(self.key(string) if self.kind == "molecule" else string, string)
 
     def _replace(self, children: list[str], waiting: npt.NDArray[np.intp], rows: Population) -> npt.NDArray[np.intp]:
-        """Puts the allowed ``rows`` in their places among ``children``; returns the places that still wait."""
+        """Puts the allowed ``rows`` at their indices among ``children``; returns the indices that still wait."""
         allowed = self._allowed(rows)
         done = np.zeros(len(waiting), dtype=np.bool_)
         for at, string in zip(np.flatnonzero(allowed), self._strings(rows[allowed]), strict=True):
-            place = int(waiting[at])
-            if string == children[place] or self._accepts(string):
-                children[place] = string
+            index = int(waiting[at])
+            if string == children[index] or self._accepts(string):
+                children[index] = string
                 done[at] = True
         return waiting[~done]
 
@@ -376,8 +376,8 @@ class SequenceSpace(Shown, ABC):
         assert step is not None
         padded = np.array(strings, dtype=f"U{width * step}")
         letters = padded.view(f"U{step}").reshape(len(strings), width)
-        places = np.searchsorted(self._table, letters, sorter=self._order)
-        numbers: Population = self._order[np.minimum(places, len(self._order) - 1)]
+        indices = np.searchsorted(self._table, letters, sorter=self._order)
+        numbers: Population = self._order[np.minimum(indices, len(self._order) - 1)]
         blank = letters == ""
         if not ((self._table[numbers] == letters) | blank).all():
             return None

@@ -177,10 +177,10 @@ def required_keys(
         seqopt.errors.InputError: 'C1CC' is not a valid molecule: not a SMILES (syntax)
     """
     found = []
-    for place, key in enumerate(identity_keys(strings, kind, standardize=standardize)):
+    for index, key in enumerate(identity_keys(strings, kind, standardize=standardize)):
         if key is None:
-            string = (strings if shown is None else shown)[place]
-            raise InputError(f"{string!r} is not a valid {kind}: {explain_rejection(strings[place], kind)}")
+            string = (strings if shown is None else shown)[index]
+            raise InputError(f"{string!r} is not a valid {kind}: {explain_rejection(strings[index], kind)}")
         found.append(key)
     return found
 

@@ -59,7 +59,7 @@ def write_cached(name: str, items: Sequence[str]) -> None:
     with contextlib.suppress(OSError):
         folder = cache_dir()
         folder.mkdir(parents=True, exist_ok=True)
-        # Written beside its place and renamed, so that a reader never meets half a file.
+        # Written next to its path and renamed, so that a reader never meets half a file.
         handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
         try:
             with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:

@@ -121,7 +121,7 @@ def fact_list(facts: Mapping[str, Any], name: str, kind: type[Kind]) -> list[Kin
         InputError: As for `fact`.
     """
     found: list[Any] = fact(facts, name, list)
-    return [_of_kind(item, f"item {place} of {name}", kind) for place, item in enumerate(found)]
+    return [_of_kind(item, f"item {index} of {name}", kind) for index, item in enumerate(found)]
 
 
 def _of_kind(value: Any, name: str, kind: type[Kind]) -> Kind:

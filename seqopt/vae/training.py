@@ -257,7 +257,7 @@ class _Trainer:
         self._rows, self._contexts = rows[order[held:]].to(device), contexts[order[held:]].to(device)
         watched = order[:held][:WATCHED]
         self._held_rows, self._held_contexts = rows[watched].to(device), contexts[watched].to(device)
-        self.held_out = [strings[int(place)] for place in order[:held]]
+        self.held_out = [strings[int(index)] for index in order[:held]]
         self._held_noise = torch.randn(len(watched), sizes.latent, generator=self.generator).to(device)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(torch.randint(2**62, (1,), generator=self.generator)))
@@ -325,8 +325,8 @@ class _Trainer:
         lengths = (self._rows > 0).sum(dim=1).cpu()
         for part in torch.split(order, size * together):
             batches = torch.split(part[torch.argsort(lengths[part], stable=True)], size)
-            for place in torch.randperm(len(batches), generator=self.generator).tolist():
-                yield batches[place]
+            for index in torch.randperm(len(batches), generator=self.generator).tolist():
+                yield batches[index]
 
     def _terms(self, rows: Tensor, contexts: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """-log p(row | code) and the divergence, for each row."""
@@ -375,8 +375,8 @@ class _Trainer:
         facts["training"]["finished"] = False
         state = self.optimizer.state_dict()["state"]
         moments = {
-            f"{_OPTIMIZER}{place}/{name}": value.cpu().numpy()
-            for place, values in state.items()
+            f"{_OPTIMIZER}{index}/{name}": value.cpu().numpy()
+            for index, values in state.items()
             for name, value in values.items()
         }
         current = weight_arrays(self.network, _CURRENT)
@@ -439,11 +439,11 @@ class _Trainer:
         state: dict[int, dict[str, Tensor]] = {}
         for name, entry in checkpoint.entries.items():
             if name.startswith(_OPTIMIZER):
-                place, kind = name.removeprefix(_OPTIMIZER).split("/")
-                shape = () if kind == "step" else tuple(parameters[int(place)].shape)
+                index, kind = name.removeprefix(_OPTIMIZER).split("/")
+                shape = () if kind == "step" else tuple(parameters[int(index)].shape)
                 if entry.shape != shape or entry.dtype != np.float32:
                     raise ValueError(f"{name} is {entry.dtype} of shape {entry.shape}, expected float32 of {shape}")
-                state.setdefault(int(place), {})[kind] = torch.from_numpy(checkpoint.read(name))
+                state.setdefault(int(index), {})[kind] = torch.from_numpy(checkpoint.read(name))
         for number, moments in state.items():
             if set(moments) != {"step", "exp_avg", "exp_avg_sq"}:
                 raise ValueError(f"the optimiser's state of parameter {number} has {', '.join(moments)}")

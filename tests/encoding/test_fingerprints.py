@@ -125,7 +125,7 @@ class TestFeaturizer:
         assert reasons[1] == "'C1CC' is not a molecule: not a SMILES (syntax)"
         assert "kekulize" in reasons[5].lower()
         assert featurizer.unsupported([]) == {}
-        taken = [string for place, string in enumerate(strings) if place not in reasons]
+        taken = [string for index, string in enumerate(strings) if index not in reasons]
         assert featurizer(taken).shape == (3, featurizer.size)
         assert capfd.readouterr() == ("", "")
 

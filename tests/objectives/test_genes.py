@@ -102,9 +102,9 @@ def test_the_best_genes_of_the_short_protein() -> None:
     assert len(set(BEST_GENES)) == 8
     # No single change of a codon improves on any of them.
     neighbours = {
-        gene[: 3 * place] + codon + gene[3 * place + 3 :]
+        gene[: 3 * index] + codon + gene[3 * index + 3 :]
         for gene in BEST_GENES
-        for place, amino_acid in enumerate("TIKENIFGVS")
+        for index, amino_acid in enumerate("TIKENIFGVS")
         for codon in SYNONYMS[amino_acid]
     }
     energies = dict(zip(sorted(neighbours), MinimumFreeEnergy()(sorted(neighbours)), strict=True))

@@ -178,11 +178,11 @@ def test_constraints_keep_exactly_the_genes_that_meet_them(
     SEEDS,
 )
 def test_long_genes_meet_tight_constraints(
-    protein: str, motifs: list[str], place: float, width: float, seed: int
+    protein: str, motifs: list[str], position: float, width: float, seed: int
 ) -> None:
     synonyms = genetic_code(1).synonyms
     least, most = (sum(pick(map(gc_content, synonyms[r])) for r in protein) / len(protein) for pick in (min, max))
-    low = least + place * (most - least)
+    low = least + position * (most - least)
     try:
         space = CodonSpace(protein, forbidden=motifs, gc=(low, low + width), both_strands=True)
     except InputError:

@@ -111,7 +111,7 @@ def test_insertions_and_deletions_are_as_likely_at_every_place() -> None:
     space = StringSpace("abcdz", min_length=3, max_length=5)
     counts = Counter(space.mutate(["abcd"] * 9000, np.random.default_rng(6)))
     insertions = [counts["abcd"[:gap] + "z" + "abcd"[gap:]] for gap in range(5)]
-    deletions = [counts["abcd"[:place] + "abcd"[place + 1 :]] for place in range(4)]
+    deletions = [counts["abcd"[:index] + "abcd"[index + 1 :]] for index in range(4)]
     assert chisquare(insertions).pvalue > 1e-3
     assert chisquare(deletions).pvalue > 1e-3
 
