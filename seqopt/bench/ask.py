@@ -129,7 +129,7 @@ def main(argv: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    # The modules beside this file must not be found instead of packages of the same names.
+    # The modules next to this file must not be found instead of packages of the same names.
     sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent]
     for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")

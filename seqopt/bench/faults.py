@@ -13,7 +13,7 @@ process can handle) in one of four ways:
 
 The parent then opens the file and compares all that is in it, row by row, with a separate model in plain Python, to
 which it has applied the commands that were reported as done, and nothing else: every recorded value must be there
-exactly once. The command that was in the middle must be there as a whole or not at all. The next child goes on from
+exactly once. The command that was in the middle must be there as a whole or not at all. The next child continues from
 there, every second time without the parent's having opened the file itself, so that it recovers alone.
 
 A kill ends the process, not the machine: what the process had handed to the operating system survives it. That a

@@ -86,7 +86,7 @@ def render(sections: Sequence[Section], width: int = WIDTH) -> str:
 
     Args:
         sections: Its parts.
-        width: Characters in a line; long strings go on in the next.
+        width: Characters in a line; long strings continue on the next.
     """
     from rich.console import Console
     from rich.table import Table

@@ -36,7 +36,7 @@ _TOLD: Mapping[str, Callable[[Suggestion], Cell]] = {
 
 _FILLED_IN = ("value", "standard_error", "failure", "status", "replicate")
 
-_BESIDE = ("", "-wal", "-shm", "-journal", "-run")  # a campaign's file, and what lies beside it while it is open
+_BESIDE = ("", "-wal", "-shm", "-journal", "-run")  # a campaign's file, and the files next to it while it is open
 
 
 def write_batch(

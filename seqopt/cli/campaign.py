@@ -248,7 +248,7 @@ def record(
     del debug
     table = value is None and failed is None
     _refuse_idle(
-        {"--standard-error": error is not None and value is None}, "a value, and stands in a column of a table"
+        {"--standard-error": error is not None and value is None}, "a value, and belongs in a column of a table"
     )
     _refuse_idle(
         {

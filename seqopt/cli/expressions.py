@@ -49,7 +49,7 @@ def run_expressions(
     max_length: int,
     out: Path | None,
 ) -> None:
-    """Fit a formula to points, and say what is going on; see ``seqopt expressions --help``."""
+    """Fit a formula to points, and say what is happening; see ``seqopt expressions --help``."""
     started = time.perf_counter()
     show_notes()
     points = read_points(data, x, y)

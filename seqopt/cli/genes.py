@@ -65,7 +65,7 @@ def run_genes(
     gc: tuple[float, float] | None,
     out: Path | None,
 ) -> None:
-    """Design genes for each protein, and say what is going on; see ``seqopt genes --help``."""
+    """Design genes for each protein, and say what is happening; see ``seqopt genes --help``."""
     started = time.perf_counter()
     show_notes()
     objective = _with_code(resolve_objective(objective_spec), code)

@@ -40,7 +40,7 @@ def run_search(
     known: Path | None,
     out: Path | None,
 ) -> None:
-    """Read the pool, search it, and say what is going on; see ``seqopt search --help``."""
+    """Read the pool, search it, and say what is happening; see ``seqopt search --help``."""
     started = time.perf_counter()
     show_notes()
     objective_spec = objective_spec.strip()

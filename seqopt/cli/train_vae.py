@@ -159,8 +159,8 @@ def train_vae_command(
     encoder, batches hold strings of similar length, and the weight of the divergence rises for longer. A grammar of
     SMILES and no file of molecules: give --kind molecule.
 
-    The file of the model holds numbers and facts only, and is written after each epoch. Ctrl-C stops at any time; go on
-    with --resume. What was measured on the held-out strings stands in OUT.json beside it.
+    The file of the model holds numbers and facts only, and is written after each epoch. Ctrl-C stops at any time;
+    continue with --resume. What was measured on the held-out strings is in OUT.json next to it.
     """
     del debug  # read by seqopt.cli.main
     from seqopt.vae import SMILES_CHANNELS, SMILES_SETTINGS, NetworkSizes, TrainingSettings

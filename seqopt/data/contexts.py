@@ -15,7 +15,7 @@ class Contexts:
 
     Attributes:
         possible: All of them, in the order in which they are offered.
-        target: The context whose value is to be made good; one of ``possible``.
+        target: The context whose value is optimised; one of ``possible``.
         costs: Cost of a measurement in each, positive.
 
     Raises:

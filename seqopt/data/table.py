@@ -59,7 +59,7 @@ class Data:
 
     @property
     def objective(self) -> int:
-        """The number of the outcome that is to be made good."""
+        """The index of the outcome that is optimised."""
         return next(index for index, outcome in enumerate(self.outcomes) if outcome.role == "objective")
 
     def measured(self, column: int | None = None) -> Measured:

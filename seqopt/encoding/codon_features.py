@@ -67,7 +67,7 @@ class CodonFeatures:
     ratio (to first order). Codons are then divided by 8, the root of their number, so that random genes are at a
     distance of sqrt(2) by their codons, whatever their length; synonymous genes of a protein at about 1. The base-pair
     features, which are all functions of one number, are divided by 4, so that random genes are at a distance of
-    sqrt(1/2) by them. (The published code has counts of codons beside an AT content in per cent, unscaled.) A
+    sqrt(1/2) by them. (The published code has counts of codons and an AT content in per cent, unscaled.) A
     lengthscale of about 1 is a good start, for instance of a `gpytorch.kernels.RBFKernel` with a log-normal prior
     (0, 1).
 

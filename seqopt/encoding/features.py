@@ -1,4 +1,4 @@
-"""Strings as rows of features: fingerprints, frequencies, latent coordinates, alone or beside their tokens.
+"""Strings as rows of features: fingerprints, frequencies, latent coordinates, alone or with their tokens.
 
 A *featurizer* turns strings into a matrix of one row per string. `FeatureEncoder` makes an encoder of it, with the same
 methods as `Encoder`, so that a Gaussian process takes either; `JointEncoder` gives tokens followed by features.

@@ -209,7 +209,7 @@ class ContextEncoder:
                 raise InputError(f"{self.variable} is {value!r}, which is none of its levels: {known}")
             return float(self._numbers[value])
         if isinstance(value, str | bool) or not math.isfinite(value):
-            raise InputError(f"{self.variable} is {value!r}; expected a finite number, for it has no named levels")
+            raise InputError(f"{self.variable} is {value!r}; expected a finite number, because it has no named levels")
         return float(value)
 
 

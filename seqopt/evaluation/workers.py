@@ -34,7 +34,7 @@ def in_thread(objective: ObjectiveFunction, strings: list[str]) -> Future[list[E
 class Processes:
     """Worker processes that hold the objective, and that are killed at a time-out.
 
-    They are pebble's, not loky's, because loky cannot end one call and go on with the others.
+    They are pebble's, not loky's, because loky cannot end one call and continue the others.
     """
 
     def __init__(self, pool: Any, timeout: float | None) -> None:

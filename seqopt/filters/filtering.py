@@ -50,7 +50,7 @@ REMEMBERED = 100_000
 """Strings whose answer is remembered while strings are generated."""
 
 Cells = Mapping[str, Sequence[str]]
-"""Columns of a library, for each a cell beside every candidate."""
+"""Columns of a library, for each a cell for every candidate."""
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -161,7 +161,7 @@ def narrowed_pool(
     Args:
         pool: The candidates.
         filters: The filters, checked.
-        cells: The columns of the library beside the candidates.
+        cells: The columns of the library besides the candidates.
         progress: Told how many molecules are done, of those whose features have to be computed.
 
     Raises:
@@ -199,7 +199,7 @@ def filter_pool(
         keys: Their keys; features of molecules are those of the keys.
         kind: What they are.
         filters: The filters, checked.
-        cells: The columns of the library beside the candidates.
+        cells: The columns of the library besides the candidates.
         progress: Told how many molecules are done, of those whose features have to be computed.
 
     Returns:
@@ -297,7 +297,7 @@ def failing(
         strings: By a name, each string and its key.
         kind: What the strings are.
         filters: The filters, checked.
-        cells: The columns of the library, for each a cell beside every string.
+        cells: The columns of the library, for each a cell for every string.
 
     Returns:
         For the names of those that fail, the reasons.
@@ -329,14 +329,14 @@ def failing(
 
 
 def library_cells(facts: Mapping[str, Any] | None, strings: Sequence[str] | None = None) -> dict[str, list[str]] | None:
-    """The cells of a library beside its strings, as they stand in the file; of the first row of equal strings.
+    """The cells of a library besides its strings, as they are in the file; of the first row of equal strings.
 
-    The cells beside some of its strings are a `seqopt.filters.conditions.Column`, so that what is asked of a column as
+    The cells of some of its strings are a `seqopt.filters.conditions.Column`, so that what is asked of a column as
     a whole has one answer whichever strings it is asked for.
 
     Args:
         facts: What a campaign keeps of its library.
-        strings: Candidates as they are written there; beside others there are empty cells. By default all rows count.
+        strings: Candidates as they are written there; others have empty cells. By default all rows count.
 
     Returns:
         Every column but that of the strings; `None` where there is no library, or none with columns.

@@ -133,7 +133,7 @@ def _productions(path: Path, line: int, rule: str) -> list[Any]:
     from nltk import grammar
 
     try:
-        # The first half of CFG.fromstring, which goes on to analyse the single line as a grammar of its own.
+        # The first half of CFG.fromstring, which then analyses the single line as a separate grammar.
         _, productions = grammar.read_grammar(rule, grammar.standard_nonterm_parser)
         return list(productions)
     except ValueError as error:

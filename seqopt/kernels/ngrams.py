@@ -85,7 +85,7 @@ FEW_SYMBOLS = 200
 """Symbols of the strings on one side up to which inner products with others are those of the sub-sequence kernel."""
 
 NO_GAPS = 1e-60
-"""A gap decay at which sub-sequences with gaps vanish beside contiguous ones, whatever their number."""
+"""A gap decay at which sub-sequences with gaps vanish compared with contiguous ones, whatever their number."""
 
 
 class NgramKernel(DescribedKernel):

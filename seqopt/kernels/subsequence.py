@@ -223,7 +223,7 @@ class SubsequenceKernel(DescribedKernel):
         for name, (lower, upper) in self._bounds.items():
             saved = state_dict.get(f"{prefix}raw_{name}")
             if isinstance(saved, Tensor):
-                # The parameter may be in single precision; what was saved is kept beside it.
+                # The parameter may be in single precision; what was saved is kept next to it.
                 self._given[name] = saved.detach().double().clamp(lower, upper).cpu().clone()
 
     @property

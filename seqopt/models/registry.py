@@ -182,7 +182,7 @@ SURROGATES: Mapping[str, NamedSurrogate] = {
         "learned mean of ssk and fragprints", partial(_joint, _fragments, False), _MOLECULES
     ),
 }
-"""All surrogates with a name, beside ``"auto"``: see `default_surrogate`."""
+"""All surrogates with a name, besides ``"auto"``: see `default_surrogate`."""
 
 
 def default_surrogate(space: Space, *, partitions: int | None = None) -> Surrogate:
@@ -304,7 +304,7 @@ def surrogate_name(surrogate: object) -> str:
 
 
 def features_of(surrogate: object) -> str:
-    """The name of the features that a surrogate compares, beside or instead of symbols; empty for symbols alone."""
+    """The name of the features that a surrogate compares, besides or instead of symbols; empty for symbols alone."""
     encoder = getattr(surrogate, "encoder", None)
     if isinstance(encoder, JointEncoder):
         return encoder.features.name

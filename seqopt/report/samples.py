@@ -334,7 +334,7 @@ def _reproduces(score: Callable[[list[str]], npt.ArrayLike], measured: pd.DataFr
 def _scored(score: Callable[[list[str]], npt.ArrayLike], strings: list[str]) -> FloatArray:
     try:
         values = np.asarray(score(strings), dtype=np.float64)
-    except Exception:  # whatever an objective raises, the page goes on without it
+    except Exception:  # whatever an objective raises, the page is written without it
         logger.debug("the objective could not be called for the page", exc_info=True)
         return np.zeros(0)
     return values if values.shape == (len(strings),) and np.isfinite(values).all() else np.zeros(0)

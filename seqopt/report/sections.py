@@ -210,7 +210,7 @@ def failures_of(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def resume_command(settings: Mapping[str, Any]) -> str:
-    """How to go on with a run; empty where that is not known."""
+    """How to continue a run; empty where that is not known."""
     command = str(settings.get("command") or "").strip()
     if not command:
         return ""

@@ -40,8 +40,8 @@ class GeneticSearch:
     Every evolution replaces the population. A parent is the best of a random sub-sample of the population
     (tournament); with probability ``crossover`` a second parent is drawn and their two children are taken, otherwise
     the parent itself; each of them is mutated with probability ``mutation``. A child that has been scored before is
-    mutated further, so that a population which has converged goes on to search its neighbourhood. The best string found
-    so far stays. The whole population is scored in one call, and no string is scored twice.
+    mutated further, so that a population which has converged continues to search its neighbourhood. The best string
+    found so far stays. The whole population is scored in one call, and no string is scored twice.
 
     When ``patience`` evolutions in a row have brought nothing better, a random population takes over, and the best
     string found so far joins it. The search ends when ``restarts`` such populations in a row have brought nothing

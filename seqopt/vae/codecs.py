@@ -36,7 +36,7 @@ class Writing(Protocol):
         ...
 
     def allowed(self) -> npt.NDArray[np.bool_]:
-        """Which symbols each string can go on with: ``n x (symbols + 1)``. Padding alone for those that have ended."""
+        """Which symbols each string can continue with: ``n x (symbols + 1)``. Only padding for ended ones."""
         ...
 
     def write(self, symbols: npt.NDArray[np.int64]) -> None:

@@ -2,12 +2,12 @@
 
 Adam on the objective of `seqopt.vae.model`, one sampled code a string. The learning rate falls to zero along half a
 cosine, behind a short rise where one is wanted; the KL weight rises linearly from zero in the first part of the
-training, lest the code be given up before the decoder has learnt to use it (Bowman et al. 2016). Some strings are held
-out: their loss decides which epoch's weights are kept, and when there is nothing more to learn.
+training, so that the code is not given up before the decoder has learnt to use it (Bowman et al. 2016). Some strings
+are held out: their loss decides which epoch's weights are kept, and when there is nothing more to learn.
 
 Everything random follows from one number: initial weights, which strings are held out, their order in each epoch, the
 sampled codes. A checkpoint holds the state of the random generator and of the optimiser besides the weights, so that a
-resumed training goes on as if it had never been interrupted: on a CPU, with as many threads, bit for bit.
+resumed training continues as if it had never been interrupted: on a CPU, with as many threads, bit for bit.
 
 References:
     Kingma, D. P., Ba, J. (2015). Adam: a method for stochastic optimization. ICLR.
@@ -65,7 +65,7 @@ SMILES_SETTINGS: Mapping[str, Any] = MappingProxyType({"sorted_batches": 50, "ra
 """How the training of SMILES differs: they are long, of many lengths, and hard to code."""
 
 LARGEST_LOG_VARIANCE = 4.0
-"""Where the encoder gives more, the objective goes on as a straight line: see `_tamed`."""
+"""Where the encoder gives more, the objective continues as a straight line: see `_tamed`."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,8 @@ class TrainingSettings:
         patience: Epochs without a better held-out loss after which it ends.
         sorted_batches: Strings of so many batches are sorted by length before they are divided, so that there is less
             padding to compute. 1 for batches at random.
-        ramp: Steps over which the learning rate rises from 0, lest the first steps of a wide network overshoot; at most
-            a tenth of all.
+        ramp: Steps over which the learning rate rises from 0, so that the first steps of a wide network do not
+            overshoot; at most a tenth of all.
 
     Raises:
         InputError: For a value out of its range.
@@ -483,9 +483,9 @@ def _tamed(log_variance: Tensor) -> tuple[Tensor, Tensor]:
     """Log variances of at most `LARGEST_LOG_VARIANCE`, and what the divergence of larger ones adds to that of these.
 
     The variance of a string that the encoder does not know yet may run away, and the divergence grows exponentially: a
-    single one would drown all others of its batch, or decide which epoch is the best. So the divergence goes on as its
-    tangent there, and it alone brings such a variance back. No posterior of a trained model comes near: the prior has a
-    log variance of 0.
+    single one would drown all others of its batch, or decide which epoch is the best. So the divergence continues as
+    its tangent there, and it alone brings such a variance back. No posterior of a trained model comes near: the prior
+    has a log variance of 0.
     """
     further = functional.relu(log_variance - LARGEST_LOG_VARIANCE)
     return log_variance - further, 0.5 * math.expm1(LARGEST_LOG_VARIANCE) * further

@@ -48,7 +48,7 @@ ENGINES = {
 """Module of each engine.
 
 ==============  =================================================  ====================================================
-engine          operations                                         memory beside the result
+engine          operations                                         memory beyond the result
 ==============  =================================================  ====================================================
 ``cpu``         order x length^2 per pair, in vector registers      order x longest string x 16 numbers per thread
 ``features``    symbols^order per symbol and per pair               at most 512 MiB of features, 32 MiB of products
