@@ -182,7 +182,7 @@ def _space(protein: Protein, **options: Any) -> CodonSpace:
     except InputError as error:
         if protein.location:
             raise InputError(f"{protein.location}: {error}") from error
-        if "no amino acid" in str(error):
+        if "is not an amino acid" in str(error):
             raise InputError(f"{error}; there is no file {protein.sequence!r} either") from error
         raise
 

@@ -402,7 +402,7 @@ def _unread_note(item: ColumnCondition, cells: Sequence[str], reached: BoolArray
     if unread:
         examples = list(dict.fromkeys(unread))
         listed = ", ".join(map(repr, examples[:SHOWN])) + (", ..." if len(examples) > SHOWN else "")
-        notes.append(f"{len(unread):,} no number: {listed}")
+        notes.append(f"{len(unread):,} not a number: {listed}")
     return ", ".join(notes)
 
 

@@ -208,7 +208,7 @@ def test_ones_own_fasta_file_is_not_overwritten(capsys: pytest.CaptureFixture[st
         ([PROTEIN, "--avoid", "GGWCC", "--avoid", "ATTTT", "--gc", "0.1", "0.2"], "without ATTTT, with a GC content"),
         ([PROTEIN, "--gc", "0.6", "0.4"], "two fractions in order"),
         ([PROTEIN, "--avoid", "GAXTC"], "'X' at position 3 of the motif"),
-        ([PROTEIN, "--start", "AAA"], "no start codon"),
+        ([PROTEIN, "--start", "AAA"], "not a start codon"),
         ([PROTEIN, "--stop", "AAA"], "choose TAA, TAG, TGA"),
         ([PROTEIN, "--code", "martian"], "unknown genetic code 'martian'"),
         ([PROTEIN, "--representation", "letters"], "codons or bases"),

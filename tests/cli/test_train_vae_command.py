@@ -191,7 +191,7 @@ def test_input_that_cannot_be_used(arguments: list[str], words: str) -> None:
 
 def test_a_file_that_is_no_checkpoint_or_of_another_training() -> None:
     Path("model.vae").write_text("x+1\n")
-    with pytest.raises(InputError, match="no model that seqopt train-vae wrote"):
+    with pytest.raises(InputError, match="not a model that seqopt train-vae wrote"):
         train_vae(*GRAMMAR, "--resume")
     Path("model.vae").unlink()
     train_vae(*GRAMMAR)

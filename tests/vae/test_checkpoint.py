@@ -26,7 +26,7 @@ from seqopt.vae.model import LEVELS, build_network
 from seqopt.vae.networks import VariationalNetwork
 
 STRINGS = ["x+1", "x*(2)", "sin(x)", "3"]
-NOT_ONE = "no model that seqopt train-vae wrote, or is damaged"
+NOT_ONE = "not a model that seqopt train-vae wrote, or is damaged"
 
 
 def model(codec: CharacterCodec | GrammarCodec) -> StringVAE:

@@ -174,7 +174,7 @@ def test_code_in_a_file_is_never_run(trained: dict[str, StringVAE], tmp_path: Pa
     with open(archive, "wb") as stream:
         np.savez(stream, facts=text, **{**arrays, "quantiles": harmful})
     for path in (plain, archive, tensors):
-        with pytest.raises(InputError, match="no model that seqopt train-vae wrote"):
+        with pytest.raises(InputError, match="not a model that seqopt train-vae wrote"):
             StringVAE.load(path)
     assert not mark.exists()
 
@@ -193,7 +193,7 @@ def test_files_that_are_no_models(trained: dict[str, StringVAE], tmp_path: Path)
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
     for name in (*files, "zip", "array.npy"):
-        with pytest.raises(InputError, match="no model that seqopt train-vae wrote"):
+        with pytest.raises(InputError, match="not a model that seqopt train-vae wrote"):
             StringVAE.load(tmp_path / name)
     for name in ("absent", "."):
         with pytest.raises(InputError, match="there is no model file"):
