@@ -205,7 +205,7 @@ def test_files_that_are_no_models(trained: dict[str, StringVAE], tmp_path: Path)
     bad = tmp_path / "bad"
     for changed, contents, words in (
         ({"version": 99}, arrays, "later seqopt"),
-        ({"format": "other"}, arrays, "no model that"),
+        ({"format": "other"}, arrays, "not a model that"),
         ({"codec": {"model": "telepathy"}}, arrays, "does not describe a model"),
         ({"sizes": {"latent": 0}}, arrays, "does not describe a model"),
         ({}, short, "weights output.bias do not fit"),
