@@ -274,7 +274,7 @@ def maximize(
             on_step(step)
 
     run = run_asynchronously if asynchronous else run_loop
-    # The loop counts all results: those that are known beyond the initial ones are no part of the budget.
+    # The loop counts all results: those that are known beyond the initial ones are not part of the budget.
     left = budget + max(0, len(measured) - initial)
     with Evaluator(score, executor=executor, workers=workers, timeout=timeout, chunk_size=chunk_size) as evaluator:
         if run_folder is None:

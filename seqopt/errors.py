@@ -19,7 +19,7 @@ class ExhaustedError(InputError):
 
 
 class ObjectiveError(SeqoptError):
-    """The objective could not be loaded, or failed in a way that makes going on pointless."""
+    """The objective could not be loaded, or failed in a way that makes continuing pointless."""
 
 
 class RunFolderError(SeqoptError):

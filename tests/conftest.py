@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, settings
 
-# A machine that is busy is no fault of what is tested, and the same code is tested with the same examples everywhere.
+# A busy machine must not fail a test, and the same code is tested with the same examples everywhere.
 settings.register_profile("seqopt", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("seqopt")

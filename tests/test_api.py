@@ -58,7 +58,7 @@ def test_standardised_keys_stay_those_of_the_pool(tmp_path: Path) -> None:
     pool = read_pool(path, standardize=True)
     result = seqopt.maximize(lambda strings: [len(s) for s in strings], pool, **QUICK)
     assert len(result.evaluations) == 8
-    # Keys of one's own making that the space cannot recompute are found by the spelling.
+    # Custom keys that the space cannot recompute are found by the spelling.
     space = CandidateSet(pool.strings, kind="molecule", keys=pool.keys)
     assert len(seqopt.maximize(lambda strings: [len(s) for s in strings], space, **QUICK).evaluations) == 8
 
@@ -90,7 +90,7 @@ SPACES: dict[str, Callable[[], Space]] = {
 
 
 def weight(strings: list[str]) -> list[float]:
-    return [sum((place + 1) * ord(letter) for place, letter in enumerate(string)) % 101 for string in strings]
+    return [sum((index + 1) * ord(letter) for index, letter in enumerate(string)) % 101 for string in strings]
 
 
 @pytest.mark.parametrize("kind", SPACES)
@@ -141,7 +141,7 @@ def test_a_run_is_not_resumed_in_another_space(began: Space, other: Space, said:
 
 
 class Dice:
-    """A space of one's own: no moves, no facts."""
+    """A custom space: no moves, no facts."""
 
     kind = "text"
 
@@ -150,7 +150,7 @@ class Dice:
 
     def sample(self, n: int, rng: np.random.Generator) -> list[str]:
         throws = rng.permutation(216)[:n].tolist()
-        return ["".join(str(1 + throw // 6**place % 6) for place in range(3)) for throw in throws]
+        return ["".join(str(1 + throw // 6**index % 6) for index in range(3)) for throw in throws]
 
     def contains(self, string: str) -> bool:
         return len(string) == 3 and set(string) <= set("123456")

@@ -59,7 +59,7 @@ class Block:
         return "\n".join(self.lines) + "\n"
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
 
     @property
@@ -120,13 +120,13 @@ def options_of_benchmark(name: str) -> frozenset[str]:
     return frozenset(re.findall(r"--[a-z][a-z-]*", shown.getvalue())) | {"--help"}
 
 
-def check_call(text: str, place: str) -> None:
+def check_call(text: str, location: str) -> None:
     """``text`` stands behind ``seqopt``: the command and all its options exist."""
     words = tuple(word for word in shlex.split(text, comments=True))
     options, used = options_of(words)
     for word in words[used:]:
         if word.startswith("-") and not re.fullmatch(r"-[\d.]+", word):
-            assert word.split("=")[0] in options, f"{place}: seqopt {' '.join(words[:used])} has no option {word}"
+            assert word.split("=")[0] in options, f"{location}: seqopt {' '.join(words[:used])} has no option {word}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -134,12 +134,12 @@ def test_blocks_say_what_they_are(page: Path) -> None:
     for block in BLOCKS:
         if block.page != page:
             continue
-        assert block.language in LANGUAGES, f"{block.place}: the block needs a language, one of {LANGUAGES}"
+        assert block.language in LANGUAGES, f"{block.location}: the block needs a language, one of {LANGUAGES}"
         if block.language == "text":
-            assert not any(line.startswith(("seqopt ", "$ ")) for line in block.lines), f"{block.place}: use bash"
+            assert not any(line.startswith(("seqopt ", "$ ")) for line in block.lines), f"{block.location}: use bash"
         if block.language == "bash" and block.reason is None:
             others = [line for line in block.shell if not line.startswith("seqopt ")]
-            assert not others, f"{block.place}: {others} cannot be run here; say why: <!-- not run: the reason -->"
+            assert not others, f"{block.location}: {others} cannot be run here; say why: <!-- not run: the reason -->"
 
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(ROOT)))
@@ -161,7 +161,7 @@ def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
                 for line in block.shell:
                     words = shlex.split(line, comments=True)
                     monkeypatch.setattr(sys, "argv", words)
-                    assert main(words[1:]) == 0, f"{block.place}: {line}"
+                    assert main(words[1:]) == 0, f"{block.location}: {line}"
     finally:
         for name in set(sys.modules) - known:
             # Files of a page must not be found by the next.
@@ -185,18 +185,18 @@ def test_the_protein_pool_of_the_readme_is_searched_as_written(tmp_path: Path, m
 LEFT_OUT = [block for block in BLOCKS if block.reason is not None]
 
 
-@pytest.mark.parametrize("block", LEFT_OUT, ids=[f"{block.place}: {block.reason}" for block in LEFT_OUT])
+@pytest.mark.parametrize("block", LEFT_OUT, ids=[f"{block.location}: {block.reason}" for block in LEFT_OUT])
 def test_blocks_that_are_not_run_name_what_exists(block: Block) -> None:
     if block.language == "python":
-        compile(block.text, block.place, "exec", dont_inherit=True)
+        compile(block.text, block.location, "exec", dont_inherit=True)
         return
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
     for line in block.shell:
         call = CALL.search(line)
         if call and "-m pytest" not in line:
-            check_call(line[call.end() :], block.place)
+            check_call(line[call.end() :], block.location)
         elif line.startswith("make "):
-            assert shlex.split(line, comments=True)[1] in targets, f"{block.place}: the Makefile has no such target"
+            assert shlex.split(line, comments=True)[1] in targets, f"{block.location}: the Makefile has no such target"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -315,8 +315,8 @@ def test_formulas_are_drawn_without_scripts(site: tuple[Path, str]) -> None:
 
 def test_room_pages_show_their_public_names(site: tuple[Path, str]) -> None:
     """A name of ``__all__`` stands in the API reference."""
-    rooms = sorted(path.stem for path in (ROOT / "docs" / "api").glob("*.md") if path.stem != "seqopt")
-    assert len(rooms) >= 13
+    rooms = sorted(path.stem for path in (ROOT / "docs" / "api").glob("*.md") if path.stem not in ("seqopt", "testing"))
+    assert len(rooms) >= 18
     for room in rooms:
         text = (site[0] / "api" / f"{room}.html").read_text(encoding="utf-8")
         # A function that is called like its module stands under both.
@@ -326,3 +326,14 @@ def test_room_pages_show_their_public_names(site: tuple[Path, str]) -> None:
             if not re.search(rf'id="seqopt\.{room}\.(?:{name}\.)?{name}"', text)
         ]
         assert not missing, (room, missing)
+
+
+def test_the_page_of_conformance_suites_shows_all_of_them(site: tuple[Path, str]) -> None:
+    text = (site[0] / "api" / "testing.html").read_text(encoding="utf-8")
+    found = [
+        f"{path.stem}.{suite}"
+        for path in (ROOT / "seqopt" / "testing").glob("*.py")
+        for suite in re.findall(r"^class (\w+Conformance)\b", path.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert len(found) >= 2
+    assert [suite for suite in found if f'id="seqopt.testing.{suite}"' not in text] == []

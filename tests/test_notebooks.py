@@ -60,14 +60,14 @@ def show(*values: Any) -> None:
             assert getattr(value, "_repr_html_", lambda: "shown")()
 
 
-def run_cell(source: str, place: str, namespace: dict[str, Any]) -> None:
+def run_cell(source: str, location: str, namespace: dict[str, Any]) -> None:
     # A traceback shows the line of the cell.
-    linecache.cache[place] = (len(source), None, source.splitlines(keepends=True), place)
-    body = ast.parse(source, place).body
+    linecache.cache[location] = (len(source), None, source.splitlines(keepends=True), location)
+    body = ast.parse(source, location).body
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
-    exec(compile(ast.Module(body, []), place, "exec"), namespace)
+    exec(compile(ast.Module(body, []), location, "exec"), namespace)
     if isinstance(last, ast.Expr):
-        show(eval(compile(ast.Expression(last.value), place, "eval"), namespace))
+        show(eval(compile(ast.Expression(last.value), location, "eval"), namespace))
 
 
 def test_all_notebooks_are_tested() -> None:

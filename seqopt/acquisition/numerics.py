@@ -213,7 +213,7 @@ def _split(values: Tensor) -> tuple[Tensor, ...]:
 
 
 def _log_ndtr_above_tail(x: Tensor) -> Tensor:
-    # Far faster than log_ndtr. The error, one rounding of Phi, is hidden by the quadratic term beside it.
+    # Far faster than log_ndtr. The error, one rounding of Phi, is hidden by the quadratic term next to it.
     return torch.special.ndtr(x).log_()
 
 

@@ -26,7 +26,7 @@ def resolve_acquisition(acquisition: str | Acquisition) -> Acquisition:
     """An acquisition function from its name; an object with ``name`` and ``prepare`` is returned as it is.
 
     Raises:
-        InputError: For an unknown name, or an object that is no acquisition function.
+        InputError: For an unknown name, or an object that is not an acquisition function.
 
     Example:
         >>> resolve_acquisition("logei").name

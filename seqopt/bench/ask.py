@@ -29,7 +29,7 @@ MEASURES = {"seconds": "s", "processor": "s of the processor", "memory": "MB mor
 def values_of(strings: Sequence[str], noise: Any) -> list[float]:
     """How often an A is followed by a C within three letters, with noise of standard deviation 0.3."""
     counts = [
-        sum(letter == "A" and "C" in string[place + 1 : place + 4] for place, letter in enumerate(string))
+        sum(letter == "A" and "C" in string[entry + 1 : entry + 4] for entry, letter in enumerate(string))
         for string in strings
     ]
     return [count + 0.3 * float(draw) for count, draw in zip(counts, noise, strict=True)]
@@ -129,8 +129,8 @@ def main(argv: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    # The modules beside this file must not be found instead of packages of the same names.
-    sys.path[:] = [place for place in sys.path if Path(place or ".").resolve() != Path(__file__).resolve().parent]
+    # The modules next to this file must not be found instead of packages of the same names.
+    sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent]
     for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
     main(sys.argv[1:])

@@ -1,11 +1,11 @@
 """How long the commands of a large campaign take: a quarter of a million candidates, thousands of measurements.
 
 The library is ZINC 250k, written to a .csv; the measurements are the penalised logP of random molecules of it, imported
-as a laboratory's history. Then the commands a user would type run one after the other, each as a process of its own,
+as a laboratory's history. Then the commands a user would type run one after the other, each as a separate process,
 with the time from its start to its end, the processor time, and the largest memory of it and its workers. The cache
 folder is empty at the beginning, so that the first command that needs something computes it.
 
-Each surrogate has a campaign of its own. After the first suggestions, which learn the kernel's parameters, their values
+Each surrogate has a separate campaign. After the first suggestions, which learn the kernel's parameters, their values
 are recorded, and the second suggestions come between two full fits, as nineteen of twenty do at that size.
 """
 
@@ -146,7 +146,7 @@ def write_tables(folder: Path, measurements: int, seed: int, candidates: int | N
     with (folder / HISTORY).open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream)
         writer.writerow(["smiles", "penalized_logp"])
-        writer.writerows((strings[place], repr(float(values[place]))) for place in chosen.tolist())
+        writer.writerows((strings[index], repr(float(values[index]))) for index in chosen.tolist())
     return dict(zip(strings, values.tolist(), strict=False))
 
 

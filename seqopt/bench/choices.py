@@ -437,11 +437,11 @@ def _maximized(run: Run, space: Any, score: Score) -> list[dict[str, Any]]:
                 if next(left, None) is None:
                     raise KeyboardInterrupt
 
-            place = Path(folder) / "run"
+            target = Path(folder) / "run"
             try:
-                maximize(score, space, run_folder=place, on_evaluation=interrupt, **options)
+                maximize(score, space, run_folder=target, on_evaluation=interrupt, **options)
             except KeyboardInterrupt:
-                result = maximize(score, space, run_folder=place, resume=True, **options)
+                result = maximize(score, space, run_folder=target, resume=True, **options)
             else:
                 raise RuntimeError("the run was not interrupted")
     seconds = (time.process_time() - started) / (run.batches + 1)
@@ -598,11 +598,11 @@ def difference(name: str, a: dict[str, Any], b: dict[str, Any]) -> Difference:
         if one is None or other is None:
             detail = f"batch {number} is missing"
             break
-        place_of = {string: place for place, string in enumerate(other["strings"])}
-        for place, string in enumerate(one["strings"]):
-            if (there := place_of.get(string)) is None:
+        index_of = {string: index for index, string in enumerate(other["strings"])}
+        for index, string in enumerate(one["strings"]):
+            if (there := index_of.get(string)) is None:
                 continue
-            mean, std = one["means"][place], one["stds"][place]
+            mean, std = one["means"][index], one["stds"][index]
             if mean is not None and other["means"][there] is not None:
                 # A mean near 0 may differ by many times itself; what counts is the deviation that goes with it.
                 size = max(abs(mean), std or 0.0, 1e-300)
@@ -612,10 +612,10 @@ def difference(name: str, a: dict[str, Any], b: dict[str, Any]) -> Difference:
             stds.append(_relative(std, other["stds"][there]))
         if one["strings"] != other["strings"]:
             pairs = itertools.zip_longest(one["strings"], other["strings"])
-            place = next(place for place, (x, y) in enumerate(pairs) if x != y)
-            if place < min(len(one["strings"]), len(other["strings"])):
-                gap = _relative(one["acquisition"][place], other["acquisition"][place])
-            detail = f"batch {number}, string {place + 1}" + ("" if gap is None else f" (gap {gap:.1e})")
+            index = next(index for index, (x, y) in enumerate(pairs) if x != y)
+            if index < min(len(one["strings"]), len(other["strings"])):
+                gap = _relative(one["acquisition"][index], other["acquisition"][index])
+            detail = f"batch {number}, string {index + 1}" + ("" if gap is None else f" (gap {gap:.1e})")
             detail += ", a near-tie" if gap is not None and gap < NEAR_TIE else ""
             detail += ", another order" if sorted(one["strings"]) == sorted(other["strings"]) else ""
             break
@@ -671,8 +671,8 @@ def main(argv: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    # The modules beside this file must not be found instead of packages of the same names.
-    sys.path[:] = [place for place in sys.path if Path(place or ".").resolve() != Path(__file__).resolve().parent]
+    # The modules next to this file must not be found instead of packages of the same names.
+    sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent]
     for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
     main(sys.argv[1:])

@@ -99,7 +99,7 @@ def library() -> tuple[CandidateSet, npt.NDArray[np.float64]]:
 
 
 def work(job: Job) -> dict[str, Any]:
-    """One run, in one thread: the molecules in the order of evaluation, by their places in the library."""
+    """One run, in one thread: the molecules in the order of evaluation, by their indices in the library."""
     import torch
 
     from seqopt.bench.vae import surrogate_name
@@ -197,8 +197,8 @@ def table(runs: Runs) -> str:
         curves = 100 * np.stack([found_so_far(run, scores) for run in several])[:, np.array(CHECKPOINTS) - 1]
         error = curves.std(0, ddof=1) / np.sqrt(len(curves)) if len(curves) > 1 else None
         cells = [
-            f"{mean:.1f}" + ("" if error is None else f" ± {error[place]:.1f}")
-            for place, mean in enumerate(curves.mean(0))
+            f"{mean:.1f}" + ("" if error is None else f" ± {error[index]:.1f}")
+            for index, mean in enumerate(curves.mean(0))
         ]
         spent = np.median([sum(run["suggest_seconds"]) for run in several])
         lines.append(f"| {METHODS[method].label} | {len(several)} | {' | '.join(cells)} | {spent:.0f} |")

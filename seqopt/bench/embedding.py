@@ -70,8 +70,8 @@ def _zinc(rng: np.random.Generator) -> tuple[list[str], FloatArray]:
     from seqopt.datasets import read_pool
 
     keys = read_pool("zinc250k").keys
-    places = rng.permutation(len(keys))[:SAMPLE]
-    return [keys[place] for place in places], _zinc_scores()[places]
+    indices = rng.permutation(len(keys))[:SAMPLE]
+    return [keys[index] for index in indices], _zinc_scores()[indices]
 
 
 @lru_cache(maxsize=1)
@@ -87,9 +87,9 @@ def _public(name: str) -> Callable[[np.random.Generator], tuple[list[str], Float
 
         keys, values = molecules(name)
         # Of molecules that were measured several times the first one is shown.
-        first = {key: place for place, key in reversed(list(enumerate(keys)))}
-        places = rng.permutation(np.sort(list(first.values())))[:SAMPLE]
-        return [keys[place] for place in places], np.asarray(values, dtype=np.float64)[places]
+        first = {key: index for index, key in reversed(list(enumerate(keys)))}
+        indices = rng.permutation(np.sort(list(first.values())))[:SAMPLE]
+        return [keys[index] for index in indices], np.asarray(values, dtype=np.float64)[indices]
 
     return load
 

@@ -11,9 +11,9 @@ process can handle) in one of four ways:
 - ``commit``: a random time of up to a few milliseconds after a commit, or the closing of the file, has begun: while
   the log is written and flushed, or is copied into the file.
 
-The parent then opens the file and compares all that is in it, row by row, with a model of its own in plain Python, to
+The parent then opens the file and compares all that is in it, row by row, with a separate model in plain Python, to
 which it has applied the commands that were reported as done, and nothing else: every recorded value must be there
-exactly once. The command that was in the middle must be there as a whole or not at all. The next child goes on from
+exactly once. The command that was in the middle must be there as a whole or not at all. The next child continues from
 there, every second time without the parent's having opened the file itself, so that it recovers alone.
 
 A kill ends the process, not the machine: what the process had handed to the operating system survives it. That a
@@ -203,8 +203,8 @@ class Expected:
         if operation.get("model"):
             self.snapshots.append(_Made({"state": operation["model"]}, number))
         batch = 1 + max((row.what["batch"] for row in self.suggestions), default=0)
-        for place, string in enumerate(operation.get("strings", ()), start=1):
-            name = f"B{batch:02d}-{place:02d}"
+        for position, string in enumerate(operation.get("strings", ()), start=1):
+            name = f"B{batch:02d}-{position:02d}"
             self.suggestions.append(_Made({"string": string, "batch": batch, "name": name}, number))
         answers: dict[str, str | None] = {}
         for row in operation.get("rows", ()):
@@ -336,7 +336,7 @@ class Doomed(sqlite3.Connection):
 
 
 def _die(after: float) -> None:
-    """Kill this process: at once, or from a thread of its own after some seconds."""
+    """Kill this process: at once, or from a separate thread after some seconds."""
     if after <= 0:
         os.kill(os.getpid(), signal.SIGKILL)
 

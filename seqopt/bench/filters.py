@@ -52,7 +52,7 @@ def main(argv: Sequence[str]) -> None:
     record = header(argv, "filters")
     pool = load("zinc250k").strings
     chosen = np.random.default_rng(options.seed).choice(len(pool), options.molecules, replace=False)
-    molecules = [pool[int(place)] for place in chosen]
+    molecules = [pool[int(index)] for index in chosen]
     for features in FEATURES.values():
         measure(molecules[:20], features)  # catalogues and tables are loaded before the clock starts
     times: dict[str, list[float]] = {label: [] for label in FEATURES}

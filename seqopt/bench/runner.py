@@ -58,9 +58,9 @@ def source_digest() -> str:
     package = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
-        place = path.relative_to(package)
-        if place.parts[0] not in ("bench", "cli", "report"):
-            digest.update(f"{place.as_posix()}\n".encode() + path.read_bytes())
+        relative = path.relative_to(package)
+        if relative.parts[0] not in ("bench", "cli", "report"):
+            digest.update(f"{relative.as_posix()}\n".encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
@@ -95,7 +95,7 @@ def run_jobs(
         jobs: Picklable descriptions of runs.
         file_of: The JSON-lines file that a job's run goes to; see `seqopt.bench.records`.
         identity: What tells a job's run from others: fields of its result, the same ones for all jobs.
-        work: Does one job, in a process of its own with one thread; a module-level function.
+        work: Does one job, in a separate process with one thread; a module-level function.
         processes: Jobs at a time.
         record: Stored with each result.
         every: Print a line after so many runs, and for each that failed.

@@ -2,7 +2,7 @@
 
 From 60 random molecules with their penalised logP, one Gaussian process is fitted per seed; every variant then chooses
 10 molecules from the whole pool. Reported in standard deviations of the pool's scores above its mean: the first
-member, the mean of members 2 to 10, and the best of the batch, beside the largest acquisition value.
+member, the mean of members 2 to 10, and the best of the batch, and the largest acquisition value.
 """
 
 from __future__ import annotations

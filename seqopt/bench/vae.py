@@ -1,4 +1,4 @@
-"""Variational autoencoders: what they reconstruct, and the validity of what they make up.
+"""Variational autoencoders: what they reconstruct, and the validity of what they generate.
 
 Models of arithmetic expressions and of drug-like molecules, one on characters and one on the rules of a grammar each.
 Given are, on strings that a model has not seen, the shares of characters and of whole strings that come back from the
@@ -114,7 +114,7 @@ def strings_of(task: Task) -> list[str]:
     from seqopt.datasets import read_pool
 
     keys = read_pool("zinc250k").keys
-    return [keys[place] for place in rng.permutation(len(keys))[: task.strings]]
+    return [keys[index] for index in rng.permutation(len(keys))[: task.strings]]
 
 
 def work(name: str) -> dict[str, Any]:

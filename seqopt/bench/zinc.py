@@ -171,9 +171,9 @@ def readable() -> CandidateSet:
 
     space, _ = zinc()
     unread = load_model(AUTOENCODER_OF_MOLECULES).unsupported(space.keys)
-    places = [place for place in range(len(space)) if place not in unread]
+    indices = [index for index in range(len(space)) if index not in unread]
     return CandidateSet(
-        [space.strings[place] for place in places], kind="molecule", keys=[space.keys[place] for place in places]
+        [space.strings[index] for index in indices], kind="molecule", keys=[space.keys[index] for index in indices]
     )
 
 

@@ -68,7 +68,7 @@ def run_campaign(
     try:
         lock = RunLock(path)
     except OSError as error:
-        raise CampaignError(f"cannot write beside {path}: {error.strerror or error}") from error
+        raise CampaignError(f"cannot write next to {path}: {error.strerror or error}") from error
     evaluating = Evaluator(score, executor=executor, workers=workers, timeout=timeout, chunk_size=chunk_size)
     with lock, evaluating as evaluator:
         run = _Run(campaign, budget, on_evaluation)
@@ -141,7 +141,7 @@ class _Run:
                     raise
                 return []
         raise CampaignError(
-            f"{self.campaign.store.path} is being changed all the time by somebody else: run it again later"
+            f"{self.campaign.store.path} is changed all the time by other processes: run it again later"
         )
 
     def record(self, evaluation: Evaluation) -> None:
@@ -223,8 +223,8 @@ class _Run:
         counts = self.campaign.store.counts()
         if counts.values == 0 and counts.failures >= self.settings.initial:
             raise ObjectiveError(
-                f"all {counts.failures} evaluations of the campaign failed, the last with: {failure}. Mend the "
-                "objective, then begin another campaign, or take results back with seqopt campaign undo"
+                f"all {counts.failures} evaluations of the campaign failed, the last with: {failure}. Fix the "
+                "objective, then start another campaign, or take results back with seqopt campaign undo"
             )
 
 

@@ -58,7 +58,7 @@ SELECTIVE = ("one-hot", "codons", "vae:")
 
 
 class Campaign(Tabulated):
-    """A search that goes on over weeks, with a laboratory as its objective.
+    """A search that lasts for weeks, with a laboratory as its objective.
 
     Args:
         store: The open file.

@@ -39,8 +39,8 @@ def read_rows(
             continue
         # Spreadsheets leave out empty cells at the end of a row.
         texts = {
-            role: [(cells[place].strip() if place < len(cells) else "", name) for place, name in places]
-            for role, places in columns.items()
+            role: [(cells[index].strip() if index < len(cells) else "", name) for index, name in matches]
+            for role, matches in columns.items()
         }
         given = any(text for text, _ in texts.get("value", []))
         single = {role: found[0][0] or None for role, found in texts.items() if role != "value"}

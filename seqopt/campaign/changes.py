@@ -107,10 +107,10 @@ class Change:
         query = "SELECT batch FROM suggestions WHERE made_by <> ? ORDER BY batch DESC LIMIT 1"
         last = self._connection.execute(query, (self.command,)).fetchone()
         batch = (last[0] if last else 0) + 1
-        place = self.changes.get("suggestions", 0)
+        before = self.changes.get("suggestions", 0)
         names: dict[str, str] = {}
         rows = []
-        for position, suggestion in enumerate(new, start=place + 1):
+        for position, suggestion in enumerate(new, start=before + 1):
             name = f"B{batch:02d}-{position:02d}"
             taken = names.get(suggestion.key) or self._open_name(suggestion.key)
             if taken is not None:
@@ -137,7 +137,7 @@ class Change:
             )
         self._insert("suggestions", rows)
         query = f"{SUGGESTIONS} WHERE s.batch = ? AND s.position > ? ORDER BY s.id"
-        return [suggestion_row(row) for row in self._store._rows(query, (batch, place))]
+        return [suggestion_row(row) for row in self._store._rows(query, (batch, before))]
 
     def add_measurements(self, measurements: Iterable[NewMeasurement]) -> list[Measurement]:
         """Add values and failures.

@@ -31,7 +31,7 @@ _BYTE_ORDER_MARKS = re.compile("\ufeff|\u00ef\u00bb\u00bf")  # the second is the
 _CALLED = re.compile(r"b\s*0*(\d+)\s*[-\u2010-\u2015\u2212_]\s*0*(\d+)", re.IGNORECASE)
 
 Columns = dict[str, list[tuple[int, str]]]
-"""By role: the places and names of the columns that have it."""
+"""By role: the indices and names of the columns that have it."""
 
 
 def suggestion_name(identifier: str) -> str:
@@ -73,7 +73,7 @@ def check_column_names(settings: Settings) -> None:
         if plain_name(name) in others or plain_name(name) == strings:
             raise InputError(
                 f"the objective is called {name!r}, as another column of tables of results is: give what is measured a "
-                "name of its own, such as 'pIC50'"
+                "different name, such as 'pIC50'"
             )
 
 
@@ -128,12 +128,12 @@ class Header:
         plain = [plain_name(cell) for cell in header]
         found: Columns = {}
         for role, names in self.wanted.items():
-            places = [(place, header[place]) for place, name in enumerate(plain) if name and name in names]
+            matches = [(index, header[index]) for index, name in enumerate(plain) if name and name in names]
             if role == "string":
                 # Of several columns that may hold the strings, the one that the campaign's files call so.
-                places = [item for item in places if plain_name(item[1]) == plain_name(self.string_name)] or places
-            if places and not (self.history and role == "identifier"):
-                found[role] = places
+                matches = [item for item in matches if plain_name(item[1]) == plain_name(self.string_name)] or matches
+            if matches and not (self.history and role == "identifier"):
+                found[role] = matches
         if _CALLED.fullmatch(header[0]) or all(NUMBER.fullmatch(cell) for cell in header if cell):
             example = f"{IDENTIFIER},{self.value_name}"
             return found, [
@@ -154,9 +154,9 @@ class Header:
         if "value" not in found and "failure" not in found:
             unit = f" (in {self.settings.unit})" if self.settings.unit else ""
             wrong.append(f"there is no column of values: expected {self.value_name!r}{unit}{self._near(plain, header)}")
-        for role, places in found.items():
-            if role != "value" and len(places) > 1:
-                called = " and ".join(repr(name) for _, name in places)
+        for role, matches in found.items():
+            if role != "value" and len(matches) > 1:
+                called = " and ".join(repr(name) for _, name in matches)
                 wrong.append(f"columns {called} are both taken for the {role.replace('_', ' ')}: keep one of them")
         listed = ", ".join(repr(cell) for cell in header if cell)
         return found, [f"{message}; the columns are {listed}" for message in wrong]

@@ -31,11 +31,11 @@ class Remark:
     value: str | None = None
 
     def __str__(self) -> str:
-        place = [self.source] if self.source else []
-        place += [f"line {self.line}"] if self.line is not None else []
-        place += [f"column {self.column!r}"] if self.column is not None else []
+        where = [self.source] if self.source else []
+        where += [f"line {self.line}"] if self.line is not None else []
+        where += [f"column {self.column!r}"] if self.column is not None else []
         shown = "" if self.value is None else f"{short(self.value)} "
-        return (", ".join(place) + ": " if place else "") + shown + self.message
+        return (", ".join(where) + ": " if where else "") + shown + self.message
 
 
 @dataclass(frozen=True)

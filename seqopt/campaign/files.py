@@ -36,7 +36,7 @@ def has_log(file: Path) -> bool:
 
 
 def code_of(error: sqlite3.Error) -> int:
-    """The primary result code, which says what went wrong whatever the place."""
+    """The primary result code, which says what went wrong, wherever it did."""
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
 
 
@@ -74,7 +74,7 @@ def _explanation(error: sqlite3.Error, path: Path, timeout: float) -> str:
         return f"{path} is not a campaign of seqopt, nor any other SQLite database"
     if code == sqlite3.SQLITE_CORRUPT:
         return (
-            f"{path} is damaged ({error}). Nothing was changed: keep the file and those beside it that begin with its "
+            f"{path} is damaged ({error}). Nothing was changed: keep the file and those next to it that begin with its "
             "name, and put a copy back if there is one"
         )
     if code == sqlite3.SQLITE_CONSTRAINT:
@@ -108,7 +108,7 @@ def copy_of(file: Path) -> tempfile.TemporaryDirectory[str]:
             copy.cleanup()
             raise CampaignError(f"{file} cannot be copied in order to read it: {error.strerror or error}") from error
         copy.cleanup()
-    raise CampaignError(f"{file} is being changed by somebody else: try again")
+    raise CampaignError(f"{file} is being changed by another process: try again")
 
 
 def _stamp(part: Path) -> tuple[int, int] | None:

@@ -130,7 +130,7 @@ def _cell(value: object) -> str:
 
 
 def _placed(problem: Remark) -> Remark:
-    """A remark with its place in words: a table that is not a file has rows, not lines."""
+    """A remark with its location in words: a table that is not a file has rows, not lines."""
     if problem.source != IN_MEMORY or problem.line is None:
         return problem
     return replace(problem, source=f"{IN_MEMORY}, row {problem.line}" if problem.line else IN_MEMORY, line=None)

@@ -36,18 +36,18 @@ def same_library(facts: Mapping[str, Any]) -> CandidateSet:
     """The candidates by the facts that `read_library` returned.
 
     Raises:
-        CampaignError: If the file is not there any more, or holds other candidates.
+        CampaignError: If the file no longer exists, or holds other candidates.
     """
     path = Path(facts["path"])
     if path.suffix and not path.exists():
         raise CampaignError(
-            f"the library {path} is not there any more: put it back, or beside the file of the campaign"
+            f"the library {path} no longer exists: restore it, or put it next to the file of the campaign"
         )
     _, space, _, _ = read_library(path, facts["column"], facts["kind"], facts["standardize"])
     if _digest(space) != facts["keys_sha256"]:
         raise CampaignError(
             f"the library {path} has changed since the campaign began: it held {facts['size']:,} candidates then and "
-            f"holds {len(space):,} now. Restore it, or begin another campaign and import what was measured"
+            f"holds {len(space):,} now. Restore it, or start another campaign and import what was measured"
         )
     return space
 

@@ -1,6 +1,6 @@
 """One run at a time: the lock of those who evaluate a campaign's suggestions by themselves.
 
-SQLite keeps commands apart; this keeps two runs from evaluating the same suggestion. The lock is a file beside the
+SQLite keeps commands apart; this keeps two runs from evaluating the same suggestion. The lock is a file next to the
 campaign, ``NAME-run``, held by its process and dropped by the system when that ends, however it ends. A child that
 outlives its parent does not hold it.
 """

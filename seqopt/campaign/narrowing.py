@@ -84,7 +84,7 @@ def narrowed(space: Space, settings: Settings, progress: Progress | None) -> Nar
 
     filters = from_json(settings.filters)
     if isinstance(space, PoolSpace):
-        strings = [space[place] for place in range(len(space))]
+        strings = [space[index] for index in range(len(space))]
         cells = library_cells(settings.pool, strings) if _look_at_columns(filters) else None
         return Narrowed(settings.filters, *narrowed_pool(space, filters, cells, progress=progress))
     return Narrowed(settings.filters, narrow(space, filters), try_filters(space, filters, settings.seed))

@@ -45,7 +45,7 @@ def snapshot_of(optimizer: Optimizer, search: dict[str, Any] | None = None) -> N
 
     Args:
         optimizer: It has just asked.
-        search: State of its inner search, if that has one; kept beside that of the surrogate.
+        search: State of its inner search, if that has one; kept next to that of the surrogate.
     """
     surrogate = optimizer.surrogate
     summary: dict[str, Any] = {

@@ -42,6 +42,6 @@ def command_row(row: tuple[Any, ...]) -> Command:
     return Command(*_loaded(row, 3, 5))
 
 
-def _loaded(row: tuple[Any, ...], *places: int) -> list[Any]:
-    """A row with the JSON at some places read."""
-    return [json.loads(cell) if place in places else cell for place, cell in enumerate(row)]
+def _loaded(row: tuple[Any, ...], *indices: int) -> list[Any]:
+    """A row with the JSON at some indices read."""
+    return [json.loads(cell) if index in indices else cell for index, cell in enumerate(row)]

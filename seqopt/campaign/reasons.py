@@ -46,8 +46,8 @@ def reason(mean: float, best: float, similarity: npt.ArrayLike, measured: Sequen
         >>> reason(1.0, 2.0, [0.25, 0.75], ["CCO", "CCN"])
         Reason(kind='explore', nearest='CCN', similarity=0.75)
     """
-    place = int(np.argmax(similarity))
-    return Reason(EXPLOIT if mean >= best else EXPLORE, measured[place], float(np.asarray(similarity)[place]))
+    index = int(np.argmax(similarity))
+    return Reason(EXPLOIT if mean >= best else EXPLORE, measured[index], float(np.asarray(similarity)[index]))
 
 
 def reasons_of(optimizer: Optimizer, keys: Sequence[str]) -> list[dict[str, Any]]:

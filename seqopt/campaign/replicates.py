@@ -34,17 +34,17 @@ def find_repeats(answered: Sequence[Row], warnings: list[Remark], *, replicates:
             others = [other for other in group if other is not row]
             same = [other for other in others if other.entry.replicate == row.entry.replicate]
             if labelled and same:
-                message = f"replicate {row.entry.replicate!r} of this string stands in {lines_of(same)}, too"
-                row.wrong(f"{message}: give each a label of its own")
+                message = f"replicate {row.entry.replicate!r} of this string is also in {lines_of(same)}"
+                row.wrong(f"{message}: give each a different label")
             elif others and not (labelled or replicates):
                 row.wrong(
-                    f"stands in {lines_of(others)}, too: if these are replicates, say so with --replicate (in Python, "
+                    f"is also in {lines_of(others)}: if these are replicates, say so with --replicate (in Python, "
                     f"replicates=True), or tell them apart by a column {REPLICATE!r}"
                 )
             elif row is group[0] and row.entry.value is not None:
                 equal = [other for other in same if other.entry.value == row.entry.value]
                 if equal:
-                    warnings.append(row.remark(f"stands with the same value in {lines_of(equal)}: a copy?"))
+                    warnings.append(row.remark(f"has the same value in {lines_of(equal)}: a copy?"))
 
 
 def compare_with_earlier(row: Row, earlier: Sequence[Measurement], warnings: list[Remark], *, replicates: bool) -> None:

@@ -51,10 +51,10 @@ def restored_optimizer(store: CampaignStore, space: Space, allowed: Space) -> Op
         model = None if latest is None else store.snapshot_state(latest.id)
     # A campaign that was begun before results were held against its model may have some that it cannot take.
     refused = unsupported(optimizer.surrogate, [one.key for one in observed])
-    for place, one in enumerate(observed):
-        if one.values and place in refused:
-            logger.warning("the model does not learn from %r: %s", one.string, refused[place])
-            optimizer.tell([one.string], [math.nan], errors=[refused[place]])
+    for index, one in enumerate(observed):
+        if one.values and index in refused:
+            logger.warning("the model does not learn from %r: %s", one.string, refused[index])
+            optimizer.tell([one.string], [math.nan], errors=[refused[index]])
         elif one.values:
             strings = [one.string] * len(one.values)
             optimizer.tell(strings, one.values, standard_errors=one.standard_errors)
@@ -91,7 +91,7 @@ def check_model(settings: Settings, surrogate: object) -> None:
     if begun is not None and found != begun:
         raise CampaignError(
             f"the surrogate {settings.surrogate} is {found} now, and the campaign was begun with {begun}: put that "
-            "file back, or begin another campaign and import the results"
+            "file back, or start another campaign and import the results"
         )
 
 

@@ -132,7 +132,7 @@ def results_of_sheet(
     warnings: list[Remark] = []
     if sheet.guessed is not None:
         line, text = sheet.guessed
-        message = "the file is neither UTF-8 nor UTF-16 and was read as Windows-1252: see whether this line is right"
+        message = "the file is neither UTF-8 nor UTF-16 and was read as Windows-1252: check that this line is right"
         warnings.append(Remark(message, source, line, value=text))
     names = value_column or settings.objective, string_column or settings.string_column
     columns, header, problems = Header(wanted, settings, *names, history).find(sheet, source)
@@ -152,7 +152,7 @@ def results_of_sheet(
         checked.unfilled,
         source,
         sheet.sha256,
-        {role: " and ".join(name for _, name in places) for role, places in columns.items()},
+        {role: " and ".join(name for _, name in matches) for role, matches in columns.items()},
     )
 
 
@@ -243,7 +243,7 @@ def _identify(
         identifier, string = row.entry.identifier, row.entry.string
         if identifier is None and string is None:
             if not row.problems:
-                row.wrong("the row says neither identifier nor string")
+                row.wrong("the row has neither an identifier nor a string")
             continue
         if identifier is not None:
             row.suggestion = _suggestion_of(row, identifier, by_name)

@@ -178,7 +178,7 @@ class Suggestion(NewSuggestion):
 
     Attributes:
         id: Its number.
-        name: What people call it, such as ``"B03-07"``: batch, and place in it. Never given twice, even after an undo.
+        name: What people call it, such as ``"B03-07"``: batch and position. Never given twice, even after an undo.
         batch: Number of the batch.
         position: Place in the batch, from 1.
         snapshot: Number of the model that chose it.

@@ -113,13 +113,13 @@ def compare_settings(kept: Settings, settings: Mapping[str, Any], folder: Path) 
     run = kept.extra.get(RUN)
     if run is None:
         raise RunFolderError(
-            f"the campaign in {folder} was begun by hand, not by a run: go on with it by seqopt campaign or, in "
+            f"the campaign in {folder} was started by hand, not by a run: continue it with seqopt campaign or, in "
             "Python, Campaign.run"
         )
     if kept.filters:
         raise RunFolderError(
-            f"the campaign of the run in {folder} has been given filters, which a run does not know: take them away "
-            "with seqopt campaign filter --clear, or go on by seqopt campaign suggest"
+            f"the campaign of the run in {folder} has been given filters, which a run does not support: remove them "
+            "with seqopt campaign filter --clear, or continue with seqopt campaign suggest"
         )
     old, new = _leaves(run["settings"]), _leaves(settings)
     digests = {"pool_sha256": "the candidates have", "values_sha256": "the values that are looked up have"}

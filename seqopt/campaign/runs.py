@@ -1,7 +1,7 @@
 """A run on disk: a campaign file that is the truth, and readable exports of it.
 
-``campaign.seqopt`` holds the settings, every batch as it was suggested (with what the optimiser needs to go on from
-there) and every result as it came, each a transaction that is on the disk before the run goes on. Resuming replays it;
+``campaign.seqopt`` holds the settings, every batch as it was suggested (with what the optimiser needs to continue from
+there) and every result as it came, each a transaction that is on disk before the run continues. Resuming replays it;
 the commands for campaigns work on it, too. ``evaluations.csv`` and ``summary.json`` are exports, rewritten from the
 state in memory and safe to delete.
 """
@@ -70,7 +70,7 @@ def check_folder(path: str | os.PathLike[str], resume: bool) -> None:
 
 
 def holds_something(path: str | os.PathLike[str]) -> bool:
-    """Whether a folder holds a run, be it one that was killed before it had begun."""
+    """Whether a folder holds a run, including one that was killed before it began."""
     return Path(path, CAMPAIGN).exists()
 
 
@@ -482,11 +482,11 @@ def _explained(folder: Path, before: str = "") -> Iterator[None]:
         yield
     except StaleStateError as error:
         raise RunFolderError(
-            f"the campaign of the run in {folder} was changed by another command while the run went on. All results "
+            f"the campaign of the run in {folder} was changed by another command during the run. All results "
             "are kept: continue with --resume"
         ) from error
     except CampaignError as error:
         raise RunFolderError(
-            f"{before}{error}. When that is mended, continue with --resume; what was measured is in "
+            f"{before}{error}. When that is fixed, continue with --resume; what was measured is in "
             f"{folder / EVALUATIONS}, too, unless a warning says that it could not be written"
         ) from error

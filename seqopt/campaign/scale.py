@@ -55,7 +55,7 @@ def warn_of_scale(
     if len(everything) <= FEWEST_FOR_SCALE:
         return
     middle = statistics.median(everything)
-    # Values that span decades are no mistakes: what counts is the distance against that of the others.
+    # Values that span decades are not mistakes: what counts is the distance against that of the others.
     usual = statistics.median(abs(math.log(value / middle)) for value in everything)
     for row, value in new:
         factor = value / middle

@@ -151,7 +151,7 @@ def check_version(connection: sqlite3.Connection, name: str) -> None:
     """
     if is_blank(connection):
         raise CampaignError(
-            f"{name} is empty: perhaps its making was interrupted. Create the campaign again under this name; "
+            f"{name} is empty: perhaps its creation was interrupted. Create the campaign again under this name; "
             "nothing is lost"
         )
     application = connection.execute("PRAGMA application_id").fetchone()[0]

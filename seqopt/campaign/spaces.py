@@ -92,7 +92,7 @@ def build_space(facts: dict[str, Any], given: Space | None = None) -> Space:
     if kind == "GrammarSpace":
         rules = known.pop("rules")
         if Path(known["grammar"]).suffix and not Path(known["grammar"]).exists():
-            raise CampaignError(f"the campaign's grammar {known['grammar']} is not there any more: put it back")
+            raise CampaignError(f"the campaign's grammar {known['grammar']} no longer exists: restore it")
         space = GrammarSpace(**known)
         if space.facts()["rules"] != rules:
             raise CampaignError(
@@ -101,7 +101,7 @@ def build_space(facts: dict[str, Any], given: Space | None = None) -> Space:
         return space
     if kind == OWN:
         raise CampaignError(
-            f"this campaign searches a space of your own ({known.get('facts')}): open it from Python and give the "
+            f"this campaign searches a custom space ({known.get('facts')}): open it from Python and give the "
             "space, Campaign.open(path, space=...)"
         )
     raise InputError(f"unknown type of space {kind!r} in a campaign")

@@ -5,7 +5,7 @@ tables and what always holds of them are described in `seqopt.campaign.schema`. 
 numpy: opening a campaign takes milliseconds.
 
 Keep the file on a disk of the machine that works with it: on a network drive two machines would not see each other's
-locks. While it is open, two more files lie beside it (``-wal`` and ``-shm``); after a crash they belong to it, and a
+locks. While it is open, two more files are next to it (``-wal`` and ``-shm``); after a crash they belong to it, and a
 copy needs the first of them, too. Opening the campaign once makes it a single file again.
 """
 
@@ -265,7 +265,7 @@ class CampaignStore:
     def library(self) -> dict[str, Any] | None:
         """What is known of the file of candidates, if there is one.
 
-        Where it is no longer at the path that is kept, but a file of its name lies beside the campaign, as after the
+        Where it is no longer at the path that is kept, but a file of its name is next to the campaign, as after the
         folder of both was moved or sent to somebody, ``"path"`` leads there.
         """
         pool = self.settings.pool
@@ -300,7 +300,7 @@ class CampaignStore:
         return self.suggestions("open")
 
     def suggestion(self, name: str) -> Suggestion | None:
-        """The suggestion of this name, be it undone, or `None`."""
+        """The suggestion of this name, even if it was undone, or `None`."""
         rows = self._rows(f"{SUGGESTIONS} WHERE s.name = ?", (name,))
         return suggestion_row(rows[0]) if rows else None
 

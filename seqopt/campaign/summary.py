@@ -86,7 +86,7 @@ def render(sections: Sequence[Section], width: int = WIDTH) -> str:
 
     Args:
         sections: Its parts.
-        width: Characters in a line; long strings go on in the next.
+        width: Characters in a line; long strings continue on the next.
     """
     from rich.console import Console
     from rich.table import Table
@@ -135,14 +135,14 @@ def _best(settings: Settings, observed: Sequence[Observed], suggestions: Sequenc
     )  # ties stay in the order in which they were measured
     rows = [
         (
-            str(place),
+            str(rank),
             names.get(one.key, UNSUGGESTED),
             one.string,
             _number(one.mean(geometric=geometric)),
             str(len(one.values)),
             _number(statistics.stdev(one.values)) if len(one.values) > 1 else "",
         )
-        for place, one in enumerate(measured[:BEST], start=1)
+        for rank, one in enumerate(measured[:BEST], start=1)
     ]
     header = ("", "id", settings.string_column, settings.objective, "replicates", "their std")
     lines = () if rows else ("Nothing has been measured yet.",)

@@ -36,7 +36,7 @@ _TOLD: Mapping[str, Callable[[Suggestion], Cell]] = {
 
 _FILLED_IN = ("value", "standard_error", "failure", "status", "replicate")
 
-_BESIDE = ("", "-wal", "-shm", "-journal", "-run")  # a campaign's file, and what lies beside it while it is open
+_BESIDE = ("", "-wal", "-shm", "-journal", "-run")  # a campaign's file, and the files next to it while it is open
 
 
 def write_batch(
@@ -113,7 +113,7 @@ def check_batch_target(path: str | os.PathLike[str], store: CampaignStore) -> No
         return
     settings = store.settings
     wanted = wanted_names(settings, None, None)
-    other = f"{file} is there already, and is not a batch of this campaign that waits for results: choose another name"
+    other = f"{file} already exists, and is not a batch of this campaign that waits for results: choose another name"
     try:
         sheet = read_sheet(file, expected=set().union(*wanted.values()))
     except InputError as error:
@@ -122,11 +122,11 @@ def check_batch_target(path: str | os.PathLike[str], store: CampaignStore) -> No
     columns, _ = Header(wanted, settings, *names, history=False).columns(sheet.rows[0])
     if plain_name(sheet.rows[0][0]) != IDENTIFIER or "value" not in columns:
         raise InputError(other)
-    places = [place for role in _FILLED_IN for place, _ in columns.get(role, [])]
+    indices = [index for role in _FILLED_IN for index, _ in columns.get(role, [])]
     filled = [
         line
         for cells, line in zip(sheet.rows[1:], sheet.lines[1:], strict=True)
-        if any(place < len(cells) and cells[place].strip() for place in places)
+        if any(index < len(cells) and cells[index].strip() for index in indices)
     ]
     if filled:
         raise InputError(

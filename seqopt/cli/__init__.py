@@ -19,7 +19,7 @@ def main(argv: list[str] | None = None) -> int:
     from seqopt.cli.app import app
     from seqopt.errors import SeqoptError
 
-    # A terminated run ends like an interrupted one: everything is on disk, and it says how to go on.
+    # A terminated run ends like an interrupted one: everything is on disk, and it says how to continue.
     previous = signal.signal(signal.SIGTERM, _interrupt)
     try:
         status = app(args=arguments, prog_name="seqopt", standalone_mode=False)

@@ -80,9 +80,9 @@ Resume = Annotated[
 ]
 Timeout = Annotated[
     float | None,
-    typer.Option(help="Give one evaluation up after this many seconds and record it as failed.", rich_help_panel=RUN),
+    typer.Option(help="Stop an evaluation after this many seconds and record it as failed.", rich_help_panel=RUN),
 ]
-Workers = Annotated[int, typer.Option(help="Evaluations at the same time.", rich_help_panel=RUN, min=1)]
+Workers = Annotated[int, typer.Option(help="How many evaluations run at the same time.", rich_help_panel=RUN, min=1)]
 Asynchronous = Annotated[
     bool,
     typer.Option(
@@ -145,7 +145,7 @@ def search(
             "-o",
             help="What makes a candidate good: a built-in score (penalized_logp, logp, qed, sa_score, "
             "molecular_weight, similarity:SMILES), a column of your file (column:NAME, to replay known results), or "
-            "your own Python function (module:function or file.py:function, from a list of strings to a list of "
+            "a Python function (module:function or file.py:function, from a list of strings to a list of "
             "numbers).",
             rich_help_panel=WHAT,
         ),
@@ -162,7 +162,7 @@ def search(
         bool | None,
         typer.Option(
             "--maximize/--minimize",
-            help="Whether large or small values are good. Built-in scores know; otherwise large is.",
+            help="Whether large or small values are good. Default: what is usual for a built-in score, or large.",
             rich_help_panel=WHAT,
         ),
     ] = None,
@@ -281,7 +281,7 @@ def genes(
         typer.Argument(
             metavar="PROTEIN|FASTA",
             help="A protein in one-letter amino acids, or a FASTA file of one or several. Several are designed in "
-            "turn, each in a folder of its own.",
+            "turn, each in a separate folder.",
         ),
     ],
     objective: Annotated[
@@ -290,7 +290,7 @@ def genes(
             "--objective",
             "-o",
             help="What makes a gene good: mfe (minimum free energy of the folded RNA, kcal/mol), cai:ORGANISM (codon "
-            "adaptation to e_coli, yeast, human, ...), gc, gc_distance:TARGET, pattern_count:PATTERN, or your own "
+            "adaptation to e_coli, yeast, human, ...), gc, gc_distance:TARGET, pattern_count:PATTERN, or a "
             "Python function (module:function or file.py:function, from a list of genes to a list of numbers).",
             rich_help_panel=WHAT,
         ),
@@ -299,7 +299,8 @@ def genes(
         bool | None,
         typer.Option(
             "--maximize/--minimize",
-            help="Whether large or small values are good. Built-in scores know (mfe: small); otherwise large is.",
+            help="Whether large or small values are good. Default: what is usual for a built-in score (mfe: small), "
+            "or large.",
             rich_help_panel=WHAT,
         ),
     ] = None,
@@ -443,8 +444,8 @@ def expressions(
     grammar: Annotated[
         str,
         typer.Option(
-            help="What formulas there are: arithmetic (+ * / sin exp, the numbers 1 to 3), or the path of a .cfg file "
-            "of your own.",
+            help="Which formulas are allowed: arithmetic (+ * / sin exp, the numbers 1 to 3), or the path of a .cfg "
+            "file.",
             rich_help_panel=WHAT,
         ),
     ] = "arithmetic",
@@ -479,7 +480,7 @@ def expressions(
 
         seqopt expressions --data points.csv
 
-    Columns by name, short formulas of a grammar of your own:
+    Columns by name, short formulas of a custom grammar:
 
         seqopt expressions --data growth.csv --x day --y mass --grammar mine.cfg --max-length 12 --budget 60
 

@@ -157,7 +157,7 @@ def new(
     del debug  # read by seqopt.cli.main
     path = _file_of(Path(name))
     if path.exists():
-        raise InputError(f"{path} is there already: choose another name, or continue it")
+        raise InputError(f"{path} already exists: choose another name, or continue it")
     show_notes()
     with console.status("reading the candidates"):
         from seqopt.campaign import Campaign
@@ -218,18 +218,18 @@ def suggest(
             note(f"{len(batch)} instead of {asked}: no other candidate was found that may be suggested")
         failing = campaign.status().failing
         if failing:
-            note(f"{failing_note(failing)}. Withdraw what shall not be measured")
+            note(f"{failing_note(failing)}. Withdraw what should not be measured")
         _print_batch(campaign, batch)
         if out is not None:
             campaign.write_batch(out, batch)
             console.print(f"written to {escape(str(out))}: fill in the last columns, then seqopt campaign record {out}")
 
 
-# A negative value is no option.
+# A negative value is not an option.
 @app.command(context_settings={"ignore_unknown_options": True})
 def record(
     what: Annotated[str, typer.Argument(metavar="FILE|STRING", help="A table of results, a string or an identifier.")],
-    value: Annotated[str | None, typer.Argument(help="Its value, if it is no table.")] = None,
+    value: Annotated[str | None, typer.Argument(help="Its value, if it is not a table.")] = None,
     failed: Annotated[str | None, typer.Option(help="Why there is no value.", metavar="REASON")] = None,
     error: Annotated[float | None, typer.Option("--standard-error", help="Known standard error of the value.")] = None,
     replicate: Replicate = False,
@@ -248,7 +248,7 @@ def record(
     del debug
     table = value is None and failed is None
     _refuse_idle(
-        {"--standard-error": error is not None and value is None}, "a value, and stands in a column of a table"
+        {"--standard-error": error is not None and value is None}, "a value, and belongs in a column of a table"
     )
     _refuse_idle(
         {
@@ -331,11 +331,11 @@ def filter_suggestions(
     require_pattern: RequirePattern = None,
     forbid_pattern: ForbidPattern = None,
     drop: Annotated[
-        list[int] | None, typer.Option(help="Take this filter away, by its number in the list.", min=1)
+        list[int] | None, typer.Option(help="Remove this filter, by its number in the list.", min=1)
     ] = None,
-    clear: Annotated[bool, typer.Option("--clear", help="Take all filters away, and add those given.")] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="Remove all filters, and add those given.")] = False,
     show: Annotated[bool, typer.Option("--list", help="Only list the filters, as without any option.")] = False,
-    count: Annotated[bool, typer.Option("--count", help="Say how many candidates pass each of them.")] = False,
+    count: Annotated[bool, typer.Option("--count", help="Show how many candidates pass each filter.")] = False,
     which: Which = None,
     debug: Debug = False,
 ) -> None:
@@ -351,7 +351,7 @@ def filter_suggestions(
     if show and (added or drop or clear):
         raise InputError("--list only lists the filters: leave it out to change them")
     if clear and drop:
-        raise InputError("--clear takes all filters away: leave --drop out")
+        raise InputError("--clear removes all filters: leave --drop out")
     with _open(_one(name, which)) as campaign:
         filters = campaign.filters
         for number in drop or []:
@@ -361,7 +361,7 @@ def filter_suggestions(
             kept = [] if clear else [item for number, item in enumerate(filters, 1) if number not in (drop or [])]
             failing = campaign.set_filters([*kept, *added])
             if failing:
-                note(f"{failing_note(failing)}. Withdraw what shall not be measured")
+                note(f"{failing_note(failing)}. Withdraw what should not be measured")
         found = campaign.status().filters
         _print_lines([f"{number}  {words}" for number, words in enumerate(found, 1)] or ["no filters: all may pass"])
         if count:
@@ -381,7 +381,7 @@ def undo(which: Which = None, debug: Debug = False) -> None:
 
 @app.command()
 def status(
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
     which: Which = None,
     debug: Debug = False,
 ) -> None:

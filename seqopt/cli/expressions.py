@@ -49,7 +49,7 @@ def run_expressions(
     max_length: int,
     out: Path | None,
 ) -> None:
-    """Fit a formula to points, and say what is going on; see ``seqopt expressions --help``."""
+    """Fit a formula to points, and say what is happening; see ``seqopt expressions --help``."""
     started = time.perf_counter()
     show_notes()
     points = read_points(data, x, y)
@@ -138,6 +138,6 @@ def formula_space(grammar: str, min_length: int, max_length: int) -> GrammarSpac
             raise InputError(
                 f"the grammar {space.name} has strings that are not formulas in {VARIABLE}: {error}. Formulas are made "
                 f"of {VARIABLE}, numbers, + - * / **, brackets, sin, cos, exp, log and sqrt: choose arithmetic, or a "
-                "grammar of your own with such terminals"
+                "custom grammar with such terminals"
             ) from error
     return space

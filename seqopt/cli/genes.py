@@ -65,7 +65,7 @@ def run_genes(
     gc: tuple[float, float] | None,
     out: Path | None,
 ) -> None:
-    """Design genes for each protein, and say what is going on; see ``seqopt genes --help``."""
+    """Design genes for each protein, and say what is happening; see ``seqopt genes --help``."""
     started = time.perf_counter()
     show_notes()
     objective = _with_code(resolve_objective(objective_spec), code)
@@ -165,7 +165,7 @@ def folder_names(proteins: list[Protein]) -> list[str]:
 
 
 def _label(source: str, proteins: list[Protein]) -> str:
-    return Path(source).name.split(".")[0] if proteins[0].place else proteins[0].name
+    return Path(source).name.split(".")[0] if proteins[0].location else proteins[0].name
 
 
 def _with_code(objective: Objective, code: str) -> Objective:
@@ -180,9 +180,9 @@ def _space(protein: Protein, **options: Any) -> CodonSpace:
     try:
         return CodonSpace(protein.sequence, **options)
     except InputError as error:
-        if protein.place:
-            raise InputError(f"{protein.place}: {error}") from error
-        if "no amino acid" in str(error):
+        if protein.location:
+            raise InputError(f"{protein.location}: {error}") from error
+        if "is not an amino acid" in str(error):
             raise InputError(f"{error}; there is no file {protein.sequence!r} either") from error
         raise
 

@@ -21,7 +21,7 @@ def report_command(
     ],
     out: Annotated[
         Path | None,
-        typer.Option(help="The page. Default: report.html in the folder of the run; NAME.html beside a campaign."),
+        typer.Option(help="The page. Default: report.html in the folder of the run; NAME.html next to a campaign."),
     ] = None,
     top: Annotated[int, typer.Option(help="How many of the best strings are drawn.", min=0)] = 24,
     debug: Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.")] = False,

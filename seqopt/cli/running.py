@@ -1,4 +1,4 @@
-"""What the commands that search share: saying what goes on while the library works."""
+"""What the commands that search share: saying what happens while the library works."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def watched_search(
         The `seqopt.api.Result`.
 
     Raises:
-        KeyboardInterrupt: After telling the user how to go on.
+        KeyboardInterrupt: After telling the user how to continue.
     """
     from seqopt.api import maximize
 

@@ -40,7 +40,7 @@ def run_search(
     known: Path | None,
     out: Path | None,
 ) -> None:
-    """Read the pool, search it, and say what is going on; see ``seqopt search --help``."""
+    """Read the pool, search it, and say what is happening; see ``seqopt search --help``."""
     started = time.perf_counter()
     show_notes()
     objective_spec = objective_spec.strip()
@@ -93,7 +93,7 @@ def _warn_of_budget(plan: Plan, size: int) -> None:
     if plan.initial + plan.budget > size:
         note(
             f"{plan.initial} initial and {plan.budget} further evaluations are more than the {size:,} candidates: the "
-            "search ends when all have been scored. Lower --initial or --budget to be choosy."
+            "search ends when all have been scored. Lower --initial or --budget to score only some of them."
         )
 
 

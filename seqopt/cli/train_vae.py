@@ -102,8 +102,10 @@ def train_vae_command(
     ] = None,
     hidden: Annotated[int, typer.Option(help="Units of a hidden layer.", rich_help_panel=HOW, min=1)] = 512,
     epochs: Annotated[int, typer.Option(help="Passes over the strings, at most.", rich_help_panel=HOW, min=1)] = 20,
-    batch: Annotated[int, typer.Option(help="Strings of a step.", rich_help_panel=HOW, min=1)] = 128,
-    learning_rate: Annotated[float, typer.Option(help="Of Adam, at first; it falls to 0.", rich_help_panel=HOW)] = 2e-3,
+    batch: Annotated[int, typer.Option(help="Strings in each training step.", rich_help_panel=HOW, min=1)] = 128,
+    learning_rate: Annotated[
+        float, typer.Option(help="Learning rate of Adam at the start; it falls to 0.", rich_help_panel=HOW)
+    ] = 2e-3,
     kl_weight: Annotated[
         float,
         typer.Option(
@@ -157,8 +159,8 @@ def train_vae_command(
     encoder, batches hold strings of similar length, and the weight of the divergence rises for longer. A grammar of
     SMILES and no file of molecules: give --kind molecule.
 
-    The file of the model holds numbers and facts only, and is written after each epoch. Ctrl-C stops at any time; go on
-    with --resume. What was measured on the held-out strings stands in OUT.json beside it.
+    The file of the model holds numbers and facts only, and is written after each epoch. Ctrl-C stops at any time;
+    continue with --resume. What was measured on the held-out strings is in OUT.json next to it.
     """
     del debug  # read by seqopt.cli.main
     from seqopt.vae import SMILES_CHANNELS, SMILES_SETTINGS, NetworkSizes, TrainingSettings
@@ -177,7 +179,7 @@ def train_vae_command(
     if resume and not path.exists():
         raise InputError(f"there is no training to resume in {path}: leave --resume out to start one")
     if not resume and path.exists():
-        raise InputError(f"{path} is there already: continue it with --resume, or choose another file with --out")
+        raise InputError(f"{path} already exists: continue it with --resume, or choose another file with --out")
 
     chosen = _Strings(strings, grammar, sample, min_length, max_length, column, kind, tokenizer, seed)
     found, kind = chosen.read()
@@ -243,7 +245,7 @@ class _Strings:
             found = short
         if self.sample is not None and self.sample < len(found):
             kept = sorted(rng.choice(len(found), self.sample, replace=False).tolist())
-            found = [found[place] for place in kept]
+            found = [found[index] for index in kept]
             note(f"a random part of {len(found):,} strings is used")
         return found, pool.kind
 
@@ -276,7 +278,7 @@ def _as_begun(path: Path, settings: TrainingSettings, sizes: NetworkSizes) -> tu
         own = {name: begun.get(name, getattr(default, name)) for name in SMILES_SETTINGS}
         return replace(settings, **own), replace(sizes, channels=before.get("channels", 0))
     except (TypeError, ValueError) as error:
-        raise InputError(f"{path} is damaged: its training was begun with settings that cannot be ({error})") from error
+        raise InputError(f"{path} is damaged: its training was begun with impossible settings ({error})") from error
 
 
 def _train(
@@ -308,7 +310,7 @@ def _train(
         else:
             codec, derived = CharacterCodec.of(strings, tokenizer=tokenizer), strings
     if len(derived) < len(strings):
-        note(f"{len(strings) - len(derived):,} strings are left out, for the grammar does not derive them")
+        note(f"{len(strings) - len(derived):,} strings are left out, because the grammar does not derive them")
         strings = derived
     console.print(
         f"{escape(codec.describe())}: up to {codec.steps} symbols, {sizes.latent} latent dimensions, KL weight "

@@ -15,7 +15,7 @@ class Contexts:
 
     Attributes:
         possible: All of them, in the order in which they are offered.
-        target: The context whose value is to be made good; one of ``possible``.
+        target: The context whose value is optimised; one of ``possible``.
         costs: Cost of a measurement in each, positive.
 
     Raises:
@@ -33,7 +33,7 @@ class Contexts:
 
     def __post_init__(self) -> None:
         if len(set(self.possible)) < len(self.possible):
-            raise InputError("a context is there twice")
+            raise InputError("a context is given twice")
         if self.target not in self.possible:
             raise InputError(f"the target {written(self.target)} is not among {self._listed()}")
         if len(self.costs) != len(self.possible):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Status = Literal["ok", "failed", "pending"]
+"""Whether a row has a value, is known to have none, or awaits a result."""
 
 
 @dataclass

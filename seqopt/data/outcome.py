@@ -12,7 +12,7 @@ Direction = Literal["maximize", "minimize"]
 """Whether large or small values are good."""
 
 Role = Literal["objective", "constraint"]
-"""Whether a value is to be made good, or only good enough."""
+"""Whether a value is optimised, or only has to be good enough."""
 
 
 @dataclass(frozen=True)

@@ -88,5 +88,5 @@ def _checked(name: str, value: ContextValue) -> ContextValue:
     except (TypeError, ValueError):
         number = float("nan")
     if not abs(number) < float("inf"):
-        raise InputError(f"the context {name!r} is {value!r}; expected a text or a finite number")
+        raise InputError(f"the context {name!r} is {value!r}; expected a string or a finite number")
     return number

@@ -38,10 +38,10 @@ class Data:
         finished = [row for row in rows if row.status != "pending"]
         shape = len(finished), len(outcomes)
         values, noise = np.full(shape, np.nan), np.full(shape, np.nan)
-        for place, row in enumerate(finished):
-            values[place, : len(row.values)] = row.values
+        for index, row in enumerate(finished):
+            values[index, : len(row.values)] = row.values
             if row.noise_variance is not None:
-                noise[place, : len(row.noise_variance)] = row.noise_variance
+                noise[index, : len(row.noise_variance)] = row.noise_variance
         failed = np.array([row.status == "failed" for row in finished], dtype=np.bool_)
         return cls(tuple(row.query for row in finished), values, noise, failed, outcomes)
 
@@ -51,16 +51,16 @@ class Data:
         Raises:
             InputError: If there is no such outcome.
         """
-        for place, outcome in enumerate(self.outcomes):
+        for index, outcome in enumerate(self.outcomes):
             if outcome.name == name:
-                return place
+                return index
         known = ", ".join(repr(outcome.name) for outcome in self.outcomes)
         raise InputError(f"there is no outcome {name!r} in this search: it has {known}")
 
     @property
     def objective(self) -> int:
-        """The number of the outcome that is to be made good."""
-        return next(place for place, outcome in enumerate(self.outcomes) if outcome.role == "objective")
+        """The index of the outcome that is optimised."""
+        return next(index for index, outcome in enumerate(self.outcomes) if outcome.role == "objective")
 
     def measured(self, column: int | None = None) -> Measured:
         """What has been measured of one outcome (by default the objective), as models see it."""
@@ -91,8 +91,8 @@ class Measured:
     Attributes:
         items: What was measured, k: plain strings where there is only one way to measure.
         targets: k.
-        noise_variance: Known variances of their noise, k, 0 where nothing is known; `None` if of none.
-        rows: Their places in the table.
+        noise_variance: Known variances of their noise, k, 0 where one is not known; `None` where none is.
+        rows: Their indices in the table.
     """
 
     items: list[Item]

@@ -51,8 +51,8 @@ def read_points(source: str | os.PathLike[str], x: str | None = None, y: str | N
         y: The column of values to fit.
 
     Raises:
-        InputError: For a file that cannot be read, a column that is missing or cannot be told, a cell that is no finite
-            number (the message gives file, line, column and value), or fewer than two points.
+        InputError: For a file that cannot be read, a column that is missing or not recognised, a cell that is not a
+            finite number (the message gives file, line, column and value), or fewer than two points.
 
     Example:
         >>> import tempfile
@@ -74,13 +74,13 @@ def read_points(source: str | os.PathLike[str], x: str | None = None, y: str | N
         )
     x_name, y_name = _choose(table, path, x, y)
     unit = "row" if table.format == "parquet" else "line"
-    places = [f"{path}, {unit} {line}" for line in table.lines]
-    if len(places) < FEWEST_POINTS:
+    locations = [f"{path}, {unit} {line}" for line in table.lines]
+    if len(locations) < FEWEST_POINTS:
         raise InputError(
-            f"{path} has {len(places) or 'no'} point{'s' if len(places) != 1 else ''}: a formula is fitted to at least "
-            f"{FEWEST_POINTS}"
+            f"{path} has {len(locations) or 'no'} point{'s' if len(locations) != 1 else ''}: a formula is fitted to "
+            f"at least {FEWEST_POINTS}"
         )
-    return Points(_numbers(table, x_name, places), _numbers(table, y_name, places), x_name, y_name)
+    return Points(_numbers(table, x_name, locations), _numbers(table, y_name, locations), x_name, y_name)
 
 
 def _choose(table: Table, path: Path, x: str | None, y: str | None) -> tuple[str, str]:
@@ -122,10 +122,10 @@ def _is_number(cell: str) -> bool:
         return False
 
 
-def _numbers(table: Table, name: str, places: Sequence[str]) -> npt.NDArray[np.float64]:
+def _numbers(table: Table, name: str, locations: Sequence[str]) -> npt.NDArray[np.float64]:
     cells = table.columns[name]
-    for cell, place in zip(cells, places, strict=True):
+    for cell, location in zip(cells, locations, strict=True):
         if not _is_number(cell):
             what = f"{cell.strip()!r} is not a finite number" if cell.strip() else "the cell is empty"
-            raise InputError(f"{place}, column {name!r}: {what}: correct it, or leave the point out")
+            raise InputError(f"{location}, column {name!r}: {what}: correct it, or leave the point out")
     return np.array([float(cell) for cell in cells], dtype=np.float64)

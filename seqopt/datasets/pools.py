@@ -203,7 +203,7 @@ def read_pool(
     ``.txt`` (a string a line), ``.fasta``/``.fa`` and ``.parquet``; all but parquet also with ``.gz``.
     Molecules are identified by their isomeric canonical SMILES, sequences by their letters in upper case,
     other strings by themselves; of equal ones the first is kept. What cannot be used, such as an empty cell,
-    an unreadable SMILES, or a missing value, is set aside in `Pool.rejected`, and the rest goes on.
+    an unreadable SMILES, or a missing value, is set aside in `Pool.rejected`, and the rest is read.
 
     Canonicalising a quarter of a million molecules takes about half a minute on one core. From 5,000
     molecules on it is done in several processes, and the keys of more than 20,000 are kept in the cache

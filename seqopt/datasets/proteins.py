@@ -17,12 +17,12 @@ class Protein:
     Attributes:
         name: The first word of its record.
         sequence: Its letters, as they are written.
-        place: Where its record begins, for messages.
+        location: Where its record begins, for messages.
     """
 
     name: str
     sequence: str
-    place: str = ""
+    location: str = ""
 
 
 def read_proteins(source: str | os.PathLike[str]) -> list[Protein]:
@@ -50,10 +50,10 @@ def read_proteins(source: str | os.PathLike[str]) -> list[Protein]:
     proteins: list[Protein] = []
     for line, header, sequence in zip(table.lines, table.columns["name"], table.columns["string"], strict=True):
         name = (header.split() or [f"protein-{len(proteins) + 1}"])[0]
-        place = f"{path}, line {line} (>{name})"
+        location = f"{path}, line {line} (>{name})"
         if not sequence:
-            raise InputError(f"{place}: the record has no sequence: add it, or remove the record")
-        proteins.append(Protein(name, sequence, place))
+            raise InputError(f"{location}: the record has no sequence: add it, or remove the record")
+        proteins.append(Protein(name, sequence, location))
     if not proteins:
         raise InputError(f"{path} holds no protein: a FASTA file has a line '>name', then lines of sequence")
     return proteins

@@ -247,14 +247,14 @@ def _not_text(file: Path, data: bytes, *, guess: bool) -> str:
     save = "save it as CSV (UTF-8)" if guess else "save the file as UTF-8"
     if data.startswith((b"\xff\xfe", b"\xfe\xff")) or guess:
         known = "UTF-8, UTF-16 or Windows-1252" if guess else "UTF-8 or UTF-16"
-        return f"{file} is not text in an encoding that can be told ({known}): {save}"
+        return f"{file} is not text in a known encoding ({known}): {save}"
     try:
         data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         return f"{file}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8 text: {save}"
     line = data.count(b"\n", 0, data.index(b"\0")) + 1
-    return f"{file}, line {line}: a NUL byte; this is not a text file, or its encoding cannot be told: {save}"
+    return f"{file}, line {line}: a NUL byte; this is not a text file, or its encoding cannot be recognised: {save}"
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ def read_table(path: Path) -> Table:
         return _read_parquet(path, data, checksum)
     text, _ = decoded(path, _unzip(path, data) if zipped else data, guess=False)
     if not text.strip():
-        raise InputError(f"{path} holds nothing but blank lines")
+        raise InputError(f"{path} holds only blank lines")
     readers: dict[str, Callable[[Path, str, str], Table]] = {
         "smi": _read_smi,
         "txt": _read_txt,

@@ -68,7 +68,7 @@ class CodonFeatures(Configurable):
     ratio (to first order). Codons are then divided by 8, the root of their number, so that random genes are at a
     distance of sqrt(2) by their codons, whatever their length; synonymous genes of a protein at about 1. The base-pair
     features, which are all functions of one number, are divided by 4, so that random genes are at a distance of
-    sqrt(1/2) by them. (The published code has counts of codons beside an AT content in per cent, unscaled.) A
+    sqrt(1/2) by them. (The published code has counts of codons and an AT content in per cent, unscaled.) A
     lengthscale of about 1 is a good start, for instance of a `gpytorch.kernels.RBFKernel` with a log-normal prior
     (0, 1).
 
@@ -89,7 +89,7 @@ class CodonFeatures(Configurable):
         columns: What each column is.
 
     Raises:
-        InputError: If ``codons`` is below 1. When called: for a string that is empty or no integer of codons, or
+        InputError: If ``codons`` is below 1. When called: for a string that is empty or not whole codons, or
             another letter; the message names the string, the position and the letter.
 
     Example:
@@ -154,9 +154,9 @@ def _codon_counts(strings: Sequence[str], first: int) -> npt.NDArray[np.int64]:
     # Letters outside ASCII become question marks, one each, so that positions stay the same.
     bases = _BASES[np.frombuffer("".join(strings).encode("ascii", "replace"), dtype=np.uint8)]
     if bases.max(initial=0) == _INVALID:
-        place = int(np.flatnonzero(bases == _INVALID)[0])
-        item = int(np.searchsorted(np.cumsum(lengths), place, side="right"))
-        position = place - int(lengths[:item].sum())
+        index = int(np.flatnonzero(bases == _INVALID)[0])
+        item = int(np.searchsorted(np.cumsum(lengths), index, side="right"))
+        position = index - int(lengths[:item].sum())
         raise InputError(
             f"string {first + item} ({_shown(strings[item])}) has {strings[item][position]!r} at position "
             f"{position + 1} (counting from 1): a gene is written with A, C, G and T or U"

@@ -11,7 +11,7 @@ class CodonTokenizer:
     """One symbol per three letters, from the first letter on.
 
     Raises:
-        InputError: When it meets a string that is no integer of codons.
+        InputError: When it meets a string whose length is not a multiple of three.
 
     Example:
         >>> CodonTokenizer().tokenize("ATGTGG")
@@ -24,7 +24,7 @@ class CodonTokenizer:
         """Codons of one gene."""
         if len(string) % 3:
             shown = string if len(string) <= 40 else string[:40] + "..."
-            raise InputError(f"{shown!r} has {len(string)} letters: no integer of codons")
+            raise InputError(f"{shown!r} has {len(string)} letters: not a multiple of three")
         return [string[start : start + 3] for start in range(0, len(string), 3)]
 
     def tokenize_all(self, strings: Sequence[str]) -> list[list[str]]:

@@ -122,7 +122,7 @@ class EncodedStrings:
         """Inverse of `to_tensor` for an ``n x W`` tensor: zeros after the last symbol are padding.
 
         Raises:
-            InputError: If an entry is no integer from 0 to 65,535, or a zero stands inside a string.
+            InputError: If an entry is not an integer from 0 to 65,535, or a zero stands inside a string.
         """
         # NumPy has no bfloat16.
         values = (tensor.double() if tensor.dtype == torch.bfloat16 else tensor).detach().cpu().numpy()

@@ -1,4 +1,4 @@
-"""Strings as rows of features: fingerprints, frequencies, latent coordinates, alone or beside their tokens.
+"""Strings as rows of features: fingerprints, frequencies, latent coordinates, alone or with their tokens.
 
 A *featurizer* turns strings into a matrix of one row per string. `FeatureEncoder` makes an encoder of it, with the same
 methods as `Encoder`, so that a Gaussian process takes either; `JointEncoder` gives tokens followed by features.
@@ -140,7 +140,7 @@ class SelectiveFeaturizer(Featurizer, Protocol):
     """A featurizer that has no features for some strings, and says so without computing any."""
 
     def unsupported(self, strings: Sequence[str]) -> dict[int, str]:
-        """Why strings have no features, by their places; empty where all have."""
+        """Why strings have no features, by their indices; empty where all have."""
         ...
 
 

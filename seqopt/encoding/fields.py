@@ -148,7 +148,7 @@ class ContextEncoder(Configurable):
         default: The value for items that lack the variable. By default such items are refused.
 
     Raises:
-        InputError: For levels that are repeated or none, or a default that is no possible value.
+        InputError: For levels that are repeated or none, or a default that is not a possible value.
 
     Example:
         >>> encoder = ContextEncoder("assay", levels=["screen", "dose response"], default="screen")
@@ -191,7 +191,7 @@ class ContextEncoder(Configurable):
         return FeatureRows(values)
 
     def unsupported(self, items: Sequence[Item]) -> dict[int, str]:
-        """Why items have no value that can be encoded, by their places; empty where all have."""
+        """Why items have no value that can be encoded, by their indices; empty where all have."""
         found = {}
         for position, item in enumerate(items):
             try:
@@ -214,7 +214,7 @@ class ContextEncoder(Configurable):
                 raise InputError(f"{self.variable} is {value!r}, which is none of its levels: {known}")
             return float(self._numbers[value])
         if isinstance(value, str | bool) or not math.isfinite(value):
-            raise InputError(f"{self.variable} is {value!r}; expected a finite number, for it has no named levels")
+            raise InputError(f"{self.variable} is {value!r}; expected a finite number, because it has no named levels")
         return float(value)
 
 
@@ -276,7 +276,7 @@ class FieldEncoder(Configurable):
         )
 
     def unsupported(self, items: Sequence[Item]) -> dict[int, str]:
-        """Why items cannot be encoded, by their places: what the encoders of fields say that can tell."""
+        """Why items cannot be encoded, by their indices: what the encoders of fields say that can tell."""
         keys = [_key(item) for item in items]
         found: dict[int, str] = {}
         for encoder in self.fields.values():

@@ -69,7 +69,7 @@ class MorganFingerprint(Configurable):
         use_chirality: Whether environments include R and S, E and Z.
 
     Raises:
-        InputError: If an argument is out of range. When called: for a string that is no molecule; the message gives
+        InputError: If an argument is out of range. When called: for a string that is not a molecule; the message gives
             its position and the reason.
 
     Example:
@@ -101,7 +101,7 @@ class MorganFingerprint(Configurable):
         return _stacked([self.of_molecules(mols) for mols in _molecules(strings)], self.size)
 
     def unsupported(self, strings: Sequence[str]) -> dict[int, str]:
-        """Which strings are no molecules, and why: see `seqopt.encoding.SelectiveFeaturizer`."""
+        """Which strings are not molecules, and why: see `seqopt.encoding.SelectiveFeaturizer`."""
         return _unreadable(strings)
 
     def of_molecules(self, mols: Sequence[Any]) -> FeatureMatrix:
@@ -173,7 +173,7 @@ class Fragprints(Configurable):
         return _stacked([self.of_molecules(mols) for mols in _molecules(strings)], self.size)
 
     def unsupported(self, strings: Sequence[str]) -> dict[int, str]:
-        """Which strings are no molecules, and why: see `seqopt.encoding.SelectiveFeaturizer`."""
+        """Which strings are not molecules, and why: see `seqopt.encoding.SelectiveFeaturizer`."""
         return _unreadable(strings)
 
     def of_molecules(self, mols: Sequence[Any]) -> FeatureMatrix:
@@ -193,9 +193,9 @@ def _of_many(featurizer: MorganFingerprint | Fragprints, strings: Sequence[str])
         logger.info("computing %s of %d molecules once", featurizer.name, len(strings))
         rows = map_strings("seqopt.encoding.fingerprints:rows_as_text", strings, arguments=_arguments(featurizer))
         if None in rows:
-            place = rows.index(None)
-            reason = explain_rejection(strings[place], "molecule")
-            raise InputError(f"item {place} is {strings[place]!r}, which is no molecule: {reason}")
+            index = rows.index(None)
+            reason = explain_rejection(strings[index], "molecule")
+            raise InputError(f"item {index} is {strings[index]!r}, which is not a molecule: {reason}")
         write_cached(file, rows)
     found = [np.frombuffer(b64decode(row), dtype=np.uint32) for row in rows]
     ends = np.cumsum([0, *(len(row) // 2 for row in found)], dtype=np.int32)
@@ -262,9 +262,9 @@ def _molecules(strings: Sequence[str]) -> Iterator[list[Any]]:
         with quiet_rdkit():
             mols = [_molecule(string.strip()) for string in block]
         if None in mols:
-            place = mols.index(None)
-            reason = explain_rejection(block[place], "molecule")
-            raise InputError(f"item {start + place} is {block[place]!r}, which is no molecule: {reason}")
+            index = mols.index(None)
+            reason = explain_rejection(block[index], "molecule")
+            raise InputError(f"item {start + index} is {block[index]!r}, which is not a molecule: {reason}")
         yield mols
 
 
@@ -275,11 +275,11 @@ def _molecule(smiles: str) -> Any | None:
 
 
 def _unreadable(strings: Sequence[str]) -> dict[int, str]:
-    """Why strings are no molecules, by their places."""
+    """Why strings are not molecules, by their indices."""
     with quiet_rdkit():
-        bad = [place for place, string in enumerate(strings) if _molecule(string.strip()) is None]
+        bad = [index for index, string in enumerate(strings) if _molecule(string.strip()) is None]
     return {
-        place: f"{strings[place]!r} is no molecule: {explain_rejection(strings[place], 'molecule')}" for place in bad
+        index: f"{strings[index]!r} is not a molecule: {explain_rejection(strings[index], 'molecule')}" for index in bad
     }
 
 

@@ -286,9 +286,9 @@ class Batch:
 
     def _refused(self, error: Exception) -> ObjectiveError:
         if not self.foreign:
-            return ObjectiveError(f"no further evaluation can be begun ({describe(error)}):{self._left()}")
+            return ObjectiveError(f"no further evaluation can be started ({describe(error)}):{self._left()}")
         why = f"the executor takes no more evaluations ({describe(error)})"
-        return ObjectiveError(f"{why}:{self._left()}. Make another executor, then go on")
+        return ObjectiveError(f"{why}:{self._left()}. Make another executor, then continue")
 
     def _left(self) -> str:
         """What was never begun, in words."""
@@ -302,8 +302,8 @@ class Batch:
         lost = [self.strings[position] for position in sorted(self.lost)]
         names = ", ".join(map(repr, lost[:_NAMED])) + (f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else "")
         left = self._left()
-        named = f"oldest first: {names}. Nothing was recorded of them." + (f"{left}." if left else "")
-        further = "Make another executor, then go on" if self.foreign else "Go on"
+        named = f"oldest first: {names}. Nothing was recorded for them." + (f"{left}." if left else "")
+        further = "Make another executor, then continue" if self.foreign else "Continue"
         if isinstance(error, CancelledError):
             return ObjectiveError(f"the executor has cancelled the evaluation of these strings, {named} {further}")
         broke = "the executor broke" if self.foreign else "the worker processes broke"

@@ -56,7 +56,7 @@ class Evaluator:
     - Otherwise in worker processes, which are killed at the time-out, if the objective can be pickled. As always with
       `multiprocessing`, a script must then start its work under ``if __name__ == "__main__"``.
     - Otherwise, for instance for a function typed into a notebook, in threads. A time-out abandons the thread, which
-      goes on until its call ends.
+      continues until its call ends.
 
     How many strings a call is given:
 
@@ -171,8 +171,8 @@ class Evaluator:
         Args:
             supply: Called in this thread with the number of strings that free workers can take, at the beginning and
                 whenever results have come, after ``on_result`` was called for all of them. All is done when it returns
-                no strings and no call is going on. A free worker takes one string; if ``chunk_size`` was given to the
-                `Evaluator`, so many. (An attribute of the objective does not count here: that the results so far
+                no strings and no call is in progress. A free worker takes one string; if ``chunk_size`` was given to
+                the `Evaluator`, so many. (An attribute of the objective does not count here: that the results so far
                 decide about the next string is what feeding is for.)
             on_result: Called in this thread with each result as soon as it is there.
 

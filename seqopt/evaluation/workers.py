@@ -16,7 +16,7 @@ _START_SECONDS = 60.0
 
 
 def in_thread(objective: ObjectiveFunction, strings: list[str]) -> Future[list[Evaluation] | None]:
-    """`seqopt.evaluation.judging.call` in a thread of its own."""
+    """`seqopt.evaluation.judging.call` in a separate thread."""
     future: Future[list[Evaluation] | None] = Future()
     future.set_running_or_notify_cancel()
 
@@ -34,7 +34,7 @@ def in_thread(objective: ObjectiveFunction, strings: list[str]) -> Future[list[E
 class Processes:
     """Worker processes that hold the objective, and that are killed at a time-out.
 
-    They are pebble's, not loky's, because loky cannot end one call and go on with the others.
+    They are pebble's, not loky's, because loky cannot end one call and continue the others.
     """
 
     def __init__(self, pool: Any, timeout: float | None) -> None:
@@ -51,7 +51,7 @@ class Processes:
             return None
         if getattr(multiprocessing.current_process(), "_inheriting", False):
             # This is a worker that is importing a main module without a guard. Going on would run the
-            # caller's whole script here; ending the worker lets its parent see that processes are no way.
+            # caller's whole script here; ending the worker lets its parent see that processes do not work here.
             raise SystemExit(1)
         import pebble
 
@@ -73,7 +73,7 @@ class Processes:
             pool.join()
         warnings.warn(
             f"the objective cannot be run in worker processes ({problem}); it runs in threads, which a "
-            "time-out cannot stop. Put it into a module of its own, and start a script's work under "
+            "time-out cannot stop. Put it into a separate module, and start a script's work under "
             'if __name__ == "__main__":',
             RuntimeWarning,
             stacklevel=6,

@@ -323,7 +323,8 @@ class ColumnCondition:
         if self.operator in ORDERINGS and not _is_number(value):
             comma = ": write 6.5, not 6,5" if _is_number(value.replace(",", ".")) else ""
             raise InputError(
-                f"{self.column} {self.operator} {value}: {self.operator} compares numbers, and {value!r} is none{comma}"
+                f"{self.column} {self.operator} {value}: {self.operator} compares numbers, and {value!r} is not "
+                f"one{comma}"
             )
         return ColumnCondition(self.column, self.operator, value)
 
@@ -370,7 +371,7 @@ class ColumnCondition:
         wanted = self.value.strip().casefold()
         if not _is_number(self.value) and 2 * numbers > len(filled) and wanted not in map(str.casefold, filled):
             raise InputError(
-                f"{self.describe()}: column {self.column!r} holds numbers ({shown}, ...), but {self.value!r} is none"
+                f"{self.describe()}: column {self.column!r} holds numbers ({shown}, ...), but {self.value!r} is not one"
             )
 
     def mask(self, cells: Sequence[str]) -> list[bool]:
@@ -454,6 +455,7 @@ MoleculeFilter = PropertyRange | Substructure | Alerts
 """Filters that need a molecule."""
 
 Filter = MoleculeFilter | ColumnCondition | Pattern
+"""A condition on what may be suggested: on a molecule, a column of the library, or the string itself."""
 
 KINDS: dict[str, type[Filter]] = {
     kind.kind: kind for kind in (PropertyRange, Substructure, Alerts, ColumnCondition, Pattern)

@@ -50,7 +50,7 @@ REMEMBERED = 100_000
 """Strings whose answer is remembered while strings are generated."""
 
 Cells = Mapping[str, Sequence[str]]
-"""Columns of a library, for each a cell beside every candidate."""
+"""Columns of a library, for each a cell for every candidate."""
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -161,7 +161,7 @@ def narrowed_pool(
     Args:
         pool: The candidates.
         filters: The filters, checked.
-        cells: The columns of the library beside the candidates.
+        cells: The columns of the library besides the candidates.
         progress: Told how many molecules are done, of those whose features have to be computed.
 
     Raises:
@@ -199,7 +199,7 @@ def filter_pool(
         keys: Their keys; features of molecules are those of the keys.
         kind: What they are.
         filters: The filters, checked.
-        cells: The columns of the library beside the candidates.
+        cells: The columns of the library besides the candidates.
         progress: Told how many molecules are done, of those whose features have to be computed.
 
     Returns:
@@ -297,7 +297,7 @@ def failing(
         strings: By a name, each string and its key.
         kind: What the strings are.
         filters: The filters, checked.
-        cells: The columns of the library, for each a cell beside every string.
+        cells: The columns of the library, for each a cell for every string.
 
     Returns:
         For the names of those that fail, the reasons.
@@ -305,13 +305,13 @@ def failing(
     found: dict[str, str] = {}
     of_molecules = sorted((item for item in filters if isinstance(item, MoleculeFilter)), key=_cost)
     features = [item.feature for item in of_molecules]
-    for place, (name, (string, key)) in enumerate(strings.items()):
+    for index, (name, (string, key)) in enumerate(strings.items()):
         reasons = []
         for item in filters:
             if isinstance(item, ColumnCondition):
                 column = _cells_of(item, cells)
-                if not item.mask(column)[place]:
-                    cell = column[place].strip()
+                if not item.mask(column)[index]:
+                    cell = column[index].strip()
                     reasons.append(f"{item.column} is {repr(cell) if cell else 'empty'}, wanted is {item.describe()}")
             elif isinstance(item, Pattern) and not item.matches(string, kind):
                 reasons.append(f"it {'lacks' if item.required else 'has'} the pattern {item.pattern}")
@@ -329,14 +329,14 @@ def failing(
 
 
 def library_cells(facts: Mapping[str, Any] | None, strings: Sequence[str] | None = None) -> dict[str, list[str]] | None:
-    """The cells of a library beside its strings, as they stand in the file; of the first row of equal strings.
+    """The cells of a library besides its strings, as they are in the file; of the first row of equal strings.
 
-    The cells beside some of its strings are a `seqopt.filters.conditions.Column`, so that what is asked of a column as
+    The cells of some of its strings are a `seqopt.filters.conditions.Column`, so that what is asked of a column as
     a whole has one answer whichever strings it is asked for.
 
     Args:
         facts: What a campaign keeps of its library.
-        strings: Candidates as they are written there; beside others there are empty cells. By default all rows count.
+        strings: Candidates as they are written there; others have empty cells. By default all rows count.
 
     Returns:
         Every column but that of the strings; `None` where there is no library, or none with columns.
@@ -354,9 +354,9 @@ def library_cells(facts: Mapping[str, Any] | None, strings: Sequence[str] | None
     rows: dict[str, int] = {}
     for row, string in enumerate(table.columns[column]):
         rows.setdefault(string.strip(), row)
-    places = [rows.get(string) for string in strings]
+    indices = [rows.get(string) for string in strings]
     return {
-        name: Column(("" if place is None else cells[place] for place in places), whole=cells)
+        name: Column(("" if index is None else cells[index] for index in indices), whole=cells)
         for name, cells in table.columns.items()
         if name != column
     }
@@ -387,7 +387,7 @@ def _fitting(item: ColumnCondition, cells: Cells | None) -> ColumnCondition:
 
 def _cells_of(item: ColumnCondition, cells: Cells | None) -> Sequence[str]:
     if cells is None:
-        raise InputError(f"the filter {item.describe()!r} needs a library with columns, which is not there any more")
+        raise InputError(f"the filter {item.describe()!r} needs a library with columns, which no longer exists")
     return cells[item.found_in(list(cells))]
 
 
@@ -402,7 +402,7 @@ def _unread_note(item: ColumnCondition, cells: Sequence[str], reached: BoolArray
     if unread:
         examples = list(dict.fromkeys(unread))
         listed = ", ".join(map(repr, examples[:SHOWN])) + (", ..." if len(examples) > SHOWN else "")
-        notes.append(f"{len(unread):,} no number: {listed}")
+        notes.append(f"{len(unread):,} not a number: {listed}")
     return ", ".join(notes)
 
 
@@ -479,6 +479,6 @@ def _drawn(space: Space, rng: np.random.Generator) -> list[str]:
     from seqopt.spaces import EvolvableSpace
 
     if isinstance(space, EvolvableSpace):
-        # Individuals need not be distinct, so that a space of few strings is no trouble.
+        # Individuals need not be distinct, so that a space of few strings is not a problem.
         return [space.to_string(individual) for individual in space.sample_individuals(SAMPLE, rng)]
     return space.sample(SAMPLE, rng)

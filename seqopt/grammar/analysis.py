@@ -90,17 +90,17 @@ def check_grammar(rules: Rules, *, warn: bool = False) -> GrammarReport:
     cycles = _cycles(rules, nullable)
     overlaps = _overlaps(rules, nullable)
     messages = [
-        f"{rules.places[rules.by_head[symbol][0]]}: {names[symbol]} is unreachable: no derivation from "
+        f"{rules.locations[rules.by_head[symbol][0]]}: {names[symbol]} is unreachable: no derivation from "
         f"{names[rules.start]} contains it; use it in a rule, or remove its rules"
         for symbol in unreachable
     ]
     messages += [
-        f"{rules.places[second]}: the rule {rules.describe(second)} stands already at {rules.places[first]}; it is "
+        f"{rules.locations[second]}: the rule {rules.describe(second)} is already at {rules.locations[first]}; it is "
         "drawn twice as often, and every string that needs it is ambiguous: remove one"
         for first, second in duplicates
     ]
     messages += [
-        f"{rules.places[rules.by_head[cycle[0]][0]]}: {' => '.join(names[symbol] for symbol in (*cycle, cycle[0]))} "
+        f"{rules.locations[rules.by_head[cycle[0]][0]]}: {' => '.join(names[symbol] for symbol in (*cycle, cycle[0]))} "
         "is a cycle: strings that use it have infinitely many trees; remove one of its rules"
         for cycle in cycles
     ]
@@ -228,8 +228,8 @@ def _refuse_endless(rules: Rules) -> None:
         others = [rules.names[symbol] for symbol in endless if symbol != culprit]
         also = f" (so are {', '.join(others)})" if others else ""
         raise InputError(
-            f"{rules.places[rules.by_head[culprit][0]]}: {name} is non-terminating{also}: every rule of {name} leads "
-            f"to a symbol that never ends; add a rule for {name} that ends, such as {name} -> 'a'"
+            f"{rules.locations[rules.by_head[culprit][0]]}: {name} is non-terminating{also}: every rule of {name} "
+            f"leads to a symbol that never ends; add a rule for {name} that ends, such as {name} -> 'a'"
         )
 
 
@@ -317,12 +317,12 @@ def _overlaps(rules: Rules, nullable: Sequence[bool]) -> list[tuple[str, str, st
     ordered = sorted(terminals)
     # Terminals that begin with one and the same text stand side by side in alphabetical order.
     longer: dict[str, list[str]] = {}
-    for place, terminal in enumerate(ordered):
-        end = place + 1
+    for start, terminal in enumerate(ordered):
+        end = start + 1
         while end < len(ordered) and ordered[end].startswith(terminal):
             end += 1
-        if end > place + 1:
-            longer[terminal] = sorted(ordered[place + 1 : end], key=number.__getitem__)
+        if end > start + 1:
+            longer[terminal] = sorted(ordered[start + 1 : end], key=number.__getitem__)
     if not longer:
         return []
     following = _following(rules, nullable)
@@ -334,10 +334,10 @@ def _overlaps(rules: Rules, nullable: Sequence[bool]) -> list[tuple[str, str, st
         for other in others:
             rest = other[len(first) :]
             seconds = {rest[:length] for length in range(1, len(rest) + 1)} & number.keys()
-            place = bisect_left(ordered, rest)
-            while place < len(ordered) and ordered[place].startswith(rest):
-                seconds.add(ordered[place])
-                place += 1
+            start = bisect_left(ordered, rest)
+            while start < len(ordered) and ordered[start].startswith(rest):
+                seconds.add(ordered[start])
+                start += 1
             found += [(first, second, number[other]) for second in seconds if after >> number[second] & 1]
     return [(first, second, terminals[other]) for first, second, other in sorted(found)]
 

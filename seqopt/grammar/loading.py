@@ -41,13 +41,13 @@ def load_grammar(source: str | os.PathLike[str]) -> CFG:
     """
     from nltk import CFG
 
-    grammar, places = read_grammar(source)
-    check_grammar(Rules.of(grammar, places), warn=True)
+    grammar, locations = read_grammar(source)
+    check_grammar(Rules.of(grammar, locations), warn=True)
     return CFG(grammar.start(), grammar.productions())
 
 
 def read_grammar(source: str | os.PathLike[str]) -> tuple[CFG, list[str]]:
-    """A grammar with the place of each production, ``"smiles.cfg, line 12"``, not yet checked.
+    """A grammar with the location of each production, ``"smiles.cfg, line 12"``, not yet checked.
 
     It lacks the tables that nltk's left-corner parsers need, which take long to compute for many rules.
 
@@ -67,7 +67,7 @@ def read_grammar(source: str | os.PathLike[str]) -> tuple[CFG, list[str]]:
     except OSError as error:
         raise InputError(f"cannot read the grammar {path}: {error.strerror}") from error
     productions: list[Any] = []
-    places: list[str] = []
+    locations: list[str] = []
     used: dict[str, int] = {}
     start = None
     for line, rule in _rules(text):
@@ -77,7 +77,7 @@ def read_grammar(source: str | os.PathLike[str]) -> tuple[CFG, list[str]]:
             continue
         fresh = _productions(path, line, rule)
         productions += fresh
-        places += [f"{path}, line {line}"] * len(fresh)
+        locations += [f"{path}, line {line}"] * len(fresh)
         for production in fresh:
             for symbol in production.rhs():
                 if isinstance(symbol, Nonterminal):
@@ -92,7 +92,7 @@ def read_grammar(source: str | os.PathLike[str]) -> tuple[CFG, list[str]]:
                 "to make it a terminal"
             )
     start_symbol = Nonterminal(start) if start else productions[0].lhs()
-    return CFG(start_symbol, productions, calculate_leftcorners=False), places
+    return CFG(start_symbol, productions, calculate_leftcorners=False), locations
 
 
 def _find(source: str | os.PathLike[str]) -> Path:
@@ -125,7 +125,7 @@ def _rules(text: str) -> Iterator[tuple[int, str]]:
 def _start(path: Path, line: int, rule: str) -> str:
     directive = rule.split()
     if directive[0] != "%start" or len(directive) != 2:
-        raise InputError(f"{path}, line {line}: {rule!r} is no directive: the only one is %start SYMBOL")
+        raise InputError(f"{path}, line {line}: {rule!r} is not a directive: the only one is %start SYMBOL")
     return directive[1]
 
 
@@ -133,12 +133,12 @@ def _productions(path: Path, line: int, rule: str) -> list[Any]:
     from nltk import grammar
 
     try:
-        # The first half of CFG.fromstring, which goes on to analyse the single line as a grammar of its own.
+        # The first half of CFG.fromstring, which then analyses the single line as a separate grammar.
         _, productions = grammar.read_grammar(rule, grammar.standard_nonterm_parser)
         return list(productions)
     except ValueError as error:
         reason = str(error).splitlines()[-1].strip()
         raise InputError(
-            f"{path}, line {line}: {rule!r} is no rule ({reason}): write SYMBOL -> alternatives separated "
+            f"{path}, line {line}: {rule!r} is not a rule ({reason}): write SYMBOL -> alternatives separated "
             "by |, with terminals in quotes"
         ) from error

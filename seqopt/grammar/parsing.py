@@ -6,7 +6,7 @@ take ten times as long. The tests compare the two.
 
 Here an item is one integer (a rule, a position in it, and where its sub-string begins), predictions look one terminal
 ahead, and a symbol that may produce nothing is passed over as soon as it is predicted (Aycock and Horspool). The time
-is O(n^3) at worst and O(n^2) for unambiguous grammars; left recursion and cycles are no obstacle.
+is O(n^3) at worst and O(n^2) for unambiguous grammars; left recursion and cycles are allowed.
 
 An ambiguous string has several trees, of which always the same is returned: one with the fewest rules; among those, at
 each node from the root downwards, the rule that stands first in the grammar, and then the split in which the last
@@ -27,7 +27,7 @@ from seqopt.grammar.analysis import first_terminals, nullable_symbols
 from seqopt.grammar.rules import ParseTree, Rules
 from seqopt.grammar.terminals import TerminalTokenizer
 
-# Of each set of items, what led to each: for an item after a non-terminal the places where that symbol's sub-string
+# Of each set of items, what led to each: for an item after a non-terminal the positions where that symbol's sub-string
 # may begin, for the others nothing.
 _Links = dict[int, list[int]]
 _Node = tuple[int, int, int]

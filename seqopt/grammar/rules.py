@@ -67,7 +67,7 @@ class Rules:
         heads: The left side of each rule.
         bodies: The right side of each rule: numbers are non-terminals, strings terminals. Empty terminals are left
             out, for they produce nothing.
-        places: Where each rule stands, for messages: ``"smiles.cfg, line 12"``, or ``"rule 3"`` of a grammar that
+        locations: Where each rule stands, for messages: ``"smiles.cfg, line 12"``, or ``"rule 3"`` of a grammar that
             was not read from a file.
 
     Example:
@@ -81,15 +81,15 @@ class Rules:
     start: int
     heads: tuple[int, ...]
     bodies: tuple[tuple[int | str, ...], ...]
-    places: tuple[str, ...]
+    locations: tuple[str, ...]
 
     @classmethod
-    def of(cls, grammar: CFG, places: Sequence[str] | None = None) -> Rules:
+    def of(cls, grammar: CFG, locations: Sequence[str] | None = None) -> Rules:
         """The rules of an `nltk.CFG`, in its order.
 
         Args:
             grammar: The grammar.
-            places: Where each production stands; by default its number, counted from 1.
+            locations: Where each production stands; by default its number, counted from 1.
 
         Raises:
             InputError: For a terminal that is no ``str``, or a non-terminal that no rule defines.
@@ -99,26 +99,26 @@ class Rules:
         productions = grammar.productions()
         names = tuple(dict.fromkeys(str(symbol) for symbol in [grammar.start(), *(p.lhs() for p in productions)]))
         number = {name: index for index, name in enumerate(names)}
-        if places is None:
-            places = [f"rule {index}" for index in range(1, len(productions) + 1)]
+        if locations is None:
+            locations = [f"rule {index}" for index in range(1, len(productions) + 1)]
         defined = {str(production.lhs()) for production in productions}
         bodies = []
-        for place, production in zip(places, productions, strict=True):
+        for location, production in zip(locations, productions, strict=True):
             body: list[int | str] = []
             for symbol in production.rhs():
                 if isinstance(symbol, Nonterminal):
                     if str(symbol) not in defined:
-                        raise InputError(f"{place}: no rule defines {symbol}, which {production} needs")
+                        raise InputError(f"{location}: no rule defines {symbol}, which {production} needs")
                     body.append(number[str(symbol)])
                 elif not isinstance(symbol, str):
-                    raise InputError(f"{place}: the terminal {symbol!r} is no str")
+                    raise InputError(f"{location}: the terminal {symbol!r} is not a str")
                 elif symbol:
                     body.append(symbol)
             bodies.append(tuple(body))
         if names[0] not in defined:
             raise InputError(f"no rule defines the start symbol {names[0]}")
         heads = tuple(number[str(production.lhs())] for production in productions)
-        return cls(names, number[str(grammar.start())], heads, tuple(bodies), tuple(places))
+        return cls(names, number[str(grammar.start())], heads, tuple(bodies), tuple(locations))
 
     @cached_property
     def by_head(self) -> tuple[tuple[int, ...], ...]:

@@ -88,8 +88,8 @@ class Sampler:
             if grown is not None:
                 return ParseTree(tuple(grown))
         raise InputError(
-            f"trees of {self.rules.names[symbol]} grow past {self._most_nodes:,} nodes, for some symbol derives "
-            "itself alone: remove this cycle from the grammar, or lower the discount"
+            f"trees of {self.rules.names[symbol]} grow past {self._most_nodes:,} nodes, because some symbol "
+            "derives only itself: remove this cycle from the grammar, or lower the discount"
         )
 
     def _grow(self, symbol: int, wanted: int, rng: np.random.Generator) -> list[int] | None:

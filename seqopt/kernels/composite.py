@@ -175,7 +175,7 @@ class OnField(_Composed):
     def _of(self, items: Encoded) -> Any:
         if not isinstance(items, Fields):
             raise InputError(
-                f"the kernel on the field {self.field!r} compares Fields; got {type(items).__name__}: encode by a "
+                f"the kernel on the field {self.field!r} compares Fields; got {type(items).__name__}: encode with a "
                 "FieldEncoder"
             )
         return items[self.field]
@@ -245,7 +245,7 @@ class _Combination(_Composed):
         return cls(*(from_config(part) for part in config["kernels"]))
 
     def _described(self) -> Mapping[str, object]:
-        return {f"*{place}": kernel for place, kernel in enumerate(self.kernels)}
+        return {f"*{index}": kernel for index, kernel in enumerate(self.kernels)}
 
     def _combined(self, values: Iterable[Any]) -> Any:
         """The sum or product of arrays or tensors, those of batches broadcast."""

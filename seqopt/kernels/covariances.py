@@ -91,7 +91,7 @@ class Block(NamedTuple):
     slopes: Tensor | None
 
     @property
-    def place(self) -> tuple[slice, slice, slice]:
+    def slices(self) -> tuple[slice, slice, slice]:
         """Where the block lies in ``batches x rows x columns``."""
         return self.batches, self.rows, self.columns
 
@@ -162,14 +162,14 @@ class Matrix(Pairs):
         whole = None
         if self.symmetric and rows <= WHOLE_GRAM:
             whole = self._sums(program, slopes, weights, self.rows, None)
-        for place in layout:
+        for slices in layout:
             if whole is None:
-                sums = self._sums(program, slopes, weights, self.rows.take(place[0]), self.columns.take(place[1]))
+                sums = self._sums(program, slopes, weights, self.rows.take(slices[0]), self.columns.take(slices[1]))
                 values, derivatives = (None if part is None else part[:, None] for part in sums)
             else:
-                values, derivatives = (None if part is None else part[:, None, *place].contiguous() for part in whole)
+                values, derivatives = (None if part is None else part[:, None, *slices].contiguous() for part in whole)
             assert values is not None
-            yield Block(slice(0, 1), *place, values, derivatives)
+            yield Block(slice(0, 1), *slices, values, derivatives)
 
     @staticmethod
     def _sums(
@@ -264,7 +264,7 @@ class Covariances:
                 if scales is not None:
                     corner.diagonal(dim1=-2, dim2=-1).copy_(scales[0][:, block.rows] > 0)
                 result[block.batches, block.columns, block.rows] = values.mT
-            result[block.place] = values
+            result[block.slices] = values
         if not self.normalize:
             check_finite(result, self.pairs.columns, self.program.order, self.program.gap)
         return result
@@ -283,7 +283,7 @@ class Covariances:
         through_rows = torch.zeros(batches, rows, dtype=torch.float64)
         through_columns = torch.zeros(batches, columns, dtype=torch.float64)
         for block in self._blocks(by_gap):
-            upstream = gradient[block.place].double()
+            upstream = gradient[block.slices].double()
             if self.pairs.symmetric:
                 upstream = upstream + gradient[block.batches, block.columns, block.rows].mT
                 corner = _corner(block, upstream)

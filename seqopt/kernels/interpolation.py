@@ -236,17 +236,17 @@ def _choose_nodes(rows: EncodedStrings, program: Program, lower: float, upper: f
 
 
 def _build(rows: EncodedStrings, program: Program, nodes: ChebyshevNodes) -> list[_CompressedBlock]:
-    places = gram_layout(len(rows), program.order)
-    sizes = [(here.stop - here.start) * columns.stop for here, columns in places]
+    layout = gram_layout(len(rows), program.order)
+    sizes = [(here.stop - here.start) * columns.stop for here, columns in layout]
     families = [np.empty((program.order, nodes.count, size)) for size in sizes]
     for number, point in enumerate(nodes.points):
         values = _normalized(rows, replace(program, gap=point))
-        for place, family in zip(places, families, strict=True):
-            family[:, number] = values[:, *place].reshape(program.order, -1)
+        for slices, family in zip(layout, families, strict=True):
+            family[:, number] = values[:, *slices].reshape(program.order, -1)
     with one_thread():
         bases = [_basis([family[order] for family in families]) for order in range(program.order)]
     blocks = []
-    for rows_here, columns in places:
+    for rows_here, columns in layout:
         # Taken off the list, so that each family is freed once it is compressed.
         family = families.pop(0)
         shape = (-1, rows_here.stop - rows_here.start, columns.stop)

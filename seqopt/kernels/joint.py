@@ -79,7 +79,7 @@ class JointKernel(DescribedKernel):
         if not isinstance(tokens, SubsequenceKernel) or not tokens.normalize or tokens.batch_shape:
             raise InputError("the kernel on tokens must be a normalised SubsequenceKernel without batch shape")
         if not hasattr(features, "cross") or isinstance(features, ON_TOKENS) or features.batch_shape:
-            raise InputError(f"{type(features).__name__} is no kernel of seqopt on features, without batch shape")
+            raise InputError(f"{type(features).__name__} is not a kernel of seqopt on features, without batch shape")
         if feature_columns < 1:
             raise InputError(f"feature_columns is {feature_columns}; it must be at least 1")
         self.tokens = tokens
@@ -141,7 +141,7 @@ class JointKernel(DescribedKernel):
             ``... x n x m``.
 
         Raises:
-            InputError: If ``last_dim_is_batch`` is asked for: single columns are no strings.
+            InputError: If ``last_dim_is_batch`` is asked for: single columns are not strings.
         """
         if params.get("last_dim_is_batch"):
             raise InputError("a JointKernel has no covariances of single columns (last_dim_is_batch)")

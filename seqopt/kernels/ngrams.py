@@ -85,7 +85,7 @@ FEW_SYMBOLS = 200
 """Symbols of the strings on one side up to which inner products with others are those of the sub-sequence kernel."""
 
 NO_GAPS = 1e-60
-"""A gap decay at which sub-sequences with gaps vanish beside contiguous ones, whatever their number."""
+"""A gap decay at which sub-sequences with gaps vanish compared with contiguous ones, whatever their number."""
 
 
 class NgramKernel(DescribedKernel):
@@ -129,8 +129,8 @@ class NgramKernel(DescribedKernel):
         lengthscale: ``batch_shape x 1 x 1``. Assign a float or tensor to change it.
 
     Raises:
-        InputError: If ``longest`` is no integer of at least 1, or the lengthscale or its bounds are out of range.
-            When evaluated: for inputs that are no tokens.
+        InputError: If ``longest`` is not an integer of at least 1, or the lengthscale or its bounds are out of range.
+            When evaluated: for inputs that are not tokens.
 
     Example:
         >>> from seqopt.encoding import Encoder
@@ -348,9 +348,9 @@ class NgramKernel(DescribedKernel):
         factors = -0.5 / self.lengthscale.detach().double().cpu().reshape(-1).numpy() ** 2
         values = np.empty((len(factors), len(a), len(columns)), dtype=dtype)
         own = self_a, self_a if b is None else self_b
-        for (rows, places), distances in _squared_distances(a, columns, self.longest, *own):
+        for (rows, indices), distances in _squared_distances(a, columns, self.longest, *own):
             for matrix, factor in zip(values, factors, strict=True):
-                matrix[rows, places] = np.exp(factor * distances)
+                matrix[rows, indices] = np.exp(factor * distances)
         return values.reshape(*self.batch_shape, len(a), len(columns))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -393,11 +393,11 @@ class _Numbering:
         rows, ends = np.nonzero(tokens)
         self._symbols = np.unique(tokens[rows, ends])
         self._base = len(self._symbols) + 1
-        self._places = np.zeros(np.iinfo(np.uint16).max + 1, dtype=np.int64)
-        self._places[self._symbols] = np.arange(1, self._base)
+        self._indices = np.zeros(np.iinfo(np.uint16).max + 1, dtype=np.int64)
+        self._indices[self._symbols] = np.arange(1, self._base)
         self.size = self._base
         keys = [np.empty(0, dtype=np.int64)]
-        placed = self._places[tokens]
+        placed = self._indices[tokens]
         numbers = placed[rows, ends]
         for _ in range(longest - 1):
             ends += 1
@@ -431,7 +431,7 @@ class _Numbering:
         # A zero after each string keeps n-grams from running into the next one.
         tokens = np.zeros((len(strings), longest + 1), dtype=strings.tokens.dtype)
         tokens[:, :longest] = strings.tokens[:, :longest]
-        symbols = self._places[tokens[np.arange(longest + 1)[None, :] <= strings.lengths[:, None]]]
+        symbols = self._indices[tokens[np.arange(longest + 1)[None, :] <= strings.lengths[:, None]]]
         numbers = np.zeros((len(symbols), self.longest), dtype=np.int32)
         current = numbers[:, 0] = symbols
         for length in range(2, min(self.longest, longest) + 1):
@@ -450,9 +450,9 @@ class _Numbering:
         if len(self._keys):
             candidates = np.flatnonzero((numbers > 0) & (symbols > 0))
             keys = numbers[candidates] * self._base + symbols[candidates]
-            places = np.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
-            known = self._keys[places] == keys
-            longer[candidates[known]] = places[known] + self._base
+            indices = np.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
+            known = self._keys[indices] == keys
+            longer[candidates[known]] = indices[known] + self._base
         return longer
 
 
@@ -599,8 +599,8 @@ def _dense_counts(strings: EncodedStrings, letters: int, longest: int) -> npt.ND
         codes = (codes if length == 1 else codes[:, :-1]) * letters + last - 1
         levels.append(np.where(last > 0, codes + first, size) + starts)
         first += letters**length
-    places = np.concatenate(levels, axis=1).reshape(-1)
-    counts = np.bincount(places, minlength=len(strings) * (size + 1)).reshape(len(strings), size + 1)
+    indices = np.concatenate(levels, axis=1).reshape(-1)
+    counts = np.bincount(indices, minlength=len(strings) * (size + 1)).reshape(len(strings), size + 1)
     return counts[:, :size].astype(np.float32)
 
 

@@ -120,7 +120,7 @@ class SubsequenceKernel(DescribedKernel):
 
     Raises:
         InputError: For an order or partitions below 1, decays, weights or bounds out of range, or an unknown engine.
-            When evaluated: for inputs that are no tokens, strings shorter than ``partitions``, or covariances that
+            When evaluated: for inputs that are not tokens, strings shorter than ``partitions``, or covariances that
             exceed double precision before they are normalised (a gap decay near 1 with orders beyond about 40).
 
     Example:
@@ -223,7 +223,7 @@ class SubsequenceKernel(DescribedKernel):
         for name, (lower, upper) in self._bounds.items():
             saved = state_dict.get(f"{prefix}raw_{name}")
             if isinstance(saved, Tensor):
-                # The parameter may be in single precision; what was saved is kept beside it.
+                # The parameter may be in single precision; what was saved is kept next to it.
                 self._given[name] = saved.detach().double().clamp(lower, upper).cpu().clone()
 
     @property
@@ -438,11 +438,11 @@ class SubsequenceKernel(DescribedKernel):
     ) -> FloatArray:
         a, b = pairs.rows, None if pairs.symmetric else pairs.columns
         values = np.empty((self.batch_shape.numel(), len(pairs.rows), len(pairs.columns)), dtype=_numpy(precision))
-        for program, places, weights in self._programs(pairs, precision):
+        for program, indices, weights in self._programs(pairs, precision):
             sums, _ = order_sums(a, b, weights=weights, dtype=program.dtype, **program.options)
             if not self.normalize:
                 check_finite(torch.from_numpy(sums), pairs.columns, self.order, program.gap)
-            values[places] = sums
+            values[indices] = sums
         if self.normalize:
             scale_a = _scale(self.self_similarity(a) if self_a is None else self_a).reshape(len(values), len(a))
             scale_b = scale_a
@@ -506,9 +506,9 @@ class SubsequenceKernel(DescribedKernel):
     def self_similarity(self, a: EncodedStrings) -> FloatArray:
         """Unnormalised k(s, s) of each string at the current decays, float64, ``batch_shape x len(a)``."""
         values = np.empty((self.batch_shape.numel(), len(a)))
-        for program, places, weights in self._programs(Matrix(a, None), torch.float64):
-            values[places] = self_order_sums(a, weights=weights, **program.options)[0]
-            check_finite(torch.from_numpy(values[places]), a, self.order, program.gap)
+        for program, indices, weights in self._programs(Matrix(a, None), torch.float64):
+            values[indices] = self_order_sums(a, weights=weights, **program.options)[0]
+            check_finite(torch.from_numpy(values[indices]), a, self.order, program.gap)
         return values.reshape(*self.batch_shape, len(a))
 
     def variance(self, a: EncodedStrings, self_a: FloatArray | None = None) -> FloatArray:
@@ -523,13 +523,13 @@ class SubsequenceKernel(DescribedKernel):
         return (own > 0).astype(np.float64) if self.normalize else own
 
     def _programs(self, pairs: Pairs, dtype: torch.dtype) -> list[tuple[Program, npt.NDArray[np.intp], FloatArray]]:
-        """Each distinct gap decay of the batch: its program, and the places and weights (r x order) that share it."""
+        """Each distinct gap decay of the batch: its program, and the indices and weights (r x order) that share it."""
         gaps = self.gap_decay.detach().double().cpu().reshape(-1).numpy()
         weights = self._weights.detach().cpu().reshape(-1, self.order).numpy()
         found = []
         for gap in np.unique(gaps):
-            places = np.flatnonzero(gaps == gap)
-            found.append((self._program(float(gap), pairs, dtype), places, weights[places]))
+            indices = np.flatnonzero(gaps == gap)
+            found.append((self._program(float(gap), pairs, dtype), indices, weights[indices]))
         return found
 
     def gram(

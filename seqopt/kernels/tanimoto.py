@@ -206,7 +206,7 @@ class _OverlapKernel(DescribedKernel):
             raise InputError(f"dtype is {np.dtype(dtype)}; covariances are float64 or float32")
         rows, columns = self._rows(a), None if b is None else self._rows(b)
         if columns is not None and rows.shape[1] != columns.shape[1]:
-            raise InputError(f"rows of {rows.shape[1]} and of {columns.shape[1]} features have nothing in common")
+            raise InputError(f"rows of {rows.shape[1]} and of {columns.shape[1]} features cannot be compared")
         values = np.empty((rows.shape[0], rows.shape[0] if columns is None else columns.shape[0]), dtype=dtype)
         # All elements of a batch shape are the same.
         sizes = [own if own is None else own.reshape(-1, own.shape[-1])[0] for own in (self_a, self_b)]
@@ -268,7 +268,7 @@ class TanimotoKernel(_OverlapKernel):
         active_dims: Columns of the input that hold the features (default: all).
 
     Raises:
-        InputError: For threads below 1. In `cross`: for what are no features, or not as many.
+        InputError: For threads below 1. In `cross`: for inputs that are not features, or not as many.
 
     Example:
         >>> TanimotoKernel()(torch.tensor([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0]])).to_dense()
@@ -301,8 +301,8 @@ class MinMaxKernel(_OverlapKernel):
         active_dims: Columns of the input that hold the features (default: all).
 
     Raises:
-        InputError: For threads below 1. When evaluated: for negative features. In `cross`: for what are no features,
-            or not as many.
+        InputError: For threads below 1. When evaluated: for negative features. In `cross`: for inputs that are not
+            features, or not as many.
 
     Example:
         >>> MinMaxKernel()(torch.tensor([[1.0, 3.0, 0.0], [0.0, 1.0, 1.0]])).to_dense()
@@ -320,7 +320,7 @@ def _computable(x: Tensor) -> Tensor:
 def _matrices(x: Tensor, batch: torch.Size) -> list[Tensor]:
     """The matrices of a batch, one after the other; views, however often one is repeated."""
     expanded = x.expand(*batch, *x.shape[-2:])
-    return [expanded[place] for place in np.ndindex(*batch)]
+    return [expanded[index] for index in np.ndindex(*batch)]
 
 
 def _divided(overlaps: Tensor, size1: Tensor, size2: Tensor) -> Tensor:
@@ -352,10 +352,10 @@ def _canonical(values: FeatureMatrix) -> FeatureMatrix:
 
 def _sparse(rows: npt.NDArray[np.floating]) -> FeatureMatrix:
     """Dense rows as float64 sparse ones, in a fifth of the time that `scipy.sparse.csr_array` takes."""
-    places = np.flatnonzero(rows != 0)
-    row, column = np.divmod(places, rows.shape[1])
+    indices = np.flatnonzero(rows != 0)
+    row, column = np.divmod(indices, rows.shape[1])
     ends = np.cumsum([0, *np.bincount(row, minlength=len(rows))])
-    entries = rows.reshape(-1)[places].astype(np.float64, copy=False)
+    entries = rows.reshape(-1)[indices].astype(np.float64, copy=False)
     return sparse.csr_array((entries, column, ends), shape=rows.shape)
 
 
@@ -495,9 +495,9 @@ def _divide_overlaps(
         tile[:] = 0.0
         for row in range(first, last):
             overlaps = tile[row - first]
-            for place in range(ends[row], ends[row + 1]):
-                entry = entries[place]
-                others = dense[columns[place]]
+            for index in range(ends[row], ends[row + 1]):
+                entry = entries[index]
+                others = dense[columns[index]]
                 if minimum:
                     for k in range(width):
                         overlaps[k] += min(entry, others[k])

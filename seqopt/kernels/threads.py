@@ -13,7 +13,7 @@ _LOCK = threading.RLock()
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let torch compute in one thread: where other work goes on, waiting for a second one costs small matrices
+    """Let torch compute in one thread: where other work is in progress, waiting for a second one costs small matrices
     many times their own work.
 
     The number of threads is the whole process's, so contexts in several threads take turns. They may be nested.

@@ -52,7 +52,7 @@ class GaussianProcess:
     def best_observed_keys(self, n: int) -> list[str]:
         """The ``n`` distinct evaluated strings of largest posterior mean, best first."""
         order = torch.argsort(self.state.observed_mean.mean(0), descending=True, stable=True)
-        return list(dict.fromkeys(key_of(self.state.keys[int(place)]) for place in order))[:n]
+        return list(dict.fromkeys(key_of(self.state.keys[int(index)]) for index in order))[:n]
 
     def at(self, items: Sequence[Item]) -> StringsPosterior:
         """Posterior at N queries."""
@@ -210,7 +210,7 @@ class _Columns:
 
 
 def _paired(first: _Columns, second: _Columns) -> Tensor:
-    """Prior covariances of each query with the one at the same place of another list, D x N."""
+    """Prior covariances of each query with the one at the same index of another list, D x N."""
     state, count = first.state, len(first.encoded)
     found = torch.empty(state.draws, count, dtype=torch.float64)
     for start in range(0, count, PAIRS):

@@ -246,7 +246,7 @@ class PointEstimate:
                     with torch.no_grad():
                         reached = float(likelihood(model(*model.train_inputs), model.train_targets))
             except InputError:
-                raise  # strings that the kernel cannot take are no matter of luck
+                raise  # strings that the kernel cannot take are not bad luck
             except (ModelError, ValueError, RuntimeError) as error:
                 logger.debug("fit from start %d failed: %s", attempt, error)
                 continue

@@ -51,8 +51,8 @@ class PoolPosterior:
         mean = state.mean(candidate_keys) + scale * mean
         self._moments = Moments.of_target(mean, variance, variance, state.noise_variance)
         self._conditioning = data
-        for place in range(len(state.keys), conditioning.count):
-            self._append(conditioning.keys[place], conditioning.encoded.take([place]))
+        for index in range(len(state.keys), conditioning.count):
+            self._append(conditioning.keys[index], conditioning.encoded.take([index]))
 
     @property
     def moments(self) -> Moments:
@@ -92,11 +92,11 @@ class PoolPosterior:
         state, solved = self._state, self._solved(indices)
         found = torch.empty(state.draws, len(self._candidate_keys), len(indices), dtype=torch.float64)
         weights = self._state.unconditioned.inverse.mT @ solved
-        for place, index in enumerate(indices.tolist()):
+        for column, index in enumerate(indices.tolist()):
             row = self._cache.row(self._candidate_keys[index], self._cache.candidates.take([index]))
             rows = self._cache.rows(state.keys, state.encoded)
             for draw in range(state.draws):
-                found[draw, :, place] = state.scale[draw] * (row[draw] - weights[draw, :, place] @ rows[:, draw])
+                found[draw, :, column] = state.scale[draw] * (row[draw] - weights[draw, :, column] @ rows[:, draw])
         return found
 
     @property

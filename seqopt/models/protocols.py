@@ -70,12 +70,12 @@ class SelectiveSurrogate(Surrogate, Protocol):
     """A surrogate that cannot take every string."""
 
     def unsupported(self, strings: Sequence[str]) -> dict[int, str]:
-        """Why strings cannot be compared, by their places; empty where all can."""
+        """Why strings cannot be compared, by their indices; empty where all can."""
         ...
 
 
 def unsupported(surrogate: object, strings: Sequence[str]) -> dict[int, str]:
-    """Why ``surrogate`` cannot take some of ``strings``, by their places; empty where it takes all."""
+    """Why ``surrogate`` cannot take some of ``strings``, by their indices; empty where it takes all."""
     return surrogate.unsupported(strings) if isinstance(surrogate, SelectiveSurrogate) else {}
 
 

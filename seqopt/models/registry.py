@@ -182,7 +182,7 @@ SURROGATES: Mapping[str, NamedSurrogate] = {
         "learned mean of ssk and fragprints", partial(_joint, _fragments, False), _MOLECULES
     ),
 }
-"""All surrogates with a name, beside ``"auto"``: see `default_surrogate`."""
+"""All surrogates with a name, besides ``"auto"``: see `default_surrogate`."""
 
 
 def default_surrogate(space: Space, *, partitions: int | None = None) -> Surrogate:
@@ -213,7 +213,7 @@ def default_surrogate(space: Space, *, partitions: int | None = None) -> Surroga
         return FullyBayesianStringGP(SubsequenceKernel(partitions=_parts(space) if partitions is None else partitions))
     if space.kind == "molecule":
         if partitions is not None:
-            raise InputError('the default surrogate of molecules has no partitions: choose "ssk" for one that does')
+            raise InputError('the default surrogate of molecules has no partitions: choose "ssk", which has them')
         return SURROGATES["minmax"].build()
     return StringGP() if partitions is None else StringGP(default_kernel(partitions=partitions))
 
@@ -244,7 +244,7 @@ def resolve_surrogate(surrogate: str | Surrogate, space: Space) -> Surrogate:
     if not isinstance(surrogate, str):
         if isinstance(surrogate, Surrogate) and not isinstance(surrogate, type):
             return surrogate
-        raise InputError(f"{surrogate!r} is no surrogate: choose {_names()}, or give an object with fit and predict")
+        raise InputError(f"{surrogate!r} is not a surrogate: choose {_names()}, or give an object with fit and predict")
     check_surrogate(surrogate)
     name = surrogate.strip().lower()
     if name == "auto":
@@ -304,7 +304,7 @@ def surrogate_name(surrogate: object) -> str:
 
 
 def features_of(surrogate: object) -> str:
-    """The name of the features that a surrogate compares, beside or instead of symbols; empty for symbols alone."""
+    """The name of the features that a surrogate compares, besides or instead of symbols; empty for symbols alone."""
     encoder = getattr(surrogate, "encoder", None)
     if isinstance(encoder, JointEncoder):
         return encoder.features.name
@@ -339,7 +339,7 @@ def _some_keys(space: Space, most: int | None) -> list[str]:
     rng = np.random.default_rng(0)
     if not isinstance(space, PoolSpace):
         return [space.key(string) for string in space.sample(LOOKED_AT, rng)]
-    return [space.keys[int(place)] for place in rng.permutation(len(space))[:most]]
+    return [space.keys[int(index)] for index in rng.permutation(len(space))[:most]]
 
 
 def _lengths(space: Space) -> npt.NDArray[np.int32]:

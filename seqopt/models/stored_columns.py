@@ -55,8 +55,8 @@ class StoredColumns:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     store = StoredColumns(Path(folder))
-        ...     first = store.rows("block", 2, ["a"], lambda places: np.ones((len(places), 2), dtype=np.float32))
-        ...     store.rows("block", 2, ["b", "a"], lambda places: np.ones((len(places), 2), dtype=np.float32)).tolist()
+        ...     first = store.rows("block", 2, ["a"], lambda rows: np.ones((len(rows), 2), dtype=np.float32))
+        ...     store.rows("block", 2, ["b", "a"], lambda rows: np.ones((len(rows), 2), dtype=np.float32)).tolist()
         [[1.0, 1.0], [1.0, 1.0]]
     """
 
@@ -78,7 +78,7 @@ class StoredColumns:
             name: Of the block.
             width: Candidates in the block.
             keys: What identifies the strings, all different.
-            compute: Gives the rows at some places of ``keys``. One row that is stored is computed again, too: where it
+            compute: Gives the rows at some indices of ``keys``. One row that is stored is computed again, too: where it
                 differs, nothing that is stored is used.
             precision: float32 or float64. Blocks of the two are kept apart.
 
@@ -89,19 +89,19 @@ class StoredColumns:
         name = name if kind.itemsize == 4 else f"{name}-double"
         stored = self._read(name, width, kind)
         marks = [self._mark(key) for key in keys]
-        known = [place for place, mark in enumerate(marks) if mark in stored]
+        known = [index for index, mark in enumerate(marks) if mark in stored]
         if known and not _agree(stored[marks[known[0]]], compute(known[:1])[0]):
             logger.info("stored covariances in %s are of another kernel and are computed again", self.folder)
             self._cut(name, 0)
             stored, known = {}, []
         values = np.empty((len(keys), width), dtype=precision)
-        for place in known:
-            values[place] = stored[marks[place]]
-        missing = [place for place, mark in enumerate(marks) if mark not in stored]
+        for index in known:
+            values[index] = stored[marks[index]]
+        missing = [index for index, mark in enumerate(marks) if mark not in stored]
         del stored
         if missing:
             values[missing] = compute(missing)
-            self._append(name, [marks[place] for place in missing], values[missing].astype(kind))
+            self._append(name, [marks[index] for index in missing], values[missing].astype(kind))
         return values
 
     def _mark(self, key: str) -> bytes:
@@ -115,15 +115,15 @@ class StoredColumns:
             data = memoryview((self.folder / name).read_bytes())
         except OSError:
             return found
-        place = 0
-        while place < len(data):
-            segment = _segment(data[place:], width, kind)
+        offset = 0
+        while offset < len(data):
+            segment = _segment(data[offset:], width, kind)
             if segment is None:
-                self._cut(name, place)
+                self._cut(name, offset)
                 break
             marks, values, size = segment
             found.update(zip(marks, values, strict=True))
-            place += size
+            offset += size
         return found
 
     def _append(self, name: str, marks: list[bytes], values: Rows) -> None:
@@ -136,9 +136,9 @@ class StoredColumns:
             with (self.folder / name).open("ab") as stream:
                 stream.write(header + body)
 
-    def _cut(self, name: str, place: int) -> None:
+    def _cut(self, name: str, offset: int) -> None:
         with contextlib.suppress(OSError):
-            os.truncate(self.folder / name, place)
+            os.truncate(self.folder / name, offset)
 
 
 def stored_columns(kernel: gpytorch.kernels.Kernel, encoder: str, keys: Sequence[str]) -> StoredColumns:
@@ -180,7 +180,7 @@ def _segment(data: memoryview, width: int, kind: np.dtype[Any]) -> tuple[list[by
     body = data[_HEADER.size : size]
     if magic != _MAGIC or columns != width or len(data) < size or hashlib.sha256(body).digest() != checksum:
         return None
-    marks = [bytes(body[place : place + _MARK]) for place in range(0, rows * _MARK, _MARK)]
+    marks = [bytes(body[start : start + _MARK]) for start in range(0, rows * _MARK, _MARK)]
     values = np.frombuffer(body[rows * _MARK :], dtype=kind).reshape(rows, columns)
     return marks, values, size
 

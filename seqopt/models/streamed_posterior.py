@@ -89,7 +89,7 @@ class StreamedPosterior:
         self.precision = self._start_precision()
         mean, variance = self._given_data()
         if self.precision == np.float32 and not self._is_precise(mean, variance):
-            logger.debug("single precision does not do for this posterior: all is computed again in double precision")
+            logger.debug("single precision is not enough for this posterior: computing again in double precision")
             self.precision = np.float64
             mean, variance = self._given_data()
         self.given_data = Moments.of_target(mean, variance, variance, conditioning.state.noise_variance)
@@ -138,11 +138,11 @@ class StreamedPosterior:
 
     def joint(self, indices: Tensor, include_observed: bool = False) -> tuple[Tensor, Tensor]:
         """Mean (D x k) and noiseless covariance (D x k x k) given the data; the n training strings first if asked."""
-        places = indices.numpy()
-        rows = self.columns(places)[:, : len(self.state.keys)]
+        chosen = indices.numpy()
+        rows = self.columns(chosen)[:, : len(self.state.keys)]
         solved = torch.linalg.solve_triangular(self.state.cholesky, rows, upper=False)
         mean = self.given_data.mean[:, indices]
-        return self.state.joint(solved, self._among(places), mean, include_observed)
+        return self.state.joint(solved, self._among(chosen), mean, include_observed)
 
     def cross(self, indices: Tensor) -> Tensor:
         """Covariances given the data between all candidates and some, D x N x k, in blocks."""
@@ -203,9 +203,9 @@ class StreamedPosterior:
             left[:, block] = torch.maximum(self.given_data.variance[:, block] - lost, self.state.floor[:, None])
         return self.given_data.given(left)
 
-    def _among(self, places: npt.NDArray[np.int64]) -> Tensor:
-        own = None if self._self is None else self._self[..., places]
-        prior = self.state.evaluator.cross(self.candidates.take(places), None, own)
+    def _among(self, indices: npt.NDArray[np.int64]) -> Tensor:
+        own = None if self._self is None else self._self[..., indices]
+        prior = self.state.evaluator.cross(self.candidates.take(indices), None, own)
         return self.state.scale[:, None, None] * stacked(prior, self.state.draws)
 
     def _given_data(self) -> tuple[Tensor, Tensor]:
@@ -215,8 +215,8 @@ class StreamedPosterior:
         prior = stacked(state.evaluator.variance(self.candidates, self._self)[..., None, :], state.draws)[:, 0]
         variance = state.scale[:, None] * prior
         # A string that was measured several times has one column.
-        number = {key: place for place, key in enumerate(dict.fromkeys(state.keys))}
-        first = {key: place for place, key in reversed(list(enumerate(state.keys)))}
+        number = {key: index for index, key in enumerate(dict.fromkeys(state.keys))}
+        first = {key: index for index, key in reversed(list(enumerate(state.keys)))}
         points = state.encoded.take(np.array([first[key] for key in number]))
         repeated = None if len(number) == len(state.keys) else [number[key] for key in state.keys]
         costly = state.evaluator.costly and state.draws == 1
@@ -245,9 +245,9 @@ class StreamedPosterior:
         if not self.state.evaluator.costly or self.state.draws > 1:
             return np.float64
         count = len(self.candidates)
-        places = np.unique(np.linspace(0, count - 1, min(VERIFIED, count)).astype(np.int64))
-        single = self._moments_in(places, np.float32)
-        return np.float32 if self._error(places, *single) <= TOLERANCE / 5 else np.float64
+        indices = np.unique(np.linspace(0, count - 1, min(VERIFIED, count)).astype(np.int64))
+        single = self._moments_in(indices, np.float32)
+        return np.float32 if self._error(indices, *single) <= TOLERANCE / 5 else np.float64
 
     def _is_precise(self, mean: Tensor, variance: Tensor) -> bool:
         """Whether single precision has done where it is hardest: at small variances, and at large means."""
@@ -255,29 +255,29 @@ class StreamedPosterior:
         chosen = torch.cat([torch.topk(-variance[0], count).indices, torch.topk(mean[0], count).indices])
         return self._error(chosen.numpy(), mean[0, chosen], variance[0, chosen]) <= TOLERANCE
 
-    def _error(self, places: npt.NDArray[np.int64], mean: Tensor, variance: Tensor) -> float:
+    def _error(self, indices: npt.NDArray[np.int64], mean: Tensor, variance: Tensor) -> float:
         """Largest error of means in standard deviations, and of variances relative to themselves."""
-        exact_mean, exact_variance = self._moments_in(places, np.float64)
+        exact_mean, exact_variance = self._moments_in(indices, np.float64)
         of_mean = (mean - exact_mean).abs() / exact_variance.sqrt()
         of_variance = (variance - exact_variance).abs() / exact_variance
-        return float(torch.maximum(of_mean, of_variance).max()) if len(places) else 0.0
+        return float(torch.maximum(of_mean, of_variance).max()) if len(indices) else 0.0
 
-    def _moments_in(self, places: npt.NDArray[np.int64], precision: type[np.floating]) -> tuple[Tensor, Tensor]:
+    def _moments_in(self, indices: npt.NDArray[np.int64], precision: type[np.floating]) -> tuple[Tensor, Tensor]:
         """Mean and variance given the data of some candidates (one draw), from covariances of a precision."""
         state, scale = self.state, self.state.scale[0]
-        rows = scale * torch.from_numpy(self.raw_columns(state.encoded, places, precision)).double()
-        own = None if self._self is None else self._self[..., places]
-        prior = scale * torch.from_numpy(state.evaluator.variance(self.candidates.take(places), own))
+        rows = scale * torch.from_numpy(self.raw_columns(state.encoded, indices, precision)).double()
+        own = None if self._self is None else self._self[..., indices]
+        prior = scale * torch.from_numpy(state.evaluator.variance(self.candidates.take(indices), own))
         lost = explained(state.unconditioned.inverse[0], rows)
-        own_mean = state.mean([self.candidate_keys[int(index)] for index in places])[0]
+        own_mean = state.mean([self.candidate_keys[int(index)] for index in indices])[0]
         return own_mean + state.alpha[0] @ rows, (prior - lost).clamp_min(float(state.floor[0]))
 
     def _costly_columns(self, keys: list[str], points: Encoded, block: slice) -> Tensor:
         """Prior covariances of ``points`` with a block of candidates, from the store if they are there."""
         width = len(range(*block.indices(len(self.candidates))))
 
-        def compute(places: list[int]) -> npt.NDArray[np.floating]:
-            chosen = points if len(places) == len(points) else points.take(np.array(places))
+        def compute(wanted: list[int]) -> npt.NDArray[np.floating]:
+            chosen = points if len(wanted) == len(points) else points.take(np.array(wanted))
             return self.raw_columns(chosen, block, self.precision)
 
         if self._store is None:
@@ -372,14 +372,14 @@ class BoundedView:
     Args:
         posterior: Whose candidates they are.
         moments: Of the candidates looked at.
-        places: Which these are; by default all.
+        indices: Which these are; by default all.
     """
 
     def __init__(
-        self, posterior: StreamedPosterior, moments: Moments, places: npt.NDArray[np.int64] | None = None
+        self, posterior: StreamedPosterior, moments: Moments, indices: npt.NDArray[np.int64] | None = None
     ) -> None:
         self._posterior = posterior
-        self._places = None if places is None else torch.from_numpy(places)
+        self._indices = None if indices is None else torch.from_numpy(indices)
         self.moments = moments
         self.observed_mean = posterior.observed_mean
         self.conditioned_mean = posterior.conditioned_mean
@@ -392,18 +392,18 @@ class BoundedView:
     def cross(self, indices: Tensor) -> Tensor:
         """See `StreamedPosterior.cross`."""
         found = self._posterior.cross(self._all(indices))
-        return found if self._places is None else found[:, self._places]
+        return found if self._indices is None else found[:, self._indices]
 
     def given(self, index: int) -> StreamedPosterior:
         """The posterior at all candidates given an outcome of one; see `StreamedPosterior.given`."""
         return self._posterior.given(int(self._all(torch.tensor([index]))[0]))
 
     def _all(self, indices: Tensor) -> Tensor:
-        return indices if self._places is None else self._places[indices]
+        return indices if self._indices is None else self._indices[indices]
 
 
-def _replaced(moments: Moments, places: npt.NDArray[np.int64], found: Moments) -> Moments:
-    chosen = torch.from_numpy(places)
+def _replaced(moments: Moments, indices: npt.NDArray[np.int64], found: Moments) -> Moments:
+    chosen = torch.from_numpy(indices)
     mean = moments.mean.index_copy(-1, chosen, found.mean)
     variance = moments.variance.index_copy(-1, chosen, found.variance)
     return Moments.of_target(mean, variance, variance, moments.residual_variance)

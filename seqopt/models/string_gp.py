@@ -163,21 +163,21 @@ class StringGP(GaussianSurrogate, Configurable):
         # Keys of molecules are readable by definition, and to compute all their features here would take long.
         if self._pool is not None and not (self._pool.kind == "molecule" and self._length is None):
             looked_at = self._pool.keys
-            if self._length is None:
-                places = np.random.default_rng(0).permutation(len(looked_at))[:20_000]
-                looked_at = [looked_at[int(place)] for place in places]
+            if self._length is None:  # to read features can take long
+                indices = np.random.default_rng(0).permutation(len(looked_at))[:20_000]
+                looked_at = [looked_at[int(index)] for index in indices]
             for message in self.unsupported(looked_at).values():
                 raise InputError(f"{message}: leave this candidate out, or choose another surrogate")
 
     def unsupported(self, strings: Sequence[str]) -> dict[int, str]:
-        """Why strings cannot be compared, by their places: those without features, or of another length than the
+        """Why strings cannot be compared, by their indices: those without features, or of another length than the
         strings of the space where the kernel compares position by position. Empty where all can be compared.
         """
         if self._length is not None:
             return {
-                place: f"{strings[place]!r} has {length} symbols, but this surrogate compares strings of one length, "
+                index: f"{strings[index]!r} has {length} symbols, but this surrogate compares strings of one length, "
                 f"position by position, and those of the space have {self._length}"
-                for place, length in enumerate(self._lengths(strings))
+                for index, length in enumerate(self._lengths(strings))
                 if length != self._length
             }
         features = self.encoder

@@ -1,6 +1,6 @@
 """Symbolic regression: how well a formula that is written as a string fits data.
 
-Formulas are read by a parser of their own and computed with numpy; nothing of a string is ever run as Python.
+Formulas are read by a small parser and computed with numpy; nothing of a string is ever run as Python.
 
 References:
     Moss, H. B. (2021). General-purpose Information-Theoretical Bayesian Optimisation. PhD thesis, Lancaster
@@ -137,8 +137,8 @@ class ExpressionError:
         y: The ``n`` values to fit.
 
     Raises:
-        InputError: If a column is empty, differs in length from ``y``, or holds something that is no finite number (the
-            message gives the column and the row, counted from 1), or a name cannot be that of a variable.
+        InputError: If a column is empty, differs in length from ``y``, or holds something that is not a finite number
+            (the message gives the column and the row, counted from 1), or a name cannot be that of a variable.
 
     Example:
         >>> error = ExpressionError([0.0, 1.0, 2.0], [1.0, 2.0, 5.0])
@@ -168,7 +168,7 @@ class ExpressionError:
             target: The name of a column, in letters of either case.
 
         Raises:
-            InputError: If the file cannot be read, lacks the column, has no other, or has a cell that is no finite
+            InputError: If the file cannot be read, lacks the column, has no other, or has a cell that is not a finite
                 number (the message gives its column and line).
         """
         from seqopt.datasets.tables import read_table
@@ -191,7 +191,7 @@ class ExpressionError:
         """Errors of the formulas ``strings`` (``n``).
 
         Raises:
-            InputError: For a string that is no formula: see `parse_expression`.
+            InputError: For a string that is not a formula: see `parse_expression`.
         """
         if isinstance(strings, str):
             raise InputError(f"expected a list of formulas, got the single string {strings!r}: write [{strings!r}]")
@@ -354,10 +354,10 @@ def _columns(x: npt.ArrayLike | Mapping[str, npt.ArrayLike]) -> dict[str, Any]:
     if width == 0:
         raise InputError("x has rows without cells: give at least one column")
     names = ["x"] if width == 1 else [f"x{number}" for number in range(1, width + 1)]
-    return {name: [row[place] for row in table] for place, name in enumerate(names)}
+    return {name: [row[index] for row in table] for index, name in enumerate(names)}
 
 
-def _numbers(column: Any, name: str, places: Sequence[str] | None = None) -> npt.NDArray[np.float64]:
+def _numbers(column: Any, name: str, locations: Sequence[str] | None = None) -> npt.NDArray[np.float64]:
     if isinstance(column, str) or not hasattr(column, "__iter__") or getattr(column, "ndim", 1) != 1:
         raise InputError(f"column {name!r} must be a list of numbers, not {_shorten(repr(column))}")
     numbers = []
@@ -367,8 +367,8 @@ def _numbers(column: Any, name: str, places: Sequence[str] | None = None) -> npt
         except (TypeError, ValueError):
             number = math.nan
         if not math.isfinite(number):
-            place = places[row - 1] if places is not None else f"row {row} (counting from 1)"
-            raise InputError(f"column {name!r} has {_shorten(str(cell))} in {place}: it must hold finite numbers")
+            location = locations[row - 1] if locations is not None else f"row {row} (counting from 1)"
+            raise InputError(f"column {name!r} has {_shorten(str(cell))} in {location}: it must hold finite numbers")
         numbers.append(number)
     if not numbers:
         raise InputError(f"column {name!r} is empty: give at least one point")

@@ -57,7 +57,7 @@ class MinimumFreeEnergy:
         temperature: In degrees Celsius.
 
     Raises:
-        InputError: For a temperature that is no finite number above absolute zero.
+        InputError: For a temperature that is not a finite number above absolute zero.
         ObjectiveError: If ViennaRNA is not installed.
 
     Example:
@@ -103,7 +103,7 @@ class CodonAdaptationIndex:
     The reference sets are the tables of the Codon Usage Database (Kazusa; Nakamura et al., 2000), as the package
     python-codon-tables holds them, with two decimals: *all* coding sequences in GenBank of Escherichia coli W3110
     (``"e_coli"``), Saccharomyces cerevisiae (``"yeast"``) or Homo sapiens (``"human"``), not a choice of highly
-    expressed genes as in the original index. A set of one's own goes into ``usage``. Nothing is downloaded.
+    expressed genes as in the original index. A custom set goes into ``usage``. Nothing is downloaded.
 
     Args:
         organism: ``"e_coli"``, ``"yeast"``, ``"human"``, or another table of python-codon-tables; with ``usage``, what
@@ -114,7 +114,7 @@ class CodonAdaptationIndex:
 
     Raises:
         InputError: For an unknown organism (the message lists those that there are), a frequency that is negative or
-            not finite, or something that is no codon.
+            not finite, or something that is not a codon.
         ObjectiveError: If python-codon-tables is not installed.
 
     Example:
@@ -195,7 +195,7 @@ def gc_distance(target: str) -> GCContent:
     """`GCContent` with a target that is written as text, such as ``"0.5"``.
 
     Raises:
-        InputError: If it is no number from 0 to 1.
+        InputError: If it is not a number from 0 to 1.
     """
     try:
         return GCContent(float(target))
@@ -216,7 +216,7 @@ def _read(strings: Sequence[str]) -> Iterator[str]:
         if not bases:
             raise InputError(f"string {item} is empty: a gene has at least one base")
         if not _BASES.issuperset(bases):
-            position, letter = next((place, base) for place, base in enumerate(bases, start=1) if base not in _BASES)
+            position, letter = next((index, base) for index, base in enumerate(bases, start=1) if base not in _BASES)
             raise InputError(
                 f"string {item} has {letter!r} at position {position} (counting from 1): "
                 "a gene is written with A, C, G and T or U"
@@ -232,7 +232,7 @@ def _by_codon(table: Mapping[str, Value]) -> dict[str, Value]:
     named = {codon.upper().translate(_TO_DNA): value for codon, value in table.items()}
     for codon in named:
         if codon not in _CODONS:
-            raise InputError(f"{codon!r} is no codon: write three of A, C, G and T or U")
+            raise InputError(f"{codon!r} is not a codon: write three of A, C, G and T or U")
     return named
 
 
@@ -260,7 +260,7 @@ def _usage(organism: str) -> dict[str, float]:
     # A number, which names no table here, would make the package download one.
     if organism not in tables:
         known = ", ".join(dict.fromkeys([*ORGANISMS, *sorted(short)]))
-        raise InputError(f"there is no codon usage of {organism!r}: choose {known}, or give usage= of your own")
+        raise InputError(f"there is no codon usage of {organism!r}: choose {known}, or give usage=")
     table = python_codon_tables.get_codons_table(tables[organism])
     return {codon: float(frequency) for codons in table.values() for codon, frequency in codons.items()}
 

@@ -145,7 +145,7 @@ class Similarity:
         with quiet_rdkit():
             readable = parse_smiles(self.smiles) is not None
         if not readable:
-            raise InputError(f"similarity needs a molecule to compare with; {self.smiles!r} is no readable SMILES")
+            raise InputError(f"similarity needs a molecule to compare with; {self.smiles!r} is not a readable SMILES")
 
     def __call__(self, strings: Sequence[str]) -> npt.NDArray[np.float64]:
         """Similarities of ``strings``."""

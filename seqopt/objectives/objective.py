@@ -214,7 +214,7 @@ def resolve_objective(spec: str, pool: ValuedPool | None = None) -> Objective:
 
     What stands before the first colon decides. A name of the registry is that objective, with what follows as
     its argument; ``column`` looks values up in the pool; anything else is a module, or a Python file, and the
-    name of a function in it. The current folder counts as importable. A module of one's own that is called
+    name of a function in it. The current folder counts as importable. A module of yours that is called
     like a built-in objective can still be named by its file: ``./qed.py:function``.
 
     Args:
@@ -262,7 +262,7 @@ def _built_in(info: ObjectiveInfo, spec: str, colon: bool, argument: str) -> Obj
     if colon and not info.argument:
         raise InputError(
             f"the objective {info.name} takes no argument; write {info.name}. "
-            f"For a module of your own of this name, write ./{info.name}.py:{argument or 'function'}"
+            f"For a module of this name, write ./{info.name}.py:{argument or 'function'}"
         )
     function = info.build(argument)
     chunk_size = getattr(function, "chunk_size", 1)
@@ -276,7 +276,7 @@ def _unknown(spec: str) -> InputError:
     listed = ", ".join(f"{name}:{info.argument}" if info.argument else name for name, info in OBJECTIVES.items())
     return InputError(
         f"unknown objective {spec!r}: {guess}Built in are {listed}. "
-        "A function of your own is written module:function or path/to/file.py:function, "
+        "A custom function is written module:function or path/to/file.py:function, "
         "and a column of the pool column:NAME"
     )
 
@@ -366,7 +366,7 @@ class FunctionReference:
         name = f"seqopt_objective_{path.stem}"
         spec = importlib.util.spec_from_file_location(name, path)
         if spec is None or spec.loader is None:
-            raise ObjectiveError(f"{path} is no Python file: its name must end in .py")
+            raise ObjectiveError(f"{path} is not a Python file: its name must end in .py")
         module = importlib.util.module_from_spec(spec)
         # Beside it may stand modules that it imports, as when it is run as a script.
         if str(path.parent) not in sys.path:
@@ -385,7 +385,7 @@ _FUNCTIONS: dict[FunctionReference, Callable[[list[str]], npt.ArrayLike]] = {}
 
 
 def _import_failure(location: str, error: BaseException) -> str:
-    """The error of an import, with the last place outside the import machinery."""
+    """The error of an import, with the last location outside the import machinery."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not frame.filename.startswith("<") and frame.filename != __file__]
     own = [frame for frame in own if f"importlib{os.sep}__init__" not in frame.filename]

@@ -27,7 +27,7 @@ class PatternCount:
     """How often a pattern occurs in a string.
 
     An occurrence is a window of the string, as long as the pattern, that equals it in every position where the
-    pattern has no ``?``. All other characters of the pattern stand for themselves: it is no regular expression. Without
+    pattern has no ``?``. All other characters stand for themselves: it is not a regular expression. Without
     overlaps, occurrences are taken from left to right, each beginning after the end of the last, which yields as many
     as possible.
 

@@ -287,7 +287,7 @@ class Optimizer(Tabulated):
                 infinity, or more than 1e150 in size (a sentinel, not a measurement) is not a value: a string without
                 any has failed.
             standard_errors: Known standard error of each value of the objective, in the user's units; `None` where it
-                is not known. The model learns how noisy values are besides.
+                is not known. The model also learns how noisy values are.
             errors: Why each failed evaluation failed.
             seconds: How long each evaluation took.
 

@@ -310,9 +310,9 @@ def _predictions(
     surrogate: Any, keys: Sequence[str], group: Sequence[str], sign: float, transform: Any
 ) -> tuple[FloatArray, FloatArray]:
     mean, std = np.full(len(keys), np.nan), np.full(len(keys), np.nan)
-    places = [place for place, name in enumerate(group) if name != "measured"]
-    if places:
-        found = surrogate.predict([keys[place] for place in places])
-        for place, centre, spread in zip(places, *map(np.ndarray.tolist, map(np.asarray, found)), strict=True):
-            mean[place], std[place] = transform.moments(sign * centre, spread)
+    indices = [index for index, name in enumerate(group) if name != "measured"]
+    if indices:
+        found = surrogate.predict([keys[index] for index in indices])
+        for index, centre, spread in zip(indices, *map(np.ndarray.tolist, map(np.asarray, found)), strict=True):
+            mean[index], std[index] = transform.moments(sign * centre, spread)
     return mean, std

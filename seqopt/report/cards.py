@@ -25,7 +25,7 @@ class Card:
     """One string for a page.
 
     Attributes:
-        rank: Its place, 0 for none.
+        rank: Its rank from 1, 0 for none.
         head: What stands first: the value, or what became of the string.
         is_value: Whether that is a value.
         string: The string, shortened.
@@ -108,13 +108,13 @@ def current_batch(view: View) -> Batch:
         title = f"Last batch, no. {number}" if number else view.origin(0).capitalize()
     deviations = view.deviations()
     shown = rows.head(MOST_OF_BATCH) if waiting or (len(rows) and rows["batch"].iloc[0]) else rows.head(0)
-    cards = [_card(view, row, "now", place, deviations) for place, row in enumerate(rows_of(shown), 1)]
+    cards = [_card(view, row, "now", order, deviations) for order, row in enumerate(rows_of(shown), 1)]
     return Batch(title, waiting, cards, len(rows) - len(shown))
 
 
-def _card(view: View, row: dict[str, Any], list_name: str, place: int, deviations: dict[int, float]) -> Card:
+def _card(view: View, row: dict[str, Any], list_name: str, order: int, deviations: dict[int, float]) -> Card:
     string, number = str(row["string"]), int(row["number"])
-    drawing, facts, own = _drawing(view, string, f"{list_name}{place}-", place)
+    drawing, facts, own = _drawing(view, string, f"{list_name}{order}-", order)
     sequence, codons = None, []
     if view.kind != "molecule":
         reference = _aligned(view, row)
@@ -124,7 +124,7 @@ def _card(view: View, row: dict[str, Any], list_name: str, place: int, deviation
     why, nearest, similarity = view.reasons.get(number, ("", "", math.nan))
     other = view.number_of.get(nearest, 0)
     return Card(
-        rank=place if list_name == "best" else 0,
+        rank=order if list_name == "best" else 0,
         head=view.show(row["value"]) if row["measured"] else _state(row["status"]),
         is_value=bool(row["measured"]),
         string=shortened(string, LONGEST_LISTED),
@@ -151,12 +151,12 @@ def _state(status: str) -> str:
     return {"pending": "awaited", "ok": "–", "": "–"}.get(status, status)
 
 
-def _drawing(view: View, string: str, prefix: str, place: int) -> tuple[Markup | None, str, bool]:
+def _drawing(view: View, string: str, prefix: str, order: int) -> tuple[Markup | None, str, bool]:
     """Drawing, facts, and whether the drawing has the colours of the page."""
-    label = f"{view.names[0].capitalize()} {place}"
+    label = f"{view.names[0].capitalize()} {order}"
     if view.kind == "molecule":
         structure = draw_molecule(string, prefix, label=label)
-    elif view.is_folded and place <= FOLDED:
+    elif view.is_folded and order <= FOLDED:
         structure = draw_fold(string.strip(), label=f"{label}, secondary structure of its RNA")
     elif view.curves is not None:
         return view.curves.draw(string, label=f"{label}, its curve and the points"), "", True

@@ -66,8 +66,8 @@ class Curves:
     def points(self) -> str:
         """The points as `seqopt.report.structures` writes them."""
         chosen = np.linspace(0, len(self.x) - 1, min(len(self.x), MOST_POINTS)).round().astype(int)
-        places = [in_box(float(self.x[i]), float(self.y[i]), self.limits) for i in chosen]
-        return " ".join(f"{place[0]:.0f},{place[1]:.0f}" for place in places if place is not None)
+        points = [in_box(float(self.x[i]), float(self.y[i]), self.limits) for i in chosen]
+        return " ".join(f"{point[0]:.0f},{point[1]:.0f}" for point in points if point is not None)
 
     def structure(self, formula: str) -> str:
         """The curve of a formula as `seqopt.report.structures` writes it; empty where it is not a formula."""

@@ -20,11 +20,11 @@ def describe_batch(batch: Batch) -> Description:
     number = table["batch"].max() if len(table) else 0
     title = "Initial design" if number == 0 else f"Batch {number:.0f}"
     entries, columns = evaluated(table.head(LARGEST_BATCH), False)
-    kept = [place for place, name in enumerate(columns) if name != "batch"]
+    kept = [index for index, name in enumerate(columns) if name != "batch"]
     return Description(
         f"{title}: {count(len(batch), 'string')} to evaluate",
-        entries=tuple(ListedString(entry.string, tuple(entry.cells[place] for place in kept)) for entry in entries),
-        columns=tuple(columns[place] for place in kept),
+        entries=tuple(ListedString(entry.string, tuple(entry.cells[index] for index in kept)) for entry in entries),
+        columns=tuple(columns[index] for index in kept),
         kind=batch.kind,
         remarks=left_out(len(entries), len(batch)),
     )
@@ -37,7 +37,7 @@ def describe_candidates(space: CandidateSet) -> Description:
     return Description(
         f"Candidate set of {of_kind(space.kind, len(space))}",
         facts=tuple(facts),
-        entries=tuple(ListedString(space[place]) for place in range(min(SHOWN, len(space)))),
+        entries=tuple(ListedString(space[index]) for index in range(min(SHOWN, len(space)))),
         kind=space.kind,
         remarks=left_out(min(SHOWN, len(space)), len(space)),
     )

@@ -183,11 +183,11 @@ def without_empty(
     entries: Sequence[ListedString], columns: Sequence[str]
 ) -> tuple[tuple[ListedString, ...], tuple[str, ...]]:
     """Entries and columns without those that hold nothing."""
-    kept = [place for place in range(len(columns)) if any(entry.cells[place] for entry in entries)]
+    kept = [index for index in range(len(columns)) if any(entry.cells[index] for entry in entries)]
     shortened_entries = tuple(
-        ListedString(entry.string, tuple(entry.cells[place] for place in kept)) for entry in entries
+        ListedString(entry.string, tuple(entry.cells[index] for index in kept)) for entry in entries
     )
-    return shortened_entries, tuple(columns[place] for place in kept)
+    return shortened_entries, tuple(columns[index] for index in kept)
 
 
 def moments(mean: float | None, std: float | None, show: Callable[[float], str]) -> str:

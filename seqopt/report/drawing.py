@@ -282,8 +282,8 @@ def sparkline(values: Sequence[float | None], *, width: int = 180, height: int =
 def draw_fold(gene: str, *, label: str) -> Structure | None:
     """The folded RNA of a gene with its bases coloured, or `None` where it cannot be folded.
 
-    The structure is that of minimum free energy, the places of the bases are those of ViennaRNA; its own drawing would
-    bring a script along.
+    The structure is that of minimum free energy, the positions of the bases are those of ViennaRNA, whose own
+    drawing would contain a script.
 
     Args:
         gene: A sequence of at most `seqopt.report.structures.LONGEST_FOLDED` bases.
@@ -292,24 +292,24 @@ def draw_fold(gene: str, *, label: str) -> Structure | None:
     if not can_be_folded(gene):
         return None
     brackets, energy = fold(gene)
-    places = folded_coordinates(brackets)
-    low, high = places.min(axis=0) - 16, places.max(axis=0) + 16
+    positions = folded_coordinates(brackets)
+    low, high = positions.min(axis=0) - 16, positions.max(axis=0) + 16
     bases = gene.upper().replace("T", "U")
-    parts = ['<polyline points="{}" />'.format(" ".join(f"{x:.1f},{y:.1f}" for x, y in places))]
+    parts = ['<polyline points="{}" />'.format(" ".join(f"{x:.1f},{y:.1f}" for x, y in positions))]
     opened: list[int] = []
     pairs = 0
-    for place, bracket in enumerate(brackets):
+    for index, bracket in enumerate(brackets):
         if bracket == "(":
-            opened.append(place)
+            opened.append(index)
         elif bracket == ")":
-            (x1, y1), (x2, y2) = places[opened.pop()], places[place]
+            (x1, y1), (x2, y2) = positions[opened.pop()], positions[index]
             parts.append(f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" />')
             pairs += 1
-    for base, (x, y) in zip(bases, places, strict=True):
+    for base, (x, y) in zip(bases, positions, strict=True):
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6.5" class="base-{base}" />')
         if len(bases) <= LETTERED:
             parts.append(f'<text x="{x:.1f}" y="{y + 3.2:.1f}" text-anchor="middle" class="on-{base}">{base}</text>')
-    for (x, y), end in ((places[0], "5′"), (places[-1], "3′")):
+    for (x, y), end in ((positions[0], "5′"), (positions[-1], "3′")):
         parts.append(f'<text x="{x:.1f}" y="{y - 9:.1f}" text-anchor="middle" class="end">{end}</text>')
     box = f"{low[0]:.0f} {low[1]:.0f} {high[0] - low[0]:.0f} {high[1] - low[1]:.0f}"
     svg = f'<svg viewBox="{box}" class="fold" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'

@@ -86,7 +86,7 @@ class Embedding:
         return f", tuned to the values: {', '.join(own)}" if own else ", which has no parameters to tune"
 
     def write(self, table_path: str | os.PathLike[str], *, title: str) -> list[Path]:
-        """Write the table, and beside it, by the same name, the picture (.png, .svg), the page (.html) and the record
+        """Write the table, and next to it, by the same name, the picture (.png, .svg), the page (.html) and the record
         (.json).
 
         Args:

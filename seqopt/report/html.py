@@ -272,21 +272,21 @@ def _points(view: View) -> list[MapPoint]:
     rows |= {str(row["key"]): row for row in rows_of(pending)}
     points, bases = [], 0
     # Measured and suggested strings come last, and matter most.
-    for place in reversed(range(len(found.keys))):
-        row = rows.get(found.keys[place], {})
-        group, string = found.group[place], found.strings[place]
+    for index in reversed(range(len(found.keys))):
+        row = rows.get(found.keys[index], {})
+        group, string = found.group[index], found.strings[index]
         structure: str | None = None
         if view.curves is not None:
             structure = view.curves.structure(string)
         elif view.kind != "molecule":
             bases += len(string)
             structure = gene_structure(string.strip()) if view.is_folded and bases <= FOLDED_BASES else ""
-        value = float(row["value"]) if group == "measured" else _predicted(view, found.mean[place], found.std[place])
+        value = float(row["value"]) if group == "measured" else _predicted(view, found.mean[index], found.std[index])
         points.append(
             MapPoint(
                 string,
-                float(found.coordinates[place, 0]),
-                float(found.coordinates[place, 1]),
+                float(found.coordinates[index, 0]),
+                float(found.coordinates[index, 1]),
                 value,
                 _point_label(view, row, group),
                 group,

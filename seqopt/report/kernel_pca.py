@@ -466,13 +466,13 @@ def _learn(
         raise InputError(f"learn_from is {most}; a fit needs at least 2 strings")
     if callable(getattr(surrogate, "bind", None)):
         surrogate.bind(space)
-    places = np.flatnonzero(np.isfinite(values)) if values is not None else np.arange(0)
-    if values is not None and len(places) < 2:
-        logger.warning("%d of %d strings measured: the kernel keeps its defaults", len(places), len(keys))
-    if values is not None and len(places) >= 2:
-        if len(places) > most:
-            places = np.sort(rng.choice(places, size=most, replace=False))
-        surrogate.fit([keys[int(place)] for place in places], values[places], rng=rng)
+    indices = np.flatnonzero(np.isfinite(values)) if values is not None else np.arange(0)
+    if values is not None and len(indices) < 2:
+        logger.warning("%d of %d strings measured: the kernel keeps its defaults", len(indices), len(keys))
+    if values is not None and len(indices) >= 2:
+        if len(indices) > most:
+            indices = np.sort(rng.choice(indices, size=most, replace=False))
+        surrogate.fit([keys[int(index)] for index in indices], values[indices], rng=rng)
         return _prior_covariance(surrogate)
     if isinstance(surrogate, StringGP | FullyBayesianStringGP):
         kernel = copy.deepcopy(surrogate.kernel).to(torch.float64).eval()
@@ -527,26 +527,26 @@ def _checked_values(strings: Sequence[str], values: npt.ArrayLike) -> FloatArray
     if numbers.shape != (len(strings),):
         raise InputError(f"{len(strings)} strings but values of shape {numbers.shape}: give one value for each string")
     if np.isinf(numbers).any():
-        place = int(np.flatnonzero(np.isinf(numbers))[0])
-        raise InputError(f"value {place} of {strings[place]!r} is {numbers[place]}: give a finite number, or NaN")
+        index = int(np.flatnonzero(np.isinf(numbers))[0])
+        raise InputError(f"value {index} of {strings[index]!r} is {numbers[index]}: give a finite number, or NaN")
     return numbers
 
 
 def _candidates(strings: Sequence[str], kind: str | None, tokenizer: str | Tokenizer | None) -> CandidateSet:
     chosen = recognize_kind(strings) if kind is None or kind == "auto" else kind
     found = identity_keys(strings, chosen)
-    _refuse([(place, string) for place, string in enumerate(strings) if found[place] is None], len(strings), chosen)
+    _refuse([(index, string) for index, string in enumerate(strings) if found[index] is None], len(strings), chosen)
     return CandidateSet(strings, kind=chosen, keys=[key for key in found if key is not None], tokenizer=tokenizer)
 
 
 def _keys(strings: Sequence[str], space: Space) -> list[str]:
     """Keys of strings; all that have none are complained about at once."""
     keys, bad = [], []
-    for place, string in enumerate(_texts(strings)):
+    for index, string in enumerate(_texts(strings)):
         try:
             keys.append(space.key(string))
         except InputError:
-            bad.append((place, string))
+            bad.append((index, string))
     _refuse(bad, len(strings), space.kind)
     return keys
 
@@ -554,18 +554,18 @@ def _keys(strings: Sequence[str], space: Space) -> list[str]:
 def _texts(strings: Sequence[str]) -> list[str]:
     if isinstance(strings, str):
         raise InputError(f"expected a list of strings, got the single string {strings!r}: write [{strings!r}]")
-    for place, string in enumerate(strings):
+    for index, string in enumerate(strings):
         if not isinstance(string, str):
-            raise InputError(f"item {place} is {string!r} of type {type(string).__name__}; seqopt works on str")
+            raise InputError(f"item {index} is {string!r} of type {type(string).__name__}; seqopt works on str")
     return list(strings)
 
 
 def _refuse(bad: Sequence[tuple[int, str]], total: int, kind: str) -> None:
     if not bad:
         return
-    shown = "; ".join(f"number {place} {string!r} ({explain_rejection(string, kind)})" for place, string in bad[:SHOWN])
+    shown = "; ".join(f"number {index} {string!r} ({explain_rejection(string, kind)})" for index, string in bad[:SHOWN])
     more = f"; and {len(bad) - SHOWN:,} more" if len(bad) > SHOWN else ""
-    raise InputError(f"{len(bad):,} of {total:,} strings, counted from 0, are no valid {kind}: {shown}{more}")
+    raise InputError(f"{len(bad):,} of {total:,} strings, counted from 0, are not of kind {kind}: {shown}{more}")
 
 
 register_renderer(KernelMap, describe_map)

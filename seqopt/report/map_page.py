@@ -42,7 +42,7 @@ LONGEST_TEXT = 400
 LARGEST = 1e300
 """Larger values have the colour of this one."""
 
-# Viridis of matplotlib at eleven places: of even lightness, and told apart with any common colour blindness.
+# Viridis of matplotlib at eleven points: of even lightness, and distinct under any common colour blindness.
 _VIRIDIS = (
     *("#440154", "#482475", "#414487", "#355f8d", "#2a788e", "#21918c"),
     *("#22a884", "#44bf70", "#7ad151", "#bddf26", "#fde725"),
@@ -185,16 +185,16 @@ def draw_map(
     scaled = np.log10(values) if log10 else np.clip(values, -LARGEST, LARGEST)
     low, high = _limits(shown, scaled)
     show = number_format(known, log10=log10) if show is None else show
-    places = _places(shown)
+    positions = _positions(shown)
     data: list[list[Any]] = []
     marks: dict[str, list[str]] = {name: [] for name in GROUPS}
     # The drawing begins with the pool, so that the last points are those that matter most.
     first_detailed = len(shown) - STRUCTURES
-    for place, (point, value, level, (x, y)) in enumerate(zip(shown, values, scaled, places, strict=True)):
+    for number, (point, value, level, (x, y)) in enumerate(zip(shown, values, scaled, positions, strict=True)):
         marks[point.group].append(_mark(point, level, x, y, (low, high), minimize))
         structure = point.structure
         if structure is None:
-            structure = _structure(point) if place >= first_detailed else ""
+            structure = _structure(point) if number >= first_detailed else ""
         data.append(
             [
                 *(x, y, shortened(printable(point.string), LONGEST_TEXT), structure),
@@ -228,11 +228,11 @@ def _chosen(points: Sequence[MapPoint]) -> list[MapPoint]:
     """The points that are shown, lowest first; a bad one is complained about."""
     if not points:
         raise InputError("a map needs at least one point")
-    for place, point in enumerate(points):
+    for index, point in enumerate(points):
         if point.group not in GROUPS:
-            raise InputError(f"point {place} is of the group {point.group!r}: choose {', '.join(GROUPS)}")
+            raise InputError(f"point {index} is of the group {point.group!r}: choose {', '.join(GROUPS)}")
         if not (math.isfinite(point.x) and math.isfinite(point.y)):
-            raise InputError(f"point {place} ({point.string!r}) lies at ({point.x}, {point.y}): give finite numbers")
+            raise InputError(f"point {index} ({point.string!r}) lies at ({point.x}, {point.y}): give finite numbers")
     top_first = sorted(points, key=_depth, reverse=True)[:MOST_POINTS]
     ordered = sorted(top_first, key=lambda point: (_depth(point), -math.inf if point.value is None else 0.0))
     return [
@@ -256,7 +256,7 @@ def _limits(points: Sequence[MapPoint], values: npt.NDArray[np.float64]) -> tupl
     return float(ends[0]), float(ends[1])
 
 
-def _places(points: Sequence[MapPoint]) -> list[tuple[int, int]]:
+def _positions(points: Sequence[MapPoint]) -> list[tuple[int, int]]:
     """Coordinates in units of the drawing, y downwards; both directions have one scale where that wastes little."""
     xs, ys = np.array([point.x for point in points]), np.array([point.y for point in points])
     spans = [float(np.ptp(xs)) or 1.0, float(np.ptp(ys)) or 1.0]
@@ -277,10 +277,10 @@ def colour(value: float, low: float, high: float, *, minimize: bool = False) -> 
         ('#440154', '#fde725', '#fde725')
     """
     share = 0.5 if high <= low else min(1.0, max(0.0, (value - low) / (high - low)))
-    place = (1.0 - share if minimize else share) * (len(_VIRIDIS) - 1)
-    left = min(int(place), len(_VIRIDIS) - 2)
+    position = (1.0 - share if minimize else share) * (len(_VIRIDIS) - 1)
+    left = min(int(position), len(_VIRIDIS) - 2)
     ends = [[int(_VIRIDIS[i][start : start + 2], 16) for start in (1, 3, 5)] for i in (left, left + 1)]
-    mixed = [round(a + (b - a) * (place - left)) for a, b in zip(*ends, strict=True)]
+    mixed = [round(a + (b - a) * (position - left)) for a, b in zip(*ends, strict=True)]
     return "#" + "".join(f"{part:02x}" for part in mixed)
 
 

@@ -76,15 +76,15 @@ class MapPoints:
             return None
         return np.log10(self.values) if self.log10 else self.values
 
-    def take(self, places: npt.NDArray[np.intp]) -> MapPoints:
-        """The points at ``places``."""
+    def take(self, indices: npt.NDArray[np.intp]) -> MapPoints:
+        """The points at ``indices``."""
         return replace(
             self,
-            strings=tuple(self.strings[place] for place in places),
-            keys=tuple(self.keys[place] for place in places),
-            values=self.values[places],
-            groups=tuple(self.groups[place] for place in places),
-            labels=tuple(self.labels[place] for place in places),
+            strings=tuple(self.strings[index] for index in indices),
+            keys=tuple(self.keys[index] for index in indices),
+            values=self.values[indices],
+            groups=tuple(self.groups[index] for index in indices),
+            labels=tuple(self.labels[index] for index in indices),
         )
 
     def sampled(self, size: int, rng: np.random.Generator) -> MapPoints:
@@ -94,7 +94,7 @@ class MapPoints:
         if len(self) <= size:
             return self
         shuffled = rng.permutation(len(self))
-        later = np.array([self.groups[place] == UNMEASURED for place in shuffled])
+        later = np.array([self.groups[index] == UNMEASURED for index in shuffled])
         return self.take(np.sort(shuffled[np.argsort(later, kind="stable")][:size]))
 
     def joined(self, others: MapPoints) -> MapPoints:
@@ -107,7 +107,7 @@ class MapPoints:
             raise InputError(f"{self.kind} strings and {others.kind} strings have no common map: set kind= (--kind)")
         known = set(self.keys)
         rest = others.take(
-            np.array([place for place, key in enumerate(others.keys) if key not in known], dtype=np.intp)
+            np.array([index for index, key in enumerate(others.keys) if key not in known], dtype=np.intp)
         )
         return replace(
             self,
@@ -197,7 +197,7 @@ def _notes_of_values(pool: Pool, measured: Pool, missing: int) -> list[str]:
     if wrong:
         notes.append(f"{len(wrong):,} cell{'s' * (len(wrong) > 1)} without a usable value: {_listed(wrong)}")
     if missing:
-        notes.append(f"{missing:,} of {len(pool):,} strings have no value; they are in the map all the same")
+        notes.append(f"{missing:,} of {len(pool):,} strings have no value; they are in the map anyway")
     return notes
 
 
@@ -301,7 +301,7 @@ def points_to_project(
             raise
         # Only the strings are needed: they are mapped without values where no cell is a usable one.
         points = points_of_file(source, column=column, kind=kind, standardize=standardize)
-        without = f"no usable values in the column {values_column}; its strings are in the map all the same"
+        without = f"no usable values in the column {values_column}; its strings are in the map anyway"
         points = replace(points, notes=(*points.notes, without))
     notes = tuple(f"{source}: {note}" for note in points.notes)
     return replace(points, groups=(PROJECTED,) * len(points), notes=notes)

@@ -144,7 +144,7 @@ def plot_style() -> Iterator[None]:
     interactive = matplotlib.is_interactive()
     try:
         with matplotlib.style.context(["default", _STYLE]), warnings.catch_warnings():
-            # A letter that the font of the PNG lacks (a Chinese label, say) is no reason to bother the user.
+            # A letter that the font of the PNG lacks (a Chinese label, say) is not worth a warning to the user.
             warnings.filterwarnings("ignore", message="Glyph .* missing from font")
             try:
                 yield

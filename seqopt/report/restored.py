@@ -27,7 +27,7 @@ def search_space(run: Run, kind: str, keys: Sequence[str]) -> Any:
         try:
             own = space_of(run)
         except Exception:
-            logger.debug("the space of the run could not be made again", exc_info=True)
+            logger.debug("the space of the run could not be rebuilt", exc_info=True)
         else:
             if own is not None:
                 return own
@@ -57,14 +57,14 @@ def restore_surrogate(run: Run, space: Any) -> tuple[Surrogate, str, str]:
         The surrogate, its kernel in words, and a remark if it is not that of the search (else empty).
 
     Raises:
-        InputError: If it needs a file that is not there any more.
+        InputError: If it needs a file that no longer exists.
     """
     name, details = surrogate_of(run), _surrogate_details(run)
     known = not details or name.lower().startswith(LATENT)
     surrogate = resolve_surrogate(name, space) if known else _described(details)
     remark = "" if run.settings else "The settings of the search are missing: its model is not known, and "
     if surrogate is None:
-        remark = "The model of the search cannot be made again from its files: "
+        remark = "The model of the search cannot be rebuilt from its files: "
     if surrogate is None or remark:
         surrogate = resolve_surrogate("auto", space)
         remark += f"this is the usual one ({_words(surrogate)})."

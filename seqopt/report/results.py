@@ -180,10 +180,10 @@ def option_of(command: str, *names: str) -> str:
         words = shlex.split(command)
     except ValueError:
         return ""
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         name, equals, value = word.partition("=")
         if name in names:
-            return value if equals else (words[place + 1 : place + 2] or [""])[0]
+            return value if equals else (words[index + 1 : index + 2] or [""])[0]
     return ""
 
 

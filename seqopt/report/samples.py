@@ -99,7 +99,7 @@ def _of_pool(run: Run, kind: str, n: int, rng: np.random.Generator) -> Candidate
         return Candidates(missing=found)
     strings, values = found
     chosen = rng.permutation(len(strings))[: n + n // 10]
-    sample = list(dict.fromkeys(strings[int(place)].strip() for place in chosen))
+    sample = list(dict.fromkeys(strings[int(index)].strip() for index in chosen))
     if kind not in KINDS:
         kind = "text"
     keys = identity_keys(sample, kind, standardize=bool(run.settings.get("standardize")))
@@ -265,7 +265,7 @@ def random_baseline(
 
     It rests on the values of the whole pool where they are known; else on random strings scored for the page, where
     that is quick and gives the values of the run again; else on strings that the search itself chose at random, for as
-    many draws as there were. Values that were imported or recorded by hand are no random choice and never count.
+    many draws as there were. Values that were imported or recorded by hand are not a random choice and never count.
 
     Of a sample, the mean is without bias for any number of draws; the 90% range is given only for up to one draw per
     `PER_DRAW` values.
@@ -334,7 +334,7 @@ def _reproduces(score: Callable[[list[str]], npt.ArrayLike], measured: pd.DataFr
 def _scored(score: Callable[[list[str]], npt.ArrayLike], strings: list[str]) -> FloatArray:
     try:
         values = np.asarray(score(strings), dtype=np.float64)
-    except Exception:  # whatever an objective raises, the page goes on without it
+    except Exception:  # whatever an objective raises, the page is written without it
         logger.debug("the objective could not be called for the page", exc_info=True)
         return np.zeros(0)
     return values if values.shape == (len(strings),) and np.isfinite(values).all() else np.zeros(0)

@@ -122,7 +122,7 @@ def _seconds(run: Run, names: tuple[str, ...]) -> float | None:
 
 
 def batches_of(run: Run, show: NumberFormat) -> list[dict[str, Any]]:
-    """What each batch brought; times are those of steps, which are no batches of an asynchronous run."""
+    """What each batch brought; times are those of steps, which are not batches of an asynchronous run."""
     table = run.evaluations
     table = table.assign(best=best_so_far(table, run.direction))
     known = [] if run.settings.get("asynchronous") else run.steps
@@ -210,7 +210,7 @@ def failures_of(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def resume_command(settings: Mapping[str, Any]) -> str:
-    """How to go on with a run; empty where that is not known."""
+    """How to continue a run; empty where that is not known."""
     command = str(settings.get("command") or "").strip()
     if not command:
         return ""

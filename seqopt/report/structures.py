@@ -84,7 +84,7 @@ def _label(atom: Any, positions: npt.NDArray[np.float64]) -> str:
     mass = str(atom.GetIsotope()).translate(_SUPERSCRIPTS) if atom.GetIsotope() else ""
     count = ("H" if hydrogens == 1 else f"H{hydrogens}".translate(_SUBSCRIPTS)) if hydrogens else ""
     signs = ("" if abs(charge) == 1 else str(abs(charge)).translate(_SUPERSCRIPTS)) + ("⁺" if charge > 0 else "⁻")
-    right = sum(positions[place, 0] - positions[atom.GetIdx(), 0] for place in neighbours)
+    right = sum(positions[index, 0] - positions[atom.GetIdx(), 0] for index in neighbours)
     # Hydrogens point away from the bonds; a vertical bond leaves them on the right.
     side = "<" if right > UNITS / 4 else ">"
     return f",{side}{mass}{atom.GetSymbol()}~{count}~{signs if charge else ''}"
@@ -139,8 +139,8 @@ def folded_coordinates(structure: str) -> npt.NDArray[np.float64]:
     import RNA
 
     found = RNA.get_xy_coordinates(structure)
-    places = np.array([(found.get(i).X, found.get(i).Y) for i in range(len(structure))], dtype=np.float64)
-    centred = places - places.mean(axis=0)
+    positions = np.array([(found.get(i).X, found.get(i).Y) for i in range(len(structure))], dtype=np.float64)
+    centred = positions - positions.mean(axis=0)
     axis = np.linalg.svd(centred, full_matrices=False)[2][0]
     # The 5' end is on the left.
     axis = axis if centred[0] @ axis <= 0 else -axis

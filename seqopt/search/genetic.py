@@ -41,8 +41,8 @@ class GeneticSearch(Configurable):
     Every evolution replaces the population. A parent is the best of a random sub-sample of the population
     (tournament); with probability ``crossover`` a second parent is drawn and their two children are taken, otherwise
     the parent itself; each of them is mutated with probability ``mutation``. A child that has been scored before is
-    mutated further, so that a population which has converged goes on to search its neighbourhood. The best string found
-    so far stays. The whole population is scored in one call, and no string is scored twice.
+    mutated further, so that a population which has converged continues to search its neighbourhood. The best string
+    found so far stays. The whole population is scored in one call, and no string is scored twice.
 
     When ``patience`` evolutions in a row have brought nothing better, a random population takes over, and the best
     string found so far joins it. The search ends when ``restarts`` such populations in a row have brought nothing
@@ -169,7 +169,7 @@ class GeneticSearch(Configurable):
             try:
                 parents.append(space.from_string(string))
             except InputError:
-                logger.debug("%r was evaluated but lies outside the space: it is no parent", string)
+                logger.debug("%r was evaluated but lies outside the space: it is not a parent", string)
         mutants = space.mutate([parent for parent in parents for _ in range(MUTANTS)], rng)
         return [*parents, *mutants, *space.sample_individuals(self.sample, rng)]
 
@@ -196,9 +196,9 @@ class GeneticSearch(Configurable):
         archive: dict[str, Individual] = {}
         values = self._scored(space, individuals, scores, archive)
         # The best of the distinct ones.
-        places = {space.to_string(individual): place for place, individual in enumerate(individuals)}
-        order = sorted(places.values(), key=lambda place: -values[place])[: self.population]
-        individuals, values = [individuals[place] for place in order], values[order]
+        indices = {space.to_string(individual): index for index, individual in enumerate(individuals)}
+        order = sorted(indices.values(), key=lambda index: -values[index])[: self.population]
+        individuals, values = [individuals[index] for index in order], values[order]
         waited = fruitless = 0
         before = scores.best_value
         for _ in range(self.evolutions):
@@ -237,15 +237,15 @@ class GeneticSearch(Configurable):
         for _ in range(RENEWALS):
             met: set[str] = set()
             known = []
-            for place, child in enumerate(children):
+            for index, child in enumerate(children):
                 string = space.to_string(child)
                 if string in archive or string in met:
-                    known.append(place)
+                    known.append(index)
                 met.add(string)
             if not known:
                 break
-            for place, mutant in zip(known, space.mutate([children[place] for place in known], rng), strict=True):
-                children[place] = mutant
+            for index, mutant in zip(known, space.mutate([children[index] for index in known], rng), strict=True):
+                children[index] = mutant
         return children
 
     def _children(
@@ -262,14 +262,14 @@ class GeneticSearch(Configurable):
         # As many rounds as fill the population: one with a crossover brings two children, another one.
         rounds = int(np.searchsorted(np.cumsum(1 + crossed), size)) + 1
         pairs = np.flatnonzero(crossed[:rounds])
-        first = [individuals[winners[place]] for place in pairs]
-        second = [individuals[winners[size + place]] for place in pairs]
-        alone = [individuals[winners[place]] for place in np.flatnonzero(~crossed[:rounds])]
+        first = [individuals[winners[index]] for index in pairs]
+        second = [individuals[winners[size + index]] for index in pairs]
+        alone = [individuals[winners[index]] for index in np.flatnonzero(~crossed[:rounds])]
         left, right = space.cross(first, second, rng)
         children = [*left, *right, *alone][:size]
         mutated = np.flatnonzero(rng.random(len(children)) < self.mutation)
-        for place, mutant in zip(mutated, space.mutate([children[place] for place in mutated], rng), strict=True):
-            children[place] = mutant
+        for index, mutant in zip(mutated, space.mutate([children[index] for index in mutated], rng), strict=True):
+            children[index] = mutant
         return children
 
     def _winners(

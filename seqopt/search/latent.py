@@ -160,8 +160,8 @@ class LatentSearch:
         """Up to ``n`` distinct strings with keys outside ``excluded``; see `seqopt.search.Search`.
 
         Raises:
-            InputError: If the score is another than ``logei``, the surrogate's model does not see the posterior means
-                of this search's autoencoder, or that was made for another grammar or alphabet than the space's.
+            InputError: If the acquisition function is not ``logei``, the surrogate's model does not see the posterior
+                means of this search's autoencoder, or that was made for another grammar or alphabet than the space's.
         """
         if not isinstance(scoring, SurrogateScoring):
             raise InputError(
@@ -290,7 +290,7 @@ class LatentSearch:
             )
         found = points.detach().reshape(self.restarts, -1).numpy().clip(*self.bounds)
         order = np.argsort(-values.detach().numpy(), kind="stable")
-        return found[order], [float(values[int(place)]) for place in order]
+        return found[order], [float(values[int(index)]) for index in order]
 
 
 @dataclass

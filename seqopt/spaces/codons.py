@@ -24,7 +24,7 @@ from seqopt.spaces.populations import BoolArray, Population, described_size
 from seqopt.strings.genetic_codes import BASES, STOP, GeneticCode, genetic_code
 
 REPAIR_ROUNDS = 30
-"""Times that codons are drawn again to mend a gene, before it is given up."""
+"""Times that codons are drawn again to repair a gene, before it is given up."""
 
 AMBIGUITY = {
     **{"A": "A", "C": "C", "G": "G", "T": "T", "R": "AG", "Y": "CT", "S": "CG", "W": "AT", "K": "GT", "M": "AC"},
@@ -67,9 +67,10 @@ class CodonSpace(LocalSpace):
         both_strands: Forbid the reverse complement of every motif, too.
 
     Raises:
-        InputError: For an empty protein, a letter that is no amino acid (with its position), a stop symbol, an unknown
-            code or representation, a start or stop codon that is none in this code, a motif that is none, GC bounds
-            outside 0 to 1 or out of order, or constraints that no gene meets; the message says which of them conflict.
+        InputError: For an empty protein, a letter that is not an amino acid (with its position), a stop symbol, an
+            unknown code or representation, a start or stop codon that is not one in this code, a motif that is not
+            one, GC bounds outside 0 to 1 or out of order, or constraints that no gene meets; the message says which of
+            them conflict.
             This is decided exactly, before anything is drawn.
 
     Example:
@@ -169,16 +170,16 @@ class CodonSpace(LocalSpace):
     def _explained(self, string: str) -> str:
         for position, base in enumerate(string, start=1):
             if base not in BASES:
-                return f"{base!r} at position {position} is no base"
+                return f"{base!r} at position {position} is not a base"
         if len(string) != 3 * self.length:
             return f"it has {len(string)} bases, not {3 * self.length} ({self.length} codons)"
-        for place, permitted in enumerate(self.choices):
-            codon = string[3 * place : 3 * place + 3]
+        for index, permitted in enumerate(self.choices):
+            codon = string[3 * index : 3 * index + 3]
             if codon in permitted:
                 continue
-            where = f"codon {place + 1} ({codon}, bases {3 * place + 1} to {3 * place + 3})"
-            residue = place + 1 - self._before
-            if self.start is not None and place == 0:
+            where = f"codon {index + 1} ({codon}, bases {3 * index + 1} to {3 * index + 3})"
+            residue = index + 1 - self._before
+            if self.start is not None and index == 0:
                 return f"{where} is not the start codon {self.start}"
             if residue > len(self.protein):
                 return f"{where} is not the stop codon {self.stop}"
@@ -190,9 +191,9 @@ class CodonSpace(LocalSpace):
     def _broken(self, row: Population) -> str:
         bases = self._bases_of(row)
         for written, sets in self._motifs:
-            places = np.flatnonzero(_hits(bases, sets)[0])
-            if len(places):
-                return f"it holds {written} at base {places[0] + 1}"
+            indices = np.flatnonzero(_hits(bases, sets)[0])
+            if len(indices):
+                return f"it holds {written} at base {indices[0] + 1}"
         total = 3 * self.length
         count = int(self._gc_of[row].sum())
         bounds = f"{self.gc[0]:g} and {self.gc[1]:g}" if self.gc is not None else "the bounds"
@@ -220,9 +221,9 @@ class CodonSpace(LocalSpace):
         for _ in range(REPAIR_ROUNDS):
             if not len(broken):
                 break
-            mended = self._within_gc(self._without_motifs(repaired[broken], rng), rng)
-            repaired[broken] = mended
-            broken = broken[~self._allowed(mended)]
+            changed = self._within_gc(self._without_motifs(repaired[broken], rng), rng)
+            repaired[broken] = changed
+            broken = broken[~self._allowed(changed)]
         return repaired
 
     def _without_motifs(self, rows: Population, rng: np.random.Generator) -> Population:
@@ -235,10 +236,10 @@ class CodonSpace(LocalSpace):
             for offset in range(len(sets)):
                 touched[:, offset : offset + hits.shape[1]] |= hits
         codons = touched.reshape(len(rows), self.length, 3).any(axis=2)
-        row, place = np.nonzero(codons)
-        mended = rows.copy()
-        mended[row, place] = self._options[place, rng.integers(self._counts[place])]
-        return mended
+        row, index = np.nonzero(codons)
+        changed = rows.copy()
+        changed[row, index] = self._options[index, rng.integers(self._counts[index])]
+        return changed
 
     def _within_gc(self, rows: Population, rng: np.random.Generator) -> Population:
         if self._gc_window is None:
@@ -249,7 +250,7 @@ class CodonSpace(LocalSpace):
         outside = np.flatnonzero(missing)
         if not len(outside):
             return rows
-        mended = rows.copy()
+        changed = rows.copy()
         direction = np.sign(missing[outside])[:, None]
         own = rows[outside]
         # Gain of every option of every residue, counted towards the bounds; padding options gain nothing.
@@ -263,27 +264,27 @@ class CodonSpace(LocalSpace):
         taken = np.zeros(gain.shape, dtype=np.bool_)
         np.put_along_axis(taken, order, before < np.abs(missing[outside])[:, None], axis=1)
         chosen = self._options[np.arange(self.length), option]
-        mended[outside] = np.where(taken & (gain > 0), chosen, own)
-        return mended
+        changed[outside] = np.where(taken & (gain > 0), chosen, own)
+        return changed
 
     def _drawn(self, n: int, rng: np.random.Generator) -> Population:
         rows = super()._drawn(n, rng)
-        for place in np.flatnonzero(~self._allowed(rows)):
-            rows[place] = self._walked(rng)
+        for index in np.flatnonzero(~self._allowed(rows)):
+            rows[index] = self._walked(rng)
         return rows
 
     def _walked(self, rng: np.random.Generator) -> Population:
         """A gene drawn codon by codon among those that leave a permitted completion."""
         automaton, completions, window = self._completions
-        number = {symbol: place for place, symbol in enumerate(self.symbols)}
+        number = {symbol: index for index, symbol in enumerate(self.symbols)}
         state, count = 0, 0
         row = []
-        for place, choices in enumerate(self.choices):
+        for index, choices in enumerate(self.choices):
             open_codons = []
             for codon in choices:
                 reached = automaton.step(state, codon)
                 total = count + _gc(codon) if self._gc_window is not None else 0
-                if reached is not None and completions[place + 1].get(reached, 0) & (window >> total):
+                if reached is not None and completions[index + 1].get(reached, 0) & (window >> total):
                     open_codons.append((codon, reached, total))
             codon, state, count = open_codons[int(rng.integers(len(open_codons)))]
             row.append(number[codon])
@@ -312,12 +313,12 @@ class CodonSpace(LocalSpace):
                 )
         for motif in self.forbidden:
             for written, strand in self._strands([motif]):
-                place = _forced(self.choices, _MotifAutomaton([strand]))
-                if place is not None:
-                    first = max(place - (len(strand) + 1) // 3, 0)
+                index = _forced(self.choices, _MotifAutomaton([strand]))
+                if index is not None:
+                    first = max(index - (len(strand) + 1) // 3, 0)
                     raise InputError(
-                        f"no gene can avoid the motif {written}: every gene holds it by the end of codon {place + 1} "
-                        f"({self._named(first, place)})"
+                        f"no gene can avoid the motif {written}: every gene holds it by the end of codon {index + 1} "
+                        f"({self._named(first, index)})"
                     )
         if not self._feasible(self.forbidden, self._gc_window):
             motifs, window = list(self.forbidden), self._gc_window
@@ -389,7 +390,7 @@ def _reached(choices: Sequence[Sequence[str]], automaton: _MotifAutomaton) -> It
 
 def _forced(choices: Sequence[Sequence[str]], automaton: _MotifAutomaton) -> int | None:
     """The position at which no gene is left that avoids the motifs, if there is one."""
-    return next((place - 1 for place, states in enumerate(_reached(choices, automaton)) if not states), None)
+    return next((index - 1 for index, states in enumerate(_reached(choices, automaton)) if not states), None)
 
 
 def _completions(
@@ -454,8 +455,8 @@ def _checked_protein(protein: str, code: GeneticCode) -> str:
             )
         if letter not in code.synonyms:
             raise InputError(
-                f"{letter!r} at position {position} of the protein is no amino acid of genetic code {code.number}: use "
-                f"{''.join(code.synonyms)}"
+                f"{letter!r} at position {position} of the protein is not an amino acid of genetic code {code.number}: "
+                f"use {''.join(code.synonyms)}"
             )
     return letters
 
@@ -464,7 +465,7 @@ def _checked_codon(codon: str, permitted: Sequence[str], which: str, code: Genet
     written = codon.strip().upper().replace("U", "T") if isinstance(codon, str) else codon
     if written not in permitted:
         raise InputError(
-            f"{codon!r} is no {which} codon of genetic code {code.number} ({code.names[0]}): choose "
+            f"{codon!r} is not a {which} codon of genetic code {code.number} ({code.names[0]}): choose "
             f"{', '.join(permitted)}"
         )
     return written
@@ -478,12 +479,12 @@ def _listed(forbidden: Iterable[str]) -> list[str]:
 
 def _checked_motif(motif: str) -> str:
     if not isinstance(motif, str) or not motif.strip():
-        raise InputError(f"{motif!r} is no motif: give at least one letter")
+        raise InputError(f"{motif!r} is not a motif: give at least one letter")
     letters = motif.strip().upper().replace("U", "T")
     for position, letter in enumerate(letters, start=1):
         if letter not in AMBIGUITY:
             raise InputError(
-                f"{letter!r} at position {position} of the motif {motif!r} is no base: use {''.join(AMBIGUITY)}"
+                f"{letter!r} at position {position} of the motif {motif!r} is not a base: use {''.join(AMBIGUITY)}"
             )
     return letters
 

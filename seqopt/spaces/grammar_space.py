@@ -56,7 +56,7 @@ class GrammarSpace(Shown):
         discount: The factor c in (0, 1]; 1 draws all rules alike.
 
     Raises:
-        InputError: For limits that are no integers with 0 <= min_length <= max_length, a grammar that cannot be
+        InputError: For limits that are not integers with 0 <= min_length <= max_length, a grammar that cannot be
             read or used, one that has no string within the limits, or an unknown kind.
 
     Example:
@@ -87,8 +87,8 @@ class GrammarSpace(Shown):
         if kind not in KINDS:
             raise InputError(f"unknown kind {kind!r}: choose {', '.join(KINDS)}")
         if isinstance(grammar, str | os.PathLike):
-            loaded, places = read_grammar(grammar)
-            self.rules = Rules.of(loaded, places)
+            loaded, locations = read_grammar(grammar)
+            self.rules = Rules.of(loaded, locations)
             self.name = os.path.basename(os.fspath(grammar))
             self.source: str | None = os.fspath(grammar)
         else:
@@ -140,7 +140,7 @@ class GrammarSpace(Shown):
         """``n`` random parse trees, not necessarily distinct.
 
         Raises:
-            InputError: If 10,000 draws in a row are refused by ``accept`` or are no strings of this kind.
+            InputError: If 10,000 draws in a row are refused by ``accept`` or are not strings of this kind.
         """
         drawn = self._draws(rng)
         found: list[ParseTree] = []
@@ -314,7 +314,7 @@ class GrammarSpace(Shown):
 
     def _trimmed(self, string: str) -> str:
         if not isinstance(string, str):
-            raise InputError(f"{string!r} of type {type(string).__name__} is no string; expected str")
+            raise InputError(f"{string!r} of type {type(string).__name__} is not a string; expected str")
         return string.strip() if self._strips else string
 
     def __contains__(self, string: object) -> bool:

@@ -92,14 +92,14 @@ class LocalSpace(SequenceSpace):
         super().__init__(symbols, len(choices), kind=kind, accept=accept, encoder=encoder)
         self.choices = tuple(tuple(position) for position in choices)
         self._tokenizer = LocalTokenizer(self.choices)
-        number = {symbol: place for place, symbol in enumerate(symbols)}
+        number = {symbol: index for index, symbol in enumerate(symbols)}
         self._counts = np.array([len(position) for position in self.choices])
         self._options = np.full((len(self.choices), int(self._counts.max())), PADDING, dtype=np.intp)
         self._permitted = np.zeros((len(self.choices), len(symbols)), dtype=np.bool_)
-        for place, position in enumerate(self.choices):
+        for index, position in enumerate(self.choices):
             numbers = [number[symbol] for symbol in position]
-            self._options[place, : len(numbers)] = numbers
-            self._permitted[place, numbers] = True
+            self._options[index, : len(numbers)] = numbers
+            self._permitted[index, numbers] = True
         self._free = np.flatnonzero(self._counts > 1)
 
     @property
@@ -135,14 +135,14 @@ class LocalSpace(SequenceSpace):
 
     def _unranked(self, ranks: npt.NDArray[np.int64]) -> Population:
         rows = np.empty((len(ranks), self.length), dtype=np.intp)
-        for place in range(self.length - 1, -1, -1):
-            ranks, chosen = np.divmod(ranks, self._counts[place])
-            rows[:, place] = self._options[place, chosen]
+        for index in range(self.length - 1, -1, -1):
+            ranks, chosen = np.divmod(ranks, self._counts[index])
+            rows[:, index] = self._options[index, chosen]
         return rows
 
     def _rows(self, strings: Sequence[str]) -> Population | None:
         if self._symbol_width is None:
-            number = {symbol: place for place, symbol in enumerate(self.symbols)}
+            number = {symbol: index for index, symbol in enumerate(self.symbols)}
             split = [self._tokenizer.split(string)[0] for string in strings]
             if not all(split):
                 return None
@@ -196,13 +196,13 @@ class LocalTokenizer:
     def split(self, string: str) -> tuple[list[str], str]:
         """The symbols and an empty reason, or no symbols and the reason why there are none."""
         starts = [{0}]
-        for place, choices in enumerate(self._choices, start=1):
+        for index, choices in enumerate(self._choices, start=1):
             ends = {start + len(c) for start in starts[-1] for c in choices if string.startswith(c, start)}
             if not ends:
                 start = max(starts[-1])
                 shown = ", ".join(sorted(choices)[:8]) + (", ..." if len(choices) > 8 else "")
                 there = f"{string[start]!r} at letter {start + 1}" if start < len(string) else "the string ends"
-                return [], f"position {place} of {len(self._choices)} takes {shown}, but {there}"
+                return [], f"position {index} of {len(self._choices)} takes {shown}, but {there}"
             starts.append(ends)
         if len(string) not in starts[-1]:
             end = max(starts[-1])

@@ -49,7 +49,7 @@ class SequenceSpace(Shown, ABC):
     """A space of symbol sequences; individuals are plain strings.
 
     Args:
-        symbols: The symbols, numbered by their place.
+        symbols: The symbols, numbered by their index.
         width: Most symbols that a string has.
         kind: What the strings are, one of `seqopt.strings.identity.KINDS`.
         accept: Keeps only strings for which this predicate holds.
@@ -200,7 +200,7 @@ class SequenceSpace(Shown, ABC):
         `ENUMERATION_LIMIT` strings is searched completely, in random order, when random draws bring few new ones.
 
         Raises:
-            InputError: If ``n`` is no integer of at least 0, no string is accepted, or random draws do not find
+            InputError: If ``n`` is not an integer of at least 0, no string is accepted, or random draws do not find
                 enough distinct strings in a space that is too large to search completely.
         """
         n = checked_count(n, "n")
@@ -231,7 +231,7 @@ class SequenceSpace(Shown, ABC):
         """``n`` random strings, not necessarily distinct.
 
         Raises:
-            InputError: If ``n`` is no integer of at least 0, or none of `DRAWS_PER_STRING` strings for each is
+            InputError: If ``n`` is not an integer of at least 0, or none of `DRAWS_PER_STRING` strings for each is
                 accepted.
         """
         n = checked_count(n, "n")
@@ -341,13 +341,13 @@ class SequenceSpace(Shown, ABC):
             found.setdefault(self.key(string) if self.kind == "molecule" else string, string)
 
     def _replace(self, children: list[str], waiting: npt.NDArray[np.intp], rows: Population) -> npt.NDArray[np.intp]:
-        """Puts the allowed ``rows`` in their places among ``children``; returns the places that still wait."""
+        """Puts the allowed ``rows`` at their indices among ``children``; returns the indices that still wait."""
         allowed = self._allowed(rows)
         done = np.zeros(len(waiting), dtype=np.bool_)
         for at, string in zip(np.flatnonzero(allowed), self._strings(rows[allowed]), strict=True):
-            place = int(waiting[at])
-            if string == children[place] or self._accepts(string):
-                children[place] = string
+            index = int(waiting[at])
+            if string == children[index] or self._accepts(string):
+                children[index] = string
                 done[at] = True
         return waiting[~done]
 
@@ -376,8 +376,8 @@ class SequenceSpace(Shown, ABC):
         assert step is not None
         padded = np.array(strings, dtype=f"U{width * step}")
         letters = padded.view(f"U{step}").reshape(len(strings), width)
-        places = np.searchsorted(self._table, letters, sorter=self._order)
-        numbers: Population = self._order[np.minimum(places, len(self._order) - 1)]
+        indices = np.searchsorted(self._table, letters, sorter=self._order)
+        numbers: Population = self._order[np.minimum(indices, len(self._order) - 1)]
         blank = letters == ""
         if not ((self._table[numbers] == letters) | blank).all():
             return None
@@ -394,7 +394,7 @@ def checked_count(value: int, name: str, least: int = 0) -> int:
     """``value`` as an int.
 
     Raises:
-        InputError: If it is no integer of at least ``least``.
+        InputError: If it is not an integer of at least ``least``.
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InputError(f"{name} is {value!r}; it must be an integer of at least {least}")
@@ -422,12 +422,12 @@ def checked_symbols(symbols: Sequence[object], kind: str, where: str) -> list[st
     checked: list[str] = []
     for symbol in symbols:
         if not isinstance(symbol, str) or not symbol:
-            raise InputError(f"{where}: {symbol!r} is no symbol; a symbol is a str of at least one character")
+            raise InputError(f"{where}: {symbol!r} is not a symbol; a symbol is a str of at least one character")
         if not symbol.isprintable() or " " in symbol:
             raise InputError(f"{where}: {symbol!r} holds a blank or an unprintable character")
         if kind != "molecule" and identity_keys([symbol], kind) != [symbol]:
             hint = ": use capital letters" if identity_keys([symbol], kind) == [symbol.upper()] else ""
-            raise InputError(f"{where}: {symbol!r} is no symbol of kind {kind}{hint}")
+            raise InputError(f"{where}: {symbol!r} is not a symbol of kind {kind}{hint}")
         if symbol in checked:
             raise InputError(f"{where}: {symbol!r} is repeated; give each symbol once")
         checked.append(symbol)

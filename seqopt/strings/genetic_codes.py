@@ -70,14 +70,14 @@ class GeneticCode:
         A start codon other than ATG is read as within a gene, not as methionine.
 
         Raises:
-            InputError: If the gene is no integer of codons, or for another letter (with its position).
+            InputError: If the length of the gene is not a multiple of three, or for another letter (with its position).
         """
         bases = gene.strip().upper().replace("U", "T")
         for position, base in enumerate(bases, start=1):
             if base not in BASES:
-                raise InputError(f"{base!r} at position {position} is no base: use A, C, G, T or U")
+                raise InputError(f"{base!r} at position {position} is not a base: use A, C, G, T or U")
         if len(bases) % 3:
-            raise InputError(f"a gene of {len(bases)} bases is no integer of codons")
+            raise InputError(f"the gene has {len(bases)} bases, which is not a multiple of three")
         return "".join(self.amino_acids[bases[start : start + 3]] for start in range(0, len(bases), 3))
 
 

@@ -34,7 +34,7 @@ _PERMITTED = {
     "dna": frozenset("ACGTRYSWKMBDHVN-"),
     "rna": frozenset("ACGURYSWKMBDHVN-"),
 }
-_NAMES = {"protein": "amino-acid letter", "dna": "DNA letter", "rna": "RNA letter"}
+_NAMES = {"protein": "an amino-acid letter", "dna": "a DNA letter", "rna": "an RNA letter"}
 
 ROUNDS = 6
 """Times that a SMILES is read and written, at most, until it stays the same. Two are enough as a rule, three have been
@@ -129,7 +129,7 @@ def _written(smiles: str, standardize: bool) -> str | None:
 
 
 def identity_keys(strings: Sequence[str], kind: str, *, standardize: bool = False) -> list[str | None]:
-    """Keys of ``strings``; `None` for one that is no string of this kind.
+    """Keys of ``strings``; `None` for one that is not a string of this kind.
 
     Args:
         strings: Any strings; blanks around them do not count.
@@ -177,10 +177,10 @@ def required_keys(
         seqopt.errors.InputError: 'C1CC' is not a valid molecule: not a SMILES (syntax)
     """
     found = []
-    for place, key in enumerate(identity_keys(strings, kind, standardize=standardize)):
+    for index, key in enumerate(identity_keys(strings, kind, standardize=standardize)):
         if key is None:
-            string = (strings if shown is None else shown)[place]
-            raise InputError(f"{string!r} is not a valid {kind}: {explain_rejection(strings[place], kind)}")
+            string = (strings if shown is None else shown)[index]
+            raise InputError(f"{string!r} is not a valid {kind}: {explain_rejection(strings[index], kind)}")
         found.append(key)
     return found
 
@@ -190,7 +190,7 @@ def explain_rejection(string: str, kind: str) -> str:
 
     Example:
         >>> explain_rejection("ACGX", "dna")
-        "'X' at position 4 is no DNA letter"
+        "'X' at position 4 is not a DNA letter"
         >>> explain_rejection("C(C)(C)(C)(C)C", "molecule")
         'impossible molecule: Explicit valence for atom # 0 C, 5, is greater than permitted'
     """
@@ -200,7 +200,7 @@ def explain_rejection(string: str, kind: str) -> str:
     if kind in _PERMITTED:
         for position, letter in enumerate(stripped, start=1):
             if letter.upper() not in _PERMITTED[kind]:
-                return f"{letter!r} at position {position} is no {_NAMES[kind]}"
+                return f"{letter!r} at position {position} is not {_NAMES[kind]}"
     if kind != "molecule":
         return f"not a valid {kind}"
     if len(stripped.split()) > 1:

@@ -54,12 +54,12 @@ def read_cached(name: str, length: int) -> list[str] | None:
 
 
 def write_cached(name: str, items: Sequence[str]) -> None:
-    """Store ``items``, strings without line breaks; a folder that cannot be written is no error."""
+    """Store ``items``, strings without line breaks; a folder that cannot be written is not an error."""
     text = "\n".join([f"{_MAGIC} {digest(items)}", *items]) + "\n"
     with contextlib.suppress(OSError):
         folder = cache_dir()
         folder.mkdir(parents=True, exist_ok=True)
-        # Written beside its place and renamed, so that a reader never meets half a file.
+        # Written next to its path and renamed, so that a reader never meets half a file.
         handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
         try:
             with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:

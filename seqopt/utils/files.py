@@ -15,7 +15,7 @@ def write_atomically(path: Path, contents: str | bytes) -> None:
     """Replace the file at ``path`` so that a reader, or a crash, sees the old contents or the new, never a part.
 
     Args:
-        path: The file; while it is being written, it lies beside its place under another name.
+        path: The file; while it is being written, it is next to that path under another name.
         contents: Bytes, or text to be written as UTF-8; what that cannot hold is written as an escape.
 
     Raises:

@@ -1,6 +1,6 @@
 """Files that come with seqopt: tables of facts and example pools (``data/``) and grammars (``grammars/``).
 
-In a checkout and in an editable install the two folders stand beside the package; in a wheel they are packed
+In a checkout and in an editable install the two folders are next to the package; in a wheel they are packed
 into ``seqopt/_resources``.
 """
 

@@ -3,7 +3,7 @@
 A file is a zip archive of numpy arrays (the format of `numpy.savez`), uncompressed and read with pickling forbidden,
 so an untrusted file can at worst be refused. The entry ``facts`` holds JSON text as bytes, every other entry an array.
 What the headers of arrays declare is compared with what the file holds before anything is read. A file is written
-beside its place and then renamed: a reader, or a crash, sees the old file or the new one, never a part.
+next to its path and then renamed: a reader, or a crash, sees the old file or the new one, never a part.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ def _explained(target: Path) -> Iterator[None]:
         *(zipfile.BadZipFile, zlib.error, lzma.LZMAError),
     ) as error:
         raise InputError(
-            f"{target} is no model that seqopt train-vae wrote, or is damaged: expected its archive of arrays and "
+            f"{target} is not a model that seqopt train-vae wrote, or is damaged: expected its archive of arrays and "
             f"facts ({error_line(error)})"
         ) from error
 

@@ -36,7 +36,7 @@ class Writing(Protocol):
         ...
 
     def allowed(self) -> npt.NDArray[np.bool_]:
-        """Which symbols each string can go on with: ``n x (symbols + 1)``. Padding alone for those that have ended."""
+        """Which symbols each string can continue with: ``n x (symbols + 1)``. Only padding for ended ones."""
         ...
 
     def write(self, symbols: npt.NDArray[np.int64]) -> None:
@@ -121,7 +121,7 @@ def fact_list(facts: Mapping[str, Any], name: str, kind: type[Kind]) -> list[Kin
         InputError: As for `fact`.
     """
     found: list[Any] = fact(facts, name, list)
-    return [_of_kind(item, f"item {place} of {name}", kind) for place, item in enumerate(found)]
+    return [_of_kind(item, f"item {index} of {name}", kind) for index, item in enumerate(found)]
 
 
 def _of_kind(value: Any, name: str, kind: type[Kind]) -> Kind:

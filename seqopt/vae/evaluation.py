@@ -21,8 +21,8 @@ class VAEEvaluation:
 
     Attributes:
         strings: Number of strings.
-        characters_right: Share of characters that are the same at the same place after encoding to the posterior mean
-            and greedy decoding; of two strings of different length the longer one counts.
+        characters_right: Share of characters that are the same, position by position, after encoding to the posterior
+            mean and greedy decoding; of two strings of different length the longer one counts.
         strings_right: Share of strings that come back whole.
         kl: KL(q(z|s) || N(0, I)), mean over strings, in nats.
         kl_per_dimension: Its parts, the largest first.

@@ -129,8 +129,8 @@ class GrammarCodec:
         Raises:
             InputError: As `seqopt.grammar.load_grammar` and `encode` do, or if there is no string left.
         """
-        loaded, places = read_grammar(grammar)
-        rules = Rules.of(loaded, places)
+        loaded, locations = read_grammar(grammar)
+        rules = Rules.of(loaded, locations)
         name = Path(os.fspath(grammar)).name
         if max_rules is not None:
             return cls(rules, max_rules, name)
@@ -207,7 +207,7 @@ class GrammarCodec:
         """Those of ``strings`` that the grammar derives.
 
         Raises:
-            InputError: If ``strings`` is no list of strings.
+            InputError: If ``strings`` is not a list of strings.
         """
         return [string for string in checked_strings(strings) if self.reads(string)]
 
@@ -260,8 +260,8 @@ class GrammarCodec:
                     f"a symbol of the grammar is {reprlib.repr(symbol)}; expected text, or the number of one of "
                     f"{len(names)} names"
                 )
-        places = tuple(f"rule {number}" for number in range(1, len(bodies) + 1))
-        rules = Rules(names, start, heads, bodies, places)
+        locations = tuple(f"rule {number}" for number in range(1, len(bodies) + 1))
+        rules = Rules(names, start, heads, bodies, locations)
         return cls(rules, fact(facts, "max_rules", int), fact(facts, "name", str))
 
 

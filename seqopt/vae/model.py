@@ -100,7 +100,7 @@ class StringVAE:
         return self.posterior(strings)[0]
 
     def unsupported(self, strings: Sequence[str]) -> dict[int, str]:
-        """Why the model cannot read strings, by their places; empty where it can read all."""
+        """Why the model cannot read strings, by their indices; empty where it can read all."""
         return refused(self.codec.encode, strings)
 
     def posterior(self, strings: Sequence[str]) -> tuple[FloatArray, FloatArray]:
@@ -219,8 +219,8 @@ class StringVAE:
             name = "the one given"
             if not isinstance(grammar, Rules):
                 name = repr(os.fspath(grammar))
-                loaded, places = read_grammar(grammar)
-                grammar = Rules.of(loaded, places)
+                loaded, locations = read_grammar(grammar)
+                grammar = Rules.of(loaded, locations)
             if not isinstance(self.codec, GrammarCodec) or not self.codec.same_rules(grammar):
                 raise InputError(
                     f"{where} is {self.codec.describe()}; one for the grammar {name} of {len(grammar)} rules was "

@@ -250,5 +250,5 @@ def _convolutions(embedding: int, channels: int) -> nn.Sequential:
 
 
 def _shortened(steps: int) -> int:
-    """How many of ``steps`` places are left behind the convolutions."""
+    """How many of ``steps`` positions are left behind the convolutions."""
     return (steps + 3) // 4

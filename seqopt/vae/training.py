@@ -2,12 +2,12 @@
 
 Adam on the objective of `seqopt.vae.model`, one sampled code a string. The learning rate falls to zero along half a
 cosine, behind a short rise where one is wanted; the KL weight rises linearly from zero in the first part of the
-training, lest the code be given up before the decoder has learnt to use it (Bowman et al. 2016). Some strings are held
-out: their loss decides which epoch's weights are kept, and when there is nothing more to learn.
+training, so that the code is not given up before the decoder has learnt to use it (Bowman et al. 2016). Some strings
+are held out: their loss decides which epoch's weights are kept, and when there is nothing more to learn.
 
 Everything random follows from one number: initial weights, which strings are held out, their order in each epoch, the
 sampled codes. A checkpoint holds the state of the random generator and of the optimiser besides the weights, so that a
-resumed training goes on as if it had never been interrupted: on a CPU, with as many threads, bit for bit.
+resumed training continues as if it had never been interrupted: on a CPU, with as many threads, bit for bit.
 
 References:
     Kingma, D. P., Ba, J. (2015). Adam: a method for stochastic optimization. ICLR.
@@ -65,7 +65,7 @@ SMILES_SETTINGS: Mapping[str, Any] = MappingProxyType({"sorted_batches": 50, "ra
 """How the training of SMILES differs: they are long, of many lengths, and hard to code."""
 
 LARGEST_LOG_VARIANCE = 4.0
-"""Where the encoder gives more, the objective goes on as a straight line: see `_tamed`."""
+"""Where the encoder gives more, the objective continues as a straight line: see `_tamed`."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class TrainingSettings:
 
     Args:
         epochs: Passes over the training strings, at most.
-        batch_size: Strings of a step.
+        batch_size: Strings in each training step.
         learning_rate: Of Adam, at the beginning (behind the ramp); it falls to 0.
         kl_weight: The weight w of the divergence in the objective; 1 is the evidence lower bound.
         warmup: The share of the steps over which the KL weight rises from 0.
@@ -82,8 +82,8 @@ class TrainingSettings:
         patience: Epochs without a better held-out loss after which it ends.
         sorted_batches: Strings of so many batches are sorted by length before they are divided, so that there is less
             padding to compute. 1 for batches at random.
-        ramp: Steps over which the learning rate rises from 0, lest the first steps of a wide network overshoot; at most
-            a tenth of all.
+        ramp: Steps over which the learning rate rises from 0, so that the first steps of a wide network do not
+            overshoot; at most a tenth of all.
 
     Raises:
         InputError: For a value out of its range.
@@ -194,7 +194,7 @@ def train(
 
     Raises:
         InputError: If strings, settings or device cannot be used; or a checkpoint cannot be resumed: there is none, it
-            is no checkpoint, or it is of another training (the message says what differs).
+            is not a checkpoint, or it is of another training (the message says what differs).
         ModelError: If the loss is no longer finite, or never is for the strings that are held out.
     """
     settings = settings or TrainingSettings()
@@ -257,7 +257,7 @@ class _Trainer:
         self._rows, self._contexts = rows[order[held:]].to(device), contexts[order[held:]].to(device)
         watched = order[:held][:WATCHED]
         self._held_rows, self._held_contexts = rows[watched].to(device), contexts[watched].to(device)
-        self.held_out = [strings[int(place)] for place in order[:held]]
+        self.held_out = [strings[int(index)] for index in order[:held]]
         self._held_noise = torch.randn(len(watched), sizes.latent, generator=self.generator).to(device)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(torch.randint(2**62, (1,), generator=self.generator)))
@@ -325,8 +325,8 @@ class _Trainer:
         lengths = (self._rows > 0).sum(dim=1).cpu()
         for part in torch.split(order, size * together):
             batches = torch.split(part[torch.argsort(lengths[part], stable=True)], size)
-            for place in torch.randperm(len(batches), generator=self.generator).tolist():
-                yield batches[place]
+            for index in torch.randperm(len(batches), generator=self.generator).tolist():
+                yield batches[index]
 
     def _terms(self, rows: Tensor, contexts: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """-log p(row | code) and the divergence, for each row."""
@@ -375,8 +375,8 @@ class _Trainer:
         facts["training"]["finished"] = False
         state = self.optimizer.state_dict()["state"]
         moments = {
-            f"{_OPTIMIZER}{place}/{name}": value.cpu().numpy()
-            for place, values in state.items()
+            f"{_OPTIMIZER}{index}/{name}": value.cpu().numpy()
+            for index, values in state.items()
             for name, value in values.items()
         }
         current = weight_arrays(self.network, _CURRENT)
@@ -416,7 +416,7 @@ class _Trainer:
             except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RuntimeError) as error:
                 if isinstance(error, InputError):
                     raise
-                raise InputError(f"{path} is damaged: its training cannot be taken up ({error_line(error)})") from error
+                raise InputError(f"{path} is damaged: its training cannot be resumed ({error_line(error)})") from error
 
     def _take_up(self, checkpoint: Checkpoint, told: Mapping[str, Any]) -> None:
         self.history = [Epoch(**epoch) for epoch in told["history"]]
@@ -439,11 +439,11 @@ class _Trainer:
         state: dict[int, dict[str, Tensor]] = {}
         for name, entry in checkpoint.entries.items():
             if name.startswith(_OPTIMIZER):
-                place, kind = name.removeprefix(_OPTIMIZER).split("/")
-                shape = () if kind == "step" else tuple(parameters[int(place)].shape)
+                index, kind = name.removeprefix(_OPTIMIZER).split("/")
+                shape = () if kind == "step" else tuple(parameters[int(index)].shape)
                 if entry.shape != shape or entry.dtype != np.float32:
                     raise ValueError(f"{name} is {entry.dtype} of shape {entry.shape}, expected float32 of {shape}")
-                state.setdefault(int(place), {})[kind] = torch.from_numpy(checkpoint.read(name))
+                state.setdefault(int(index), {})[kind] = torch.from_numpy(checkpoint.read(name))
         for number, moments in state.items():
             if set(moments) != {"step", "exp_avg", "exp_avg_sq"}:
                 raise ValueError(f"the optimiser's state of parameter {number} has {', '.join(moments)}")
@@ -462,7 +462,7 @@ class _Trainer:
         if before.get("strings_sha256") != now["strings_sha256"]:
             raise InputError(
                 f"{path} was begun with other strings ({before.get('strings')} of them, now {now['strings']}): a "
-                "training can only go on with the same ones in the same order"
+                "training can only be resumed with the same ones in the same order"
             )
         # A size or setting that there was not yet when a training began was as it is by default.
         sizes = {"channels": 0} | dict(theirs.get("sizes", {}))
@@ -475,7 +475,7 @@ class _Trainer:
             if old != new:
                 raise InputError(
                     f"{path} was begun with another setting: {name} was {old!r} and is now {new!r}; a training can "
-                    "only go on with the same settings"
+                    "only be resumed with the same settings"
                 )
 
 
@@ -483,9 +483,9 @@ def _tamed(log_variance: Tensor) -> tuple[Tensor, Tensor]:
     """Log variances of at most `LARGEST_LOG_VARIANCE`, and what the divergence of larger ones adds to that of these.
 
     The variance of a string that the encoder does not know yet may run away, and the divergence grows exponentially: a
-    single one would drown all others of its batch, or decide which epoch is the best. So the divergence goes on as its
-    tangent there, and it alone brings such a variance back. No posterior of a trained model comes near: the prior has a
-    log variance of 0.
+    single one would drown all others of its batch, or decide which epoch is the best. So the divergence continues as
+    its tangent there, and it alone brings such a variance back. No posterior of a trained model comes near: the prior
+    has a log variance of 0.
     """
     further = functional.relu(log_variance - LARGEST_LOG_VARIANCE)
     return log_variance - further, 0.5 * math.expm1(LARGEST_LOG_VARIANCE) * further

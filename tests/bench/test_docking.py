@@ -69,7 +69,7 @@ def test_the_table_has_percentages_at_the_checkpoints(tmp_path: Path) -> None:
 
 def lab(colour: str) -> np.ndarray:
     """CIE 1976 L*a*b* coordinates of an sRGB colour under D65."""
-    rgb = np.array([int(colour[place : place + 2], 16) for place in (1, 3, 5)]) / 255
+    rgb = np.array([int(colour[index : index + 2], 16) for index in (1, 3, 5)]) / 255
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ linear
     x, y, z = np.cbrt(xyz / [0.95047, 1.0, 1.08883])

@@ -19,8 +19,8 @@ STRINGS = ["C" * n + end for n in range(1, 13) for end in ("O", "N", "F", "Cl", 
 
 
 def _few(rng: np.random.Generator) -> tuple[list[str], np.ndarray]:
-    places = rng.permutation(len(STRINGS))
-    return [STRINGS[place] for place in places], np.array([float(len(STRINGS[place])) for place in places])
+    indices = rng.permutation(len(STRINGS))
+    return [STRINGS[index] for index in indices], np.array([float(len(STRINGS[index])) for index in indices])
 
 
 def _noise(rng: np.random.Generator) -> tuple[list[str], np.ndarray]:

@@ -209,7 +209,7 @@ def test_what_is_no_longer_open_is_not_evaluated(tmp_path: Path, way: dict[str, 
             return score(strings)
 
         assert one.run(objective, budget=6, **way) == 5
-    assert calls[:3] == [suggested[place].string for place in (0, 1, 4)]
+    assert calls[:3] == [suggested[index].string for index in (0, 1, 4)]
     assert not {suggested[2].string, suggested[3].string} & set(calls)
     assert (suggested[3].string, 0.75, suggested[3].name) in rows(path)
     assert len(rows(path)) == 6

@@ -61,7 +61,7 @@ def test_only_what_passes_is_ever_suggested_and_all_that_was_measured_teaches(tm
         assert report is not None
         assert report.allowed == len(allowed)
         assert (report.steps[0].reached, report.steps[0].passed) == (40, 29)
-        assert report.steps[0].note == "1 empty, 1 no number: 'on request'"
+        assert report.steps[0].note == "1 empty, 1 not a number: 'on request'"
         # Of strings outside the filters, and outside the library, too.
         campaign.record("CCCCCCCCCl", 9.0)
         campaign.record("CCCCCCCCCCCCBr", 12.0)

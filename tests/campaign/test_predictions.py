@@ -25,7 +25,7 @@ def test_nine_of_ten_noisy_measurements_lie_in_their_interval(noise: float, tmp_
 
     library, history = tmp_path / "pool.csv", tmp_path / "history.csv"
     library.write_text("string\n" + "\n".join(POOL) + "\n")
-    known = [POOL[place] for place in rng.permutation(len(POOL))[:150]]
+    known = [POOL[index] for index in rng.permutation(len(POOL))[:150]]
     history.write_text("string,y\n" + "".join(f"{string},{measure(string)!r}\n" for string in known))
     with Campaign.create(
         tmp_path / "a.seqopt", library, objective="y", batch_size=30, surrogate="ngrams", acquisition="ucb", seed=3

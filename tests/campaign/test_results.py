@@ -54,7 +54,7 @@ def brief(results: Results) -> list[tuple[Any, ...]]:
     return [(row.suggestion, row.string, row.key, row.value, row.failure, row.line) for row in results.records]
 
 
-def places(remarks: tuple[Remark, ...]) -> list[tuple[int | None, str | None, str | None]]:
+def locations(remarks: tuple[Remark, ...]) -> list[tuple[int | None, str | None, str | None]]:
     return [(remark.line, remark.column, remark.value) for remark in remarks]
 
 
@@ -108,7 +108,7 @@ def test_every_problem_of_a_file_is_listed_with_its_row(store: CampaignStore) ->
         ("B09-01,,5,,,", "is not an identifier of a suggestion: is B01-0. meant?"),
         ("B01-02,ccc,5,,,", "is not B01-02, which is 'bbb'"),
         (",x1,5,,,", "'x1' cannot be used: 'x1' holds more than letters"),
-        (",,5,,,", "neither identifier nor string"),
+        (",,5,,,", "neither an identifier nor a string"),
         ('B01-03,ccc,"6,5",,,', "'6,5' has a comma: expected a decimal point"),
         ("B01-03,ccc,>1000,,,", "'>1000' is a limit"),
         ("B01-03,ccc,6 nM,,,", "holds a unit"),
@@ -192,7 +192,7 @@ def test_a_file_of_failures_needs_no_values_but_loses_none(store: CampaignStore)
 
 def test_several_problems_of_one_row_are_all_listed(store: CampaignStore) -> None:
     results = read(store, "identifier;smiles;IC50;sem\nB07-01;x1;6,5;0,1\n")
-    assert places(results.problems) == [
+    assert locations(results.problems) == [
         (2, "IC50", "6,5"),
         (2, "sem", "0,1"),
         (2, None, "B07-01"),
@@ -229,7 +229,7 @@ def test_mangled_headers_are_explained(store: CampaignStore, text: str, messages
 
 def test_an_encoding_that_is_guessed_is_told(store: CampaignStore) -> None:
     results = read(store, "smiles,IC50,note\naaa,5,\u00b5M\n", encoding="latin-1")
-    assert places(results.warnings)[0] == (2, None, "aaa,5,\u00b5M")
+    assert locations(results.warnings)[0] == (2, None, "aaa,5,\u00b5M")
     assert "Windows-1252" in str(results.warnings[0])
     assert len(results.records) == 1
 
@@ -237,7 +237,7 @@ def test_an_encoding_that_is_guessed_is_told(store: CampaignStore) -> None:
 def test_two_columns_of_values_must_agree(store: CampaignStore) -> None:
     text = "smiles,IC50,value\naaa,1,2\nbbb,3,3.0\nccc,,4\n"
     results = read(store, text)
-    assert places(results.problems) == [(2, "value", "2")]
+    assert locations(results.problems) == [(2, "value", "2")]
     assert "disagrees with 1.0 in column 'IC50'" in str(results.problems[0])
     assert [(row.key, row.value) for row in results.records] == [("BBB", 3.0), ("CCC", 4.0)]
     named = read(store, text, value_column="Value")
@@ -249,7 +249,7 @@ def test_values_without_a_logarithm_are_refused_where_one_is_taken(store: Campai
     with store.transaction("configure") as change:
         change.save_settings(Settings("IC50", transform="log10", string_column="smiles"))
     results = read(store, "smiles,IC50\naaa,0\nbbb,-1\nccc,1\n")
-    assert places(results.problems) == [(2, "IC50", "0"), (3, "IC50", "-1")]
+    assert locations(results.problems) == [(2, "IC50", "0"), (3, "IC50", "-1")]
     assert "has no logarithm" in str(results.problems[0])
 
 
@@ -257,7 +257,7 @@ def test_several_results_in_a_file_are_replicates_only_if_somebody_says_so(store
     twice = "smiles,IC50\naaa,1\nbbb,5\nAAA,2\n"
     results = read(store, twice)
     assert [remark.line for remark in results.problems] == [2, 4]
-    assert "stands in line 4, too: if these are replicates, say so" in str(results.problems[0])
+    assert "is also in line 4: if these are replicates, say so" in str(results.problems[0])
     assert [row.key for row in results.records] == ["BBB"]
     assert [row.value for row in read(store, twice, replicates=True).records] == [1.0, 5.0, 2.0]
     labelled = "smiles,IC50,replicate\naaa,1,a\nAAA,2,b\n"
@@ -452,9 +452,9 @@ def test_a_batch_is_never_written_over_results(store: CampaignStore, column: str
     write_batch(path, store.suggestions(), store.settings)
     check_batch_target(path, store)
     header, *rows = read_sheet(path).rows
-    place = header.index(column)
+    at = header.index(column)
     for row in (1, 4):
-        rows[row] = (*rows[row][:place], "0.5", *rows[row][place + 1 :])
+        rows[row] = (*rows[row][:at], "0.5", *rows[row][at + 1 :])
     path.write_text("\n".join(";".join(row) for row in [header, *rows]))  # as a spreadsheet of another locale saves it
     with pytest.raises(InputError, match=r"batch.csv holds results in lines 3, 6, which would be lost"):
         check_batch_target(path, store)
@@ -466,7 +466,7 @@ def test_a_batch_is_never_written_over_results(store: CampaignStore, column: str
 def test_a_batch_is_never_written_over_something_else(store: CampaignStore, text: str) -> None:
     path = store.path.parent / "batch.csv"
     path.write_text(text)
-    with pytest.raises(InputError, match="is there already, and is not a batch of this campaign"):
+    with pytest.raises(InputError, match="already exists, and is not a batch of this campaign"):
         check_batch_target(path, store)
     path.write_text("")
     check_batch_target(path, store)

@@ -468,7 +468,7 @@ def test_a_run_that_its_file_cannot_repeat_is_not_continued_by_hand(library: Pat
             assert campaign.status().counts.values == 4
     folder = tmp_path / "own"
     seqopt.maximize(score, POOL[:32], run_folder=folder, **(QUICK | {"budget": 0}))
-    with Campaign.open(folder / CAMPAIGN) as campaign, pytest.raises(CampaignError, match="a space of your own"):
+    with Campaign.open(folder / CAMPAIGN) as campaign, pytest.raises(CampaignError, match="searches a custom space"):
         campaign.suggest()
 
 
@@ -550,7 +550,7 @@ def test_somebody_elses_command_stops_the_run_and_loses_nothing(library: Path, t
 def test_a_campaign_begun_by_hand_or_with_filters_is_not_a_run_to_resume(library: Path, tmp_path: Path) -> None:
     with Campaign.create(tmp_path / CAMPAIGN, library, objective="activity"):
         pass
-    with pytest.raises(RunFolderError, match="was begun by hand"):
+    with pytest.raises(RunFolderError, match="was started by hand"):
         seqopt.maximize(score, library, run_folder=tmp_path, resume=True, **QUICK)
     folder = tmp_path / "run"
     seqopt.maximize(score, library, run_folder=folder, **(QUICK | {"budget": 0}))

@@ -65,7 +65,7 @@ def test_what_is_no_campaign_is_refused_and_stays_as_it_is(tmp_path: Path) -> No
     for path, message in (
         (text, "not a campaign of seqopt, nor any other SQLite"),
         (other, "database of another program"),
-        (empty, "is empty: perhaps its making was interrupted"),
+        (empty, "is empty: perhaps its creation was interrupted"),
         (tmp_path, "is a folder"),
         (tmp_path / "none.seqopt", "no campaign"),
     ):

@@ -100,7 +100,7 @@ def test_what_is_wrong_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     refused("unknown surrogate", *new, "--pool", "library.csv", "--surrogate", "forest")
     assert not Path("a.seqopt").exists()
     begun()
-    refused("kinase.seqopt is there already", "new", "kinase", "--pool", "library.csv", "--objective-name", "y")
+    refused("kinase.seqopt already exists", "new", "kinase", "--pool", "library.csv", "--objective-name", "y")
     run("suggest")
     capsys.readouterr()
     refused("expected a number (write 6.5, not 6,5)", "record", "B01-01", "6,5")

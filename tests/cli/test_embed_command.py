@@ -113,7 +113,7 @@ def test_a_standardized_run_and_its_library_share_identities() -> None:
     assert main(["embed", "salts.csv", "--run", "run", "--project", "salts.csv", "--out", "map"]) == 0
     table = pd.read_csv("map/map.csv")
     assert table["group"].value_counts().to_dict() == {"projected": 8, "initial design": 6, "not measured": 2}
-    both = table.groupby("string")[["x", "y"]].agg(lambda places: places.max() - places.min())
+    both = table.groupby("string")[["x", "y"]].agg(lambda indices: indices.max() - indices.min())
     assert (both.abs() < 1e-9).all(axis=None)
 
 

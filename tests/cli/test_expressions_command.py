@@ -133,7 +133,7 @@ def test_stopped_and_resumed(measured: Callable[[str], int]) -> None:
         ("xy.csv", ["--grammar", "smiles"], "the grammar smiles has strings that are not formulas in x"),
         ("xy.csv", ["--grammar", "nothing"], "arithmetic.cfg"),
         ("xy.csv", ["--grammar", "my/missing.cfg"], "there is no grammar file"),
-        ("xy.csv", ["--grammar", "broken.cfg"], "broken.cfg, line 2: \"T = 'x'\" is no rule"),
+        ("xy.csv", ["--grammar", "broken.cfg"], "broken.cfg, line 2: \"T = 'x'\" is not a rule"),
         ("xy.csv", ["--grammar", "lacking.cfg"], "lacking.cfg, line 1: no rule defines T"),
         ("xy.csv", ["--grammar", "endless.cfg"], "S is non-terminating"),
         ("xy.csv", ["--grammar", "short.cfg"], "has no string of 3 to 20 terminals: the nearest lengths are 1"),

@@ -119,7 +119,7 @@ def test_an_interrupted_training_says_how_to_go_on(monkeypatch: pytest.MonkeyPat
     assert stopped.exit_code == 130
     assert "Stopped. The model is in model.vae" in stopped.output
     assert f"seqopt train-vae --model grammar {' '.join(GRAMMAR)} --resume\n" in stopped.output
-    with pytest.raises(InputError, match="is there already: continue it with --resume"):
+    with pytest.raises(InputError, match="already exists: continue it with --resume"):
         train_vae("--model", "grammar", *GRAMMAR)
     resumed = train_vae("--model", "grammar", *GRAMMAR, "--resume")
     assert "2/2" in resumed
@@ -154,9 +154,9 @@ def test_a_folder_is_no_file_to_train_into(resume: list[str]) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"settings": 3}, "begun with settings that cannot be"),
-        ({"settings": {"warmup": "long"}}, "begun with settings that cannot be"),
-        ({"settings": {"ramp": -1}}, "begun with settings that cannot be .*ramp is -1"),
+        ({"settings": 3}, "begun with impossible settings"),
+        ({"settings": {"warmup": "long"}}, "begun with impossible settings"),
+        ({"settings": {"ramp": -1}}, "begun with impossible settings .*ramp is -1"),
     ],
 )
 def test_a_training_begun_with_settings_that_cannot_be(changes: dict[str, object], words: str) -> None:
@@ -191,7 +191,7 @@ def test_input_that_cannot_be_used(arguments: list[str], words: str) -> None:
 
 def test_a_file_that_is_no_checkpoint_or_of_another_training() -> None:
     Path("model.vae").write_text("x+1\n")
-    with pytest.raises(InputError, match="no model that seqopt train-vae wrote"):
+    with pytest.raises(InputError, match="not a model that seqopt train-vae wrote"):
         train_vae(*GRAMMAR, "--resume")
     Path("model.vae").unlink()
     train_vae(*GRAMMAR)

@@ -27,7 +27,7 @@ from seqopt.errors import InputError
 def test_columns_are_recognised(header: str, names: dict[str, str], chosen: tuple[str, str], tmp_path: Path) -> None:
     columns = header.split(",")
     rows = [
-        [f"a{i}" if column == "name" else str(10 * i + place) for place, column in enumerate(columns)] for i in (1, 2)
+        [f"a{i}" if column == "name" else str(10 * i + index) for index, column in enumerate(columns)] for i in (1, 2)
     ]
     path = tmp_path / "points.csv"
     path.write_text("\n".join([header, *(",".join(row) for row in rows)]))

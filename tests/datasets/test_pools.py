@@ -195,7 +195,7 @@ def test_a_blank_line_counts_unless_it_ends_the_file(write: Write) -> None:
     ("name", "content", "message"),
     [
         ("empty.csv", "", "is empty"),
-        ("blank.txt", " \n\n", "nothing but blank lines"),
+        ("blank.txt", " \n\n", "only blank lines"),
         ("header.csv", "smiles,y\n", "a header but no rows"),
         ("pool.xlsx", "x", "cannot tell from its name.*use .csv"),
         ("pool", "x", "cannot tell from its name"),

@@ -15,7 +15,7 @@ def test_records_keep_their_order_names_and_lines(tmp_path: Path) -> None:
     path = tmp_path / "mine.faa"
     path.write_text(">sp|P1|GFP a protein\nMSK GEE\nLFT\n\n; a comment\n>\nmkv\n")
     first, second = read_proteins(path)
-    assert (first.name, first.sequence, first.place) == ("sp|P1|GFP", "MSKGEELFT", f"{path}, line 1 (>sp|P1|GFP)")
+    assert (first.name, first.sequence, first.location) == ("sp|P1|GFP", "MSKGEELFT", f"{path}, line 1 (>sp|P1|GFP)")
     assert (second.name, second.sequence) == ("protein-2", "mkv")
     zipped = tmp_path / "mine.faa.gz"
     zipped.write_bytes(gzip.compress(path.read_bytes()))

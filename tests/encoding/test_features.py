@@ -82,8 +82,8 @@ def test_tokens_of_other_widths_are_joined() -> None:
 
 @pytest.mark.parametrize("bad", [[], [0], [999], [3, 4, 500, 998], list(range(7))])
 def test_strings_that_cannot_be_read_are_found_in_few_readings(bad: list[int]) -> None:
-    strings = [f"A{place}" for place in range(1000)]
-    unreadable = {strings[place] for place in bad}
+    strings = [f"A{index}" for index in range(1000)]
+    unreadable = {strings[index] for index in bad}
     readings = []
 
     def read(some: Sequence[str]) -> None:
@@ -91,5 +91,5 @@ def test_strings_that_cannot_be_read_are_found_in_few_readings(bad: list[int]) -
         if found := [string for string in some if string in unreadable]:
             raise InputError(f"cannot read {found[0]}")
 
-    assert refused(read, strings) == {place: f"cannot read A{place}" for place in bad}
+    assert refused(read, strings) == {index: f"cannot read A{index}" for index in bad}
     assert len(readings) <= 1 + 2 * 10 * len(bad)  # two halves on each way down to a string, ten deep

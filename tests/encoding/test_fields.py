@@ -114,9 +114,9 @@ def test_what_cannot_be_encoded_is_named() -> None:
     items = ["C1CC", Measured("CC", (("assay", "none"),)), "C", Measured("C1C", (("dose", "much"),))]
     reasons = encoder().unsupported(items)
     assert list(reasons) == [0, 1, 3]
-    assert reasons[0].startswith("'C1CC' is no molecule")
+    assert reasons[0].startswith("'C1CC' is not a molecule")
     assert reasons[1] == "'CC': assay is 'none', which is none of its levels: 'screen', 'full'"
-    assert "no molecule" in reasons[3]
+    assert "not a molecule" in reasons[3]
     assert encoder().unsupported(ITEMS) == {}
 
 

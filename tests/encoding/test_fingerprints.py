@@ -112,7 +112,7 @@ class TestFeaturizer:
     )
     def test_what_is_no_molecule_is_named_by_position_and_string(self, featurizer, smiles, reason, monkeypatch, capfd):
         monkeypatch.setattr(fingerprints, "BLOCK", 2)
-        with pytest.raises(InputError, match=r"item 3 is .* no molecule: .*(?i:" + reason + ")") as caught:
+        with pytest.raises(InputError, match=r"item 3 is .* not a molecule: .*(?i:" + reason + ")") as caught:
             featurizer(["C", "CC", "CCC", smiles, "also bad"])
         assert repr(smiles) in str(caught.value)
         assert capfd.readouterr() == ("", "")
@@ -122,10 +122,10 @@ class TestFeaturizer:
         assert isinstance(featurizer, SelectiveFeaturizer)
         reasons = FeatureEncoder(featurizer).unsupported(strings)
         assert list(reasons) == [1, 3, 5]
-        assert reasons[1] == "'C1CC' is no molecule: not a SMILES (syntax)"
+        assert reasons[1] == "'C1CC' is not a molecule: not a SMILES (syntax)"
         assert "kekulize" in reasons[5].lower()
         assert featurizer.unsupported([]) == {}
-        taken = [string for place, string in enumerate(strings) if place not in reasons]
+        taken = [string for index, string in enumerate(strings) if index not in reasons]
         assert featurizer(taken).shape == (3, featurizer.size)
         assert capfd.readouterr() == ("", "")
 
@@ -202,6 +202,6 @@ def test_many_molecules_are_shared_among_processes_and_kept(
 def test_an_unreadable_molecule_among_many_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SEQOPT_CACHE", str(tmp_path))
     monkeypatch.setattr(fingerprints, "MANY", 10)
-    with pytest.raises(InputError, match=r"item 11 is 'C1CC', which is no molecule"):
+    with pytest.raises(InputError, match=r"item 11 is 'C1CC', which is not a molecule"):
         MorganFingerprint()(["C"] * 11 + ["C1CC", "C"])
     assert not list(tmp_path.iterdir())

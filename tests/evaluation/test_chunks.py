@@ -291,7 +291,7 @@ class _Breaking(Executor):
 
 def test_all_strings_of_a_chunk_that_went_down_with_an_executor_are_named() -> None:
     seen: list[Evaluation] = []
-    with pytest.raises(ObjectiveError, match=r"oldest first: 'c', 'bad'\. Nothing was recorded of them\. Make"):
+    with pytest.raises(ObjectiveError, match=r"oldest first: 'c', 'bad'\. Nothing was recorded for them\. Make"):
         evaluate(Noting(), ["a", "b", "c", "bad"], chunk_size=2, executor=_Breaking(), on_result=seen.append)
     assert [result.string for result in seen] == ["a", "b"]
 

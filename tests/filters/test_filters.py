@@ -209,9 +209,9 @@ def test_every_combination_leaves_what_rdkit_says() -> None:
     assert single.any(axis=0).all()
     assert not single.all(axis=0).any()
     for subset in range(1, 2 ** len(ALL)):
-        chosen = [place for place in range(len(ALL)) if subset >> place & 1]
+        chosen = [index for index in range(len(ALL)) if subset >> index & 1]
         mask, report = filter_pool(
-            MOLECULES, MOLECULES, "molecule", [ALL[place] for place in chosen], {"Price": prices}
+            MOLECULES, MOLECULES, "molecule", [ALL[index] for index in chosen], {"Price": prices}
         )
         assert (mask == single[:, chosen].all(axis=1)).all()
         assert report.allowed == mask.sum()

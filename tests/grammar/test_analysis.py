@@ -68,7 +68,7 @@ def write(folder: Path, text: str) -> Path:
     ("text", "message"),
     [
         ("S -> 'a'\nT -> 'b'\n", "own.cfg, line 2: T is unreachable"),
-        ("# note\nS -> 'a' S | \\\n 'b'\nS -> 'b'\n", "own.cfg, line 4: the rule S -> 'b' stands already at .*line 2"),
+        ("# note\nS -> 'a' S | \\\n 'b'\nS -> 'b'\n", "own.cfg, line 4: the rule S -> 'b' is already at .*line 2"),
         ("S -> 'a' | T\n\nT -> S\n", "own.cfg, line 1: S => T => S is a cycle"),
     ],
 )

@@ -42,10 +42,10 @@ def test_a_file_of_ones_own_with_comments_continuations_and_a_start_symbol(tmp_p
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("S -> 'a'\nS - 'b'\n", r"bad.cfg, line 2: .*is no rule"),
+        ("S -> 'a'\nS - 'b'\n", r"bad.cfg, line 2: .*is not a rule"),
         ("# only a comment\n", "has no rules"),
         ("\n\nS -> 'a' T\n", r"bad.cfg, line 3: no rule defines T.*'T' in quotes"),
-        ("S -> 'a\n", "line 1: .*is no rule"),
+        ("S -> 'a\n", "line 1: .*is not a rule"),
         ("%begin S\nS -> 'a'\n", "line 1: .*%start"),
         ("%start Q\nS -> 'a'\n", "line 1: no rule defines Q"),
     ],

@@ -57,7 +57,7 @@ def test_grammars_that_are_no_grammars_are_refused() -> None:
     with pytest.raises(InputError, match="rule 1: no rule defines T"):
         Rules.of(nltk.CFG.fromstring("S -> 'a' T"))
     start = nltk.Nonterminal("S")
-    with pytest.raises(InputError, match="rule 1: the terminal 5 is no str"):
+    with pytest.raises(InputError, match="rule 1: the terminal 5 is not a str"):
         Rules.of(nltk.CFG(start, [nltk.Production(start, [5])]))
     with pytest.raises(InputError, match="no rule defines the start symbol S"):
         Rules.of(nltk.CFG(start, [nltk.Production(nltk.Nonterminal("T"), ["a"])]))

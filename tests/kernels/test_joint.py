@@ -133,8 +133,8 @@ def test_it_is_a_kernel_of_gpytorch_and_survives_pickling() -> None:
         (lambda: kernel(1.2), "weight is 1.2"),
         (lambda: JointKernel(TanimotoKernel(), TanimotoKernel(), 3), "normalised SubsequenceKernel"),  # type: ignore[arg-type]
         (lambda: JointKernel(SubsequenceKernel(normalize=False), TanimotoKernel(), 3), "normalised SubsequenceKernel"),
-        (lambda: JointKernel(SubsequenceKernel(), torch.nn.Linear(1, 1), 3), "Linear is no kernel"),
-        (lambda: JointKernel(SubsequenceKernel(), NgramKernel(), 3), "NgramKernel is no kernel"),
+        (lambda: JointKernel(SubsequenceKernel(), torch.nn.Linear(1, 1), 3), "Linear is not a kernel"),
+        (lambda: JointKernel(SubsequenceKernel(), NgramKernel(), 3), "NgramKernel is not a kernel"),
         (lambda: JointKernel(SubsequenceKernel(), TanimotoKernel(), 0), "feature_columns is 0"),
     ],
 )

@@ -168,7 +168,7 @@ def test_covariances_are_those_of_scikit_learn(alphabet, shortest, longest, how)
 
 
 def test_squared_distances_are_exact_beyond_single_precision(path):
-    # |phi|^2 of a^L is the sum of (L - i + 1)^2; those of the longer strings are no float32 numbers.
+    # |phi|^2 of a^L is the sum of (L - i + 1)^2; those of the longer strings are not float32 numbers.
     lengths = np.array([6001, 6000, 2])
     squared = np.add.reduce([(lengths - i).clip(min=0) ** 2 for i in range(3)])
     assert np.float32(squared[0]) != squared[0]

@@ -361,7 +361,7 @@ class TestMemory:
 
     def test_forward_holds_nothing_of_rows_times_rows_times_columns(self, kernel):
         x = torch.randint(0, 3, (400, 2048), generator=torch.Generator().manual_seed(0)).double()
-        with Largest():  # What is loaded when first used is no memory of rows.
+        with Largest():  # What is loaded when first used is not memory of rows.
             kernel(x[:2], x[:3]).to_dense()
         tracemalloc.start()
         with Largest() as largest:
@@ -414,7 +414,7 @@ class TestBadInput:
         rows = FeatureRows(np.ones((2, 3)))
         with pytest.raises(InputError, match="rows of 3 and of 4 features"):
             kernel.cross(rows, FeatureRows(np.ones((2, 4))))
-        with pytest.raises(InputError, match="got EncodedStrings: encode strings by a FeatureEncoder"):
+        with pytest.raises(InputError, match="got EncodedStrings: encode strings with a FeatureEncoder"):
             kernel.cross(Encoder().encode(["CCO"]))
         with pytest.raises(InputError, match="dtype is int64"):
             kernel.cross(rows, dtype=np.int64)

@@ -149,8 +149,8 @@ def test_an_object_is_taken_as_it_is() -> None:
     [
         ("forest", "unknown surrogate 'forest': choose auto, ssk"),
         ("tanimoto", "tanimoto is for molecule strings, but those of this space are of kind 'text'"),
-        (FullyBayesianStringGP, "is no surrogate"),
-        (7, "7 is no surrogate"),
+        (FullyBayesianStringGP, "is not a surrogate"),
+        (7, "7 is not a surrogate"),
     ],
 )
 def test_what_is_no_surrogate_is_refused(surrogate: object, message: str) -> None:

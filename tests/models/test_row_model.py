@@ -90,9 +90,9 @@ def surrogates() -> list[object]:
 
 
 @pytest.mark.parametrize("make", [lambda gp: pickle.loads(pickle.dumps(gp)), copy.deepcopy], ids=["pickle", "deepcopy"])
-@pytest.mark.parametrize("place", range(4))
-def test_a_used_surrogate_can_be_copied(make, place: int) -> None:  # type: ignore[no-untyped-def]
-    surrogate, pool = surrogates()[place], CandidateSet(STRINGS)
+@pytest.mark.parametrize("index", range(4))
+def test_a_used_surrogate_can_be_copied(make, index: int) -> None:  # type: ignore[no-untyped-def]
+    surrogate, pool = surrogates()[index], CandidateSet(STRINGS)
     surrogate.bind(pool)
     surrogate.fit(STRINGS[:15], VALUES[:15], rng=np.random.default_rng(0), noise_variance=np.linspace(0.0, 0.1, 15))
     if isinstance(surrogate, StringGP):

@@ -25,9 +25,9 @@ class Counted:
         self.count = 0
 
     def of(self, keys: str) -> Callable[[list[int]], Rows]:
-        def compute(places: list[int]) -> Rows:
-            self.count += len(places)
-            return np.stack([self.truth[keys[place]] for place in places])
+        def compute(indices: list[int]) -> Rows:
+            self.count += len(indices)
+            return np.stack([self.truth[keys[offset]] for offset in indices])
 
         return compute
 
@@ -47,13 +47,13 @@ def test_rows_are_computed_once_in_any_order(tmp_path: Path) -> None:
     assert counted.read(StoredColumns(folder), "abcde") == 1
 
 
-@pytest.mark.parametrize("place", [0, 20, 60, 130, -1])
-def test_damage_is_found_and_mended(tmp_path: Path, place: int) -> None:
+@pytest.mark.parametrize("offset", [0, 20, 60, 130, -1])
+def test_damage_is_found_and_repaired(tmp_path: Path, offset: int) -> None:
     counted = Counted()
     for keys in ("ab", "cd"):
         counted.read(StoredColumns(tmp_path), keys)
     data = bytearray((tmp_path / "block").read_bytes())
-    data[place] ^= 1
+    data[offset] ^= 1
     (tmp_path / "block").write_bytes(data)
     assert counted.read(StoredColumns(tmp_path), "abcd") >= 2
     assert counted.read(StoredColumns(tmp_path), "abcd") == 1
@@ -77,7 +77,7 @@ def test_rows_of_another_kernel_or_width_are_not_used(tmp_path: Path) -> None:
     other = Counted({key: row + 0.01 for key, row in TRUTH.items()})
     assert other.read(StoredColumns(tmp_path), "abc") == 1 + 3
     assert other.read(StoredColumns(tmp_path), "abc") == 1
-    rows = StoredColumns(tmp_path).rows("block", 2, ["a"], lambda places: np.ones((1, 2), dtype=np.float32))
+    rows = StoredColumns(tmp_path).rows("block", 2, ["a"], lambda indices: np.ones((1, 2), dtype=np.float32))
     assert rows.tolist() == [[1, 1]]
 
 

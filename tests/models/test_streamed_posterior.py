@@ -94,7 +94,7 @@ def test_bounds_hold_and_become_exact_where_asked(gp: StringGP, monkeypatch: pyt
         exact = exact.given(index)
         lazy.choose(index)
         looked, at = lazy.refine(score)
-        known = np.array([lazy.is_exact(place) for place in range(len(POOL))])
+        known = np.array([lazy.is_exact(other) for other in range(len(POOL))])
         assert 16 <= known.sum() <= 56
         assert known[np.argsort(-score)[:16]].all()
         truth, bounds = exact.moments.conditional_variance[0], lazy.bounds().moments.conditional_variance[0]
@@ -166,9 +166,9 @@ def test_panels_of_the_triangular_inverse_leave_nothing_out(monkeypatch: pytest.
 @pytest.mark.usefixtures("streamed")
 def test_predictions_of_many_strings_are_those_of_few(gp: StringGP) -> None:
     mean, std = gp.predict(POOL.keys)
-    for place in (0, 123, len(POOL) - 1):
-        one_mean, one_std = gp.predict([POOL.keys[place]])
-        np.testing.assert_allclose([mean[place], std[place]], [one_mean[0], one_std[0]], rtol=1e-8)
+    for index in (0, 123, len(POOL) - 1):
+        one_mean, one_std = gp.predict([POOL.keys[index]])
+        np.testing.assert_allclose([mean[index], std[index]], [one_mean[0], one_std[0]], rtol=1e-8)
 
 
 @pytest.fixture
@@ -311,9 +311,9 @@ def test_scores_after_a_second_look_are_those_of_a_fresh_object(
     prepared = PreparedGIBBON(torch.tensor([[1.5, 2.0]], dtype=torch.float64))
     lazy = posterior.lazy()
     before = prepared(lazy.bounds()).numpy()
-    places, at = lazy.refine(before)
+    indices, at = lazy.refine(before)
     fresh = PreparedGIBBON(prepared.max_values)
-    exact = fresh(noiseless.conditioned().at([BINARY.keys[place] for place in places])).numpy()
+    exact = fresh(noiseless.conditioned().at([BINARY.keys[index] for index in indices])).numpy()
     np.testing.assert_allclose(prepared(at).numpy(), exact, rtol=1e-6, atol=1e-300)
-    np.testing.assert_allclose(prepared(lazy.bounds()).numpy()[places], exact, rtol=1e-6, atol=1e-300)
-    assert not np.allclose(before[places], exact, rtol=1e-2, atol=0)
+    np.testing.assert_allclose(prepared(lazy.bounds()).numpy()[indices], exact, rtol=1e-6, atol=1e-300)
+    assert not np.allclose(before[indices], exact, rtol=1e-2, atol=0)

@@ -102,9 +102,9 @@ def test_the_best_genes_of_the_short_protein() -> None:
     assert len(set(BEST_GENES)) == 8
     # No single change of a codon improves on any of them.
     neighbours = {
-        gene[: 3 * place] + codon + gene[3 * place + 3 :]
+        gene[: 3 * index] + codon + gene[3 * index + 3 :]
         for gene in BEST_GENES
-        for place, amino_acid in enumerate("TIKENIFGVS")
+        for index, amino_acid in enumerate("TIKENIFGVS")
         for codon in SYNONYMS[amino_acid]
     }
     energies = dict(zip(sorted(neighbours), MinimumFreeEnergy()(sorted(neighbours)), strict=True))
@@ -220,7 +220,7 @@ def test_unusable_arguments_are_explained(monkeypatch: pytest.MonkeyPatch) -> No
         GCContent(50)
     with pytest.raises(InputError, match="usage of codon CTG must be a finite number from 0, not -1"):
         CodonAdaptationIndex(usage={"CUG": -1})
-    with pytest.raises(InputError, match="'CTX' is no codon"):
+    with pytest.raises(InputError, match="'CTX' is not a codon"):
         CodonAdaptationIndex(usage={"CTX": 1})
     with pytest.raises(InputError, match="each of the 64 codons"):
         CodonAdaptationIndex(code={"CTG": "L"})

@@ -95,7 +95,7 @@ def test_similarity_is_tanimoto_of_morgan_bits() -> None:
     expected = [len(bits(target) & bits(other)) / len(bits(target) | bits(other)) for other in others]
     assert np.allclose(Similarity(target)(others), expected)
     assert expected[0] == 1
-    with pytest.raises(InputError, match="'C1CC' is no readable SMILES"):
+    with pytest.raises(InputError, match="'C1CC' is not a readable SMILES"):
         Similarity("C1CC")
 
 

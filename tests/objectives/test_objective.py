@@ -111,7 +111,7 @@ def test_objectives_can_be_sent_to_another_process(folder: Path, tmp_path: Path)
         ("", "unknown objective ''"),
         ("similarity", "needs an argument: write similarity:SMILES"),
         ("similarity:", "needs an argument"),
-        ("similarity:C1CC", "'C1CC' is no readable SMILES"),
+        ("similarity:C1CC", "'C1CC' is not a readable SMILES"),
         ("column", "needs the name of a column"),
         ("column:y", "there is no pool"),
         (":function", "incomplete"),

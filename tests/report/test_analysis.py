@@ -101,7 +101,7 @@ def test_a_kernel_of_other_settings_is_made_again_or_it_is_said(
         assert remark == ""
         assert described(surrogate.kernel) == described(found.kernel)  # type: ignore[attr-defined]
     else:
-        assert "cannot be made again from its files: this is the usual one" in remark
+        assert "cannot be rebuilt from its files: this is the usual one" in remark
         assert "sub-sequence kernel" in remark
 
 
@@ -109,10 +109,10 @@ def test_a_page_says_that_its_model_is_another(tmp_path: Path) -> None:
     own = StringGP(MaternKernel())
     run, _ = searched(tmp_path, CandidateSet(["AB", "BA", "AA", "BB", "ABA", "BAB", "AAB", "ABB", "BBA", "BBB"]), own)
     how = analyse(run, "text", Candidates()).how
-    assert "cannot be made again" in how
+    assert "cannot be rebuilt" in how
     assert "parameters of the last" not in how
     assert "fitted to all 10 values" in how
-    assert "cannot be made again" in write_report(tmp_path / "searched").read_text(encoding="utf-8")
+    assert "cannot be rebuilt" in write_report(tmp_path / "searched").read_text(encoding="utf-8")
 
 
 def test_the_kernel_has_the_parameters_of_the_last_batch(tmp_path: Path) -> None:

@@ -128,12 +128,12 @@ def numbers(page: Any) -> list[int]:
 
 def dot(page: Any, number: int) -> tuple[float, float]:
     """Where the dot of an evaluation lies in the window."""
-    place: int = page.evaluate(
+    index: int = page.evaluate(
         "number => JSON.parse(document.querySelector('#data').textContent).points.findIndex(p => p[6] === number)",
         number,
     )
-    assert place >= 0
-    box = page.locator(".plane > svg :is(circle, path):not(.ring)").nth(place).bounding_box()
+    assert index >= 0
+    box = page.locator(".plane > svg :is(circle, path):not(.ring)").nth(index).bounding_box()
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 

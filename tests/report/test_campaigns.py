@@ -70,8 +70,8 @@ def test_the_page_of_a_campaign(campaign: Campaign, tmp_path: Path) -> None:
 def test_imported_values_are_not_called_initial(tmp_path: Path) -> None:
     path = tmp_path / "old.seqopt"
     with Campaign.create(path, StringSpace("AB", 8), objective="y", batch_size=2) as campaign:
-        for place in range(4):
-            campaign.record("A" * (8 - place) + "B" * place, float(place))
+        for index in range(4):
+            campaign.record("A" * (8 - index) + "B" * index, float(index))
         for suggestion in campaign.suggest():
             campaign.record(suggestion.name, 0.5)
     text = " ".join(re.sub("<[^>]*>", " ", write_report(path).read_text(encoding="utf-8")).split())

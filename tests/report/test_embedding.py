@@ -21,7 +21,7 @@ MOLECULES = ["".join(p) for p in itertools.product(["C", "CCC", "OC", "c1ccccc1"
 
 @pytest.fixture
 def points(tmp_path: Path) -> MapInput:
-    rows = [f"{string},{len(string) if place % 3 else ''}" for place, string in enumerate(MOLECULES)]
+    rows = [f"{string},{len(string) if index % 3 else ''}" for index, string in enumerate(MOLECULES)]
     path = tmp_path / "assay.csv"
     path.write_text("smiles,length\n" + "\n".join(rows), encoding="utf-8")
     others = tmp_path / "others.csv"

@@ -156,7 +156,7 @@ def test_a_search_for_high_values(make_run: MakeRun, molecule_rows: list[dict[st
         ["1", "3", "–", "5.00", "5.00", "1 min 5 s"],
         ["2", "2", "–", "5.00", "5.00", "1 min 5 s"],
     ]
-    # Batch 2 equals the best of batch 1 and is no improvement.
+    # Batch 2 equals the best of batch 1 and is not an improvement.
     assert [words(row[0]) for row in root.iter("tr") if row.get("class") == "better"] == ["1"]
     # The strings of the last batch come before the best ones, with what was predicted of them.
     assert words(root.find(".//h2[@id='batch']")) == "Last batch, no. 2"

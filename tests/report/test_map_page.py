@@ -32,8 +32,8 @@ def test_points_lie_as_their_coordinates_say() -> None:
     assert (y >= 0).all()
     assert (y <= HEIGHT).all()
     # The page's data are in the order of the drawing, the pool below and suggestions on top.
-    places = [tuple(map(int, place)) for place in re.findall(r"translate\((\d+) (\d+)\)", drawn.svg)]
-    assert places == [(row[0], row[1]) for row in drawn.data]
+    positions = [tuple(map(int, index)) for index in re.findall(r"translate\((\d+) (\d+)\)", drawn.svg)]
+    assert positions == [(row[0], row[1]) for row in drawn.data]
     assert [row[7] for row in drawn.data] == sorted(row[7] for row in drawn.data)
 
 

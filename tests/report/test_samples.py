@@ -83,8 +83,8 @@ def test_imported_values_are_no_random_choice(tmp_path: Path) -> None:
 
     path = tmp_path / "first.seqopt"
     with Campaign.create(path, StringSpace("AB", 8), objective="y", batch_size=4) as campaign:
-        for place in range(6):
-            campaign.record("A" * (8 - place) + "B" * place, 100.0 + place)
+        for index in range(6):
+            campaign.record("A" * (8 - index) + "B" * index, 100.0 + index)
         assert random_baseline(read_campaign(path), Candidates(), None) is None
     second = tmp_path / "second.seqopt"
     with Campaign.create(second, StringSpace("AB", 8), objective="y", batch_size=4) as campaign:

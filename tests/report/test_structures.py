@@ -89,16 +89,16 @@ def test_a_gene_is_folded_and_laid_out() -> None:
     gene = "GGGAAACTTCGGTTTCCC"
     brackets, energy = fold(gene)
     assert energy < 0
-    places = folded_coordinates(brackets)
-    assert places.shape == (len(gene), 2)
+    positions = folded_coordinates(brackets)
+    assert positions.shape == (len(gene), 2)
     # Neighbours along the chain and partners of a pair lie about one step from each other.
     opened: list[int] = []
-    for place, bracket in enumerate(brackets):
+    for index, bracket in enumerate(brackets):
         if bracket == "(":
-            opened.append(place)
+            opened.append(index)
         if bracket == ")":
-            assert math.dist(places[opened.pop()], places[place]) < 30
-    assert np.ptp(places[:, 0]) >= np.ptp(places[:, 1])
+            assert math.dist(positions[opened.pop()], positions[index]) < 30
+    assert np.ptp(positions[:, 0]) >= np.ptp(positions[:, 1])
     text = gene_structure(gene)
     assert text.endswith("/" + brackets)
     assert len(text[1:].split("/")[0].split()) == len(gene)

@@ -170,11 +170,11 @@ def test_constraints_keep_exactly_the_genes_that_meet_them(
     SEEDS,
 )
 def test_long_genes_meet_tight_constraints(
-    protein: str, motifs: list[str], place: float, width: float, seed: int
+    protein: str, motifs: list[str], position: float, width: float, seed: int
 ) -> None:
     synonyms = genetic_code(1).synonyms
     least, most = (sum(pick(map(gc_content, synonyms[r])) for r in protein) / len(protein) for pick in (min, max))
-    low = least + place * (most - least)
+    low = least + position * (most - least)
     try:
         space = CodonSpace(protein, forbidden=motifs, gc=(low, low + width), both_strands=True)
     except InputError:
@@ -274,7 +274,7 @@ def test_genetic_codes_differ_where_they_should() -> None:
         InputError, match=r"unknown genetic code 'martian': choose a number or a name of 1 \(standard\)"
     ):
         genetic_code("martian")
-    with pytest.raises(InputError, match="4 bases is no integer"):
+    with pytest.raises(InputError, match="4 bases, which is not a multiple of three"):
         genetic_code(1).translate("ATGA")
     with pytest.raises(InputError, match="'X' at position 2"):
         genetic_code(1).translate("AXG")
@@ -285,17 +285,17 @@ def test_genetic_codes_differ_where_they_should() -> None:
     [
         ("", {}, "the protein is empty"),
         ("  ", {}, "the protein is empty"),
-        ("MKBT", {}, "'B' at position 3 of the protein is no amino acid"),
+        ("MKBT", {}, "'B' at position 3 of the protein is not an amino acid"),
         ("MK1", {}, "'1' at position 3"),
         ("MK*T", {}, r"stop symbol '\*' at position 3"),
         (b"MK", {}, "expected str"),
         ("MK", {"code": 7}, "unknown genetic code 7"),
         ("MK", {"representation": "letters"}, "unknown representation 'letters'"),
-        ("MK", {"start": "AAA"}, "'AAA' is no start codon of genetic code 1"),
-        ("MK", {"stop": "TGG"}, r"'TGG' is no stop codon of genetic code 1 \(standard\): choose TAA, TAG, TGA"),
+        ("MK", {"start": "AAA"}, "'AAA' is not a start codon of genetic code 1"),
+        ("MK", {"stop": "TGG"}, r"'TGG' is not a stop codon of genetic code 1 \(standard\): choose TAA, TAG, TGA"),
         ("MK", {"stop": "AGA"}, "choose TAA, TAG, TGA"),
         ("MK", {"forbidden": "GAATTC"}, "give a list of motifs"),
-        ("MK", {"forbidden": [""]}, "'' is no motif"),
+        ("MK", {"forbidden": [""]}, "'' is not a motif"),
         ("MK", {"forbidden": ["GAXTTC"]}, "'X' at position 3 of the motif 'GAXTTC'"),
         ("MK", {"gc": (0.6, 0.4)}, r"gc is \(0\.6, 0\.4\)"),
         ("MK", {"gc": (40, 60)}, r"gc is \(40, 60\)"),
@@ -318,7 +318,7 @@ def test_bad_settings(protein: str, options: dict, said: str) -> None:
     ("gene", "said"),
     [
         ("ATGGAATTTAAAATGTAA", "it has 18 bases, not 15"),
-        ("GAXTTTAAAATGTAA", "'X' at position 3 is no base"),
+        ("GAXTTTAAAATGTAA", "'X' at position 3 is not a base"),
         ("GAATTTAATATGTAA", r"codon 3 \(AAT, bases 7 to 9\) codes for N, but residue 3 is K"),
         ("GAATTTTAAATGTAA", "is a stop codon, but residue 3 is K"),
         ("GAATTTAAAATGTAG", "is not the stop codon TAA"),

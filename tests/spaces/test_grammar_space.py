@@ -171,7 +171,7 @@ def test_strings_outside_say_why(string: str, message: str) -> None:
 
 
 def test_what_is_no_string_is_refused() -> None:
-    with pytest.raises(InputError, match="is no string"):
+    with pytest.raises(InputError, match="is not a string"):
         SPACES["arithmetic"].from_string(5)  # type: ignore[arg-type]
     assert 5 not in SPACES["arithmetic"]
 

@@ -136,11 +136,11 @@ def test_molecules_are_read_by_rdkit() -> None:
         ([], {}, "at least one position"),
         (["ab", ""], {}, "position 2: no symbols"),
         (["ab", "aca"], {}, "position 2: 'a' is repeated"),
-        ([["a", ""]], {}, "position 1: '' is no symbol"),
+        ([["a", ""]], {}, "position 1: '' is not a symbol"),
         ([["a", "b c"]], {}, "position 1: 'b c' holds a blank"),
-        ([["a", 3]], {}, "position 1: 3 is no symbol"),
+        ([["a", 3]], {}, "position 1: 3 is not a symbol"),
         (["ab"], {"kind": "words"}, "unknown kind"),
-        (["A", "CQ"], {"kind": "rna"}, "position 2: 'Q' is no symbol of kind rna"),
+        (["A", "CQ"], {"kind": "rna"}, "position 2: 'Q' is not a symbol of kind rna"),
     ],
 )
 def test_bad_settings(choices: list, options: dict, said: str) -> None:

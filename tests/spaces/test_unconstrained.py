@@ -105,7 +105,7 @@ def test_insertions_and_deletions_are_as_likely_at_every_place() -> None:
     space = StringSpace("abcdz", min_length=3, max_length=5)
     counts = Counter(space.mutate(["abcd"] * 9000, np.random.default_rng(6)))
     insertions = [counts["abcd"[:gap] + "z" + "abcd"[gap:]] for gap in range(5)]
-    deletions = [counts["abcd"[:place] + "abcd"[place + 1 :]] for place in range(4)]
+    deletions = [counts["abcd"[:index] + "abcd"[index + 1 :]] for index in range(4)]
     assert chisquare(insertions).pvalue > 1e-3
     assert chisquare(deletions).pvalue > 1e-3
 
@@ -217,7 +217,7 @@ def test_odd_strings_are_outside(string: str) -> None:
         (("", 3), {}, "the alphabet: no symbols"),
         (("aba", 3), {}, "the alphabet: 'a' is repeated"),
         (("a b", 3), {}, "blank or an unprintable"),
-        ((["a", ""], 3), {}, "'' is no symbol"),
+        ((["a", ""], 3), {}, "'' is not a symbol"),
         ((["a", "bc"], 3), {}, "'bc' has more than one character; LocalSpace"),
         (("ab",), {}, "no length: give length"),
         (("ab", 3), {"max_length": 4}, "not both"),
@@ -226,8 +226,8 @@ def test_odd_strings_are_outside(string: str) -> None:
         (("ab",), {"max_length": 4, "min_length": 0}, "min_length is 0"),
         (("ab",), {"max_length": 4, "min_length": 5}, "min_length is 5, above max_length, 4"),
         (("ab", 3), {"kind": "words"}, "unknown kind 'words'"),
-        (("ACGZ", 3), {"kind": "dna"}, "'Z' is no symbol of kind dna"),
-        (("acgt", 3), {"kind": "dna"}, "'a' is no symbol of kind dna: use capital letters"),
+        (("ACGZ", 3), {"kind": "dna"}, "'Z' is not a symbol of kind dna"),
+        (("acgt", 3), {"kind": "dna"}, "'a' is not a symbol of kind dna: use capital letters"),
     ],
 )
 def test_bad_settings(arguments: tuple, options: dict, said: str) -> None:

@@ -127,7 +127,7 @@ def test_sequences_are_compared_without_regard_to_case() -> None:
 
 
 def test_reasons_name_what_is_wrong() -> None:
-    assert explain_rejection("ACGX", "dna") == "'X' at position 4 is no DNA letter"
+    assert explain_rejection("ACGX", "dna") == "'X' at position 4 is not a DNA letter"
     assert "valence" in explain_rejection("C(C)(C)(C)(C)C", "molecule")
     assert "syntax" in explain_rejection("C1CC", "molecule")
     assert "blank" in explain_rejection("CCO ethanol", "molecule")

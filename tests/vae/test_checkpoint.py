@@ -26,7 +26,7 @@ from seqopt.vae.model import LEVELS, build_network
 from seqopt.vae.networks import VariationalNetwork
 
 STRINGS = ["x+1", "x*(2)", "sin(x)", "3"]
-NOT_ONE = "no model that seqopt train-vae wrote, or is damaged"
+NOT_ONE = "not a model that seqopt train-vae wrote, or is damaged"
 
 
 def model(codec: CharacterCodec | GrammarCodec) -> StringVAE:
@@ -120,8 +120,8 @@ def test_damaged_compression_is_refused_like_any_other(characters: StringVAE, pa
     content = rewrite(characters, path, {}, zipfile.ZIP_LZMA).read_bytes()
     for _ in range(20):
         changed = bytearray(content)
-        for place in generator.sample(range(40, len(content) // 2), 20):
-            changed[place] ^= 0xFF
+        for index in generator.sample(range(40, len(content) // 2), 20):
+            changed[index] ^= 0xFF
         path.write_bytes(changed)
         refused(path, NOT_ONE)
 
@@ -132,8 +132,8 @@ def test_a_file_with_changed_bytes_loads_or_is_refused(vae: StringVAE, path: Pat
     content = path.read_bytes()
     for _ in range(150):
         changed = bytearray(content)
-        for place in generator.sample(range(len(content)), 3):
-            changed[place] = generator.randrange(256)
+        for index in generator.sample(range(len(content)), 3):
+            changed[index] = generator.randrange(256)
         path.write_bytes(changed)
         with contextlib.suppress(InputError):
             StringVAE.load(path)
@@ -224,17 +224,17 @@ def test_sizes_that_the_weights_do_not_have_cost_no_memory(
     facts, arrays = vae.to_checkpoint()
     facts["sizes"]["hidden"] = hidden
     write_checkpoint(path, facts, arrays)
-    places = []
+    devices = []
     original = VariationalNetwork.__init__
 
     def recorded(network: VariationalNetwork, *arguments: Any) -> None:
         original(network, *arguments)
-        places.append(network.output.weight.device.type)
+        devices.append(network.output.weight.device.type)
 
     with monkeypatch.context() as patch:
         patch.setattr(VariationalNetwork, "__init__", recorded)
         said = refused(path, "do not fit the model that it describes|does not describe a model")
-    assert set(places) <= {"meta"}
+    assert set(devices) <= {"meta"}
     if hidden < 10**12:
         assert "weights encoder.0.weight" in said
         assert f"expected float32 of shape ({hidden}, " in said

@@ -76,7 +76,7 @@ def test_what_can_be_written_are_all_derivations_that_fit(text: str) -> None:
 def test_shortest_derivations_by_enumeration(text: str) -> None:
     rules = rules_of(text)
     for symbol, need in enumerate(shortest_derivations(rules)):
-        of_symbol = Rules(rules.names, symbol, rules.heads, rules.bodies, rules.places)
+        of_symbol = Rules(rules.names, symbol, rules.heads, rules.bodies, rules.locations)
         assert min(map(len, derivations(of_symbol, 8))) == need
 
 

@@ -174,7 +174,7 @@ def test_code_in_a_file_is_never_run(trained: dict[str, StringVAE], tmp_path: Pa
     with open(archive, "wb") as stream:
         np.savez(stream, facts=text, **{**arrays, "quantiles": harmful})
     for path in (plain, archive, tensors):
-        with pytest.raises(InputError, match="no model that seqopt train-vae wrote"):
+        with pytest.raises(InputError, match="not a model that seqopt train-vae wrote"):
             StringVAE.load(path)
     assert not mark.exists()
 
@@ -193,7 +193,7 @@ def test_files_that_are_no_models(trained: dict[str, StringVAE], tmp_path: Path)
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
     for name in (*files, "zip", "array.npy"):
-        with pytest.raises(InputError, match="no model that seqopt train-vae wrote"):
+        with pytest.raises(InputError, match="not a model that seqopt train-vae wrote"):
             StringVAE.load(tmp_path / name)
     for name in ("absent", "."):
         with pytest.raises(InputError, match="there is no model file"):
@@ -205,7 +205,7 @@ def test_files_that_are_no_models(trained: dict[str, StringVAE], tmp_path: Path)
     bad = tmp_path / "bad"
     for changed, contents, words in (
         ({"version": 99}, arrays, "later seqopt"),
-        ({"format": "other"}, arrays, "no model that"),
+        ({"format": "other"}, arrays, "not a model that"),
         ({"codec": {"model": "telepathy"}}, arrays, "does not describe a model"),
         ({"sizes": {"latent": 0}}, arrays, "does not describe a model"),
         ({}, short, "weights output.bias do not fit"),

@@ -79,7 +79,7 @@ def test_convolutions_see_the_same_pieces_wherever_they_stand(steps: int) -> Non
     piece = torch.randn(1, 4, 9)
     long = torch.zeros(2, 4, 120)
     long[0, :, 48:57], long[1, :, 52:61] = piece, piece
-    seen = network.convolutions(long)  # four places of the input are one of these, and the ends are far away
+    seen = network.convolutions(long)  # four positions of the input are one of these, and the ends are far away
     torch.testing.assert_close(seen[0, :, 8:22], seen[1, :, 9:23])
 
 

@@ -305,18 +305,18 @@ def test_a_training_resumed_behind_a_loss_that_is_no_number_ends_like_one_withou
 @pytest.mark.parametrize(
     ("changes", "arrays", "words"),
     [
-        ({"history": [3]}, {}, "damaged: its training cannot be taken up"),
-        ({"history": [{}]}, {}, "damaged: its training cannot be taken up"),
-        ({"best_epoch": float("inf")}, {}, "damaged: its training cannot be taken up"),
-        ({"settings": 3}, {}, "damaged: its training cannot be taken up"),
+        ({"history": [3]}, {}, "damaged: its training cannot be resumed"),
+        ({"history": [{}]}, {}, "damaged: its training cannot be resumed"),
+        ({"best_epoch": float("inf")}, {}, "damaged: its training cannot be resumed"),
+        ({"settings": 3}, {}, "damaged: its training cannot be resumed"),
         ({}, {"training/generator": None}, "is damaged.*training/generator"),
-        ({}, {"training/generator": np.zeros(3)}, "damaged: its training cannot be taken up"),
+        ({}, {"training/generator": np.zeros(3)}, "damaged: its training cannot be resumed"),
         ({}, {"training/weights/output.bias": np.zeros(3)}, "weights output.bias do not fit.*found float64 of shape"),
         ({}, {"training/weights/further": np.zeros(3)}, "has no weights 'further'"),
         ({}, {"training/optimizer/0/exp_avg": np.zeros(3, dtype=np.float32)}, r"float32 of shape \(3,\), expected"),
         ({}, {"training/optimizer/0/exp_avg": None}, "state of parameter 0 has"),
-        ({}, {"training/optimizer/999/step": np.zeros((), dtype=np.float32)}, "cannot be taken up"),
-        ({}, {"training/optimizer/x": np.zeros(3)}, "cannot be taken up"),
+        ({}, {"training/optimizer/999/step": np.zeros((), dtype=np.float32)}, "cannot be resumed"),
+        ({}, {"training/optimizer/x": np.zeros(3)}, "cannot be resumed"),
     ],
 )
 def test_damaged_checkpoints_are_refused(

@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--seeds", type=int, help="runs of each task and method (default: 100, 15 and 15 by part)")
     parser.add_argument("--first-seed", type=int, default=0, help="of so many seeds in a row (default 0)")
-    parser.add_argument("--steps", type=int, help="another budget, for trials; needs a --results folder of its own")
+    parser.add_argument("--steps", type=int, help="another budget, for trials; needs a separate --results folder")
     parser.add_argument(
         "--results", type=Path, help=f"folder of the raw results, a file for each method (default {RESULTS})"
     )
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--check", action="store_true", help="compute the values of all stored strings again")
     options = parser.parse_args(list(argv or []))
     if options.steps is not None and (options.results is None or options.steps < 1):
-        parser.error("--steps takes a number from 1, and a folder of its own for its runs: --results")
+        parser.error("--steps takes a number from 1, and a separate folder for its runs: --results")
     if options.first_seed < 0 or (options.seeds is not None and options.seeds < 1):
         parser.error("--seeds takes a number from 1, --first-seed a number from 0")
     document = options.document or (DOCUMENT if options.results is None else None)

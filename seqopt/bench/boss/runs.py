@@ -184,8 +184,8 @@ def with_undecodable(run: Run, values: Sequence[float]) -> list[float]:
     """``values`` of the strings of a run, and the worst for each evaluation that was spent on an undecodable point."""
     task = TASKS[run["job"]["task"]]
     found = list(values)
-    for place in run.get("undecodable", ()):
-        found.insert(task.initial + place, task.sign * -math.inf)
+    for index in run.get("undecodable", ()):
+        found.insert(task.initial + index, task.sign * -math.inf)
     return found
 
 

@@ -166,6 +166,6 @@ def formulas(runs: Sequence[Run]) -> Mapping[str, float]:
     task = TASKS["regression"]
     best = {}
     for run in runs:
-        place = int(np.argmax(task.sign * np.asarray(run["values"])))
-        best[strings_of(run)[place]] = float(run["values"][place])
+        index = int(np.argmax(task.sign * np.asarray(run["values"])))
+        best[strings_of(run)[index]] = float(run["values"][index])
     return dict(sorted(best.items(), key=lambda item: item[1]))

@@ -119,7 +119,7 @@ def _of_pattern(task: PatternTask, aim: float) -> Task:
 
 TASKS: Mapping[str, Task] = {
     **{
-        # A question mark is no character for a file name.
+        # A question mark is not a character for a file name.
         name.replace("?", "x"): _of_pattern(task, aim)
         for (name, task), aim in zip(PATTERN_TASKS.items(), _AIMS, strict=True)
     },

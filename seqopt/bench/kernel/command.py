@@ -17,7 +17,7 @@ from seqopt.bench.kernel.timing import load_average
 from seqopt.bench.runner import header
 from seqopt.utils.files import write_atomically
 
-DESCRIPTION = """Speed and memory of the sub-sequence kernel, beside a hand-vectorised C++ loop and GAUCHE.
+DESCRIPTION = """Speed and memory of the sub-sequence kernel, a hand-vectorised C++ loop and GAUCHE.
 
 Sections that were measured before with the same settings, versions and machine are kept."""
 
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         type=int,
         nargs="+",
         default=list(defaults.threads),
-        help="thread counts beside the hand-vectorised loop; elsewhere the largest (default: 1 and all cores)",
+        help="thread counts besides the hand-vectorised loop; elsewhere the largest (default: 1 and all cores)",
     )
     parser.add_argument("--seed", type=int, default=defaults.seed, help="choice of strings (default 0)")
     parser.add_argument("--out", type=Path, help="everything raw, as JSON (default results/kernel.json)")

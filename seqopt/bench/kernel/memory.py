@@ -1,4 +1,4 @@
-"""Peak memory of a Gram matrix with gradients, each measured in a process of its own."""
+"""Peak memory of a Gram matrix with gradients, each measured in a separate process."""
 
 from __future__ import annotations
 
@@ -87,5 +87,5 @@ def _memory(field: str) -> int:
 
 
 def main() -> None:
-    """The process of its own: takes a job as JSON, prints `peak_of` as JSON."""
+    """The separate process: takes a job as JSON, prints `peak_of` as JSON."""
     print(json.dumps(peak_of(json.loads(sys.argv[1]))))

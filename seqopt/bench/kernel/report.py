@@ -18,7 +18,7 @@ GAUCHE_GOAL = 300.0
 FEATURES_GOAL = 20.0
 FIT_GOAL = 10.0
 SPARE_BYTES = 500e6
-"""Memory beside the arrays of the memory goals, 2 n + 2 of them with caching and 3 without."""
+"""Memory besides the arrays of the memory goals, 2 n + 2 of them with caching and 3 without."""
 
 WIDTH = 180
 """Columns of the tables in a file or pipe."""
@@ -89,7 +89,7 @@ def table_of(name: str, section: dict[str, Any]) -> Table | None:
 
 
 def write_document(document: Path, sections: Sections) -> None:
-    """Put goals, tables and plots into section ``kernel`` of a Markdown document, and the plots beside it."""
+    """Put goals, tables and plots into section ``kernel`` of a Markdown document, and the plots next to it."""
     parts = [_conditions(sections), goals(sections).to_markdown()]
     for name, section in sections.items():
         if (table := table_of(name, section)) is not None:
@@ -127,7 +127,7 @@ def _conditions(sections: Sections) -> str:
 
 
 def goals(sections: Sections) -> Table:
-    """Every goal of which something was measured, beside the measurement."""
+    """Every goal of which something was measured, with the measurement."""
     rows: list[tuple[str, ...]] = []
 
     def add(what: str, goal: str, measured: str, met: bool) -> None:

@@ -38,7 +38,7 @@ DNA, PROTEIN = 4, 20
 
 
 def compare_with_yardstick(settings: Settings) -> Result:
-    """The `cpu` engine beside the hand-vectorised loop, after both were checked against `reference`."""
+    """The `cpu` engine and the hand-vectorised loop, after both were checked against `reference`."""
     try:
         loop = yardstick.load()
     except yardstick.NoCompilerError as error:
@@ -80,7 +80,7 @@ def _check(loop: yardstick.Yardstick, strings: EncodedStrings, order: int, preci
 
 
 def compare_with_gauche(settings: Settings) -> Result:
-    """`SubsequenceKernel`, nothing cached, beside GAUCHE's kernel, after their values were compared."""
+    """`SubsequenceKernel`, nothing cached, and GAUCHE's kernel, after their values were compared."""
     version = gauche.installed()
     if version is None:
         return {"rows": [], "unavailable": gauche.HOW_TO_INSTALL}
@@ -195,7 +195,7 @@ def _sweep(settings: Settings, points: list[tuple[EncodedStrings, int, Row]]) ->
 
 
 def compare_features(settings: Settings) -> Result:
-    """The `features` engine beside the `cpu` engine on many DNA strings."""
+    """The `features` engine and the `cpu` engine on many DNA strings."""
     strings = random_strings(settings.features, settings.features_length, DNA, settings.seed)
     cases = [
         gram_case(

@@ -14,7 +14,7 @@ class Settings:
 
     Attributes:
         order: Longest sub-sequence, where it is not what is varied.
-        threads: Numbers of threads beside the hand-vectorised loop; elsewhere the largest of them.
+        threads: Numbers of threads besides the hand-vectorised loop; elsewhere the largest of them.
         seed: Of every choice of strings.
         rounds: Interleaved rounds of the comparisons with the hand-vectorised loop and with GAUCHE.
         sweep_rounds: Interleaved rounds of everything else.

@@ -1,6 +1,6 @@
 """A hand-vectorised C++ loop for the same sums as the engines: what to measure them against.
 
-``yardstick.cpp`` beside this module is compiled when it is first needed, by ``$CXX`` or ``c++`` for the processor at
+``yardstick.cpp`` next to this module is compiled when it is first needed, by ``$CXX`` or ``c++`` for the processor at
 hand, and kept in the cache folder. It is not part of the library: it shows how far the `cpu` engine, which needs no
 compiler, is from what the machine can do.
 """

@@ -48,7 +48,7 @@ ENGINES = {
 """Module of each engine.
 
 ==============  =================================================  ====================================================
-engine          operations                                         memory beside the result
+engine          operations                                         memory beyond the result
 ==============  =================================================  ====================================================
 ``cpu``         order x length^2 per pair, in vector registers      order x longest string x 16 numbers per thread
 ``features``    symbols^order per symbol and per pair               at most 512 MiB of features, 32 MiB of products
@@ -236,7 +236,7 @@ def paired_order_sums(
 
 
 def check_order(order: int) -> None:
-    """Complain about an order that is no integer of at least 1.
+    """Complain about an order that is not an integer of at least 1.
 
     Raises:
         InputError: Naming it.

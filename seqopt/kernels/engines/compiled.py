@@ -175,10 +175,10 @@ def sweep_row(
         r = [loop_value(zero) for _ in range(order - 1)]
         dr = [loop_value(zero) for _ in range(order - 1)] if with_derivative else []
 
-        places = [builder.add(k, index(ahead)) for ahead in range(step)]
+        positions = [builder.add(k, index(ahead)) for ahead in range(step)]
         matches, p = [], []
-        for place in places:
-            column = builder.add(args[3], builder.mul(place, index(GROUP)))
+        for position in positions:
+            column = builder.add(args[3], builder.mul(position, index(GROUP)))
             here = builder.load(address(2, column, tokens), align=2)
             matches.append(builder.icmp_unsigned("==", here, symbol))
             p.append(builder.select(matches[-1], one, zero))
@@ -193,9 +193,11 @@ def sweep_row(
                 break
             so_far, slope = r[i], dr[i] if with_derivative else None
             next_p, next_dp = [], []
-            for place, match, matched, *matched_slope in zip(places, matches, p, *([dp] if dp else []), strict=True):
+            for position, match, matched, *matched_slope in zip(
+                positions, matches, p, *([dp] if dp else []), strict=True
+            ):
                 offset = builder.mul(
-                    builder.add(builder.mul(place, index(order - 1)), index(i)), index(len(parts) * lanes)
+                    builder.add(builder.mul(position, index(order - 1)), index(i)), index(len(parts) * lanes)
                 )
                 c_address = address(5, offset, vector)
                 c = builder.load(c_address, align=itemsize)

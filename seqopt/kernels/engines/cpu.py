@@ -5,7 +5,7 @@ each string of the other side meets a whole group at once, in vector registers
 (`seqopt.kernels.engines.compiled`). Memory is that of the result plus, per thread, a workspace of (order - 1)
 x longest string x lanes.
 
-Threads are our own and live as long as one call: the compiled functions release the interpreter lock, and
+Threads are started here and live as long as one call: the compiled functions release the interpreter lock, and
 nothing is left behind that a forked process could trip over. One version is compiled for every order and
 precision, with and without derivatives, in about a second, and kept on disk.
 """

@@ -103,27 +103,27 @@ def to_device(strings: EncodedStrings, device: torch.device | str | None = None)
         strings: Any number of strings.
         device: A CUDA device (default: the current one).
     """
-    place = torch.device("cpu" if INTERPRETED else "cuda") if device is None else torch.device(device)
+    target = torch.device("cpu" if INTERPRETED else "cuda") if device is None else torch.device(device)
     count, longest = len(strings), int(strings.lengths.max(initial=0))
     # Signed, because torch has no arithmetic on uint16; the mask undoes the sign.
     symbols = np.array(strings.tokens[:, :longest], order="C")
-    signed = torch.from_numpy(symbols.view(f"int{8 * symbols.itemsize}")).to(place)
+    signed = torch.from_numpy(symbols.view(f"int{8 * symbols.itemsize}")).to(target)
     columns = signed.to(torch.int32) & (256**symbols.itemsize - 1)
     order = np.argsort(strings.lengths, kind="stable")
     blocks = -(-count // LANES)
     last_of_block = order[np.minimum(np.arange(1, blocks + 1) * LANES, count) - 1]
-    numbers = torch.from_numpy(order.astype(np.int64)).to(place)
+    numbers = torch.from_numpy(order.astype(np.int64)).to(target)
     # One position more than any string has, because the kernel reads a row ahead.
-    rows = torch.full((longest + 1, blocks * LANES), -1, dtype=torch.int32, device=place)
+    rows = torch.full((longest + 1, blocks * LANES), -1, dtype=torch.int32, device=target)
     rows[:longest, :count] = columns[numbers].T
     # Unlike the padding of the columns, so that padding matches nothing.
     rows.masked_fill_(rows == 0, -1)
     return DeviceStrings(
         columns=columns,
-        lengths=torch.from_numpy(strings.lengths.astype(np.int32)).to(place),
+        lengths=torch.from_numpy(strings.lengths.astype(np.int32)).to(target),
         rows=rows,
         order=numbers,
-        block_lengths=torch.from_numpy(strings.lengths[last_of_block].astype(np.int32)).to(place),
+        block_lengths=torch.from_numpy(strings.lengths[last_of_block].astype(np.int32)).to(target),
     )
 
 

@@ -56,7 +56,7 @@ CALL_COST = 4e6
 SYMBOL_COST = 3000.0
 STATE_COST = 2.0
 PAIR_COST = 60.0
-"""Costs of a call, a symbol, a symbol per feature, and a pair beside its products, in multiplications."""
+"""Costs of a call, a symbol, a symbol per feature, and a pair besides its products, in multiplications."""
 
 BLOCK_BYTES = 1 << 23
 """Bytes of a product before it is added to the result (8 MiB). Of a Gram matrix only blocks up to the diagonal are

@@ -112,21 +112,21 @@ def _store_weighted(
     n_weights,
     results,
     plane,
-    place,
+    offset,
     mirror,
     used,
     zero,
     ORDER: tl.constexpr,
     SYMMETRIC: tl.constexpr,
 ):
-    """Store every weighted sum of h at ``place``, and at ``mirror`` if the Gram matrix is symmetric."""
+    """Store every weighted sum of h at ``offset``, and at ``mirror`` if the Gram matrix is symmetric."""
     for _ in range(n_weights):
         total = zero
         for i in tl.static_range(ORDER):
             weight = tl.load(weights + i)
             # Skipping zeros also keeps an overflowed sum of another order out.
             total += tl.where(weight != 0, weight * h[i], zero)
-        tl.store(results + place, total, mask=used)
+        tl.store(results + offset, total, mask=used)
         if SYMMETRIC:
             tl.store(results + mirror, total, mask=used)
         weights += ORDER
@@ -179,7 +179,7 @@ def order_sums_kernel(
         column_numbers: int64, the strings of the columns in the order of treatment; if ``SYMMETRIC``,
             ``lane_numbers``. Not read if ``PAIRED``.
         n_columns: How many; 1 if ``PAIRED``.
-        gap_decay: Pointer to the gap decay, so that it is no constant of the code and keeps its precision.
+        gap_decay: Pointer to the gap decay, so that it is not a constant of the code and keeps its precision.
         weights: ``n_weights x ORDER``.
         n_weights: r.
         results: ``(1 + DERIVATIVE) x r x pairs``; a pair is at lane number * ``lane_stride`` + column number *
@@ -216,7 +216,7 @@ def order_sums_kernel(
             column_number = tl.load(column_numbers + position) + tl.zeros((LANES,), tl.int64)
         if SYMMETRIC:
             used = used & (position <= lane)
-        place = number * lane_stride + column_number * column_result_stride
+        offset = number * lane_stride + column_number * column_result_stride
         mirror = number * column_result_stride + column_number * lane_stride
         column = columns + column_number * column_stride
         width = tl.load(column_lengths + column_number, mask=used, other=0)
@@ -263,7 +263,7 @@ def order_sums_kernel(
                 dr = next_dr
             total = _added(total, h, ORDER)
             slope = _added(slope, dh, ORDER * DERIVATIVE)
-        end = _store_weighted(total, weights, n_weights, results, plane, place, mirror, used, zero, ORDER, SYMMETRIC)
+        end = _store_weighted(total, weights, n_weights, results, plane, offset, mirror, used, zero, ORDER, SYMMETRIC)
         if DERIVATIVE:
-            _store_weighted(slope, weights, n_weights, end, plane, place, mirror, used, zero, ORDER, SYMMETRIC)
+            _store_weighted(slope, weights, n_weights, end, plane, offset, mirror, used, zero, ORDER, SYMMETRIC)
         piece = tl.atomic_add(queue, 1, sem="relaxed")

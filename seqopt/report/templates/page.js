@@ -427,7 +427,7 @@
     Array.from(rows.values()).forEach((row, i) => { row.setAttribute("tabindex", i ? "-1" : "0"); row.setAttribute("aria-selected", "false"); });
     table.addEventListener("click", (event) => {
       const row = event.target.closest("tr[data-n]");
-      // A click that ends a selection of text is no choice of a row.
+      // A click that ends a selection of text does not choose a row.
       if (row && !String(window.getSelection())) { rove(row, false); selectRow(row); }
     });
     table.addEventListener("keydown", (event) => {

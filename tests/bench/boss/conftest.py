@@ -1,4 +1,4 @@
-"""Runs made up for the tests of scores and tables."""
+"""Invented runs for the tests of scores and tables."""
 
 from __future__ import annotations
 

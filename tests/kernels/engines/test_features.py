@@ -54,7 +54,7 @@ def columns_of(alphabet, order):
     spelt = {}
     for length in range(1, order + 1):
         for numbers in product(range(len(alphabet)), repeat=length):
-            within = sum(number * len(alphabet) ** place for place, number in enumerate(numbers))
+            within = sum(number * len(alphabet) ** index for index, number in enumerate(numbers))
             spelt[feature_count(len(alphabet), length - 1) + within] = "".join(alphabet[i] for i in numbers)
     return [spelt[column] for column in range(len(spelt))]
 
