@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -40,7 +41,7 @@ class Observation:
     details: dict[str, Any] = field(default_factory=dict)
     context: Context = ()
 
-    @property
+    @cached_property
     def query(self) -> Query:
         """What was, or is to be, measured."""
         return Query(self.key, self.context)

@@ -35,7 +35,8 @@ class Query:
     context: Context = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "context", as_context(self.context))
+        if self.context != ():  # most have none, and there may be very many
+            object.__setattr__(self, "context", as_context(self.context))
 
     def get(self, name: str) -> ContextValue | None:
         """The value of one part of the context, `None` where it is not stated."""

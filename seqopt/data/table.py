@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -36,12 +37,8 @@ class Data:
     def of(cls, rows: Sequence[Observation], outcomes: tuple[Outcome, ...] = (Outcome(),)) -> Data:
         """Rows of a table that are no longer pending."""
         finished = [row for row in rows if row.status != "pending"]
-        shape = len(finished), len(outcomes)
-        values, noise = np.full(shape, np.nan), np.full(shape, np.nan)
-        for index, row in enumerate(finished):
-            values[index, : len(row.values)] = row.values
-            if row.noise_variance is not None:
-                noise[index, : len(row.noise_variance)] = row.noise_variance
+        values = _table([row.values for row in finished], len(outcomes))
+        noise = _table([row.noise_variance or () for row in finished], len(outcomes))
         failed = np.array([row.status == "failed" for row in finished], dtype=np.bool_)
         return cls(tuple(row.query for row in finished), values, noise, failed, outcomes)
 
@@ -82,6 +79,18 @@ class Data:
 
     def __len__(self) -> int:
         return len(self.queries)
+
+
+def _table(rows: Sequence[tuple[float, ...]], columns: int) -> npt.NDArray[np.float64]:
+    """Rows that may lack their last numbers as a table, NaN where there is none."""
+    table = np.full((len(rows), columns), np.nan)
+    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+    for length in np.unique(lengths[lengths > 0]).tolist():
+        chosen = np.flatnonzero(lengths == length)
+        numbers = itertools.chain.from_iterable(rows[place] for place in chosen.tolist())
+        found = np.fromiter(numbers, dtype=np.float64, count=length * len(chosen))
+        table[chosen, :length] = found.reshape(-1, length)
+    return table
 
 
 @dataclass(frozen=True, eq=False)

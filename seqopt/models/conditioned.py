@@ -146,7 +146,7 @@ class StringsPosterior:
         prior = stacked(state.evaluator.cross(chosen, None, self._target.own_of(indices.numpy())), state.draws)
         prior = state.scale[:, None, None] * prior
         solved = self._target.solved[:, : self._n, indices]
-        return state.joint(solved, prior, self._moments.mean[:, indices], include_observed)
+        return state.joint(solved, prior, self._moments.mean[:, indices], include_observed, chosen)
 
     def cross(self, indices: Tensor) -> Tensor:
         """Covariances of targets given the data between all queries and some, D x N x k."""

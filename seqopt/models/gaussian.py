@@ -163,11 +163,11 @@ class GaussianSurrogate:
         state = self.fitted
         data, evaluator = state.unconditioned, state.evaluator
         found = []
-        for items in (a, b):
-            encoded = self.encoder.encode(items)
+        for keys in ([key_of(item) for item in a], [key_of(item) for item in b]):
+            encoded = self.encoder.encode(keys)
             own = evaluator.self_similarity(encoded)
             rows = data.prior_rows(encoded, own)
-            found.append((encoded, own, (state.alpha[:, None] @ rows)[:, 0], data.inverse @ rows))
+            found.append((encoded, own, state.mean(keys) + (state.alpha[:, None] @ rows)[:, 0], data.inverse @ rows))
         (first, own_a, mean_a, solved_a), (second, own_b, mean_b, solved_b) = found
         prior = state.scale[:, None, None] * stacked(evaluator.cross(first, second, own_a, own_b), state.draws)
         covariance = prior - solved_a.mT @ solved_b

@@ -49,6 +49,7 @@ class BatchedGPState:
         alpha: (training covariance + noise)^-1 (targets - mean), D x n.
         prior_mean: Standardised prior mean at any queries, N, besides the constant; `None` where there is none. Targets
             are what is left of the values without it.
+        wanted: Targets of the training queries, encoded; `None` where the queries are their own targets.
     """
 
     evaluator: KernelEvaluator
@@ -62,6 +63,7 @@ class BatchedGPState:
     cholesky: Tensor
     alpha: Tensor
     prior_mean: Callable[[Sequence[Item]], Tensor] | None = None
+    wanted: Encoded | None = None
 
     @classmethod
     def build(
@@ -75,6 +77,7 @@ class BatchedGPState:
         noise_variance: Tensor,
         known_noise: Tensor,
         prior_mean: Callable[[Sequence[Item]], Tensor] | None = None,
+        wanted: Encoded | None = None,
     ) -> BatchedGPState:
         """Factorise the covariance of the training queries.
 
@@ -90,7 +93,18 @@ class BatchedGPState:
         alpha = torch.cholesky_solve(residuals[..., None], factor)[..., 0]
         coming = noise_variance + known_noise.mean()
         return cls(
-            evaluator, keys, encoded, targets, constant, scale, coming, observed_noise, factor, alpha, prior_mean
+            evaluator,
+            keys,
+            encoded,
+            targets,
+            constant,
+            scale,
+            coming,
+            observed_noise,
+            factor,
+            alpha,
+            prior_mean,
+            wanted,
         )
 
     @property
@@ -103,9 +117,11 @@ class BatchedGPState:
         """Smallest variance, D."""
         return MIN_RELATIVE_VARIANCE * self.scale
 
-    @property
+    @cached_property
     def observed_mean(self) -> Tensor:
-        """Posterior mean at the training queries, D x n."""
+        """Posterior mean of the targets of the training queries, D x n."""
+        if self.wanted is not None:
+            return self.mean(self.keys) + (self.alpha[:, None] @ self._prior_with(self.wanted))[:, 0]
         # K alpha = targets - constant - noise * alpha, since (K + diag(noise)) alpha = targets - constant.
         return self.values - self.observed_noise * self.alpha
 
@@ -134,29 +150,45 @@ class BatchedGPState:
         return self.cholesky @ self.cholesky.mT - self.observed_noise.diag_embed()
 
     def joint(
-        self, solved: Tensor, prior: Tensor, mean: Tensor, include_observed: bool = False
+        self, solved: Tensor, prior: Tensor, mean: Tensor, include_observed: bool, points: Encoded
     ) -> tuple[Tensor, Tensor]:
-        """Joint posterior at k points given the data.
+        """Joint posterior of targets at k points given the data.
 
         Args:
             solved: L^-1 k(X, points), D x n x k.
             prior: Prior covariance of the points, output scale included, D x k x k.
             mean: Posterior mean at the points, D x k.
-            include_observed: Whether the training queries come first.
+            include_observed: Whether the targets of the training queries come first.
+            points: The points, encoded.
 
         Returns:
             Mean and noiseless covariance.
         """
         covariance = prior - solved.mT @ solved
         if include_observed:
-            own = self.prior()
-            known = torch.linalg.solve_triangular(self.cholesky, own, upper=False)
-            # k(X, s) = L V, so the prior between training and other queries needs no new kernel values.
-            crossed = self.cholesky @ solved - known.mT @ solved
+            if self.wanted is None:
+                # k(X, s) = L V, so the prior between training and other queries needs no new kernel values.
+                own, between = self.prior(), self.cholesky @ solved
+                rows = own
+            else:
+                own, between = self._prior(self.wanted, None), self._prior(self.wanted, points)
+                rows = self._prior_with(self.wanted)
+            known = torch.linalg.solve_triangular(self.cholesky, rows, upper=False)
+            crossed = between - known.mT @ solved
             observed = own - known.mT @ known
             covariance = torch.cat([torch.cat([observed, crossed], -1), torch.cat([crossed.mT, covariance], -1)], -2)
             mean = torch.cat([self.observed_mean, mean], -1)
         return mean, 0.5 * (covariance + covariance.mT)
+
+    def _prior_with(self, points: Encoded) -> Tensor:
+        """Prior covariances of the training queries with points, D x n x k."""
+        return self._prior(self.encoded, points)
+
+    def _prior(self, rows: Encoded, columns: Encoded | None) -> Tensor:
+        evaluator = self.evaluator
+        own = None if columns is None else evaluator.self_similarity(columns)
+        raw = evaluator.cross(rows, columns, evaluator.self_similarity(rows), own)
+        return self.scale[:, None, None] * stacked(raw, self.draws)
 
 
 @dataclass(frozen=True, eq=False)

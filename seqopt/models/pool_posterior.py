@@ -49,10 +49,14 @@ class PoolPosterior:
         lost = torch.stack([explained(data.inverse[d] * state.scale[d], rows[:, d]) for d in range(state.draws)])
         variance = torch.maximum(scale * cache.prior_variance - lost, state.floor[:, None])
         mean = state.mean(candidate_keys) + scale * mean
-        self._moments = Moments.of_target(mean, variance, variance, state.noise_variance)
-        self._conditioning = data
-        for index in range(len(state.keys), conditioning.count):
-            self._append(conditioning.keys[index], conditioning.encoded.take([index]))
+        self._conditioning = conditioning
+        left = variance
+        if conditioning.count > len(state.keys):
+            rows = cache.rows(conditioning.keys, conditioning.encoded)
+            last = conditioning.inverse[:, len(state.keys) :] * scale[..., None]
+            lost = torch.stack([(last[d] @ rows[:, d]).square_().sum(0) for d in range(state.draws)])
+            left = torch.maximum(variance - lost, state.floor[:, None])
+        self._moments = Moments.of_target(mean, variance, left, state.noise_variance)
 
     @property
     def moments(self) -> Moments:
@@ -85,7 +89,8 @@ class PoolPosterior:
         """Mean (D x k) and noiseless covariance (D x k x k) given the data; the n training strings first if asked."""
         state = self._state
         prior = state.scale[:, None, None] * self._cache.among(indices.numpy())
-        return state.joint(self._solved(indices), prior, self._moments.mean[:, indices], include_observed)
+        points = self._cache.candidates.take(indices.numpy())
+        return state.joint(self._solved(indices), prior, self._moments.mean[:, indices], include_observed, points)
 
     def cross(self, indices: Tensor) -> Tensor:
         """Covariances given the data between all candidates and some, D x N x k: 8 D N k bytes."""

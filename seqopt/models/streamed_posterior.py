@@ -142,7 +142,7 @@ class StreamedPosterior:
         rows = self.columns(chosen)[:, : len(self.state.keys)]
         solved = torch.linalg.solve_triangular(self.state.cholesky, rows, upper=False)
         mean = self.given_data.mean[:, indices]
-        return self.state.joint(solved, self._among(chosen), mean, include_observed)
+        return self.state.joint(solved, self._among(chosen), mean, include_observed, self.candidates.take(chosen))
 
     def cross(self, indices: Tensor) -> Tensor:
         """Covariances given the data between all candidates and some, D x N x k, in blocks."""

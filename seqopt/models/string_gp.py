@@ -17,9 +17,11 @@ import torch
 from botorch.models import SingleTaskGP
 from gpytorch.priors import NormalPrior
 
+from seqopt.data.query import targets_of
 from seqopt.encoding import Encoded, Encoder, FeatureEncoder, JointEncoder, StringEncoder, Tokenizer
+from seqopt.encoding.fields import FieldEncoder
 from seqopt.errors import InputError, ModelError
-from seqopt.kernels import SubsequenceKernel
+from seqopt.kernels import SubsequenceKernel, bind_fields
 from seqopt.models.checks import checked_noise, checked_values, differ
 from seqopt.models.covariance import KernelEvaluator
 from seqopt.models.fitting import Parameters, PointEstimate, TrainingData, parameters_of, units_of
@@ -117,6 +119,8 @@ class StringGP(GaussianSurrogate, Configurable):
         super().__init__(
             Encoder("characters" if tokenizer is None else tokenizer) if encoder is None else encoder, mean
         )
+        if isinstance(encoder, FieldEncoder):
+            bind_fields(self.kernel, encoder.columns)
         self._encoder_chosen = tokenizer is not None or encoder is not None
         self._chosen = self.encoder if self._encoder_chosen else None
         self._model: SingleTaskGP | None = None
@@ -181,7 +185,9 @@ class StringGP(GaussianSurrogate, Configurable):
                 if length != self._length
             }
         features = self.encoder
-        return features.unsupported(strings) if isinstance(features, FeatureEncoder | JointEncoder) else {}
+        if isinstance(features, FeatureEncoder | JointEncoder | FieldEncoder):
+            return features.unsupported(strings)
+        return {}
 
     def _lengths(self, strings: Sequence[str]) -> list[int]:
         lengths: list[int] = self.encoder.encode(strings).lengths.tolist()
@@ -291,6 +297,7 @@ class StringGP(GaussianSurrogate, Configurable):
             parameter.detach().reshape(-1).to(torch.float64).mean(0, keepdim=True)
             for parameter in (model.mean_module.constant, model.covar_module.outputscale, model.likelihood.noise)
         )
+        wanted = targets_of(self._keys)
         return BatchedGPState.build(
             KernelEvaluator(model.covar_module.base_kernel, self._width),
             list(self._keys),
@@ -301,6 +308,7 @@ class StringGP(GaussianSurrogate, Configurable):
             noise,
             known,
             self._prior_mean(),
+            None if wanted is None else self.encoder.encode(wanted).padded(self._width),
         )
 
     def state_dict(self) -> dict[str, Any]:

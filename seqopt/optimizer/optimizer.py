@@ -250,7 +250,9 @@ class Optimizer(Tabulated):
             "acquisition": proposal.acquisition,
         }
         self.observations.add(
-            Observation(proposal.string, proposal.key, "pending", details=details, context=proposal.context)
+            Observation(
+                proposal.string, proposal.key, "pending", details=details, context=proposal.context or self._target
+            )
         )
 
     def predicted_measurement(self, key: str) -> tuple[float | None, float | None]:
@@ -374,9 +376,14 @@ class Optimizer(Tabulated):
                     f"{item} was measured in a context, and this search has none: give contexts= to the optimiser"
                 )
             return ()
-        context = as_context(context) or self.contexts.target
+        context = as_context(context) or self._target
         self.contexts.check(context)
         return context
+
+    @property
+    def _target(self) -> Context:
+        """The context that is meant where none is stated."""
+        return () if self.contexts is None else self.contexts.target
 
     @property
     def _learner(self) -> str:
@@ -472,7 +479,7 @@ class Optimizer(Tabulated):
 
         Of several ways to measure, the target counts.
         """
-        target = () if self.contexts is None else self.contexts.target
+        target = self._target
         measured = [row for row in rows if row.status == "ok" and row.context == target and not math.isnan(row.value)]
         return max(measured, key=lambda row: self.outcome.sign * row.value) if measured else None
 
@@ -551,15 +558,15 @@ class Optimizer(Tabulated):
         `best` is the one with the best measurement, which noise flatters.
 
         Returns:
-            Its last measured row.
+            Its last row with a value of the objective, measured as the target is if there is such a row.
 
         Raises:
             ModelError: Before two values have been told.
         """
         rng = np.random.default_rng([self.seed, self._asks, AFTERWARDS])
         key = self.strategy.recommend(self.state(), rng)
-        measured = self.observations.with_status("ok")
-        return next(row for row in reversed(measured) if row.key == key)
+        measured = [row for row in self.observations.with_status("ok") if row.key == key and not math.isnan(row.value)]
+        return next((row for row in reversed(measured) if row.context == self._target), measured[-1])
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_fitted": None}

@@ -10,7 +10,8 @@ from typing import Any, Protocol, cast, runtime_checkable
 import numpy as np
 
 from seqopt.acquisition import Acquisition, RandomAcquisition, resolve_acquisition
-from seqopt.data import Contexts, Item, Measured, key_of
+from seqopt.data import Contexts, Item, Measured, Query, key_of
+from seqopt.encoding import Encoder, FeatureEncoder, JointEncoder
 from seqopt.errors import InputError, ModelError
 from seqopt.models import (
     NoiseAwareSurrogate,
@@ -91,7 +92,14 @@ class ModelBased(Configurable):
         self._surrogate = resolve_surrogate(self._surrogate, space)
         if isinstance(self._surrogate, SpaceBound):
             self._surrogate.bind(space)
+        if contexts is not None and not isinstance(self.acquisition, RandomAcquisition):
+            _check_contexts(self.surrogate, space, contexts)
         self._search = default_search(space) if isinstance(self._search, str) else self._search
+        if not isinstance(self._search, Search) or isinstance(self._search, type):
+            raise InputError(
+                f"{self._search!r} is not an inner search: give an object with the method propose of "
+                "seqopt.search.Search, or leave it out"
+            )
         if isinstance(self.search, CheckedSearch):
             self.search.check_space(space)
         if isinstance(self.search, PartsCheckedSearch):
@@ -134,8 +142,10 @@ class ModelBased(Configurable):
 
     def propose(self, n: int, state: SearchState, rng: np.random.Generator) -> list[Proposal]:
         """See `seqopt.strategies.Strategy`."""
+        if isinstance(self.acquisition, RandomAcquisition):
+            return random_proposals(n, state, rng, unsupported=self.unsupported)
         measured = state.data.measured()
-        if isinstance(self.acquisition, RandomAcquisition) or not _enough(measured, state):
+        if not _enough(measured, state):
             return random_proposals(n, state, rng, unsupported=self.unsupported)
         self._fit(self.surrogate, measured, rng)
         self._hyperparameters = dict(getattr(self.surrogate, "hyperparameters", {}))
@@ -209,6 +219,24 @@ class ModelBased(Configurable):
             return
         assert isinstance(surrogate, NoiseAwareSurrogate)  # `tell` takes no standard errors for another
         surrogate.fit(items, measured.targets, rng=rng, noise_variance=measured.noise_variance)
+
+
+def _check_contexts(surrogate: Surrogate, space: Space, contexts: Contexts) -> None:
+    """Refuse a surrogate that cannot learn from all contexts.
+
+    Raises:
+        InputError: If it sees none, or does not know one of them; the message names it.
+    """
+    if isinstance(getattr(surrogate, "encoder", None), Encoder | FeatureEncoder | JointEncoder):
+        raise InputError(
+            f"{type(surrogate).__name__} cannot tell contexts apart, and this search has some: give it a "
+            "seqopt.encoding.fields.FieldEncoder as encoder, with a ContextEncoder for each variable, and a kernel on "
+            "these fields"
+        )
+    (string,) = space.sample(1, np.random.default_rng(0))
+    key = space.key(string)
+    for message in unsupported(surrogate, cast("list[str]", [Query(key, one) for one in contexts.possible])).values():
+        raise InputError(f"the surrogate cannot learn from a context of this search: {message}")
 
 
 def _enough(measured: Measured, state: SearchState) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from seqopt.data import Item
+from seqopt.data import Item, context_of, key_of
 from seqopt.errors import InputError, ModelError
 from seqopt.search import Proposal
 from seqopt.strategies.protocols import SearchState
@@ -68,12 +68,16 @@ class RandomStrategy(Configurable):
         return random_proposals(n, state, rng)
 
     def recommend(self, state: SearchState, rng: np.random.Generator) -> str:
-        """The key of the largest measured value."""
+        """The key of the largest value, of those measured as the target is if there are any."""
         measured = state.data.measured()
         if not len(measured):
             raise ModelError("nothing has been measured yet: tell some values first")
-        item = measured.items[int(np.argmax(measured.targets))]
-        return item if isinstance(item, str) else item.key
+        targets = measured.targets
+        if state.contexts is not None:
+            # Values of other contexts may be of another kind; they decide only where there are no others.
+            meant = np.array([context_of(item) == state.contexts.target for item in measured.items])
+            targets = np.where(meant, targets, -np.inf) if meant.any() else targets
+        return key_of(measured.items[int(np.argmax(targets))])
 
     def unsupported(self, items: Sequence[Item]) -> dict[int, str]:
         """Nothing is: random strings need no model."""

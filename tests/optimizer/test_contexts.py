@@ -1,0 +1,90 @@
+"""Ask and tell where strings can be measured in several ways, and where some outcomes are missing."""
+
+import itertools
+import math
+
+import pytest
+
+from seqopt import Optimizer
+from seqopt.data import Contexts, Outcome, Query
+from seqopt.encoding import Encoder
+from seqopt.encoding.fields import ContextEncoder, FieldEncoder
+from seqopt.errors import InputError
+from seqopt.kernels import CoregionalizationKernel, OnField, Product, SubsequenceKernel
+from seqopt.models import FullyBayesianStringGP, StringGP
+from seqopt.strategies import RandomStrategy
+
+POOL = ["".join(symbols) for symbols in itertools.product("AT", repeat=4)]
+CONTEXTS = Contexts.of_levels("assay", {"cheap": 0.1, "dear": 1.0}, target="dear")
+
+
+def cheap(key: str) -> Query:
+    return Query(key, {"assay": "cheap"})
+
+
+def surrogate() -> StringGP:
+    assay = ContextEncoder("assay", levels=["cheap", "dear"], default="dear")
+    kernel = Product(OnField(SubsequenceKernel(order=2), "tokens"), OnField(CoregionalizationKernel(2), "assay"))
+    return StringGP(kernel, encoder=FieldEncoder({"assay": assay, "tokens": Encoder()}), restarts=1)
+
+
+def searched() -> Optimizer:
+    optimizer = Optimizer(POOL, contexts=CONTEXTS, initial=3, surrogate=surrogate())
+    optimizer.tell([cheap(key) for key in POOL[:10]], [50.0 - key.count("T") for key in POOL[:10]])
+    optimizer.tell(POOL[:4], [1.0 * key.count("T") for key in POOL[:4]])
+    return optimizer
+
+
+def test_what_a_model_asks_for_is_measured_as_the_target() -> None:
+    optimizer = searched()
+    first = optimizer.ask(3)
+    assert [query.context for query in first.queries] == [CONTEXTS.target] * 3
+    assert not set(first) & set(optimizer.ask(2))  # they are pending
+    optimizer.tell(list(first), [1.0, 2.0, 3.0])
+    assert not set(first) & set(optimizer.pending)
+    assert len(optimizer.observations) == 10 + 4 + 5  # no result made a row of its own
+
+
+def test_the_recommended_row_has_a_value_of_the_target() -> None:
+    optimizer = searched()
+    optimizer.tell(POOL, [1.0 * key.count("T") for key in POOL])
+    optimizer.tell([cheap(key) for key in POOL], [50.0 - key.count("T") for key in POOL])
+    found = optimizer.recommend()
+    assert found.context == CONTEXTS.target
+    assert found.value == found.string.count("T")
+
+
+def test_random_search_recommends_by_what_is_meant() -> None:
+    optimizer = Optimizer(POOL, contexts=CONTEXTS, initial=3, strategy=RandomStrategy())
+    optimizer.tell([cheap("TTTT"), cheap("AAAA"), "AAAA", "AAAT"], [100.0, 90.0, 1.0, 2.0])
+    optimizer.tell([cheap("AAAT")], [80.0])
+    found = optimizer.recommend()
+    assert (found.string, found.value) == ("AAAT", 2.0)
+
+
+def test_the_recommended_row_has_a_value_of_the_objective() -> None:
+    outcomes = [Outcome("potency"), Outcome("solubility", role="constraint", bound=1.0)]
+    optimizer = Optimizer(POOL, initial=3, outcomes=outcomes, surrogate=StringGP(restarts=1))
+    optimizer.tell(POOL, [[float(key.count("T")), 2.0] for key in POOL])
+    best = optimizer.recommend().string
+    optimizer.tell([best], [[math.nan, 3.0]])
+    found = optimizer.recommend()
+    assert found.string == best
+    assert found.values == (4.0, 2.0)
+
+
+@pytest.mark.parametrize("blind", [StringGP(restarts=1), FullyBayesianStringGP(draws=2), "ngrams"])
+def test_a_surrogate_that_sees_no_contexts_is_refused(blind: object) -> None:
+    with pytest.raises(InputError, match=r"cannot tell contexts apart.*FieldEncoder"):
+        Optimizer(POOL, contexts=CONTEXTS, surrogate=blind)
+
+
+def test_a_context_variable_that_the_surrogate_does_not_know_is_refused() -> None:
+    plates = Contexts.of_levels("assay", {"cheap": 0.1, "third": 1.0}, target="cheap")
+    with pytest.raises(InputError, match="assay is 'third'"):
+        Optimizer(POOL, contexts=plates, surrogate=surrogate())
+
+
+def test_what_is_not_a_search_is_refused() -> None:
+    with pytest.raises(InputError, match="3 is not an inner search"):
+        Optimizer(POOL, search=3)
