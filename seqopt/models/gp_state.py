@@ -24,7 +24,7 @@ from torch import Tensor
 
 from seqopt.data.query import Item
 from seqopt.encoding import Encoded
-from seqopt.models.covariance import FloatArray, KernelEvaluator
+from seqopt.models.covariance import Evaluator, FloatArray
 from seqopt.posteriors import stable_cholesky
 
 MIN_RELATIVE_VARIANCE = 1e-10
@@ -48,7 +48,7 @@ class BatchedGPState:
         alpha: (training covariance + noise)^-1 (targets - mean), D x n.
     """
 
-    evaluator: KernelEvaluator
+    evaluator: Evaluator
     keys: list[Item]
     encoded: Encoded
     targets: Tensor
@@ -62,7 +62,7 @@ class BatchedGPState:
     @classmethod
     def build(
         cls,
-        evaluator: KernelEvaluator,
+        evaluator: Evaluator,
         keys: list[Item],
         encoded: Encoded,
         targets: Tensor,
