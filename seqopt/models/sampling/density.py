@@ -30,7 +30,6 @@ from dataclasses import dataclass
 import gpytorch
 import numpy as np
 import torch
-from scipy import linalg
 
 from seqopt.encoding import Encoded
 from seqopt.kernels.base import DescribedKernel
@@ -203,16 +202,15 @@ class LogPosterior:
             gram = _Gram(key, gram.matrix, _spectrum(gram.matrix, self.targets))
         self._last = gram
         if gram.spectrum is None:
-            covariance = scale * gram.matrix
-            covariance[np.diag_indices_from(covariance)] += noise + self.known
-            try:
-                factor = linalg.cholesky(covariance, lower=True, check_finite=False)
-            except linalg.LinAlgError:
-                factor = None
-            if factor is not None:
-                sides = np.stack([self.targets, np.ones_like(self.targets)], axis=1)
-                left, right = linalg.solve_triangular(factor, sides, lower=True, check_finite=False).T
-                return left @ left, left @ right, right @ right, 2.0 * float(np.log(np.diagonal(factor)).sum())
+            # torch, because `sampling` keeps it to one thread: waiting for a second one costs small matrices most.
+            covariance = torch.from_numpy(scale * gram.matrix)
+            covariance.diagonal().add_(torch.from_numpy(noise + self.known))
+            factor, failed = torch.linalg.cholesky_ex(covariance)
+            if not failed:
+                sides = torch.from_numpy(np.stack([self.targets, np.ones_like(self.targets)], axis=1))
+                left, right = torch.linalg.solve_triangular(factor, sides, upper=False).numpy().T
+                logarithms = np.log(factor.diagonal().numpy())
+                return float(left @ left), float(left @ right), float(right @ right), 2.0 * float(logarithms.sum())
             # Rounding has made it indefinite: negative eigenvalues count as 0, and noise as equal.
             gram = _Gram(key, gram.matrix, _spectrum(gram.matrix, self.targets))
         assert gram.spectrum is not None
@@ -229,7 +227,7 @@ class LogPosterior:
 
 
 def _spectrum(gram: Numbers, targets: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-    values, vectors = np.linalg.eigh(gram)
+    values, vectors = (found.numpy() for found in torch.linalg.eigh(torch.from_numpy(gram)))
     return values.clip(min=0.0), targets @ vectors, vectors.sum(axis=0)
 
 
