@@ -44,7 +44,7 @@ from seqopt.models.sampling import (
     Sampler,
     SliceSampler,
 )
-from seqopt.models.sampling.parameters import MEAN, NOISE_VARIANCE, OUTPUTSCALE
+from seqopt.models.sampling.parameters import MEAN, NOISE_VARIANCE, OUTPUTSCALE, Numbers
 
 logger = logging.getLogger(__name__)
 
@@ -297,7 +297,7 @@ class FullyBayesianGP(GaussianSurrogate):
             torch.from_numpy(known),
         )
 
-    def _draw(self, encoded: Encoded, targets: FloatArray, known: FloatArray, rng: np.random.Generator) -> None:
+    def _draw(self, encoded: Encoded, targets: Numbers, known: Numbers, rng: np.random.Generator) -> None:
         """Draw all parameters from their posterior."""
         densities = [LogPosterior(kernel, encoded, targets, known, self._mean_std) for kernel in self._kernels]
         several = len(densities) > 1
@@ -513,7 +513,7 @@ def _batched(kernel: SubsequenceKernel, own: Sequence[dict[str, float]]) -> Subs
 def _samplers(sampler: Sampler | Sequence[Sampler] | None, kernels: Sequence[gpytorch.kernels.Kernel]) -> list[Sampler]:
     if sampler is None:
         return [default_sampler(kernel) for kernel in kernels]
-    found = [sampler] * len(kernels) if isinstance(sampler, Sampler) else list(sampler)
+    found = list(sampler) if isinstance(sampler, Sequence) else [sampler] * len(kernels)
     for one in found:
         if not isinstance(one, Sampler):
             raise InputError(f"{one!r} of type {type(one).__name__} is not a sampler: it has no method sample")

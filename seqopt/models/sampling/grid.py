@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
+import gpytorch
 import numpy as np
 from scipy import special
 
@@ -18,6 +19,7 @@ from seqopt.encoding import EncodedStrings
 from seqopt.errors import InputError
 from seqopt.kernels import SubsequenceKernel
 from seqopt.kernels.engines import order_sums
+from seqopt.models.covariance import FloatArray
 from seqopt.models.sampling.density import NOISE_PRIOR, SCALE_PRIOR, LogPosterior
 from seqopt.models.sampling.parameters import NOISE_VARIANCE, OUTPUTSCALE, Numbers
 from seqopt.models.sampling.protocols import ParameterSample
@@ -154,9 +156,8 @@ class GridSampler:
         table = np.empty(tuple(map(len, grids.values())))
         if density.mean_std == 0.0 and _has_decays(density) and isinstance(density.encoded, EncodedStrings):
             for place, gap in enumerate(grids["gap_decay"]):
-                grams = _unnormalised(density, gap, grids["match_decay"])
-                own = _eigen_table(grams, density.targets, scales, noises + float(density.known.mean()))
-                table[place] = own
+                grams = _unnormalised(density.kernel, density.encoded, gap, grids["match_decay"])
+                table[place] = _eigen_table(grams, density.targets, scales, noises + float(density.known.mean()))
             return table
         values = dict(zip(density.parameters.names, density.parameters.values, strict=True))
         names = list(grids)[:-2]
@@ -174,16 +175,17 @@ def _coordinates(points: Numbers, logarithmic: bool) -> Numbers:
     return np.log(points) if logarithmic else points
 
 
-def _unnormalised(density: LogPosterior, gap: float, match_decays: Sequence[float]) -> Numbers:
+def _unnormalised(
+    kernel: gpytorch.kernels.Kernel, encoded: EncodedStrings, gap: float, match_decays: Sequence[float]
+) -> FloatArray:
     """Unnormalised Gram matrices at one gap decay and all match decays."""
-    kernel = density.kernel
     assert isinstance(kernel, SubsequenceKernel)
     orders = np.arange(1, kernel.order + 1)
-    weights: Numbers = np.array(match_decays, dtype=np.float64)[:, None] ** (2 * orders)
+    weights: FloatArray = np.array(match_decays, dtype=np.float64)[:, None] ** (2 * orders)
     if (own := kernel.order_weights) is not None:
         weights = weights * own.detach().numpy()
     grams, _ = order_sums(
-        density.encoded,
+        encoded,
         None,
         gap,
         kernel.order,
@@ -195,7 +197,7 @@ def _unnormalised(density: LogPosterior, gap: float, match_decays: Sequence[floa
     return grams
 
 
-def _eigen_table(grams: Numbers, targets: Numbers, scales: Numbers, noises: Numbers) -> Numbers:
+def _eigen_table(grams: FloatArray, targets: Numbers, scales: Numbers, noises: Numbers) -> Numbers:
     """Log marginal likelihoods, M x scales x noises, of unnormalised Gram matrices M x n x n."""
     own = np.diagonal(grams, axis1=1, axis2=2)
     with np.errstate(divide="ignore"):

@@ -107,11 +107,11 @@ class KernelParameters:
         if encoded is not None:
             if isinstance(encoded, Fields):
                 bind_fields(self.kernel, encoded.columns)
+            frozen = [(found, found.detach().clone()) for found in self.kernel.parameters() if not found.requires_grad]
             if isinstance(self.kernel, AdaptiveKernel):
-                frozen = {name: p.detach().clone() for name, p in self.kernel.named_parameters() if not p.requires_grad}
                 self.kernel.adapt(encoded.to_tensor())
-                for name, value in frozen.items():
-                    self.kernel.get_parameter(name).data.copy_(value)
+            for parameter, value in frozen:
+                parameter.data.copy_(value)
         self._parts = [
             _Part(name, parameter, constraint, _prior_of(self.kernel, name))
             for name, parameter, constraint in self.kernel.named_parameters_and_constraints()
@@ -195,7 +195,8 @@ class _Part:
         # Beyond, there is nothing of the prior, and softplus has no inverse.
         lower, upper = max(lower, start - REACH * self._unit(start)), min(upper, start + REACH * self._unit(start))
         bounded = not logarithmic and math.isfinite(self.upper - self.lower)
-        width = (upper - lower) / 4 if bounded else self._unit(start)
+        # Steps beyond a bound cost nothing, and posteriors of shares are wide.
+        width = upper - lower if bounded else self._unit(start)
 
         def unnormalised(points: Numbers) -> Numbers:
             if self.prior is not None:
