@@ -2,7 +2,7 @@
 
 from seqopt.models import pathwise  # noqa: F401  # BoTorch's draws of functions find the sub-sequence kernel
 from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess
-from seqopt.models.fully_bayesian import FullyBayesianStringGP
+from seqopt.models.fully_bayesian import FullyBayesianGP, FullyBayesianStringGP, KernelDiagnostics
 from seqopt.models.gaussian import GaussianSurrogate
 from seqopt.models.leave_one_out import LeaveOneOut
 from seqopt.models.protocols import (
@@ -18,6 +18,7 @@ from seqopt.models.protocols import (
     unsupported,
 )
 from seqopt.models.registry import SURROGATES, default_surrogate, resolve_surrogate
+from seqopt.models.sampling import GridSampler, Sampler, SliceSampler
 from seqopt.models.string_gp import StringGP
 
 __all__ = [
@@ -25,14 +26,19 @@ __all__ = [
     "BlockwisePosterior",
     "ConditionedProcess",
     "ExplainedSurrogate",
+    "FullyBayesianGP",
     "FullyBayesianStringGP",
     "GaussianProcess",
     "GaussianSurrogate",
+    "GridSampler",
     "JointSurrogate",
+    "KernelDiagnostics",
     "LeaveOneOut",
     "NoiseAwareSurrogate",
     "PoolSurrogate",
+    "Sampler",
     "SelectiveSurrogate",
+    "SliceSampler",
     "StringGP",
     "StringSurrogate",
     "Surrogate",

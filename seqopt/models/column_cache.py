@@ -11,7 +11,7 @@ from torch import Tensor
 
 from seqopt.data.query import Item
 from seqopt.encoding import Encoded
-from seqopt.models.covariance import KernelEvaluator
+from seqopt.models.covariance import Evaluator
 from seqopt.models.gp_state import stacked
 
 BLOCK_CANDIDATES = 1 << 15
@@ -35,7 +35,7 @@ class ColumnCache:
         draws: D.
     """
 
-    def __init__(self, evaluator: KernelEvaluator, candidates: Encoded, draws: int = 1) -> None:
+    def __init__(self, evaluator: Evaluator, candidates: Encoded, draws: int = 1) -> None:
         self.evaluator = evaluator
         self.candidates = candidates
         self.draws = draws

@@ -6,6 +6,8 @@ numbers that models hold, in blocks of bounded size.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, runtime_checkable
 
@@ -15,6 +17,7 @@ import numpy.typing as npt
 import torch
 
 from seqopt.encoding import Encoded
+from seqopt.errors import InputError
 
 FloatArray = npt.NDArray[np.floating]
 """Any real floating-point array."""
@@ -82,6 +85,39 @@ class AdaptiveKernel(Protocol):
         ...
 
 
+class Evaluator(Protocol):
+    """Evaluates a kernel, or one for each of D draws of its parameters, between encoded strings."""
+
+    @property
+    def kernel(self) -> gpytorch.kernels.Kernel:
+        """The kernel; the first of several."""
+        ...
+
+    @property
+    def costly(self) -> bool:
+        """See `KernelEvaluator.costly`."""
+        ...
+
+    def self_similarity(self, a: Encoded) -> FloatArray | None:
+        """See `KernelEvaluator.self_similarity`: ``... x n``, where n is the number of strings."""
+        ...
+
+    def variance(self, a: Encoded, self_a: FloatArray | None) -> FloatArray:
+        """Prior variance of each string, ``... x n``."""
+        ...
+
+    def cross(
+        self,
+        a: Encoded,
+        b: Encoded | None,
+        self_a: FloatArray | None = None,
+        self_b: FloatArray | None = None,
+        dtype: npt.DTypeLike = np.float64,
+    ) -> FloatArray:
+        """Covariances ``... x len(a) x len(b)``; `None` stands for ``a`` again."""
+        ...
+
+
 class KernelEvaluator:
     """Evaluates one kernel, at the parameters it has now, between encoded strings.
 
@@ -142,7 +178,91 @@ class KernelEvaluator:
         return [slice(start, start + size) for start in range(0, rows, size)] or [slice(0, 0)]
 
 
-def correlations(evaluator: KernelEvaluator, a: Encoded, b: Encoded) -> FloatArray:
+class StackedEvaluator:
+    """Evaluates several kernels, one for each of D draws, with the interface of a `KernelEvaluator` of batch shape D.
+
+    Draws of equal parameters share an evaluation. What the kernels need of each string alone stands one below the
+    other, ``r x n``, so that it can be indexed and joined like that of one kernel.
+
+    Args:
+        members: The kernels that differ; one of batch shape b stands for b of them.
+        index: Which of them each draw has, D; kernels of a batch are counted one by one.
+
+    Raises:
+        InputError: If there is no member, or an index is out of range.
+
+    Example:
+        >>> from seqopt.encoding import Encoder
+        >>> from seqopt.kernels import NgramKernel, SubsequenceKernel
+        >>> members = [KernelEvaluator(kernel, 3) for kernel in (NgramKernel(), SubsequenceKernel())]
+        >>> evaluator = StackedEvaluator(members, [0, 1, 0])
+        >>> evaluator.cross(Encoder().encode(["AB", "BA"]), None).shape
+        (3, 2, 2)
+    """
+
+    def __init__(self, members: Sequence[KernelEvaluator], index: Sequence[int]) -> None:
+        count = sum(member.kernel.batch_shape.numel() for member in members)
+        if not members or not index or not all(0 <= place < count for place in index):
+            raise InputError(f"draws have the kernels {list(index)}, but there are {count}")
+        self.members = list(members)
+        self.index = list(index)
+        # How each member shapes what it says of single strings; known once it was asked.
+        self._shapes: list[tuple[int, ...] | None] | None = None
+
+    @property
+    def kernel(self) -> gpytorch.kernels.Kernel:
+        """The first of the kernels."""
+        return self.members[0].kernel
+
+    @property
+    def costly(self) -> bool:
+        """Whether covariances with a large pool are worth keeping on disk: where those of one kernel are."""
+        return any(member.costly for member in self.members)
+
+    def self_similarity(self, a: Encoded) -> FloatArray | None:
+        """What `cross` takes as ``self_a``, r x n, or `None` where no kernel needs it."""
+        found = [member.self_similarity(a) for member in self.members]
+        self._shapes = [None if own is None else own.shape[:-1] for own in found]
+        rows = [own.reshape(-1, len(a)) for own in found if own is not None]
+        return np.concatenate(rows) if rows else None
+
+    def variance(self, a: Encoded, self_a: FloatArray | None) -> FloatArray:
+        """Prior variance of each string, D x n."""
+        parts = zip(self.members, self._split(self_a), strict=True)
+        rows = [member.variance(a, own).reshape(-1, len(a)) for member, own in parts]
+        return np.concatenate(rows)[self.index]
+
+    def cross(
+        self,
+        a: Encoded,
+        b: Encoded | None,
+        self_a: FloatArray | None = None,
+        self_b: FloatArray | None = None,
+        dtype: npt.DTypeLike = np.float64,
+    ) -> FloatArray:
+        """Covariances D x len(a) x len(b), float64 or float32; `None` stands for ``a`` again."""
+        shape = (-1, len(a), len(a if b is None else b))
+        parts = zip(self.members, self._split(self_a), self._split(self_b), strict=True)
+        found = [member.cross(a, b, own, other, dtype).reshape(shape) for member, own, other in parts]
+        return np.concatenate(found)[self.index]
+
+    def _split(self, own: FloatArray | None) -> list[FloatArray | None]:
+        """What `self_similarity` put together."""
+        if own is None or self._shapes is None:
+            return [None] * len(self.members)
+        found: list[FloatArray | None] = []
+        start = 0
+        for shape in self._shapes:
+            if shape is None:
+                found.append(None)
+                continue
+            end = start + math.prod(shape)
+            found.append(own[start:end].reshape(*shape, own.shape[-1]))
+            start = end
+        return found
+
+
+def correlations(evaluator: Evaluator, a: Encoded, b: Encoded) -> FloatArray:
     """Prior correlations ... x len(a) x len(b); 0 where a string has no variance."""
     self_a, self_b = evaluator.self_similarity(a), evaluator.self_similarity(b)
     roots = [np.sqrt(evaluator.variance(rows, own)) for rows, own in ((a, self_a), (b, self_b))]

@@ -1,14 +1,12 @@
-"""Gaussian-process surrogate on strings whose kernel parameters are integrated out.
+"""Gaussian-process surrogates whose parameters are integrated out, over one kernel or several.
 
-Model: standardised values = f(s) + noise, f ~ GP(0, outputscale * k), with k the normalised sub-sequence kernel. Its
-parameters (gap decay, match decay, output scale, noise variance) are those of a grid: the prior is discrete. Each gap
-decay costs one dynamic program over the training strings and each pair of decays one eigendecomposition
-K = U diag(e) U^T; all output scales a and noise variances s2 then follow from
+Model: standardised values = c + f(s) + noise, f ~ GP(0, outputscale * k). Acquisition functions are averaged over draws
+of the parameters from their posterior: with few evaluations many parameters explain them, and a point estimate is
+overconfident. Which of several kernels k is one more parameter, whose posterior is in proportion to prior times
+marginal likelihood p(y | k).
 
-    log p(y) = -1/2 sum_i [ (U^T y)_i^2 / (a e_i + s2) + log(a e_i + s2) + log 2 pi ].
-
-Draws are taken from the grid by systematic resampling, so a few of them represent it well. Acquisition functions are
-averaged over the draws: with few evaluations many parameters explain them, and a point estimate is overconfident.
+Draws are taken by systematic resampling from the points that a sampler finds (`seqopt.models.sampling`), so a few of
+them represent these well: equally spaced places, with one random offset, in the cumulated weights.
 
 References:
     Rasmussen, C. E. and Williams, C. K. I. (2006). Gaussian Processes for Machine Learning, sections 5.2 and 5.4.
@@ -19,56 +17,467 @@ References:
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import gpytorch
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy import special
 
-from seqopt.encoding import EncodedStrings, Encoder, Tokenizer
+from seqopt.data.query import targets_of
+from seqopt.encoding import Encoded, Encoder, FeatureEncoder, JointEncoder, StringEncoder, Tokenizer
+from seqopt.encoding.fields import FieldEncoder
 from seqopt.errors import InputError
-from seqopt.kernels import SubsequenceKernel
-from seqopt.kernels.engines import order_sums
-from seqopt.models.checks import checked_noise, checked_values
-from seqopt.models.covariance import FloatArray, KernelEvaluator
+from seqopt.kernels import SubsequenceKernel, bind_fields
+from seqopt.models.checks import checked_noise, checked_values, differ
+from seqopt.models.covariance import Evaluator, FloatArray, KernelEvaluator, StackedEvaluator
 from seqopt.models.gaussian import GaussianSurrogate
 from seqopt.models.gp_state import BatchedGPState
+from seqopt.models.sampling import (
+    GOOD_R_HAT,
+    GridSampler,
+    KernelParameters,
+    LogPosterior,
+    ParameterSample,
+    Sampler,
+    SliceSampler,
+)
+from seqopt.models.sampling.parameters import MEAN, NOISE_VARIANCE, OUTPUTSCALE, Numbers
 from seqopt.utils.config import Configurable
 
 logger = logging.getLogger(__name__)
 
-# The decays lie closest at small gap and large match decays, where short patterns are. This spacing is part of the
-# prior. It was chosen on pattern tasks of the BOSS experiments, with seeds that `seqopt bench boss` does not report.
-GAP_DECAYS = (0.01, 0.04, 0.1, 0.2, 0.35, 0.55, 0.8, 1.0)
-MATCH_DECAYS = (0.2, 0.4, 0.55, 0.7, 0.8, 0.9, 1.0)
-OUTPUT_SCALES = tuple(np.exp(np.linspace(-2.0, 2.5, 7)).tolist())
-NOISE_VARIANCES = tuple(np.exp(np.linspace(-9.0, 0.0, 8)).tolist())
-"""The grid. Scales and variances are those of standardised values."""
-
 ALWAYS_REFITTED = 100
 """Number of training strings up to which every fit draws parameters anew."""
 
+OF_ALL = (OUTPUTSCALE, NOISE_VARIANCE, MEAN)
+"""Parameters that do not belong to a kernel."""
 
-class FullyBayesianStringGP(GaussianSurrogate, Configurable):
-    """Gaussian process over strings, averaged over draws from the posterior of its parameters.
+DECAYS = {"gap_decay", "match_decay"}
+
+
+@dataclass(frozen=True)
+class KernelDiagnostics:
+    """How the parameters of one kernel were drawn, and what weighs for it.
+
+    Attributes:
+        kernel: The kernel, as text.
+        sampler: The sampler, as text.
+        weight: Posterior probability of the kernel; 1 for the only one.
+        log_evidence: Logarithm of its marginal likelihood for standardised values; NaN for the only one.
+        log_evidence_error: Standard error of that.
+        r_hat: Split R-hat by parameter (Gelman et al. 2013, not rank-normalised); empty for a grid.
+        effective_size: Effective number of draws by parameter; likewise.
+        draws: Points that the sampler found.
+        evaluations: Evaluations of the density.
+        grams: Gram matrices among them.
+    """
+
+    kernel: str
+    sampler: str
+    weight: float
+    log_evidence: float
+    log_evidence_error: float
+    r_hat: dict[str, float]
+    effective_size: dict[str, float]
+    draws: int
+    evaluations: int
+    grams: int
+
+
+def default_sampler(kernel: gpytorch.kernels.Kernel) -> Sampler:
+    """A `GridSampler` for a sub-sequence kernel and for kernels without parameters; a `SliceSampler` otherwise.
+
+    Example:
+        >>> from seqopt.kernels import NgramKernel, TanimotoKernel
+        >>> default_sampler(TanimotoKernel()), default_sampler(NgramKernel())
+        (GridSampler(), SliceSampler(draws=100, burn_in=50, thin=1, chains=2))
+    """
+    learned = {name for name, parameter in kernel.named_parameters() if parameter.requires_grad}
+    on_grid = isinstance(kernel, SubsequenceKernel) and kernel.normalize
+    on_grid = on_grid and learned == {f"raw_{name}" for name in DECAYS}
+    return GridSampler() if on_grid or not learned else SliceSampler()
+
+
+class FullyBayesianGP(GaussianSurrogate, Configurable):
+    r"""Gaussian process over strings, averaged over draws from the posterior of its parameters.
 
     Its posteriors are mixtures over the draws: `conditioned`, which searches use, keeps the draws apart in a leading
     dimension; `predict` and `posterior` give the moments of the mixture.
 
-    A fit to n strings takes at most 16 dynamic programs and 56 eigendecompositions of n x n matrices. Beyond 100
-    strings the parameters are drawn anew only when the data have grown by ``refit_growth``.
+    Priors are those of `seqopt.models.StringGP`: log-normal for the output scale, (0, 1), and the noise variance,
+    (-4, 1), of standardised values, per unit of their logarithms, and those that the kernel has registered; see
+    `seqopt.models.sampling.parameters` for where it has none. The constant mean is normal with standard deviation
+    ``mean_std``: it is integrated out while the others are drawn, then drawn from its own distribution given them.
+
+    With several kernels, each is sampled by itself, and draws are shared out by the posterior probabilities
+
+    .. math:: p(k \mid y) \propto p(k)\, p(y \mid k),
+
+    where the marginal likelihood is exact on a grid, and estimated by bridge sampling for chains (error of its
+    logarithm: see `diagnostics`).
+
+    Up to 100 strings, every fit draws anew, beyond only when the data have grown by ``refit_growth``. What that costs
+    is said by the samplers: `seqopt.models.sampling.GridSampler` and `seqopt.models.sampling.SliceSampler`.
+
+    Args:
+        kernel: The kernel, without output scale and batch shape, or several, which all take what ``encoder`` gives: on
+            rows of fields, each names its field (`seqopt.kernels.composite.OnField`). They stay as they are.
+            Parameters with ``requires_grad_(False)`` are not sampled. Default: the sub-sequence kernel of order 5.
+        sampler: Draws the parameters; one for all kernels, or one for each. Default: `default_sampler` of each.
+        prior: Prior probabilities of the kernels, or numbers in proportion. Default: equal.
+        tokenizer: How strings are split into symbols: a name or a `Tokenizer`. Default: the space's own, or characters
+            where there is none.
+        encoder: Turns strings into what kernels take, where that is not tokens alone.
+        draws: Number of draws.
+        refit_growth: See above.
+        mean_std: Standard deviation of the prior of the constant mean, of standardised values; with 0 it is 0.
+
+    Raises:
+        InputError: If ``draws`` < 1, ``refit_growth`` < 0 or ``mean_std`` < 0, there is no kernel or one has a batch
+            shape, the numbers of kernels, samplers and probabilities differ, or both ``tokenizer`` and ``encoder`` are
+            given.
+
+    Example:
+        >>> from seqopt.kernels import NgramKernel
+        >>> rng = np.random.default_rng(0)
+        >>> gp = FullyBayesianGP([NgramKernel(), SubsequenceKernel()])
+        >>> gp.fit(["AAAA", "AAAT", "TTTA", "TTTT", "TATT"], [0.0, 1.0, 3.0, 4.0, 3.0], rng=rng)
+        >>> mean, std = gp.predict(["ATAA", "TTAT"])
+        >>> bool(mean[0] < mean[1]), round(sum(found.weight for found in gp.diagnostics), 9)
+        (True, 1.0)
+    """
+
+    def __init__(
+        self,
+        kernel: gpytorch.kernels.Kernel | Sequence[gpytorch.kernels.Kernel] | None = None,
+        sampler: Sampler | Sequence[Sampler] | None = None,
+        *,
+        prior: Sequence[float] | None = None,
+        tokenizer: str | Tokenizer | None = None,
+        encoder: StringEncoder | None = None,
+        draws: int = 8,
+        refit_growth: float = 0.1,
+        mean_std: float = 1.0,
+    ) -> None:
+        if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 1:
+            raise InputError(f"draws is {draws!r}; it must be an integer of at least 1")
+        if refit_growth < 0:
+            raise InputError(f"refit_growth is {refit_growth}; expected 0 (always refit) or more")
+        if not 0.0 <= mean_std < math.inf:
+            raise InputError(f"mean_std is {mean_std}; expected 0 (a mean of 0) or more")
+        if tokenizer is not None and encoder is not None:
+            raise InputError("give a tokenizer or an encoder, not both: an encoder has its own tokeniser")
+        given = SubsequenceKernel() if kernel is None else kernel
+        self._kernels = [given] if isinstance(given, gpytorch.kernels.Kernel) else list(given)
+        if not self._kernels:
+            raise InputError("there is no kernel; give at least one")
+        for found in self._kernels:
+            if not isinstance(found, gpytorch.kernels.Kernel):
+                raise InputError(f"{found!r} of type {type(found).__name__} is not a kernel")
+            KernelParameters(found)  # refuses what cannot be sampled
+        self._samplers = _samplers(sampler, self._kernels)
+        self._prior = _probabilities(prior, len(self._kernels))
+        self._mean_std = float(mean_std)
+        self.draws = int(draws)
+        self.refit_growth = refit_growth
+        super().__init__(Encoder("characters" if tokenizer is None else tokenizer) if encoder is None else encoder)
+        self._encoder_chosen = tokenizer is not None or encoder is not None
+        self._chosen_encoder = self.encoder if self._encoder_chosen else None
+        if isinstance(encoder, FieldEncoder):
+            for found in self._kernels:
+                bind_fields(found, encoder.columns)
+        self._parameters: dict[str, list[float | None]] | None = None
+        self._chosen: list[int] = []
+        self._ends: list[list[list[float]]] = [[] for _ in self._kernels]
+        self._full_fit_size = 0
+        self._units = (0.0, 1.0)
+        self._diagnostics: tuple[KernelDiagnostics, ...] = ()
+
+    def config_arguments(self) -> dict[str, Any]:
+        """See `seqopt.utils.config.Configurable`."""
+        several = len(self._kernels) > 1
+        return {
+            "kernel": self._kernels if several else self._kernels[0],
+            "sampler": self._samplers if several else self._samplers[0],
+            "prior": self._prior if several else None,
+            "encoder": self._chosen_encoder,
+            "draws": self.draws,
+            "refit_growth": self.refit_growth,
+            "mean_std": self._mean_std,
+        }
+
+    takes_noise_variance = True
+    """`fit` takes the known noise of each value."""
+
+    @property
+    def kernels(self) -> list[gpytorch.kernels.Kernel]:
+        """The kernels, at their own parameters."""
+        return list(self._kernels)
+
+    @property
+    def diagnostics(self) -> tuple[KernelDiagnostics, ...]:
+        """How the parameters of each kernel were drawn the last time; empty before that and after a restoration."""
+        return self._diagnostics
+
+    @property
+    def units(self) -> tuple[float, float]:
+        """See `GaussianSurrogate`."""
+        return self._units
+
+    def bind(self, space: Any) -> None:
+        """Take the encoder of ``space``, unless one was chosen. Called by the optimiser."""
+        if self._state is not None:
+            return
+        if not self._encoder_chosen:
+            self.encoder = space.encoder
+        elif isinstance(self.encoder, JointEncoder) and not self.encoder.tokens_chosen:
+            self.encoder = JointEncoder(self.encoder.features, space.encoder)
+
+    def unsupported(self, strings: Sequence[str]) -> dict[int, str]:
+        """Why strings have no features, by their places; empty where all have."""
+        features = self.encoder
+        if isinstance(features, FeatureEncoder | JointEncoder | FieldEncoder):
+            return features.unsupported(strings)
+        return {}
+
+    @property
+    def hyperparameters(self) -> dict[str, float]:
+        """Means over the draws, of those that have the parameter; scale, noise and mean for standardised values.
+
+        With several kernels, the parameters of each have its number in front (``kernels[0].lengthscale``), and
+        ``kernels[0].weight`` is the share of its draws.
+        """
+        found = {
+            name: float(np.mean([value for value in values if value is not None]))
+            for name, values in (self._parameters or {}).items()
+        }
+        if self._parameters is None or len(self._kernels) == 1:
+            return found
+        shares = np.bincount(self._chosen, minlength=len(self._kernels)) / len(self._chosen)
+        return found | {f"kernels[{number}].weight": float(share) for number, share in enumerate(shares)}
+
+    def fit(
+        self,
+        strings: Sequence[str],
+        values: npt.ArrayLike,
+        *,
+        rng: np.random.Generator,
+        noise_variance: npt.ArrayLike | None = None,
+    ) -> None:
+        """Fit to ``strings`` and ``values``.
+
+        Args:
+            strings: n strings.
+            values: n finite values, larger is better.
+            rng: Draws the parameters.
+            noise_variance: Known variance of the noise of each value (squared standard errors), 0 where unknown, in the
+                values' units squared. A variance that all values share is learned besides; while it is, on a grid,
+                each value counts as having the mean of the known ones.
+
+        Raises:
+            InputError: If there are fewer than two strings, the numbers differ, a value is not finite, or a noise
+                variance is negative.
+        """
+        targets = checked_values(strings, values)
+        known = checked_noise(strings, noise_variance)
+        spread = float(targets.std(ddof=1)) if differ(targets) else 0.0
+        if spread == 0.0:
+            logger.warning(
+                "all %d values equal %g, but for rounding: the model cannot tell strings apart yet",
+                len(targets),
+                targets[0],
+            )
+        self._units = float(targets.mean()), spread or 1.0
+        standardized = (targets - self._units[0]) / self._units[1]
+        known = known / self._units[1] ** 2
+        encoded = self.encoder.encode(strings)
+        change = abs(len(strings) - self._full_fit_size)
+        if (
+            len(strings) <= ALWAYS_REFITTED
+            or self._parameters is None
+            or change >= self.refit_growth * self._full_fit_size
+        ):
+            self._draw(encoded, standardized, known, rng)
+            self._full_fit_size = len(strings)
+            self._forget_columns()
+        assert self._parameters is not None
+        scale, noise = (torch.tensor(self._parameters[name], dtype=torch.float64) for name in OF_ALL[:2])
+        mean = torch.tensor(self._parameters.get(MEAN, [0.0] * self.draws), dtype=torch.float64)
+        wanted = targets_of(strings)
+        self._state = BatchedGPState.build(
+            self._evaluator(encoded.width),
+            list(strings),
+            encoded,
+            torch.from_numpy(standardized),
+            mean,
+            scale,
+            noise,
+            torch.from_numpy(known),
+            wanted=None if wanted is None else self.encoder.encode(wanted),
+        )
+
+    def _draw(self, encoded: Encoded, targets: Numbers, known: Numbers, rng: np.random.Generator) -> None:
+        """Draw all parameters from their posterior."""
+        densities = [LogPosterior(kernel, encoded, targets, known, self._mean_std) for kernel in self._kernels]
+        several = len(densities) > 1
+        samples = [
+            sampler.sample(density, rng, ends, evidence=several)
+            for sampler, density, ends in zip(self._samplers, densities, self._ends, strict=True)
+        ]
+        shares = np.ones(1)
+        weights = samples[0].weights
+        if several:
+            shares = special.softmax(np.log(self._prior) + [sample.log_evidence for sample in samples])
+            parts = zip(shares, samples, strict=True)
+            weights = np.concatenate([share * sample.weights / sample.weights.sum() for share, sample in parts])
+        # Systematic resampling: equally spaced points with one random offset.
+        points = (rng.random() + np.arange(self.draws)) / self.draws
+        places = np.searchsorted(np.cumsum(weights / weights.sum()), points).clip(max=weights.size - 1)
+        starts = np.cumsum([0, *(len(sample.weights) for sample in samples)])
+        self._chosen = (np.searchsorted(starts, places, side="right") - 1).tolist()
+        drawn = [int(place - starts[number]) for number, place in zip(self._chosen, places, strict=True)]
+        self._parameters = self._named(samples, drawn)
+        if self._mean_std > 0.0:
+            self._parameters[MEAN] = self._means(densities, samples, drawn, rng)
+        self._ends = [sample.ends for sample in samples]
+        self._diagnostics = tuple(
+            _diagnosed(density, sampler, sample, float(share))
+            for density, sampler, sample, share in zip(densities, self._samplers, samples, shares, strict=True)
+        )
+        for found in self._diagnostics:
+            if bad := [f"{name} ({number:.2f})" for name, number in found.r_hat.items() if not number <= GOOD_R_HAT]:
+                logger.warning(
+                    "chains of %s have not converged: split R-hat of %s exceeds %g after %d draws. Predictions may "
+                    "depend on the seed: raise draws or extensions of the SliceSampler",
+                    found.kernel,
+                    ", ".join(bad),
+                    GOOD_R_HAT,
+                    found.draws,
+                )
+
+    def _named(self, samples: Sequence[ParameterSample], drawn: Sequence[int]) -> dict[str, list[float | None]]:
+        """Each parameter at all draws; `None` where a draw is of another kernel."""
+        found: dict[str, list[float | None]] = {}
+        for number, sample in enumerate(samples):
+            for name in sample.values:
+                if name not in OF_ALL:
+                    values = sample.values[name]
+                    found[self._prefix(number) + name] = [
+                        float(values[place]) if chosen == number else None
+                        for chosen, place in zip(self._chosen, drawn, strict=True)
+                    ]
+        for name in OF_ALL[:2]:
+            found[name] = [
+                float(samples[chosen].values[name][place]) for chosen, place in zip(self._chosen, drawn, strict=True)
+            ]
+        return {name: values for name, values in found.items() if any(value is not None for value in values)}
+
+    def _means(
+        self,
+        densities: Sequence[LogPosterior],
+        samples: Sequence[ParameterSample],
+        drawn: Sequence[int],
+        rng: np.random.Generator,
+    ) -> list[float | None]:
+        """Constant means, each from its distribution given the values and the other parameters of a draw."""
+        moments: dict[tuple[int, int], tuple[float, float]] = {}
+        found: list[float | None] = []
+        for number, place in zip(self._chosen, drawn, strict=True):
+            if (number, place) not in moments:
+                values, density = samples[number].values, densities[number]
+                own = dict(zip(density.parameters.names, density.parameters.values, strict=True))
+                own |= {name: float(values[name][place]) for name in values if name not in OF_ALL}
+                scale, noise = (float(values[name][place]) for name in OF_ALL[:2])
+                moments[number, place] = density.mean_moments(list(own.values()), scale, noise)
+            mean, variance = moments[number, place]
+            found.append(mean + math.sqrt(variance) * rng.standard_normal())
+        return found
+
+    def _prefix(self, number: int) -> str:
+        return f"kernels[{number}]." if len(self._kernels) > 1 else ""
+
+    def _own(self, number: int, draw: int) -> dict[str, float]:
+        """The parameters of a kernel at one of its draws."""
+        assert self._parameters is not None
+        prefix = self._prefix(number)
+        found = {}
+        for name, values in self._parameters.items():
+            value = values[draw]
+            if name not in OF_ALL and name.startswith(prefix) and value is not None:
+                found[name.removeprefix(prefix)] = value
+        return found
+
+    def _evaluator(self, width: int) -> Evaluator:
+        """The kernels at their drawn parameters."""
+        members: list[KernelEvaluator] = []
+        index = [0] * self.draws
+        count = 0
+        for number, kernel in enumerate(self._kernels):
+            draws = [draw for draw, chosen in enumerate(self._chosen) if chosen == number]
+            own = [self._own(number, draw) for draw in draws]
+            if not draws:
+                continue
+            if isinstance(kernel, SubsequenceKernel) and set(own[0]) == DECAYS:
+                members.append(KernelEvaluator(_batched(kernel, own), width))
+                for draw in draws:
+                    index[draw] = count
+                    count += 1
+                continue
+            places: dict[tuple[float, ...], int] = {}
+            for draw, values in zip(draws, own, strict=True):
+                key = tuple(values.values())
+                if key not in places:
+                    parameters = KernelParameters(kernel)
+                    named = dict(zip(parameters.names, parameters.values, strict=True)) | values
+                    members.append(KernelEvaluator(parameters.set(list(named.values())), width))
+                    places[key] = count
+                    count += 1
+                index[draw] = places[key]
+        if len(members) == 1 and index == list(range(self.draws)):
+            return members[0]
+        return StackedEvaluator(members, index)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The drawn parameters, where chains ended, and the number of strings they were drawn for, as JSON values."""
+        found: dict[str, Any] = {"parameters": self._parameters, "full_fit_size": self._full_fit_size}
+        if len(self._kernels) > 1:
+            found["kernels"] = self._chosen
+        if any(self._ends):
+            found["chains"] = self._ends
+        return found
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore `state_dict`; the next fit continues from there."""
+        self._parameters = state["parameters"]
+        self._full_fit_size = state["full_fit_size"]
+        self._chosen = list(state.get("kernels", [0] * self.draws))
+        self._ends = [list(ends) for ends in state.get("chains", [[] for _ in self._kernels])]
+        self._diagnostics = ()
+        self._state = None
+        self._forget_columns()
+
+
+class FullyBayesianStringGP(FullyBayesianGP):
+    """The sub-sequence kernel, averaged over a grid of its decays, output scales and noise variances, with mean 0.
+
+    It is ``FullyBayesianGP(kernel, GridSampler(), mean_std=0)``: the surrogate ``ssk-bayes``. A fit to n strings takes
+    at most 16 dynamic programs and 56 eigendecompositions of n x n matrices.
 
     Args:
         kernel: Order, partitions, order weights, engine and threads are taken from it; its decays are not. Default:
             order 5.
-        tokenizer: How strings are split into symbols: a name or a `Tokenizer`. Default: the space's own, or characters
-            where there is none.
+        tokenizer: See `FullyBayesianGP`.
         draws: Number of draws.
-        refit_growth: See above.
+        refit_growth: See `FullyBayesianGP`.
 
     Raises:
-        InputError: If ``draws`` < 1, ``refit_growth`` < 0, or the kernel is not normalised or has a batch shape.
+        InputError: If ``draws`` < 1, ``refit_growth`` < 0, or the kernel is not a normalised `SubsequenceKernel`
+            without batch shape.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -87,182 +496,85 @@ class FullyBayesianStringGP(GaussianSurrogate, Configurable):
         draws: int = 8,
         refit_growth: float = 0.1,
     ) -> None:
-        if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 1:
-            raise InputError(f"draws is {draws!r}; it must be an integer of at least 1")
-        if refit_growth < 0:
-            raise InputError(f"refit_growth is {refit_growth}; expected 0 (always refit) or more")
         self.kernel = SubsequenceKernel() if kernel is None else kernel
         if not isinstance(self.kernel, SubsequenceKernel):
-            raise InputError(f"the kernel is a {type(self.kernel).__name__}; only a SubsequenceKernel can be averaged")
+            raise InputError(
+                f"the kernel is a {type(self.kernel).__name__}, not a SubsequenceKernel: FullyBayesianGP averages over "
+                "the parameters of any kernel"
+            )
         if not self.kernel.normalize or self.kernel.batch_shape:
             raise InputError("the kernel must be normalised and have no batch shape")
-        self.draws = int(draws)
-        self.refit_growth = refit_growth
-        super().__init__(Encoder("characters" if tokenizer is None else tokenizer))
-        self._tokenizer_chosen = tokenizer is not None
-        self._parameters: dict[str, list[float]] | None = None
-        self._full_fit_size = 0
-        self._units = (0.0, 1.0)
+        super().__init__(
+            self.kernel,
+            GridSampler(),
+            tokenizer=tokenizer,
+            draws=draws,
+            refit_growth=refit_growth,
+            mean_std=0.0,
+        )
 
     def config_arguments(self) -> dict[str, Any]:
         """See `seqopt.utils.config.Configurable`."""
-        tokenizer = self.encoder.tokenizer if self._tokenizer_chosen and isinstance(self.encoder, Encoder) else None
-        return {"kernel": self.kernel, "tokenizer": tokenizer, "draws": self.draws, "refit_growth": self.refit_growth}
-
-    takes_noise_variance = True
-    """`fit` takes the known noise of each value."""
-
-    @property
-    def units(self) -> tuple[float, float]:
-        """See `GaussianSurrogate`."""
-        return self._units
-
-    def bind(self, space: Any) -> None:
-        """Take the encoder of ``space``, unless a tokeniser was chosen. Called by the optimiser."""
-        if not self._tokenizer_chosen and self._state is None:
-            self.encoder = space.encoder
-
-    @property
-    def hyperparameters(self) -> dict[str, float]:
-        """Means over the draws: decays, output scale and noise variance (the last two for standardised values)."""
-        return {name: float(np.mean(values)) for name, values in (self._parameters or {}).items()}
-
-    def fit(
-        self,
-        strings: Sequence[str],
-        values: npt.ArrayLike,
-        *,
-        rng: np.random.Generator,
-        noise_variance: npt.ArrayLike | None = None,
-    ) -> None:
-        """Fit to ``strings`` and ``values``.
-
-        Args:
-            strings: n strings.
-            values: n finite values, larger is better.
-            rng: Draws the parameters.
-            noise_variance: Known variance of the noise of each value (squared standard errors), 0 where unknown, in the
-                values' units squared. A variance that all values share is learned besides; while it is, each value
-                counts as having the mean of the known ones.
-
-        Raises:
-            InputError: If there are fewer than two strings, the numbers differ, a value is not finite, or a noise
-                variance is negative.
-        """
-        targets = checked_values(strings, values)
-        known = checked_noise(strings, noise_variance)
-        spread = float(targets.std(ddof=1)) if np.ptp(targets) > 0 else 0.0
-        if spread == 0.0:
-            logger.warning("all %d values equal %g: the model cannot tell strings apart yet", len(targets), targets[0])
-        self._units = float(targets.mean()), spread or 1.0
-        standardized = (targets - self._units[0]) / self._units[1]
-        known = known / self._units[1] ** 2
-        encoded = self.encoder.encode(strings)
-        change = abs(len(strings) - self._full_fit_size)
-        if (
-            len(strings) <= ALWAYS_REFITTED
-            or self._parameters is None
-            or change >= self.refit_growth * self._full_fit_size
-        ):
-            self._parameters = self._draw(encoded, standardized, float(known.mean()), rng)
-            self._full_fit_size = len(strings)
-            self._forget_columns()
-        assert self._parameters is not None
-        drawn = {name: torch.tensor(numbers, dtype=torch.float64) for name, numbers in self._parameters.items()}
-        kernel = SubsequenceKernel(
-            self.kernel.order,
-            drawn["match_decay"],
-            drawn["gap_decay"],
-            order_weights=self.kernel.order_weights,
-            partitions=self.kernel.partitions,
-            engine=self.kernel.engine,
-            threads=self.kernel.threads,
-            match_decay_bounds=(1e-9, 1.0),
-            gap_decay_bounds=(1e-9, 1.0),
-            batch_shape=torch.Size([self.draws]),
-        )
-        self._state = BatchedGPState.build(
-            KernelEvaluator(kernel, encoded.width),
-            list(strings),
-            encoded,
-            torch.from_numpy(standardized),
-            torch.zeros(self.draws, dtype=torch.float64),
-            drawn["outputscale"],
-            drawn["noise_variance"],
-            torch.from_numpy(known),
-        )
-
-    def _draw(
-        self, encoded: EncodedStrings, targets: FloatArray, known_noise: float, rng: np.random.Generator
-    ) -> dict[str, list[float]]:
-        density = self.log_density(encoded, targets, known_noise)
-        weights = np.exp(density - density.max()).ravel()
-        # Systematic resampling: equally spaced points with one random offset.
-        points = (rng.random() + np.arange(self.draws)) / self.draws
-        places = np.searchsorted(np.cumsum(weights / weights.sum()), points).clip(max=weights.size - 1)
-        chosen = np.unravel_index(places, density.shape)
-        grids = {
-            "gap_decay": GAP_DECAYS,
-            "match_decay": MATCH_DECAYS,
-            "outputscale": OUTPUT_SCALES,
-            "noise_variance": NOISE_VARIANCES,
+        chosen = self._chosen_encoder
+        return {
+            "kernel": self.kernel,
+            "tokenizer": chosen.tokenizer if isinstance(chosen, Encoder) else None,
+            "draws": self.draws,
+            "refit_growth": self.refit_growth,
         }
-        return {name: [grid[place] for place in axis] for (name, grid), axis in zip(grids.items(), chosen, strict=True)}
-
-    def log_density(self, encoded: EncodedStrings, targets: FloatArray, known_noise: float = 0.0) -> FloatArray:
-        """Logarithm of marginal likelihood times prior on the grid: gap decays x match decays x scales x noises.
-
-        The prior of a point is in proportion to the densities there of N(0.5, 0.5) for both decays and, per unit of the
-        logarithm, of log-normal distributions (0, 1) for the output scale and (-4, 1) for the noise variance.
-
-        Args:
-            encoded: The n strings.
-            targets: Standardised values, n.
-            known_noise: Known part of their noise variance.
-        """
-        scales, noises = np.array(OUTPUT_SCALES), np.array(NOISE_VARIANCES)
-        orders = np.arange(1, self.kernel.order + 1)
-        weights: FloatArray = np.array(MATCH_DECAYS, dtype=np.float64)[:, None] ** (2 * orders)
-        if (own := self.kernel.order_weights) is not None:
-            weights = weights * own.detach().numpy()
-        table = np.empty((len(GAP_DECAYS), len(MATCH_DECAYS), len(scales), len(noises)))
-        for place, gap in enumerate(GAP_DECAYS):
-            grams, _ = order_sums(
-                encoded,
-                None,
-                gap,
-                self.kernel.order,
-                weights=weights,
-                engine=self.kernel.engine,
-                threads=self.kernel.threads,
-                partitions=self.kernel.partitions,
-            )
-            table[place] = _log_likelihoods(grams, targets, scales, noises + known_noise)
-        decays = [-0.5 * ((np.array(grid) - 0.5) / 0.5) ** 2 for grid in (GAP_DECAYS, MATCH_DECAYS)]
-        table += decays[0][:, None, None, None] + decays[1][:, None, None]
-        table += -0.5 * np.log(scales)[:, None] ** 2 - 0.5 * (np.log(noises) + 4.0) ** 2
-        return table
-
-    def state_dict(self) -> dict[str, Any]:
-        """The drawn parameters and the number of strings they were drawn for, as JSON values."""
-        return {"parameters": self._parameters, "full_fit_size": self._full_fit_size}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore `state_dict`; the next fit continues from there."""
-        self._parameters = state["parameters"]
-        self._full_fit_size = state["full_fit_size"]
-        self._state = None
-        self._forget_columns()
 
 
-def _log_likelihoods(grams: FloatArray, targets: FloatArray, scales: FloatArray, noises: FloatArray) -> FloatArray:
-    """Log marginal likelihoods, M x scales x noises, of unnormalised Gram matrices M x n x n."""
-    own = np.diagonal(grams, axis1=1, axis2=2)
-    with np.errstate(divide="ignore"):
-        roots = np.where(own > 0, own**-0.5, 0.0)
-    normalized = grams * roots[:, :, None] * roots[:, None, :]
-    values, vectors = np.linalg.eigh(normalized)
-    projected = np.einsum("mij,i->mj", vectors, targets) ** 2
-    variances = scales[:, None, None] * values.clip(min=0.0)[:, None, None, :] + noises[:, None]
-    quadratic: FloatArray = -0.5 * (projected[:, None, None] / variances + np.log(2 * np.pi * variances)).sum(-1)
-    return quadratic
+def _batched(kernel: SubsequenceKernel, own: Sequence[dict[str, float]]) -> SubsequenceKernel:
+    """One kernel at the decays of all draws, so that equal gap decays share a dynamic program."""
+    gap, match = (
+        torch.tensor([values[name] for values in own], dtype=torch.float64) for name in ("gap_decay", "match_decay")
+    )
+    return SubsequenceKernel(
+        kernel.order,
+        match,
+        gap,
+        kernel.normalize,
+        order_weights=kernel.order_weights,
+        partitions=kernel.partitions,
+        engine=kernel.engine,
+        threads=kernel.threads,
+        match_decay_bounds=(1e-9, 1.0),
+        gap_decay_bounds=(1e-9, 1.0),
+        batch_shape=torch.Size([len(own)]),
+    )
+
+
+def _samplers(sampler: Sampler | Sequence[Sampler] | None, kernels: Sequence[gpytorch.kernels.Kernel]) -> list[Sampler]:
+    if sampler is None:
+        return [default_sampler(kernel) for kernel in kernels]
+    found = list(sampler) if isinstance(sampler, Sequence) else [sampler] * len(kernels)
+    for one in found:
+        if not isinstance(one, Sampler):
+            raise InputError(f"{one!r} of type {type(one).__name__} is not a sampler: it has no method sample")
+    if len(found) != len(kernels):
+        raise InputError(f"there are {len(found)} samplers for {len(kernels)} kernels: give one, or one for each")
+    return found
+
+
+def _probabilities(prior: Sequence[float] | None, count: int) -> FloatArray:
+    found = np.ones(count) if prior is None else np.asarray(prior, dtype=np.float64)
+    if found.shape != (count,):
+        raise InputError(f"there are {found.size} prior probabilities for {count} kernels: give one for each")
+    if not (np.isfinite(found) & (found > 0)).all():
+        raise InputError(f"prior probabilities of kernels are {found.tolist()}; expected positive numbers")
+    return found / found.sum()
+
+
+def _diagnosed(density: LogPosterior, sampler: Sampler, sample: ParameterSample, weight: float) -> KernelDiagnostics:
+    return KernelDiagnostics(
+        type(density.kernel).__name__,
+        repr(sampler),
+        weight,
+        sample.log_evidence,
+        sample.log_evidence_error,
+        sample.r_hat,
+        sample.effective_size,
+        len(sample.weights),
+        sample.evaluations,
+        sample.grams,
+    )

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from seqopt.data.query import Item, key_of
 from seqopt.encoding import Encoded
-from seqopt.models.covariance import FloatArray, KernelEvaluator
+from seqopt.models.covariance import Evaluator, FloatArray
 from seqopt.posteriors import stable_cholesky
 
 MIN_RELATIVE_VARIANCE = 1e-10
@@ -52,7 +52,7 @@ class BatchedGPState:
         wanted: Targets of the training queries, encoded; `None` where the queries are their own targets.
     """
 
-    evaluator: KernelEvaluator
+    evaluator: Evaluator
     keys: list[Item]
     encoded: Encoded
     targets: Tensor
@@ -68,7 +68,7 @@ class BatchedGPState:
     @classmethod
     def build(
         cls,
-        evaluator: KernelEvaluator,
+        evaluator: Evaluator,
         keys: list[Item],
         encoded: Encoded,
         targets: Tensor,

@@ -12,11 +12,19 @@ from seqopt.encoding import Encoder
 from seqopt.errors import InputError, ModelError
 from seqopt.kernels import SubsequenceKernel
 from seqopt.models import FullyBayesianStringGP, JointSurrogate, StringGP, default_surrogate
-from seqopt.models.fully_bayesian import GAP_DECAYS, MATCH_DECAYS, NOISE_VARIANCES, OUTPUT_SCALES
+from seqopt.models.sampling import GridSampler, LogPosterior
+from seqopt.models.sampling.grid import GAP_DECAYS, MATCH_DECAYS, NOISE_VARIANCES, OUTPUT_SCALES
 from seqopt.spaces import CodonSpace, StringSpace
 
 STRINGS = ["GATTACA", "GATT", "TTACA", "CATCAT", "AAAA", "GGCGC", "ATGC", "CCAT"]
 VALUES = np.array([2.0, 1.0, 1.5, 0.3, -1.0, 0.2, 0.5, 0.4])
+
+
+def log_density(kernel, targets):
+    """On the grid of `FullyBayesianStringGP`."""
+    density = LogPosterior(kernel, Encoder().encode(STRINGS), targets, np.zeros(len(targets)), mean_std=0.0)
+    grids, prior = GridSampler().prior(density)
+    return GridSampler().log_likelihoods(density, grids) + prior
 
 
 def fitted(**options):
@@ -27,9 +35,8 @@ def fitted(**options):
 
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_the_density_is_that_of_a_normal_distribution_and_the_priors(partitions):
-    gp = FullyBayesianStringGP(SubsequenceKernel(4, partitions=partitions))
     targets = (VALUES - VALUES.mean()) / VALUES.std(ddof=1)
-    table = gp.log_density(Encoder().encode(STRINGS), targets)
+    table = log_density(SubsequenceKernel(4, partitions=partitions), targets)
     assert table.shape == (len(GAP_DECAYS), len(MATCH_DECAYS), len(OUTPUT_SCALES), len(NOISE_VARIANCES))
     for place in [(0, 0, 0, 0), (3, 4, 5, 6), (7, 6, 6, 7), (5, 2, 3, 1)]:
         gap, match = GAP_DECAYS[place[0]], MATCH_DECAYS[place[1]]
@@ -45,7 +52,7 @@ def test_the_density_is_that_of_a_normal_distribution_and_the_priors(partitions)
 def test_draws_follow_the_density():
     gp = FullyBayesianStringGP(draws=4000)
     targets = (VALUES - VALUES.mean()) / VALUES.std(ddof=1)
-    density = np.exp(gp.log_density(Encoder().encode(STRINGS), targets))
+    density = np.exp(log_density(SubsequenceKernel(), targets))
     density /= density.sum()
     gp.fit(STRINGS, VALUES, rng=np.random.default_rng(0))
     state = gp.state_dict()["parameters"]

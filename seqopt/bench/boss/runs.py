@@ -117,7 +117,8 @@ def work(job: Job) -> Run:
 
 def describe_surrogate(surrogate: object) -> dict[str, Any]:
     """As `describe`, with the kernel and, where parameters are averaged over, their grid."""
-    from seqopt.models import FullyBayesianStringGP, fully_bayesian
+    from seqopt.models import FullyBayesianStringGP
+    from seqopt.models.sampling import grid
 
     found = describe(surrogate)
     if (kernel := getattr(surrogate, "kernel", None)) is not None:
@@ -127,7 +128,7 @@ def describe_surrogate(surrogate: object) -> dict[str, Any]:
         found["features"] = featurizer.name
     if isinstance(surrogate, FullyBayesianStringGP):
         names = ("GAP_DECAYS", "MATCH_DECAYS", "OUTPUT_SCALES", "NOISE_VARIANCES")
-        found["grid"] = {name.lower(): [round(v, 6) for v in getattr(fully_bayesian, name)] for name in names}
+        found["grid"] = {name.lower(): [round(v, 6) for v in getattr(grid, name)] for name in names}
     return found
 
 

@@ -1,0 +1,21 @@
+"""Draws of the parameters of a Gaussian process from their posterior: grids, slice sampling, diagnostics, evidence."""
+
+from seqopt.models.sampling.density import LogPosterior
+from seqopt.models.sampling.diagnostics import effective_sample_size, split_r_hat
+from seqopt.models.sampling.grid import GridSampler
+from seqopt.models.sampling.parameters import Coordinate, KernelParameters
+from seqopt.models.sampling.protocols import GOOD_R_HAT, ParameterSample, Sampler
+from seqopt.models.sampling.slice_sampler import SliceSampler
+
+__all__ = [
+    "GOOD_R_HAT",
+    "Coordinate",
+    "GridSampler",
+    "KernelParameters",
+    "LogPosterior",
+    "ParameterSample",
+    "Sampler",
+    "SliceSampler",
+    "effective_sample_size",
+    "split_r_hat",
+]
