@@ -185,8 +185,9 @@ class StringGP(GaussianSurrogate, Configurable):
                 if length != self._length
             }
         features = self.encoder
-        known = isinstance(features, FeatureEncoder | JointEncoder | FieldEncoder)
-        return features.unsupported(strings) if known else {}
+        if isinstance(features, FeatureEncoder | JointEncoder | FieldEncoder):
+            return features.unsupported(strings)
+        return {}
 
     def _lengths(self, strings: Sequence[str]) -> list[int]:
         lengths: list[int] = self.encoder.encode(strings).lengths.tolist()
