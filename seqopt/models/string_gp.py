@@ -18,8 +18,11 @@ from botorch.models import SingleTaskGP
 from gpytorch.priors import NormalPrior
 
 from seqopt.encoding import Encoded, Encoder, FeatureEncoder, JointEncoder, StringEncoder, Tokenizer
+from seqopt.encoding.encoded import EncodedStrings
+from seqopt.encoding.fields import FieldEncoder, Fields
 from seqopt.errors import InputError, ModelError
 from seqopt.kernels import SubsequenceKernel
+from seqopt.kernels.composite import bind_fields
 from seqopt.models.checks import checked_noise, checked_values, differ
 from seqopt.models.covariance import KernelEvaluator
 from seqopt.models.fitting import Parameters, PointEstimate, TrainingData, parameters_of, units_of
@@ -61,7 +64,9 @@ class StringGP(GaussianSurrogate):
         tokenizer: A tokeniser or its name. By default the one of the space that the optimiser searches, or
             characters where there is none.
         encoder: Turns strings into what ``kernel`` takes, where that is not tokens alone: a
-            `seqopt.encoding.FeatureEncoder`, or a `seqopt.encoding.JointEncoder`.
+            `seqopt.encoding.FeatureEncoder`, a `seqopt.encoding.JointEncoder`, or a
+            `seqopt.encoding.fields.FieldEncoder`, whose fields ``kernel`` reads by `seqopt.kernels.OnField`. With
+            fields of the context, queries (`seqopt.data.Query`) take the place of strings.
         restarts: Starts of a full fit: the parameters of the last fit (or the kernel's own), then draws from the
             priors. A string kernel fitted to more than 500 strings follows them on 400 of these, and the best on all.
         refit_growth: A full fit is made when n has grown by this fraction since the last full fit, or the strings
@@ -73,8 +78,8 @@ class StringGP(GaussianSurrogate):
             exact either way.
 
     Raises:
-        InputError: If ``restarts`` < 1, ``refit_growth`` < 0, ``fit_size`` < 2, or both ``tokenizer`` and ``encoder``
-            are given.
+        InputError: If ``restarts`` < 1, ``refit_growth`` < 0, ``fit_size`` < 2, both ``tokenizer`` and ``encoder`` are
+            given, or the kernel reads a field that ``encoder`` does not have.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -111,6 +116,8 @@ class StringGP(GaussianSurrogate):
             raise InputError("give a tokenizer or an encoder, not both: an encoder has its own tokeniser")
         super().__init__(Encoder("characters" if tokenizer is None else tokenizer) if encoder is None else encoder)
         self._encoder_chosen = tokenizer is not None or encoder is not None
+        if isinstance(encoder, FieldEncoder):
+            bind_fields(self.kernel, encoder.columns)
         self._model: SingleTaskGP | None = None
         self._parameters: Parameters | None = None
         self._full_fit_size = 0
@@ -137,7 +144,7 @@ class StringGP(GaussianSurrogate):
             elif isinstance(self.encoder, JointEncoder) and not self.encoder.tokens_chosen:
                 self.encoder = JointEncoder(self.encoder.features, space.encoder)
         self._pool = space if isinstance(space, PoolSpace) else None
-        if getattr(self.kernel, "one_length", False):
+        if any(getattr(part, "one_length", False) for part in self.kernel.modules()):
             (string,) = space.sample(1, np.random.default_rng(0))
             (self._length,) = self._lengths([space.key(string)])
         if self._pool is not None:
@@ -159,11 +166,21 @@ class StringGP(GaussianSurrogate):
                 for place, length in enumerate(self._lengths(strings))
                 if length != self._length
             }
-        features = self.encoder
-        return features.unsupported(strings) if isinstance(features, FeatureEncoder | JointEncoder) else {}
+        encoder = self.encoder
+        selective = isinstance(encoder, FeatureEncoder | JointEncoder | FieldEncoder)
+        return encoder.unsupported(strings) if selective else {}
 
     def _lengths(self, strings: Sequence[str]) -> list[int]:
-        lengths: list[int] = self.encoder.encode(strings).lengths.tolist()
+        encoded = self.encoder.encode(strings)
+        if isinstance(encoded, Fields):
+            # Tokens, where there are any, are the last field.
+            encoded = list(encoded.parts.values())[-1]
+        if not isinstance(encoded, EncodedStrings):
+            raise InputError(
+                f"{type(self.kernel).__name__} compares strings position by position, and the encoder "
+                f"{self.encoder.name} makes no tokens"
+            )
+        lengths: list[int] = encoded.lengths.tolist()
         return lengths
 
     @property
@@ -188,9 +205,10 @@ class StringGP(GaussianSurrogate):
         """Kernel parameters, output scale, noise variance and mean (the last three for standardised values)."""
         model = self.model
         values = {
-            name: float(getattr(model.covar_module.base_kernel, name).detach().mean())
+            name: float(getattr(part, name).detach().mean())
             for name in ("match_decay", "gap_decay", "lengthscale", "weight")
-            if isinstance(getattr(model.covar_module.base_kernel, name, None), torch.Tensor)
+            for part in model.covar_module.base_kernel.modules()
+            if isinstance(getattr(part, name, None), torch.Tensor)
         }
         return values | {
             "outputscale": float(model.covar_module.outputscale.detach()),

@@ -4,6 +4,7 @@ from seqopt.scorers.checks import checked_scores
 from seqopt.scorers.classifier import ClassifierScoring
 from seqopt.scorers.feasibility import FeasibilityScoring, feasible_scores
 from seqopt.scorers.gaussian import GaussianScoring
+from seqopt.scorers.per_cost import PerCostScoring, value_per_cost
 from seqopt.scorers.protocols import Choice, PoolScorer, Scorer, Scoring
 
 __all__ = [
@@ -11,9 +12,11 @@ __all__ = [
     "ClassifierScoring",
     "FeasibilityScoring",
     "GaussianScoring",
+    "PerCostScoring",
     "PoolScorer",
     "Scorer",
     "Scoring",
     "checked_scores",
     "feasible_scores",
+    "value_per_cost",
 ]

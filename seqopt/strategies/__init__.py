@@ -2,6 +2,7 @@
 
 from seqopt.strategies.density_ratio import BORE
 from seqopt.strategies.feasible import FeasibleModelBased
+from seqopt.strategies.fidelity import MultiFidelity
 from seqopt.strategies.initial import InitialDesign
 from seqopt.strategies.model_based import ModelBased, default_search
 from seqopt.strategies.protocols import SearchState, Strategy
@@ -12,6 +13,7 @@ __all__ = [
     "FeasibleModelBased",
     "InitialDesign",
     "ModelBased",
+    "MultiFidelity",
     "RandomStrategy",
     "SearchState",
     "Strategy",

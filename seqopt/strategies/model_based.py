@@ -67,6 +67,9 @@ class ModelBased:
         ('StringGP', 'PoolSearch')
     """
 
+    takes_contexts = False
+    """Whether it says how strings are to be measured, where there are several ways."""
+
     def __init__(
         self,
         surrogate: Surrogate | str = "auto",
@@ -84,8 +87,14 @@ class ModelBased:
         """Find the parts that go by name, and refuse those that do not fit; see `seqopt.strategies.CheckedStrategy`.
 
         Raises:
-            InputError: If a part does not fit another or the space; the message names both.
+            InputError: If a part does not fit another or the space (the message names both), or there are several ways
+                to measure.
         """
+        if contexts is not None and not self.takes_contexts:
+            raise InputError(
+                f"{type(self).__name__} knows one way to measure a string, and this search has "
+                f"{len(contexts.possible)} contexts: give strategy=seqopt.strategies.MultiFidelity()"
+            )
         self._surrogate = resolve_surrogate(self._surrogate, space)
         if isinstance(self._surrogate, SpaceBound):
             self._surrogate.bind(space)

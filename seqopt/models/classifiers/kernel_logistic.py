@@ -103,7 +103,8 @@ def laplace_mode(
 
     def factor(f: FloatArray) -> tuple[FloatArray, FloatArray]:
         root = np.sqrt((plus + minus) * np.exp(log_probability(f) + log_probability(-f)))
-        return root, np.linalg.cholesky(np.eye(len(f)) + root[:, None] * K * root)
+        lower: FloatArray = np.linalg.cholesky(np.eye(len(f)) + root[:, None] * K * root)
+        return root, lower
 
     a = np.zeros(len(plus))
     f = np.full(len(plus), float(constant))
@@ -138,7 +139,8 @@ class KernelLogistic:
     """Logistic regression with a kernel on strings; implements `seqopt.models.classifiers.Classifier`.
 
     Parameters of kernels stay as they are. Of the given kernels and of the prior variances ``scales`` of the logit,
-    those of largest evidence are taken. The prior mean is the logarithm of the odds of the labels, each count enlarged by 1.
+    those of largest evidence are taken. The prior mean is the logarithm of the odds of the labels, each count enlarged
+    by 1.
 
     Args:
         kernel: A kernel of seqopt without batch shape, or several. Default: normalised sub-sequence kernels of order 5
@@ -171,7 +173,7 @@ class KernelLogistic:
         if not self.kernels:
             raise InputError("there are no kernels; give at least one")
         for one in self.kernels:
-            if not isinstance(one, StringKernel) or one.batch_shape:
+            if not isinstance(one, StringKernel) or getattr(one, "batch_shape", None):
                 raise InputError(
                     f"{type(one).__name__} is not a kernel on encoded strings without batch shape: give one of "
                     "seqopt.kernels"
