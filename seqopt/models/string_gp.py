@@ -167,8 +167,9 @@ class StringGP(GaussianSurrogate):
                 if length != self._length
             }
         encoder = self.encoder
-        selective = isinstance(encoder, FeatureEncoder | JointEncoder | FieldEncoder)
-        return encoder.unsupported(strings) if selective else {}
+        if isinstance(encoder, FeatureEncoder | JointEncoder | FieldEncoder):
+            return encoder.unsupported(strings)
+        return {}
 
     def _lengths(self, strings: Sequence[str]) -> list[int]:
         encoded = self.encoder.encode(strings)

@@ -142,7 +142,7 @@ def test_known_queries_are_passed_over_and_the_rest_of_a_string_is_not():
 def test_pools_samples_and_strings_are_scored_alike_and_batches_are_conditioned(monkeypatch):
     gp = surrogate([[0.8], [1.0]], [0.3, 0.2])
     pool, allowed = CandidateSet(POOL), np.ones(len(POOL), dtype=bool)
-    prepared = PreparedGIBBON(torch.tensor([[2.0, 2.5]], dtype=torch.float64))
+    prepared = PreparedGIBBON(torch.tensor([[2.0, 2.5]], dtype=torch.float64), 0.2)
 
     class Fixed(GIBBON):
         def prepare(self, posterior, rng, batch_size=1):
@@ -155,7 +155,7 @@ def test_pools_samples_and_strings_are_scored_alike_and_batches_are_conditioned(
     strings, whole, part = made().scorer(POOL), made().pool_scorer(pool), made().pool_scorer(pool, np.arange(32))
     with monkeypatch.context() as patch:
         patch.setattr("seqopt.scorers.per_cost.AT_ONCE", 10)
-        patch.setattr("seqopt.scorers.per_cost.BLOCK", 20)
+        patch.setattr("seqopt.scorers.per_cost.BLOCK", 26)
         blocks, few = made().pool_scorer(pool), made().sample_scorer(POOL)
     for _ in range(3):
         scores = strings.scores(POOL)

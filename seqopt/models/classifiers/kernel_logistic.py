@@ -103,8 +103,8 @@ def laplace_mode(
 
     def factor(f: FloatArray) -> tuple[FloatArray, FloatArray]:
         root = np.sqrt((plus + minus) * np.exp(log_probability(f) + log_probability(-f)))
-        lower: FloatArray = np.linalg.cholesky(np.eye(len(f)) + root[:, None] * K * root)
-        return root, lower
+        lower = np.linalg.cholesky(np.eye(len(f)) + root[:, None] * K * root)
+        return root, np.asarray(lower, dtype=np.float64)
 
     a = np.zeros(len(plus))
     f = np.full(len(plus), float(constant))
