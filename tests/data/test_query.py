@@ -3,7 +3,7 @@
 import pickle
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqopt.data import Contexts, Query, as_context, context_of, key_of, targets_of, written
@@ -13,6 +13,7 @@ VALUES = st.one_of(st.text(max_size=5), st.floats(allow_nan=False, allow_infinit
 CONTEXT = st.dictionaries(st.text(max_size=5), VALUES, max_size=4)
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.text(), CONTEXT, st.randoms())
 def test_a_context_is_what_it_says_in_whatever_order_it_is_written(key, context, random):
     pairs = list(context.items())
@@ -51,6 +52,7 @@ def contexts():
     return Contexts.of_levels("fidelity", {"docking": 0.01, "assay": 1}, target="assay")
 
 
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.text(), max_size=5))
 def test_every_string_is_paired_with_every_context(keys):
     queries = contexts().queries(keys)

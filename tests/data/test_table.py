@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqopt import Optimizer
+from seqopt import CandidateSet, Optimizer
 from seqopt.data import Data, Identity, Log10, Observation, Outcome, Query, resolve_transform
 from seqopt.errors import InputError
 from seqopt.strategies import RandomStrategy
@@ -61,6 +61,7 @@ def test_nothing_measured_is_an_empty_table():
     assert data.values.shape == (1, 1)
 
 
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.one_of(st.none(), st.floats(-1e6, 1e6)), min_size=1, max_size=12),
     st.sampled_from(["maximize", "minimize"]),
@@ -79,6 +80,7 @@ def test_the_largest_target_is_the_best_value(values, direction):
         assert best == (max(known) if direction == "maximize" else min(known))
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.floats(1e-6, 1e6))
 def test_transforms_undo_themselves(value):
     for transform in (Log10(), Identity()):
@@ -103,7 +105,9 @@ def test_outcomes_that_make_no_sense_are_refused():
 
 def test_an_optimiser_keeps_several_values_of_a_string_through_its_state():
     def made():
-        return Optimizer(["A", "B", "C", "D"], strategy=RandomStrategy(), outcomes=OUTCOMES, initial=2)
+        return Optimizer(
+            CandidateSet(["A", "B", "C", "D"], kind="text"), strategy=RandomStrategy(), outcomes=OUTCOMES, initial=2
+        )
 
     optimizer = made()
     optimizer.tell(["A", "B", "C"], [[1000.0, 3.0], [math.nan, 5.0], [math.nan, math.nan]])
@@ -118,4 +122,4 @@ def test_an_optimiser_keeps_several_values_of_a_string_through_its_state():
     with pytest.raises(InputError, match=r"table of 1 x 2"):
         made().tell(["A"], [1.0])
     with pytest.raises(InputError, match="one objective, and that first"):
-        Optimizer(["A", "B"], outcomes=OUTCOMES[::-1])
+        Optimizer(["AAAB", "BAAA"], outcomes=OUTCOMES[::-1])

@@ -95,14 +95,14 @@ def test_a_few_looked_at_are_the_best_of_all(gp, acquisition, monkeypatch):
         indices, values = dense.best(free, 5)
         others, found = lazy.best(free, 5)
         assert others.tolist() == indices.tolist()
-        np.testing.assert_allclose(found, values, rtol=1e-5)
+        np.testing.assert_allclose(found, values, rtol=1e-4)
         assert (np.diff(values) <= 0).all()
         assert free[indices].all()
         # What is chosen need not be the best: the one of a portfolio, say.
         chosen = int(indices[2])
         choices = dense.choose(chosen), lazy.choose(chosen)
         for name in ("score", "mean", "std", "measurement_std"):
-            assert getattr(choices[0], name) == pytest.approx(getattr(choices[1], name), rel=1e-5)
+            assert getattr(choices[0], name) == pytest.approx(getattr(choices[1], name), rel=1e-4)
         assert choices[0].key == choices[1].key == POOL.keys[chosen]
         free[chosen] = False
 

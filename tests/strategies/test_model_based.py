@@ -45,6 +45,9 @@ class Listed:
     def key(self, string):
         return string
 
+    def keys_of(self, strings):
+        return list(strings)
+
 
 def test_the_search_follows_from_the_space():
     assert isinstance(default_search(CandidateSet(POOL)), PoolSearch)
