@@ -19,7 +19,8 @@ from gpytorch.priors import NormalPrior
 
 from seqopt.data.query import targets_of
 from seqopt.encoding import Encoded, Encoder, FeatureEncoder, JointEncoder, StringEncoder, Tokenizer
-from seqopt.encoding.fields import FieldEncoder
+from seqopt.encoding.encoded import EncodedStrings
+from seqopt.encoding.fields import FieldEncoder, Fields
 from seqopt.errors import InputError, ModelError
 from seqopt.kernels import SubsequenceKernel, bind_fields
 from seqopt.models.checks import checked_noise, checked_values, differ
@@ -64,7 +65,9 @@ class StringGP(GaussianSurrogate, Configurable):
         tokenizer: A tokeniser or its name. By default the one of the space that the optimiser searches, or
             characters where there is none.
         encoder: Turns strings into what ``kernel`` takes, where that is not tokens alone: a
-            `seqopt.encoding.FeatureEncoder`, or a `seqopt.encoding.JointEncoder`.
+            `seqopt.encoding.FeatureEncoder`, a `seqopt.encoding.JointEncoder`, or a
+            `seqopt.encoding.fields.FieldEncoder`, whose fields ``kernel`` reads by `seqopt.kernels.OnField`. With
+            fields of the context, queries (`seqopt.data.Query`) take the place of strings.
         restarts: Starts of a full fit: the parameters of the last fit (or the kernel's own), then draws from the
             priors. A string kernel fitted to more than 500 strings follows them on 400 of these, and the best on all.
         refit_growth: A full fit is made when n has grown by this fraction since the last full fit, or the strings
@@ -79,8 +82,8 @@ class StringGP(GaussianSurrogate, Configurable):
             minimises gives with the opposite sign. A constant is learned besides. `model` sees what is left without it.
 
     Raises:
-        InputError: If ``restarts`` < 1, ``refit_growth`` < 0, ``fit_size`` < 2, or both ``tokenizer`` and ``encoder``
-            are given.
+        InputError: If ``restarts`` < 1, ``refit_growth`` < 0, ``fit_size`` < 2, both ``tokenizer`` and ``encoder`` are
+            given, or the kernel reads a field that ``encoder`` does not have.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -161,7 +164,7 @@ class StringGP(GaussianSurrogate, Configurable):
             elif isinstance(self.encoder, JointEncoder) and not self.encoder.tokens_chosen:
                 self.encoder = JointEncoder(self.encoder.features, space.encoder)
         self._pool = space if isinstance(space, PoolSpace) else None
-        if getattr(self.kernel, "one_length", False):
+        if any(getattr(part, "one_length", False) for part in self.kernel.modules()):
             (string,) = space.sample(1, np.random.default_rng(0))
             (self._length,) = self._lengths([space.key(string)])
         # Keys of molecules are readable by definition, and to compute all their features here would take long.
@@ -190,7 +193,16 @@ class StringGP(GaussianSurrogate, Configurable):
         return {}
 
     def _lengths(self, strings: Sequence[str]) -> list[int]:
-        lengths: list[int] = self.encoder.encode(strings).lengths.tolist()
+        encoded = self.encoder.encode(strings)
+        if isinstance(encoded, Fields):
+            # Tokens, where there are any, are the last field.
+            encoded = list(encoded.parts.values())[-1]
+        if not isinstance(encoded, EncodedStrings):
+            raise InputError(
+                f"{type(self.kernel).__name__} compares strings position by position, and the encoder "
+                f"{self.encoder.name} makes no tokens"
+            )
+        lengths: list[int] = encoded.lengths.tolist()
         return lengths
 
     @property
@@ -215,9 +227,10 @@ class StringGP(GaussianSurrogate, Configurable):
         """Kernel parameters, output scale, noise variance and mean (the last three for standardised values)."""
         model = self.model
         values = {
-            name: float(getattr(model.covar_module.base_kernel, name).detach().mean())
+            name: float(getattr(part, name).detach().mean())
             for name in ("match_decay", "gap_decay", "lengthscale", "weight")
-            if isinstance(getattr(model.covar_module.base_kernel, name, None), torch.Tensor)
+            for part in model.covar_module.base_kernel.modules()
+            if isinstance(getattr(part, name, None), torch.Tensor)
         }
         return values | {
             "outputscale": float(model.covar_module.outputscale.detach()),

@@ -1,7 +1,22 @@
 """What a search maximises: scores of strings by acquisition functions, classifiers, costs, and combinations of them."""
 
 from seqopt.scorers.checks import checked_scores
+from seqopt.scorers.classifier import ClassifierScoring
+from seqopt.scorers.feasibility import FeasibilityScoring, feasible_scores
 from seqopt.scorers.gaussian import GaussianScoring
+from seqopt.scorers.per_cost import PerCostScoring, value_per_cost
 from seqopt.scorers.protocols import Choice, PoolScorer, Scorer, Scoring
 
-__all__ = ["Choice", "GaussianScoring", "PoolScorer", "Scorer", "Scoring", "checked_scores"]
+__all__ = [
+    "Choice",
+    "ClassifierScoring",
+    "FeasibilityScoring",
+    "GaussianScoring",
+    "PerCostScoring",
+    "PoolScorer",
+    "Scorer",
+    "Scoring",
+    "checked_scores",
+    "feasible_scores",
+    "value_per_cost",
+]

@@ -1,13 +1,19 @@
 """Who decides: from everything known to what is evaluated next."""
 
+from seqopt.strategies.density_ratio import BORE
+from seqopt.strategies.feasible import FeasibleModelBased
+from seqopt.strategies.fidelity import MultiFidelity
 from seqopt.strategies.initial import InitialDesign
 from seqopt.strategies.model_based import ModelBased, default_search
 from seqopt.strategies.protocols import SearchState, Strategy
 from seqopt.strategies.random import RandomStrategy, random_proposals
 
 __all__ = [
+    "BORE",
+    "FeasibleModelBased",
     "InitialDesign",
     "ModelBased",
+    "MultiFidelity",
     "RandomStrategy",
     "SearchState",
     "Strategy",

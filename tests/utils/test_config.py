@@ -26,9 +26,11 @@ from seqopt.kernels import (
     Sum,
     TanimotoKernel,
 )
-from seqopt.models import SURROGATES, StringGP
+from seqopt.models import SURROGATES, FullyBayesianGP, StringGP
+from seqopt.models.classifiers import NgramTrees
+from seqopt.models.sampling import SliceSampler
 from seqopt.search import GeneticSearch, PoolSearch, RandomSearch
-from seqopt.strategies import InitialDesign, ModelBased
+from seqopt.strategies import BORE, FeasibleModelBased, InitialDesign, ModelBased, MultiFidelity
 from seqopt.utils.config import NotConfigurableError, config_of, described, from_config, same
 
 
@@ -47,6 +49,11 @@ PARTS = {
     "random search": lambda: RandomSearch(50),
     "strategy": lambda: InitialDesign(4, ModelBased(StringGP(NgramKernel(2)), "logei", PoolSearch(3))),
     "names": lambda: ModelBased("ssk", "ucb"),
+    "bore": lambda: BORE(gamma=0.25),
+    "bore, trees": lambda: BORE(NgramTrees(2, tokenizer="smiles", trees=7), search=PoolSearch(5)),
+    "feasible": lambda: FeasibleModelBased("ssk", "gibbon", combine="multiply"),
+    "fidelities": lambda: MultiFidelity(search=RandomSearch(10)),
+    "averaged": lambda: FullyBayesianGP([NgramKernel(2), SubsequenceKernel(2)], SliceSampler(20), prior=[1, 2]),
     "decays": lambda: SubsequenceKernel(4, 0.7, 1 / 3, partitions=2, match_decay_bounds=(0.1, 0.9)),
     "priors": lambda: SubsequenceKernel(match_decay_prior=NormalPrior(0.4, 0.1), gap_decay_prior=GammaPrior(2.0, 3.0)),
     "weights": lambda: SubsequenceKernel(2, order_weights=[1.0, 0.5]),

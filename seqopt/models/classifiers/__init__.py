@@ -1,0 +1,16 @@
+"""Classifiers of strings: no posterior, only how likely a label is."""
+
+from seqopt.models.classifiers.boosted_trees import NgramTrees
+from seqopt.models.classifiers.kernel_logistic import KernelLogistic, LaplaceMode, laplace_mode
+from seqopt.models.classifiers.protocols import Classifier, Predictor, SpaceBoundClassifier, log_probability
+
+__all__ = [
+    "Classifier",
+    "KernelLogistic",
+    "LaplaceMode",
+    "NgramTrees",
+    "Predictor",
+    "SpaceBoundClassifier",
+    "laplace_mode",
+    "log_probability",
+]

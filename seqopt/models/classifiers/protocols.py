@@ -1,0 +1,69 @@
+"""What a classifier of strings offers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from seqopt.spaces import Space
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@runtime_checkable
+class Predictor(Protocol):
+    """A fitted classifier. It does not change: a fit makes another one."""
+
+    def logits(self, strings: Sequence[str]) -> FloatArray:
+        """log(p / (1 - p)) of each string, n, with p the probability of the label true; finite numbers.
+
+        Logits keep their order where probabilities round to 0 or 1.
+        """
+        ...
+
+    @property
+    def hyperparameters(self) -> dict[str, float]:
+        """What was learned besides the predictions, by name; may be empty."""
+        ...
+
+
+@runtime_checkable
+class Classifier(Protocol):
+    """Learns which of two labels strings have."""
+
+    def fit(self, strings: Sequence[str], labels: BoolArray, *, rng: np.random.Generator) -> Predictor:
+        """Learn from ``strings`` (n, repeats allowed) and ``labels`` (n, both kinds among them).
+
+        Args:
+            strings: Keys of strings.
+            labels: Their labels.
+            rng: The only source of randomness.
+        """
+        ...
+
+    def unsupported(self, strings: Sequence[str]) -> dict[int, str]:
+        """Why strings cannot be classified, by their indices; empty where all can."""
+        ...
+
+
+@runtime_checkable
+class SpaceBoundClassifier(Classifier, Protocol):
+    """A classifier that takes its tokeniser from the space."""
+
+    def bind(self, space: Space) -> None:
+        """Called once, before the first fit."""
+        ...
+
+
+def log_probability(logits: npt.ArrayLike) -> FloatArray:
+    """Logarithms of the probabilities of logits, n: never above 0, and finite for any finite logit.
+
+    Example:
+        >>> log_probability([0.0, -1000.0, 1000.0]).round(3).tolist()
+        [-0.693, -1000.0, -0.0]
+    """
+    return -np.logaddexp(0.0, -np.asarray(logits, dtype=np.float64))

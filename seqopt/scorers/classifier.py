@@ -1,0 +1,176 @@
+"""Scores by a classifier, which has no posterior: how likely a string is to be among the best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from seqopt.models.classifiers import Classifier, Predictor
+from seqopt.models.classifiers.protocols import BoolArray as Labels
+from seqopt.scorers.checks import checked_scores
+from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray
+from seqopt.spaces import PoolSpace
+
+BLOCK = 1000
+"""Strings whose logits are computed at once."""
+
+
+class ClassifierScoring:
+    """Scores of one step by the logit of a classifier; implements `seqopt.scorers.Scoring`.
+
+    A string that is pending, or chosen for the batch, counts as labelled false until its result is known: the
+    classifier is fitted again after each choice, so that the next one is not its neighbour.
+
+    Args:
+        classifier: Learns the labels.
+        strings: Keys of the strings that were evaluated, repeats allowed.
+        labels: Which of them are good; both kinds are there.
+        pending: Keys of the strings whose results are awaited.
+        rng: The only source of randomness.
+    """
+
+    def __init__(
+        self,
+        classifier: Classifier,
+        strings: Sequence[str],
+        labels: Labels,
+        *,
+        pending: Sequence[str] = (),
+        rng: np.random.Generator,
+    ) -> None:
+        self.classifier = classifier
+        self.strings = list(strings)
+        self._rng = rng
+        self._learner = _Learner(
+            classifier,
+            [*strings, *pending],
+            np.concatenate([np.asarray(labels, dtype=np.bool_), np.zeros(len(pending), dtype=np.bool_)]),
+            rng,
+        )
+
+    @property
+    def predictor(self) -> Predictor:
+        """The classifier, fitted to what is known and pending."""
+        return self._learner.predictor
+
+    def incumbents(self, count: int) -> list[str]:
+        """The evaluated strings of largest logit."""
+        keys = list(dict.fromkeys(self.strings))
+        order = np.argsort(-self._learner.logits(keys), kind="stable")
+        return [keys[int(place)] for place in order[:count]]
+
+    def unsupported(self, keys: Sequence[str]) -> dict[int, str]:
+        """What the classifier cannot take."""
+        return self.classifier.unsupported(keys)
+
+    def scorer(self, sample: Sequence[str]) -> ClassifierScorer:
+        """The logit of any strings; ``sample`` is not needed."""
+        return ClassifierScorer(self.classifier, self._learner)
+
+    def pool_scorer(self, pool: PoolSpace, indices: IndexArray | None = None) -> ClassifierPoolScorer:
+        """The logits of the candidates of a pool."""
+        keys = pool.keys if indices is None else [pool.keys[int(index)] for index in indices]
+        return self.sample_scorer(keys)
+
+    def sample_scorer(self, keys: Sequence[str]) -> ClassifierPoolScorer:
+        """The logits of strings that were drawn for this step."""
+        return ClassifierPoolScorer(self._learner, keys, self._rng)
+
+
+class ClassifierScorer:
+    """Scores of any strings; implements `seqopt.scorers.Scorer`.
+
+    Args:
+        classifier: Says which strings cannot be classified.
+        learner: The fitted classifier.
+    """
+
+    def __init__(self, classifier: Classifier, learner: _Learner) -> None:
+        self._classifier = classifier
+        self._learner = learner
+
+    def scores(self, keys: Sequence[str]) -> FloatArray:
+        """Logits; minus infinity for strings that cannot be classified."""
+        without = self._classifier.unsupported(keys)
+        values = np.full(len(keys), -np.inf)
+        taken = [index for index in range(len(keys)) if index not in without]
+        if taken:
+            values[taken] = self._learner.logits([keys[index] for index in taken])
+        return values
+
+    def choose(self, key: str) -> Choice:
+        """Put a string into the batch."""
+        score = float(self._learner.logits([key])[0])
+        self._learner = self._learner.given(key)
+        return Choice(key, score)
+
+
+class ClassifierPoolScorer:
+    """Scores of a list of candidates; implements `seqopt.scorers.PoolScorer`.
+
+    Equal scores, of which trees make many, are ordered at random.
+
+    Args:
+        learner: The fitted classifier.
+        keys: Of the candidates.
+        rng: Orders equal scores.
+    """
+
+    def __init__(self, learner: _Learner, keys: Sequence[str], rng: np.random.Generator) -> None:
+        self._learner = learner
+        self._keys = keys
+        self._order = rng.permutation(len(keys))
+        self._scores: FloatArray | None = None
+
+    def best(self, allowed: BoolArray, count: int = 1) -> tuple[IndexArray, FloatArray]:
+        """See `seqopt.scorers.PoolScorer`."""
+        scores = np.where(allowed, self._current(), -np.inf)
+        indices = np.lexsort((self._order, -scores))[:count]
+        indices = indices[scores[indices] > -np.inf].astype(np.int64)
+        return indices, scores[indices]
+
+    def choose(self, index: int) -> Choice:
+        """Put a candidate into the batch."""
+        choice = Choice(self._keys[index], float(self._current()[index]))
+        self._learner, self._scores = self._learner.given(choice.key), None
+        return choice
+
+    def _current(self) -> FloatArray:
+        if self._scores is None:
+            self._scores = self._learner.logits(self._keys)
+        return self._scores
+
+
+class _Learner:
+    """A classifier with what it learns from; fitted when it is first asked."""
+
+    def __init__(
+        self, classifier: Classifier, strings: Sequence[str], labels: Labels, rng: np.random.Generator
+    ) -> None:
+        self._classifier = classifier
+        self._strings = list(strings)
+        self._labels = labels
+        self._rng = rng
+        self._predictor: Predictor | None = None
+
+    @property
+    def predictor(self) -> Predictor:
+        if self._predictor is None:
+            self._predictor = self._classifier.fit(self._strings, self._labels, rng=self._rng)
+        return self._predictor
+
+    def given(self, key: str) -> _Learner:
+        """With one more string that counts as labelled false."""
+        return _Learner(self._classifier, [*self._strings, key], np.append(self._labels, False), self._rng)
+
+    def logits(self, keys: Sequence[str]) -> FloatArray:
+        parts = [
+            checked_scores(
+                self.predictor.logits(keys[start : start + BLOCK]),
+                len(keys[start : start + BLOCK]),
+                type(self._classifier).__name__,
+            )
+            for start in range(0, len(keys), BLOCK)
+        ]
+        return np.concatenate(parts) if parts else np.empty(0)

@@ -1,0 +1,276 @@
+"""Scores of strings that can be measured in several ways, each at its cost: information per cost.
+
+GIBBON scores a query by what its outcome, at a low fidelity say, tells of the maximum of the target. A string gets the
+score of its best context.
+
+References:
+    Moss, H. B. (2021). General-purpose Information-Theoretical Bayesian Optimisation. PhD thesis, chapters 3 and 5
+        (multi-fidelity search).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from seqopt.acquisition import Acquisition, PreparedAcquisition
+from seqopt.acquisition.sampling import largest_upper_confidence
+from seqopt.data import Context, Contexts, Item, Query
+from seqopt.models import BlockwisePosterior, ConditionedProcess, StringSurrogate, unsupported
+from seqopt.posteriors import DensePosterior, Moments, Posterior
+from seqopt.scorers.checks import checked_scores
+from seqopt.scorers.gaussian import BLOCK, SubsetScorer, predicted, top
+from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray, PoolScorer
+from seqopt.spaces import PoolSpace
+
+AT_ONCE = 4000
+"""Queries whose posterior is kept with its factors, so that a batch costs rank-one updates; of more, only moments."""
+
+LEAST_INFORMATION = 1e-12
+"""Squared correlation of an outcome with its target below which nothing can be learned: what is left is rounding."""
+
+
+def value_per_cost(values: npt.ArrayLike, costs: npt.ArrayLike) -> FloatArray:
+    """Values per cost: quotients where they are positive, products where they are negative.
+
+    The increments of a batch's value can be negative. Divided by a cost, the largest loss would come first at the
+    highest cost; the product keeps a cheap query before a costly one of the same value, and equal costs keep the order.
+
+    Args:
+        values: n.
+        costs: n, positive.
+
+    Example:
+        >>> value_per_cost([1.0, 1.0, -1.0, -1.0], [1.0, 0.5, 1.0, 0.5]).tolist()
+        [1.0, 2.0, -1.0, -0.5]
+    """
+    found, paid = np.asarray(values, dtype=np.float64), np.asarray(costs, dtype=np.float64)
+    return np.where(found > 0, found / paid, found * paid)
+
+
+class PerCostScoring:
+    """Scores of one step by an acquisition function per cost; implements `seqopt.scorers.Scoring`.
+
+    A query that tells nothing of its target is never chosen, whatever it costs, nor is one that is known.
+
+    Args:
+        surrogate: Fitted to queries; a plain string stands for its target.
+        acquisition: What to maximise: it must see outcomes (`seqopt.posteriors.Moments`), as GIBBON does.
+        contexts: The ways to measure, and their costs.
+        evaluated: Keys of the strings that the surrogate was fitted to, each once.
+        known: Queries that must not be chosen.
+        pending: Queries whose results are awaited.
+        batch_size: Elements of the batch, pending ones included.
+        rng: The only source of randomness.
+    """
+
+    def __init__(
+        self,
+        surrogate: StringSurrogate,
+        acquisition: Acquisition,
+        contexts: Contexts,
+        *,
+        evaluated: Sequence[str],
+        known: Set[Query] = frozenset(),
+        pending: Sequence[Item] = (),
+        batch_size: int = 1,
+        rng: np.random.Generator,
+    ) -> None:
+        self.surrogate = surrogate
+        self.acquisition = acquisition
+        self.contexts = contexts
+        self.evaluated = list(evaluated)
+        self.known = known
+        self.pending = list(pending)
+        self.batch_size = batch_size
+        self._rng = rng
+
+    @cached_property
+    def process(self) -> ConditionedProcess:
+        """The posterior at any queries, given the data and what is pending."""
+        return self.surrogate.conditioned(self.pending)
+
+    def incumbents(self, count: int) -> list[str]:
+        """The evaluated strings whose targets have the largest posterior means."""
+        if not self.evaluated:
+            return []
+        means = self.process.at(self.evaluated).moments.mean.mean(0)
+        order = torch.argsort(means, descending=True, stable=True)
+        return [self.evaluated[int(place)] for place in order[:count]]
+
+    def unsupported(self, keys: Sequence[str]) -> dict[int, str]:
+        """What the surrogate cannot compare."""
+        return unsupported(self.surrogate, keys)
+
+    def scorer(self, sample: Sequence[str]) -> PerCostScorer:
+        """The acquisition function, prepared at the targets of ``sample``."""
+        return PerCostScorer(self, self._prepared(sample))
+
+    def pool_scorer(self, pool: PoolSpace, indices: IndexArray | None = None) -> PerCostPoolScorer:
+        """The acquisition function at the candidates of a pool, in every context."""
+        keys = pool.keys if indices is None else [pool.keys[int(index)] for index in indices]
+        return PerCostPoolScorer(self, self._prepared_on_promising(keys), keys)
+
+    def sample_scorer(self, keys: Sequence[str]) -> PoolScorer:
+        """The acquisition function at strings that were drawn for this step, in every context.
+
+        A batch is filled from the `BLOCK` of largest score on their own.
+        """
+        prepared = self._prepared_on_promising(keys)
+        if len(keys) <= BLOCK:
+            return PerCostPoolScorer(self, prepared, keys)
+        alone = PerCostScorer(self, prepared)
+        scores = np.concatenate([alone.scores(keys[start : start + BLOCK]) for start in range(0, len(keys), BLOCK)])
+        members = np.sort(np.argsort(-scores, kind="stable")[:BLOCK]).astype(np.int64)
+        return SubsetScorer(PerCostPoolScorer(self, prepared, [keys[int(index)] for index in members]), members)
+
+    def query_scores(
+        self, posterior: Posterior, prepared: PreparedAcquisition, queries: Sequence[Query], taken: Set[Query]
+    ) -> FloatArray:
+        """Scores of queries: acquisition per cost, minus infinity for those that are out of the question.
+
+        Args:
+            posterior: At the queries.
+            prepared: The acquisition function of this step.
+            queries: n of them.
+            taken: Queries that were chosen for this batch.
+        """
+        values = checked_scores(prepared(posterior), len(queries), self.acquisition.name)
+        scores = value_per_cost(values, [self.contexts.cost(query) for query in queries])
+        out = [query in self.known or query in taken for query in queries]
+        scores[np.array(out, dtype=np.bool_) | ~_informative(posterior.moments)] = -np.inf
+        return scores
+
+    def choice(self, query: Query, score: float, moments: Moments) -> Choice:
+        """A choice, with what is predicted of its target."""
+        return replace(predicted(query.key, score, moments, self.surrogate.untransform), context=query.context)
+
+    def _prepared_on_promising(self, keys: Sequence[str]) -> PreparedAcquisition:
+        bound = largest_upper_confidence(BlockwisePosterior(self.process, keys, BLOCK), BLOCK)
+        return self._prepared([keys[int(index)] for index in bound])
+
+    def _prepared(self, sample: Sequence[str]) -> PreparedAcquisition:
+        # What bounds the maximum is targets, also of strings that were measured otherwise.
+        count = len(self.evaluated)
+        everything = [*self.evaluated, *sample]
+        mean, covariance = self.process.at(everything).joint(torch.arange(len(everything)))
+        targets = DensePosterior(
+            mean[..., count:],
+            covariance[..., count:, count:],
+            0.0,
+            observed_mean=mean[..., :count],
+            observed_covariance=covariance[..., :count, :count],
+            cross_covariance=covariance[..., :count, count:],
+        )
+        return self.acquisition.prepare(targets, self._rng, self.batch_size)
+
+
+class PerCostScorer:
+    """Scores of any strings in their best context; implements `seqopt.scorers.Scorer`.
+
+    Args:
+        scoring: Of this step.
+        prepared: The acquisition function of this step.
+    """
+
+    def __init__(self, scoring: PerCostScoring, prepared: PreparedAcquisition) -> None:
+        self._scoring = scoring
+        self._prepared = prepared
+        self._process = scoring.process
+        self._taken: set[Query] = set()
+        self._chosen: Query | None = None
+        self._seen: dict[str, tuple[float, Context]] = {}
+
+    def scores(self, keys: Sequence[str]) -> FloatArray:
+        """Acquisition per cost; minus infinity for strings that are unsupported, or known in every context."""
+        scoring, process = self._scoring, self._current()
+        without = scoring.unsupported(keys)
+        values = np.full(len(keys), -np.inf)
+        taken = [index for index in range(len(keys)) if index not in without]
+        if taken:
+            queries = scoring.contexts.queries([keys[index] for index in taken])
+            found = scoring.query_scores(process.at(queries), self._prepared, queries, self._taken)
+            table = found.reshape(-1, len(taken))
+            best = table.argmax(0)
+            values[taken] = table[best, np.arange(len(taken))]
+            for place, index in enumerate(taken):
+                self._seen[keys[index]] = float(values[index]), scoring.contexts.possible[best[place]]
+        return values
+
+    def choose(self, key: str) -> Choice:
+        """Put a string into the batch, in its best context."""
+        if key not in self._seen:
+            self.scores([key])
+        score, context = self._seen[key]
+        query = Query(key, context)
+        choice = self._scoring.choice(query, score, self._current().at([query]).moments)
+        self._chosen, self._seen = query, {}
+        self._taken.add(query)
+        return choice
+
+    def _current(self) -> ConditionedProcess:
+        # Conditioning waits until somebody asks again: the last element of a batch needs none.
+        if self._chosen is not None:
+            self._process, self._chosen = self._process.given(self._chosen), None
+        return self._process
+
+
+class PerCostPoolScorer:
+    """Scores of N candidates in their best contexts; implements `seqopt.scorers.PoolScorer`.
+
+    Args:
+        scoring: Of this step.
+        prepared: The acquisition function of this step.
+        keys: Of the candidates.
+    """
+
+    def __init__(self, scoring: PerCostScoring, prepared: PreparedAcquisition, keys: Sequence[str]) -> None:
+        self._scoring = scoring
+        self._prepared = prepared
+        self._count = len(keys)
+        self._queries = scoring.contexts.queries(keys)
+        few = len(self._queries) <= AT_ONCE
+        process = scoring.process
+        self._posterior: Posterior = (
+            process.at(self._queries) if few else BlockwisePosterior(process, self._queries, BLOCK)
+        )
+        self._taken: set[Query] = set()
+        self._chosen: int | None = None
+        self._table: FloatArray | None = None
+
+    def best(self, allowed: BoolArray, count: int = 1) -> tuple[IndexArray, FloatArray]:
+        """See `seqopt.scorers.PoolScorer`."""
+        return top(np.where(allowed, self._current().max(0), -np.inf), count)
+
+    def choose(self, index: int) -> Choice:
+        """Put a candidate into the batch, in its best context."""
+        table = self._current()
+        place = int(table[:, index].argmax()) * self._count + index
+        query = self._queries[place]
+        moments = self._posterior.moments.take(torch.tensor([place]))
+        choice = self._scoring.choice(query, float(table[:, index].max()), moments)
+        self._taken.add(query)
+        self._chosen, self._table = place, None
+        return choice
+
+    def _current(self) -> FloatArray:
+        """Scores, one row for each context."""
+        if self._chosen is not None:
+            self._posterior, self._chosen = self._posterior.given(self._chosen), None
+        if self._table is None:
+            scores = self._scoring.query_scores(self._posterior, self._prepared, self._queries, self._taken)
+            self._table = scores.reshape(-1, self._count)
+        return self._table
+
+
+def _informative(moments: Moments) -> BoolArray:
+    """Which outcomes are correlated with their targets, under any draw of the parameters."""
+    total = (moments.variance * moments.outcome_variance).clamp_min(1e-300)
+    correlation = moments.covariance.square() / total
+    found: BoolArray = (correlation.reshape(-1, correlation.shape[-1]).amax(0) > LEAST_INFORMATION).numpy()
+    return found

@@ -1,0 +1,212 @@
+r"""Bayesian optimisation by a classifier of good and bad strings, without a model of their values.
+
+With y the value of a string x and t the value that a share gamma of all exceed, a classifier that is fitted by log loss
+to the labels z = [y >= t] learns P(y >= t | x): the probability of improvement over t. (That it equals the expected
+improvement up to a constant, as the paper says, needs that strings above t are distributed alike whatever t is.)
+
+References:
+    Tiao, L. C. et al. (2021). BORE: Bayesian optimization by density-ratio estimation. ICML.
+    Tiao, L. C. (2023). Probabilistic machine learning in the age of deep learning. PhD thesis, chapter 5 (the
+        correction).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seqopt.data import Contexts, Item, key_of
+from seqopt.errors import InputError, ModelError
+from seqopt.models.classifiers import Classifier, KernelLogistic, SpaceBoundClassifier
+from seqopt.scorers.classifier import ClassifierScoring
+from seqopt.search import Proposal, Search
+from seqopt.search.protocols import CheckedSearch, PartsCheckedSearch, StatefulSearch
+from seqopt.spaces import Space
+from seqopt.strategies.model_based import default_search
+from seqopt.strategies.protocols import SearchState
+from seqopt.strategies.random import random_proposals
+from seqopt.utils.config import Configurable
+
+
+class BORE(Configurable):
+    """Proposes the strings that a classifier finds most likely to be among the best; implements
+    `seqopt.strategies.Strategy`.
+
+    The share ``gamma`` of the evaluated strings with the largest values is labelled good, the others bad, failed ones
+    among them (`rank_labels`). Pending strings and those chosen for the same batch count as bad. What has been
+    evaluated is not proposed again. While only one label is there, strings are random.
+
+    Only the order of values counts: there is no prediction of them, and known noise is of no use.
+
+    Args:
+        classifier: Learns the labels; by default `seqopt.models.classifiers.KernelLogistic`.
+        gamma: Share of good strings, inside (0, 1).
+        search: A `seqopt.search.Search`, or ``"auto"``: see `seqopt.strategies.default_search`.
+
+    Raises:
+        InputError: For a gamma outside (0, 1), or what is not a classifier.
+
+    Example:
+        >>> from seqopt import Optimizer
+        >>> optimizer = Optimizer(["AAA", "AAB", "ABB", "BBB", "BBA"], strategy=BORE(), initial=3)
+        >>> strings = optimizer.ask()
+        >>> optimizer.tell(strings, [string.count("B") for string in strings])
+        >>> len(optimizer.ask(2))
+        2
+    """
+
+    takes_noise_variance = False
+
+    def __init__(
+        self,
+        classifier: Classifier | None = None,
+        *,
+        gamma: float = 1 / 3,
+        search: Search[Any] | str = "auto",
+    ) -> None:
+        if not 0 < gamma < 1:
+            raise InputError(f"gamma is {gamma!r}; expected a share inside (0, 1)")
+        self.classifier: Classifier = KernelLogistic() if classifier is None else classifier
+        if not isinstance(self.classifier, Classifier) or isinstance(self.classifier, type):
+            raise InputError(
+                f"{classifier!r} is not a classifier: give an object with the methods of "
+                "seqopt.models.classifiers.Classifier"
+            )
+        if isinstance(search, str) and search != "auto":
+            raise InputError(f"unknown search {search!r}: choose auto, or give an object")
+        self.gamma = float(gamma)
+        self._search = search
+        self._given_search = search
+        self._hyperparameters: dict[str, float] = {}
+
+    def config_arguments(self) -> dict[str, Any]:
+        """See `seqopt.utils.config.Configurable`."""
+        return {"classifier": self.classifier, "gamma": self.gamma, "search": self._given_search}
+
+    def start(self, space: Space, contexts: Contexts | None = None) -> None:
+        """See `seqopt.strategies.protocols.CheckedStrategy`.
+
+        Raises:
+            InputError: If there are several ways to measure, or the search does not fit the space or a classifier.
+        """
+        if contexts is not None:
+            raise InputError("BORE compares values with one another, and those of several contexts are not comparable")
+        if isinstance(self._search, str):
+            self._search = default_search(space)
+        if isinstance(self._search, PartsCheckedSearch):
+            raise InputError(
+                f"{type(self._search).__name__} needs a surrogate with an acquisition function, and BORE has a "
+                "classifier: choose another search"
+            )
+        if isinstance(self._search, CheckedSearch):
+            self._search.check_space(space)
+        if isinstance(self.classifier, SpaceBoundClassifier):
+            self.classifier.bind(space)
+
+    @property
+    def search(self) -> Search[Any]:
+        """The inner search.
+
+        Raises:
+            ModelError: If it is to be found, and `start` has not been called.
+        """
+        if isinstance(self._search, str):
+            raise ModelError("the inner search is found when the search starts: call start(space)")
+        return self._search
+
+    def propose(self, n: int, state: SearchState, rng: np.random.Generator) -> list[Proposal]:
+        """See `seqopt.strategies.Strategy`."""
+        scoring = self.scoring(state, rng)
+        if scoring is None:
+            return random_proposals(n, state, rng, unsupported=self.unsupported)
+        self._hyperparameters = dict(scoring.predictor.hyperparameters)
+        proposals = self.search.propose(n, space=state.space, scoring=scoring, excluded=state.excluded, rng=rng)
+        if len(proposals) < n:
+            chosen = {proposal.key for proposal in proposals}
+            left = n - len(proposals)
+            proposals += random_proposals(left, state, rng, unsupported=self.unsupported, also_excluded=chosen)
+        return proposals
+
+    def scoring(self, state: SearchState, rng: np.random.Generator) -> ClassifierScoring | None:
+        """What the inner search maximises; `None` while only one label is there."""
+        keys, labels, _ = self._labelled(state, rng)
+        if labels.all() or not labels.any():
+            return None
+        pending = [key_of(item) for item in state.pending]
+        refused = self.unsupported(pending)
+        pending = [key for index, key in enumerate(pending) if index not in refused]
+        return ClassifierScoring(self.classifier, keys, labels, pending=pending, rng=rng)
+
+    def recommend(self, state: SearchState, rng: np.random.Generator) -> str:
+        """The measured string that is most likely to be among the best; of equals, the one of largest value.
+
+        Raises:
+            ModelError: If nothing has been measured.
+        """
+        keys, labels, targets = self._labelled(state, rng)
+        if np.isnan(targets).all():
+            raise ModelError("nothing has been measured yet: tell some values first")
+        logits = np.zeros(len(keys))
+        if labels.any() and not labels.all():
+            logits = self.classifier.fit(keys, labels, rng=rng).logits(keys)
+        measured = np.flatnonzero(~np.isnan(targets))
+        return keys[max(measured.tolist(), key=lambda row: (logits[row], targets[row]))]
+
+    def unsupported(self, items: Sequence[Item]) -> dict[int, str]:
+        """What the classifier cannot take."""
+        return self.classifier.unsupported([key_of(item) for item in items])
+
+    @property
+    def hyperparameters(self) -> dict[str, float]:
+        """Those of the classifier that made the last proposals."""
+        return dict(self._hyperparameters)
+
+    def state_dict(self) -> dict[str, Any]:
+        """State of the search and what was learned last; classifiers are fitted anew at each step."""
+        search = {"search": self.search.state_dict()} if isinstance(self.search, StatefulSearch) else {}
+        return {**search, "hyperparameters": self.hyperparameters}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore `state_dict`."""
+        if isinstance(self.search, StatefulSearch) and "search" in state:
+            self.search.load_state_dict(state["search"])
+        self._hyperparameters = dict(state["hyperparameters"])
+
+    def _labelled(
+        self, state: SearchState, rng: np.random.Generator
+    ) -> tuple[list[str], npt.NDArray[np.bool_], npt.NDArray[np.float64]]:
+        """Keys, labels and values (NaN where there is none) of the strings that can be classified."""
+        data, measured = state.data, state.data.measured()
+        targets = np.full(len(data), np.nan)
+        targets[measured.rows] = measured.targets
+        keys = [query.key for query in data.queries]
+        refused = self.unsupported(keys)
+        kept = [row for row in range(len(data)) if row not in refused]
+        targets = targets[kept]
+        return [keys[row] for row in kept], rank_labels(targets, self.gamma, rng), targets
+
+
+def rank_labels(values: npt.ArrayLike, gamma: float, rng: np.random.Generator | None = None) -> npt.NDArray[np.bool_]:
+    """Which of n values are among the ceil(gamma n) largest; NaN, a failed evaluation, never is.
+
+    Args:
+        values: n, larger is better.
+        gamma: Share of good ones, inside (0, 1).
+        rng: Orders equal values; by default the first of them count as larger.
+
+    Example:
+        >>> rank_labels([1.0, 3.0, float("nan"), 2.0], 0.5).tolist()
+        [False, True, False, True]
+    """
+    found = np.asarray(values, dtype=np.float64)
+    # The product may exceed an integer by rounding.
+    count = math.ceil(gamma * len(found) - 1e-9)
+    order = np.arange(len(found)) if rng is None else rng.permutation(len(found))
+    ranked = np.lexsort((order, -np.where(np.isnan(found), -np.inf, found)))
+    labels = np.zeros(len(found), dtype=np.bool_)
+    labels[ranked[:count]] = True
+    return labels & ~np.isnan(found)
