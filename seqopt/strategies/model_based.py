@@ -230,8 +230,8 @@ def _check_contexts(surrogate: Surrogate, space: Space, contexts: Contexts) -> N
     if isinstance(getattr(surrogate, "encoder", None), Encoder | FeatureEncoder | JointEncoder):
         raise InputError(
             f"{type(surrogate).__name__} cannot tell contexts apart, and this search has {len(contexts.possible)}: "
-            "give strategy=seqopt.strategies.MultiFidelity(), or a surrogate with a seqopt.encoding.fields.FieldEncoder "
-            "as encoder, with a ContextEncoder for each variable, and a kernel on these fields"
+            "give strategy=seqopt.strategies.MultiFidelity(), or a surrogate whose encoder is a "
+            "seqopt.encoding.fields.FieldEncoder, with a ContextEncoder for each variable, and a kernel on these fields"
         )
     (string,) = space.sample(1, np.random.default_rng(0))
     key = space.key(string)
