@@ -72,8 +72,9 @@ def map_strings(
             progress(done, len(strings))
 
     workers = min(_usable_cores() if workers is None else workers, len(chunks))
-    # The processes of `multiprocessing` pools are daemons, which may have no children.
-    if workers > 1 and not multiprocessing.current_process().daemon:
+    # A worker process may be a daemon, which may have no children; or it may be killed at a time-out, and its children
+    # would be left behind. Its parent has other workers for the other cores.
+    if workers > 1 and multiprocessing.parent_process() is None:
         _in_processes(workers, function, arguments, chunks, finished)
     for start, part in chunks.items():
         if start not in results:

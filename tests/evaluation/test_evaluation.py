@@ -366,7 +366,7 @@ def test_whatever_an_executor_refuses_with_what_has_finished_is_told(fed: bool) 
 def test_what_is_lost_and_what_is_refused_are_both_told(fed: bool) -> None:
     seen: list[Evaluation] = []
     with pytest.raises(
-        ObjectiveError, match=r"first: 'bb'\. Nothing .* of them\. 'ccc' was not evaluated, nor 1 more\. Make"
+        ObjectiveError, match=r"first: 'bb'\. Nothing .* for them\. 'ccc' was not evaluated, nor 1 more\. Make"
     ):
         _evaluate(fed, lengths, ["a", "bb", "ccc", "d"], _Breaking(2, ("bb",)), 4, seen)
     assert [result.string for result in seen] == ["a"]

@@ -414,7 +414,7 @@ class TestBadInput:
         rows = FeatureRows(np.ones((2, 3)))
         with pytest.raises(InputError, match="rows of 3 and of 4 features"):
             kernel.cross(rows, FeatureRows(np.ones((2, 4))))
-        with pytest.raises(InputError, match="got EncodedStrings: encode strings with a FeatureEncoder"):
+        with pytest.raises(InputError, match="got EncodedStrings: encode strings by a FeatureEncoder"):
             kernel.cross(Encoder().encode(["CCO"]))
         with pytest.raises(InputError, match="dtype is int64"):
             kernel.cross(rows, dtype=np.int64)

@@ -97,7 +97,7 @@ def test_an_interruption_ends_the_workers(module: str, tmp_path: Path) -> None:
 
 
 def test_in_a_worker_process_of_a_pool_the_work_is_done_there(module: str) -> None:
-    # Such processes are daemons and may have no children.
+    # Such processes may be daemons, which have no children, and are killed at a time-out.
     with pebble.ProcessPool(max_workers=1) as pool:
         found = pool.schedule(map_strings, args=(f"{module}:pids", ["a"] * 4), kwargs={"workers": 2, "chunk": 1})
         (pid,) = set(found.result())
