@@ -28,7 +28,7 @@ from seqopt.search.protocols import CheckedSearch, PartsCheckedSearch, StatefulS
 from seqopt.spaces import Space
 from seqopt.strategies.model_based import default_search
 from seqopt.strategies.protocols import SearchState
-from seqopt.strategies.random import random_proposals
+from seqopt.strategies.random import filled_up, random_proposals
 from seqopt.utils.config import Configurable
 
 
@@ -125,11 +125,7 @@ class BORE(Configurable):
             return random_proposals(n, state, rng, unsupported=self.unsupported)
         self._hyperparameters = dict(scoring.predictor.hyperparameters)
         proposals = self.search.propose(n, space=state.space, scoring=scoring, excluded=state.excluded, rng=rng)
-        if len(proposals) < n:
-            chosen = {proposal.key for proposal in proposals}
-            left = n - len(proposals)
-            proposals += random_proposals(left, state, rng, unsupported=self.unsupported, also_excluded=chosen)
-        return proposals
+        return filled_up(proposals, n, state, rng, unsupported=self.unsupported)
 
     def scoring(self, state: SearchState, rng: np.random.Generator) -> ClassifierScoring | None:
         """What the inner search maximises; `None` while only one label is there."""

@@ -26,7 +26,7 @@ from seqopt.search import GeneticSearch, PoolSearch, Proposal, RandomSearch, Sea
 from seqopt.search.protocols import CheckedSearch, PartsCheckedSearch, StatefulSearch
 from seqopt.spaces import EvolvableSpace, PoolSpace, Space
 from seqopt.strategies.protocols import SearchState
-from seqopt.strategies.random import random_proposals
+from seqopt.strategies.random import filled_up, random_proposals
 from seqopt.utils.config import Configurable
 
 logger = logging.getLogger(__name__)
@@ -152,11 +152,7 @@ class ModelBased(Configurable):
         proposals = self.search.propose(
             n, space=state.space, scoring=self.scoring(n, state, rng), excluded=state.excluded, rng=rng
         )
-        if len(proposals) < n:
-            chosen = {proposal.key for proposal in proposals}
-            left = n - len(proposals)
-            proposals += random_proposals(left, state, rng, unsupported=self.unsupported, also_excluded=chosen)
-        return proposals
+        return filled_up(proposals, n, state, rng, unsupported=self.unsupported)
 
     def scoring(self, n: int, state: SearchState, rng: np.random.Generator) -> Scoring:
         """What the inner search maximises, given the fitted surrogate."""

@@ -56,6 +56,22 @@ def random_proposals(
     return list(found.values())[:n]
 
 
+def filled_up(
+    proposals: list[Proposal],
+    n: int,
+    state: SearchState,
+    rng: np.random.Generator,
+    *,
+    unsupported: Callable[[Sequence[str]], dict[int, str]] | None = None,
+) -> list[Proposal]:
+    """``proposals``, and random ones after them where a search found fewer than ``n``; see `random_proposals`."""
+    left = n - len(proposals)
+    if left <= 0:
+        return proposals
+    chosen = {proposal.key for proposal in proposals}
+    return proposals + random_proposals(left, state, rng, unsupported=unsupported, also_excluded=chosen)
+
+
 class RandomStrategy(Configurable):
     """Proposes random strings, and recommends the one that was measured best; implements
     `seqopt.strategies.Strategy`.
