@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,8 +16,9 @@ from seqopt.data.query import Context, Query
 if TYPE_CHECKING:
     import pandas as pd
 
-Status = Literal["ok", "failed", "pending"]
-"""Whether a row has a value, is known to have none, or awaits a result."""
+Status = Literal["ok", "failed", "pending", "withdrawn"]
+"""Whether a row has a value, is known to have none, awaits a result, or will have none for reasons that are not the
+string's."""
 
 
 @dataclass
@@ -26,8 +28,9 @@ class Observation:
     Attributes:
         string: As it was suggested or told.
         key: Its identity.
-        status: ``"pending"`` (suggested, no result yet), ``"ok"`` or ``"failed"``.
-        values: Measured values, one per objective (one today), in the user's units; empty unless ``"ok"``.
+        status: ``"pending"`` (suggested, no result yet), ``"ok"``, ``"failed"`` or ``"withdrawn"``.
+        values: Measured values, one per outcome, in the user's units, NaN where it was not measured; empty unless
+            ``"ok"``.
         noise_variance: Variance of the measurement noise of each value, where known.
         details: Whatever else belongs to the row: batch number, predictions when it was chosen, error, seconds.
         context: How the string is measured; empty where there is only one way.
@@ -48,7 +51,7 @@ class Observation:
 
     @property
     def value(self) -> float:
-        """The single objective's value, NaN unless measured."""
+        """The value of the objective, NaN unless measured."""
         return self.values[0] if self.values else float("nan")
 
 
@@ -93,18 +96,31 @@ class Observations:
         measured = [row.values for row in self.with_status("ok")]
         return np.asarray(measured, dtype=np.float64).reshape(len(measured), -1)
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row per observation, with the columns of ``evaluations.csv``."""
-        return observation_table(self.rows)
+    def to_frame(self, outcomes: Sequence[str] = ()) -> pd.DataFrame:
+        """One row per observation, with the columns of ``evaluations.csv``; see `observation_table`."""
+        return observation_table(self.rows, outcomes)
 
     def __len__(self) -> int:
         return len(self.rows)
 
 
-def observation_table(rows: Sequence[Observation]) -> pd.DataFrame:
-    """One row per observation, numbered from 1, with the columns of ``evaluations.csv``."""
+def observation_table(rows: Sequence[Observation], outcomes: Sequence[str] = ()) -> pd.DataFrame:
+    """One row per observation, numbered from 1, with the columns of ``evaluations.csv``.
+
+    Where there are several ways to measure, or several outcomes, each has a column of its own at the end.
+
+    Args:
+        rows: The observations.
+        outcomes: Names of the outcomes, the objective first, if there are several.
+    """
     import pandas as pd
 
+    contexts = sorted({name for row in rows for name, _ in row.context})
+    further = list(enumerate(outcomes))[1:]
+    # A column that is named like another one is told apart from it.
+    named = {name: name if name not in COLUMNS else f"{name} (context)" for name in contexts}
+    taken = {*COLUMNS, *named.values()}
+    measured = {name: name if name not in taken else f"{name} (outcome)" for _, name in further}
     records = [
         {
             "number": number,
@@ -118,10 +134,12 @@ def observation_table(rows: Sequence[Observation]) -> pd.DataFrame:
             "acquisition": row.details.get("acquisition"),
             "seconds": row.details.get("seconds"),
             "error": row.details.get("error") or "",
+            **{named[name]: value for name, value in row.context},
+            **{measured[name]: row.values[index] if index < len(row.values) else math.nan for index, name in further},
         }
         for number, row in enumerate(rows, start=1)
     ]
-    return pd.DataFrame.from_records(records, columns=list(COLUMNS))
+    return pd.DataFrame.from_records(records, columns=[*COLUMNS, *named.values(), *measured.values()])
 
 
 COLUMNS = (

@@ -35,8 +35,8 @@ class Data:
 
     @classmethod
     def of(cls, rows: Sequence[Observation], outcomes: tuple[Outcome, ...] = (Outcome(),)) -> Data:
-        """Rows of a table that are no longer pending."""
-        finished = [row for row in rows if row.status != "pending"]
+        """Rows of a table that were measured or failed."""
+        finished = [row for row in rows if row.status in ("ok", "failed")]
         values = _table([row.values for row in finished], len(outcomes))
         noise = _table([row.noise_variance or () for row in finished], len(outcomes))
         failed = np.array([row.status == "failed" for row in finished], dtype=np.bool_)

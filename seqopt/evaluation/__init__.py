@@ -3,7 +3,7 @@
 from seqopt.data.outcome import Direction
 from seqopt.evaluation.batch import OnResult, Supply
 from seqopt.evaluation.evaluator import Evaluator, evaluate
-from seqopt.evaluation.judging import FAILED, OK, Evaluation, ObjectiveFunction, call, describe
+from seqopt.evaluation.judging import FAILED, OK, Evaluation, ObjectiveFunction, QueryObjective, call, describe
 
 __all__ = [
     "FAILED",
@@ -13,6 +13,7 @@ __all__ = [
     "Evaluator",
     "ObjectiveFunction",
     "OnResult",
+    "QueryObjective",
     "Supply",
     "call",
     "describe",

@@ -9,18 +9,20 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 
+from seqopt.data import Item, context_of, key_of, written
 from seqopt.errors import ObjectiveError
 from seqopt.evaluation.judging import Evaluation, describe, failure
 
 OnResult = Callable[[Evaluation], None]
 
-Supply = Callable[[int], list[str]]
-"""From how many strings can be taken now to at most as many strings; none if there is nothing for them now."""
+Supply = Callable[[int], Sequence[Item]]
+"""From how many strings can be taken now to at most as many strings, or queries; none if there is nothing for them
+now."""
 
 Call = Future[list[Evaluation] | None]
 """A call of `seqopt.evaluation.judging.call` that is being made."""
 
-Submit = Callable[[list[str]], Call]
+Submit = Callable[[list[Item]], Call]
 
 _POLL_SECONDS = 0.05
 _NAMED = 20
@@ -62,7 +64,7 @@ class Batch:
 
     def __init__(
         self,
-        strings: list[str],
+        strings: Sequence[Item],
         on_result: OnResult | None,
         timeout: float | None,
         supply: Supply | None = None,
@@ -296,11 +298,13 @@ class Batch:
         left = [string for position, string in enumerate(self.strings) if position not in gone]
         if not left:
             return ""
-        return f" {left[0]!r} was not evaluated" + (f", nor {len(left) - 1} more" if len(left) > 1 else "")
+        return f" {_named(left[0])} was not evaluated" + (f", nor {len(left) - 1} more" if len(left) > 1 else "")
 
     def _broken(self, error: BrokenExecutor | CancelledError) -> ObjectiveError:
         lost = [self.strings[position] for position in sorted(self.lost)]
-        names = ", ".join(map(repr, lost[:_NAMED])) + (f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else "")
+        names = ", ".join(map(_named, lost[:_NAMED])) + (
+            f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
+        )
         left = self._left()
         named = f"oldest first: {names}. Nothing was recorded for them." + (f"{left}." if left else "")
         further = "Make another executor, then continue" if self.foreign else "Continue"
@@ -311,6 +315,12 @@ class Batch:
             f"{broke} ({describe(error)}) while these strings were in flight, {named} {further}. If that happens "
             "again, a string that both messages name may end its worker: leave that out (in a campaign, withdraw it)"
         )
+
+
+def _named(item: Item) -> str:
+    """What messages call a string or a query."""
+    context = context_of(item)
+    return repr(key_of(item)) + (f" ({written(context)})" if context else "")
 
 
 def _describe_worker(error: BaseException) -> str:

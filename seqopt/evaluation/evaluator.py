@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Executor
+from functools import partial
 from types import TracebackType
 
+from seqopt.data import Item
 from seqopt.errors import InputError
 from seqopt.evaluation.batch import Batch, Call, OnResult, Supply, cut, told
-from seqopt.evaluation.judging import Evaluation, ObjectiveFunction, call
+from seqopt.evaluation.judging import Evaluation, ObjectiveFunction, QueryObjective, call
 from seqopt.evaluation.workers import Processes, in_thread
 from seqopt.utils.arguments import checked_integer
 
@@ -73,7 +75,7 @@ class Evaluator:
     to blame fails.
 
     Args:
-        objective: From a list of strings to as many numbers.
+        objective: From a list of strings, or of queries where there are several ways to measure, to as many numbers.
         executor: Any `concurrent.futures.Executor`; it is not shut down.
         workers: How many calls are made at once; with an ``executor``, that is the executor's business, except in
             `keep_busy`, which gives it no more than so many at a time, and for the size of chunks where the executor
@@ -81,6 +83,8 @@ class Evaluator:
         timeout: Seconds after which a call on one string counts as failed.
         chunk_size: The largest number of strings in one call; by default the objective's own ``chunk_size``, or 1 if it
             has none.
+        columns: How many outcomes there are. Of several, the objective returns a row of numbers for each string, NaN
+            where one was not measured; a string without any value has failed.
 
     Raises:
         InputError: If ``workers`` or ``chunk_size`` is not an integer from 1, or ``timeout`` is not positive.
@@ -98,12 +102,13 @@ class Evaluator:
 
     def __init__(
         self,
-        objective: ObjectiveFunction,
+        objective: ObjectiveFunction | QueryObjective,
         *,
         executor: Executor | None = None,
         workers: int = 1,
         timeout: float | None = None,
         chunk_size: int | None = None,
+        columns: int = 1,
     ) -> None:
         if workers < 1:
             raise InputError(f"workers must be at least 1, not {workers}")
@@ -112,6 +117,7 @@ class Evaluator:
         self.objective = objective
         self.workers = workers
         self.timeout = timeout
+        self.columns = columns
         self.chunk_size = _chunk_size(objective, chunk_size)
         # Who is fed has not said how much it may be given: only the user's own wish makes that more than one string.
         self._fed_chunk_size = 1 if chunk_size is None else self.chunk_size
@@ -134,11 +140,11 @@ class Evaluator:
             self._processes.stop()
             self._processes = None
 
-    def evaluate(self, strings: Iterable[str], *, on_result: OnResult | None = None) -> list[Evaluation]:
+    def evaluate(self, strings: Iterable[Item], *, on_result: OnResult | None = None) -> list[Evaluation]:
         """Evaluate each of ``strings``.
 
         Args:
-            strings: The strings; equal ones are evaluated separately.
+            strings: The strings, or queries; equal ones are evaluated separately.
             on_result: Called in this thread with each result as soon as it is there.
 
         Returns:
@@ -165,7 +171,7 @@ class Evaluator:
             ]
         return self._limited(Batch(strings, on_result, self.timeout, chunk_size=self.chunk_size, workers=self.workers))
 
-    def keep_busy(self, supply: Supply, *, on_result: OnResult | None = None) -> None:
+    def keep_busy(self, supply: Supply, *, on_result: OnResult | None = None, in_batches: bool = False) -> None:
         """Evaluate without batches: as soon as a worker is free, it gets another string.
 
         Args:
@@ -175,6 +181,8 @@ class Evaluator:
                 the `Evaluator`, so many. (An attribute of the objective does not count here: that the results so far
                 decide about the next string is what feeding is for.)
             on_result: Called in this thread with each result as soon as it is there.
+            in_batches: What is supplied was chosen together, whatever results come meanwhile: calls are as large as in
+                `evaluate`.
 
         Raises:
             ObjectiveError: If the executor takes no more calls or breaks, as in `evaluate`.
@@ -192,9 +200,9 @@ class Evaluator:
             2.0
             1.0
         """
-        size = self._fed_chunk_size
+        size = self.chunk_size if in_batches else self._fed_chunk_size
         if self._executor is not None:
-            batch = self._for_executor([], on_result, supply)
+            batch = self._for_executor([], on_result, supply, size)
             batch.run(self._submit_to_executor, self.workers, immediate=False)
         elif self._calls_here:
             while strings := supply(size):
@@ -208,8 +216,8 @@ class Evaluator:
         """Whether calls are made in this thread."""
         return self._executor is None and self.workers == 1 and self.timeout is None
 
-    def _call_here(self, strings: list[str], on_result: OnResult | None) -> list[Evaluation]:
-        results = call(self.objective, strings)
+    def _call_here(self, strings: list[Item], on_result: OnResult | None) -> list[Evaluation]:
+        results = call(self.objective, strings, self.columns)
         if results is None:
             return [self._call_here([string], on_result)[0] for string in strings]
         waiting = deque(results)
@@ -225,7 +233,7 @@ class Evaluator:
 
     def _limited(self, batch: Batch) -> list[Evaluation]:
         if self._start_processes() is None:
-            return batch.run(lambda strings: in_thread(self.objective, strings), self.workers)
+            return batch.run(lambda strings: in_thread(self.objective, strings, self.columns), self.workers)
         try:
             return batch.run(self._submit, self.workers, enforced=True)
         except BaseException:
@@ -233,7 +241,9 @@ class Evaluator:
             self.close()
             raise
 
-    def _for_executor(self, strings: list[str], on_result: OnResult | None, supply: Supply | None = None) -> Batch:
+    def _for_executor(
+        self, strings: list[Item], on_result: OnResult | None, supply: Supply | None = None, size: int | None = None
+    ) -> Batch:
         """The batch, told how many calls the executor can make at once, and which old ones hold its workers."""
         found = getattr(self._executor, "_max_workers", None)
         slots = found if isinstance(found, int) else None
@@ -242,18 +252,19 @@ class Evaluator:
             on_result,
             self.timeout,
             supply,
-            chunk_size=self.chunk_size if supply is None else self._fed_chunk_size,
+            chunk_size=self.chunk_size if size is None else size,
             workers=slots or self.workers,
             slots=slots,
             abandoned=self._abandoned,
             foreign=True,
         )
 
-    def _submit_to_executor(self, strings: list[str]) -> Call:
+    def _submit_to_executor(self, strings: list[Item]) -> Call:
         assert self._executor is not None
-        return self._executor.submit(call, self.objective, strings)
+        making = call if self.columns == 1 else partial(call, columns=self.columns)
+        return self._executor.submit(making, self.objective, strings)
 
-    def _submit(self, strings: list[str]) -> Call:
+    def _submit(self, strings: list[Item]) -> Call:
         processes = self._start_processes()
         if processes is not None:
             try:
@@ -263,17 +274,17 @@ class Evaluator:
                 self.close()
                 processes = self._start_processes()
         if processes is None:
-            return in_thread(self.objective, strings)
+            return in_thread(self.objective, strings, self.columns)
         return processes.submit(strings)
 
     def _start_processes(self) -> Processes | None:
         if self._processes is None and not self._no_processes:
-            self._processes = Processes.start(self.objective, self.workers, self.timeout)
+            self._processes = Processes.start(self.objective, self.workers, self.timeout, self.columns)
             self._no_processes = self._processes is None
         return self._processes
 
 
-def _chunk_size(objective: ObjectiveFunction, chunk_size: int | None) -> int:
+def _chunk_size(objective: ObjectiveFunction | QueryObjective, chunk_size: int | None) -> int:
     expected = "expected how many strings one call of the objective may be given"
     if chunk_size is not None:
         return checked_integer("chunk_size", chunk_size, 1, expected)

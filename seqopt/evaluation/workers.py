@@ -10,19 +10,22 @@ import warnings
 from concurrent.futures import Future
 from typing import Any
 
-from seqopt.evaluation.judging import Evaluation, ObjectiveFunction, call, describe
+from seqopt.data import Item
+from seqopt.evaluation.judging import Evaluation, ObjectiveFunction, QueryObjective, call, describe
 
 _START_SECONDS = 60.0
 
 
-def in_thread(objective: ObjectiveFunction, strings: list[str]) -> Future[list[Evaluation] | None]:
+def in_thread(
+    objective: ObjectiveFunction | QueryObjective, items: list[Item], columns: int
+) -> Future[list[Evaluation] | None]:
     """`seqopt.evaluation.judging.call` in a separate thread."""
     future: Future[list[Evaluation] | None] = Future()
     future.set_running_or_notify_cancel()
 
     def run() -> None:
         try:
-            future.set_result(call(objective, strings))
+            future.set_result(call(objective, items, columns))
         except BaseException as error:
             future.set_exception(error)
 
@@ -42,10 +45,12 @@ class Processes:
         self._timeout = timeout
 
     @classmethod
-    def start(cls, objective: ObjectiveFunction, workers: int, timeout: float | None) -> Processes | None:
+    def start(
+        cls, objective: ObjectiveFunction | QueryObjective, workers: int, timeout: float | None, columns: int
+    ) -> Processes | None:
         """Worker processes, or `None`, with a warning, where the objective cannot be brought there."""
         try:
-            payload = pickle.dumps(objective)
+            payload = pickle.dumps((objective, columns))
         except Exception:
             # Lambdas and closures; using threads for them is documented and no surprise.
             return None
@@ -80,10 +85,10 @@ class Processes:
         )
         return None
 
-    def submit(self, strings: list[str]) -> Future[list[Evaluation] | None]:
-        """A call on ``strings``, which is ended after as many time-outs as there are strings."""
-        timeout = None if self._timeout is None else self._timeout * len(strings)
-        future: Future[list[Evaluation] | None] = self._pool.schedule(_call_received, args=(strings,), timeout=timeout)
+    def submit(self, items: list[Item]) -> Future[list[Evaluation] | None]:
+        """A call on ``items``, which is ended after as many time-outs as there are items."""
+        timeout = None if self._timeout is None else self._timeout * len(items)
+        future: Future[list[Evaluation] | None] = self._pool.schedule(_call_received, args=(items,), timeout=timeout)
         return future
 
     def stop(self) -> None:
@@ -92,7 +97,7 @@ class Processes:
         self._pool.join()
 
 
-_received: ObjectiveFunction | None = None
+_received: tuple[ObjectiveFunction | QueryObjective, int] | None = None
 _receiving_failed: str | None = None
 
 
@@ -108,6 +113,7 @@ def _ready() -> str | None:
     return _receiving_failed
 
 
-def _call_received(strings: list[str]) -> list[Evaluation] | None:
+def _call_received(items: list[Item]) -> list[Evaluation] | None:
     assert _received is not None
-    return call(_received, strings)
+    objective, columns = _received
+    return call(objective, items, columns)

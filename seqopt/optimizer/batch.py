@@ -21,10 +21,12 @@ class Batch(Shown, list[str]):
         rows: The rows of the optimiser's table, in order. They are looked at whenever the batch is shown, so that
             results that have arrived since are among them.
         kind: What the strings are.
+        outcomes: Names of what is measured, the objective first.
 
     Attributes:
         rows: As given.
         kind: As given.
+        outcomes: As given.
 
     Example:
         >>> from seqopt import Optimizer
@@ -34,10 +36,11 @@ class Batch(Shown, list[str]):
         (True, ['number', 'string', 'key'])
     """
 
-    def __init__(self, rows: Sequence[Observation], kind: str) -> None:
+    def __init__(self, rows: Sequence[Observation], kind: str, outcomes: Sequence[str] = ()) -> None:
         super().__init__(row.string for row in rows)
         self.rows = tuple(rows)
         self.kind = kind
+        self.outcomes = tuple(outcomes)
 
     @property
     def queries(self) -> list[Query]:
@@ -46,4 +49,4 @@ class Batch(Shown, list[str]):
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per string, with the columns of ``evaluations.csv``; ``number`` counts from 1 within the batch."""
-        return observation_table(self.rows)
+        return observation_table(self.rows, self.outcomes)

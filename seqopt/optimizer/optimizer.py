@@ -134,7 +134,7 @@ class Optimizer(Tabulated):
         self.observations = Observations()
         self._asks = 0
         self._batches = 0
-        self._measurements: dict[str, tuple[float | None, float | None]] = {}
+        self._measurements: dict[Query, tuple[float | None, float | None]] = {}
         self._fitted: Surrogate | None = None
 
     @property
@@ -214,12 +214,17 @@ class Optimizer(Tabulated):
         self._batches = batch
         for proposal in proposals:
             self._note(proposal, batch)
-        return Batch(self.observations.rows[-len(proposals) :], self.space.kind)
+        return Batch(self.observations.rows[-len(proposals) :], self.space.kind, self._outcome_names)
 
     def state(self, remaining: float | None = None) -> SearchState:
         """Where the search stands, as strategies see it."""
-        rows = self.observations.rows
-        kept = [row for row in rows if row.status != "ok"] if self.allow_repeats else rows
+        rows = kept = self.observations.rows
+        if self.allow_repeats:
+            # What failed once and was measured later has not failed.
+            measured = {row.query for row in rows if row.status == "ok"}
+            kept = [
+                row for row in rows if row.status != "ok" and not (row.status == "failed" and row.query in measured)
+            ]
         if self.contexts is None:
             excluded = {row.key for row in kept} if self.allow_repeats else self.observations.seen
         else:
@@ -235,12 +240,14 @@ class Optimizer(Tabulated):
             self._batches,
             self.contexts,
             remaining,
+            sum(row.status == "withdrawn" for row in rows),
         )
 
     def _note(self, proposal: Proposal, batch: int) -> None:
         mean, std = self._in_user_units(proposal.predicted_mean, proposal.predicted_std)
         spread = proposal.measurement_std
-        self._measurements[proposal.key] = self._in_user_units(
+        context = proposal.context or self._target
+        self._measurements[Query(proposal.key, context)] = self._in_user_units(
             proposal.predicted_mean, proposal.predicted_std if spread is None else spread
         )
         details = {
@@ -249,25 +256,21 @@ class Optimizer(Tabulated):
             "predicted_std": std,
             "acquisition": proposal.acquisition,
         }
-        self.observations.add(
-            Observation(
-                proposal.string, proposal.key, "pending", details=details, context=proposal.context or self._target
-            )
-        )
+        self.observations.add(Observation(proposal.string, proposal.key, "pending", details=details, context=context))
 
-    def predicted_measurement(self, key: str) -> tuple[float | None, float | None]:
+    def predicted_measurement(self, item: Item) -> tuple[float | None, float | None]:
         """Mean and standard deviation of a measurement, noise included, of a string of the last `ask`.
 
         Args:
-            key: Identity of the string.
+            item: Identity of the string, or a query that says how it is measured; a string stands for its target.
 
         Returns:
             Both in the user's units; `None` for a random string.
 
         Raises:
-            KeyError: For a string that was not in the last batch.
+            KeyError: For what was not in the last batch.
         """
-        return self._measurements[key]
+        return self._measurements[item if isinstance(item, Query) else Query(item, self._target)]
 
     def tell(
         self,
@@ -348,6 +351,41 @@ class Optimizer(Tabulated):
             )
             found.details["seconds"] = seconds[i] if seconds else None
         self._fitted = None
+
+    def withdraw(self, strings: Sequence[str | Query], reason: str = "withdrawn") -> None:
+        """Note that strings will not be evaluated, for reasons that are not theirs: sold out, too dear, a dropped vial.
+
+        They are not asked for again, and teach nothing: not even, as a failure does, that they cannot be evaluated.
+
+        Args:
+            strings: Strings that are pending or, if they are not to be asked for, any others; see `tell`.
+            reason: Why; it stands in the table as an error.
+
+        Raises:
+            InputError: If a string is invalid, or a context is not possible; then nothing is noted.
+
+        Example:
+            >>> optimizer = Optimizer(["AAAA", "AAAT", "AATT", "ATTT"], initial=2)
+            >>> first, second = optimizer.ask()
+            >>> optimizer.withdraw([first], "sold out")
+            >>> optimizer.pending == [second], first in optimizer.ask(3)
+            (True, False)
+        """
+        if isinstance(strings, str):
+            raise InputError(f"withdraw takes lists: withdraw([{strings!r}])")
+        written = [string.key if isinstance(string, Query) else string for string in strings]
+        queries = [
+            Query(self.space.key(text), self._context(string)) for text, string in zip(written, strings, strict=True)
+        ]
+        for text, query in zip(written, queries, strict=True):
+            found = self.observations.resolve(query)
+            if found is None:
+                found = Observation(
+                    text, query.key, "withdrawn", details={"batch": self._batches}, context=query.context
+                )
+                self.observations.add(found)
+            found.status = "withdrawn"
+            found.details["error"] = reason
 
     def _table(self, values: npt.ArrayLike, count: int) -> list[list[float]]:
         """Values, one row per string."""
@@ -485,7 +523,11 @@ class Optimizer(Tabulated):
 
     def to_pandas(self) -> pd.DataFrame:
         """Everything suggested or told, one row each, with the columns of ``evaluations.csv``."""
-        return self.observations.to_frame()
+        return self.observations.to_frame(self._outcome_names)
+
+    @property
+    def _outcome_names(self) -> tuple[str, ...]:
+        return tuple(outcome.name for outcome in self.outcomes)
 
     @property
     def pending(self) -> list[str]:

@@ -27,6 +27,7 @@ class SearchState:
         contexts: The ways in which strings can be measured; `None` where there is only one.
         remaining: Evaluations that may still be asked for, or the cost that may still be spent where there are
             contexts; `None` where nobody has said.
+        withdrawn: How many suggestions were withdrawn.
     """
 
     space: Space
@@ -37,11 +38,12 @@ class SearchState:
     number: int = 0
     contexts: Contexts | None = None
     remaining: float | None = None
+    withdrawn: int = 0
 
     @property
     def size(self) -> int:
-        """Evaluations so far, failed and pending ones included."""
-        return len(self.data) + len(self.pending)
+        """Strings asked for or told so far, failed, pending and withdrawn ones included."""
+        return len(self.data) + len(self.pending) + self.withdrawn
 
 
 @runtime_checkable
