@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +13,15 @@ from typing import Any, TypedDict, Unpack
 import pandas as pd
 
 from seqopt.acquisition import Acquisition
+from seqopt.campaign.automatic import drive
+from seqopt.campaign.campaign import Campaign
+from seqopt.campaign.journal import Step
 from seqopt.campaign.known import KnownResults, digest_of, keep_known, read_known
 from seqopt.campaign.parts import kept_parts
 from seqopt.campaign.rows import NewMeasurement, Settings
 from seqopt.campaign.run_settings import run_settings
-from seqopt.campaign.runs import CAMPAIGN, RunFolder
+from seqopt.campaign.runs import RunFolder
+from seqopt.campaign.store import CampaignStore
 from seqopt.datasets import Pool, read_pool, write_rejected
 from seqopt.encoding import Tokenizer
 from seqopt.errors import InputError
@@ -26,7 +29,7 @@ from seqopt.evaluation import Direction, ObjectiveFunction
 from seqopt.models import Surrogate, unsupported
 from seqopt.models.registry import looks_at_symbols
 from seqopt.objectives import Objective, resolve_objective
-from seqopt.optimizer import Evaluation, Evaluator, Optimizer, Step, run_asynchronously, run_loop
+from seqopt.optimizer import Evaluation, Evaluator, Optimizer
 from seqopt.report.descriptions import describe_result
 from seqopt.search import Search
 from seqopt.spaces import CandidateSet, DescribedSpace, EvolvableSpace, PoolSpace, Space
@@ -266,45 +269,74 @@ def maximize(
         **(_pool_facts(pool) if pool is not None else {}),
         **(settings or {}),
     }
+    # Those that are known beyond the initial ones are not part of the budget.
+    results = initial + budget + max(0, len(measured) - initial)
+    campaign = run_settings(
+        optimizer, facts, surrogate=named, pool=pool, parts=parts, not_reproducible_because=unrepeatable
+    )
+    evaluating = Evaluator(
+        score,
+        executor=executor,
+        workers=workers,
+        timeout=timeout,
+        chunk_size=chunk_size,
+        columns=len(optimizer.outcomes),
+    )
     steps: list[Step] = []
+    with evaluating as evaluator:
 
-    def stepped(step: Step) -> None:
-        steps.append(step)
-        if on_step is not None:
-            on_step(step)
+        def driven(campaign: Campaign, watching: RunFolder | None = None) -> None:
+            def stepped(step: Step) -> None:
+                steps.append(step)
+                if watching is not None:
+                    watching.export()
+                if on_step is not None:
+                    on_step(step)
 
-    run = run_asynchronously if asynchronous else run_loop
-    # The loop counts all results: those that are known beyond the initial ones are not part of the budget.
-    left = budget + max(0, len(measured) - initial)
-    with Evaluator(score, executor=executor, workers=workers, timeout=timeout, chunk_size=chunk_size) as evaluator:
-        if run_folder is None:
-            _tell_known(optimizer, measured)
-            run(optimizer, evaluator, left, on_step=stepped, on_evaluation=on_evaluation)
-        else:
-            campaign = run_settings(
-                optimizer, facts, surrogate=named, pool=pool, parts=parts, not_reproducible_because=unrepeatable
+            def evaluated(evaluation: Evaluation) -> None:
+                if watching is not None:
+                    watching.evaluated()
+                if on_evaluation is not None:
+                    on_evaluation(evaluation)
+
+            drive(
+                campaign,
+                evaluator,
+                results,
+                executor=executor is not None,
+                asynchronous=asynchronous,
+                initial_at_once=True,
+                explained=False,
+                on_evaluation=evaluated,
+                on_step=stepped,
             )
-            begin = RunFolder.resume if resume else RunFolder.create
-            folder = begin(run_folder, facts, campaign)
+
+        if run_folder is None:
+            with CampaignStore.in_memory(campaign) as store:
+                if measured:
+                    keep_known(store, measured)
+                driven(Campaign(store, optimizer=optimizer))
+        else:
+            folder = RunFolder.begin(run_folder, facts, campaign, resume=resume)
             status = "interrupted"
             try:
-                if pool is not None and pool.rejected:
-                    write_rejected(pool, folder.path / "rejected.csv")
-                if measured:
-                    keep_known(folder.path / CAMPAIGN, measured)
-                folder.restore(optimizer)
-                run(optimizer, evaluator, left, log=folder, on_step=stepped, on_evaluation=on_evaluation)
+                with folder.watched():
+                    if pool is not None and pool.rejected:
+                        write_rejected(pool, folder.path / "rejected.csv")
+                    if measured:
+                        keep_known(folder.store, measured)
+                    driven(folder.campaign(optimizer), folder)
                 status = "finished"
             finally:
-                folder.close(optimizer, status)
+                folder.close(status)
                 if len(optimizer.observations):
                     _write_report(folder.path)
-            steps = folder.steps(optimizer)
+            steps = folder.steps()
     best = optimizer.best
     return Result(
         best.string,
         best.value,
-        optimizer.observations.to_frame(),
+        optimizer.to_pandas(),
         steps,
         optimizer,
         None if run_folder is None else Path(run_folder),
@@ -374,17 +406,6 @@ def _read_known(known: KnownResults, optimizer: Optimizer, objective: str, pool:
                     "into account: leave that column out, or choose another surrogate"
                 )
     return found
-
-
-def _tell_known(optimizer: Optimizer, measured: Sequence[NewMeasurement]) -> None:
-    if measured:
-        errors = [row.standard_error for row in measured]
-        optimizer.tell(
-            [row.string for row in measured],
-            [math.nan if row.value is None else row.value for row in measured],
-            standard_errors=errors if any(error is not None for error in errors) else None,
-            errors=[row.failure for row in measured],
-        )
 
 
 def _write_report(folder: Path) -> None:

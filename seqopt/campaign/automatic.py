@@ -1,7 +1,7 @@
-"""A campaign whose suggestions a function evaluates: what `seqopt.campaign.Campaign.run` does.
+"""The one loop: suggestions of a campaign are evaluated by a function, and the results recorded, until the budget ends.
 
-Suggestions are those that `Campaign.suggest` makes, filters and all, and each result is recorded as by hand, so people
-and functions can work on one campaign in turn.
+It is what `seqopt.campaign.Campaign.run` and `seqopt.maximize` do. Suggestions are those that `Campaign.suggest` makes,
+filters and all, and each result is recorded as by hand, so people and functions can work on one campaign in turn.
 """
 
 from __future__ import annotations
@@ -12,21 +12,23 @@ import sqlite3
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
-from concurrent.futures import Executor
+from collections.abc import Callable, Sized
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from seqopt.campaign.errors import CampaignError, StaleStateError
-from seqopt.campaign.locks import RunLock
+from seqopt.campaign.journal import Step
 from seqopt.campaign.rows import LARGEST_VALUE, NewMeasurement, Suggestion, storable
-from seqopt.data.transforms import resolve_transform
+from seqopt.data import Item, Query
 from seqopt.errors import ExhaustedError, InputError, ObjectiveError
-from seqopt.evaluation import Evaluation, Evaluator, ObjectiveFunction
-from seqopt.objectives import Objective, resolve_objective
-from seqopt.utils.arguments import checked_integer
+from seqopt.evaluation import FAILED, Evaluation, Evaluator, ObjectiveFunction, QueryObjective
+from seqopt.objectives import Objective
+from seqopt.spaces import PoolSpace, Space
 
 if TYPE_CHECKING:
     from seqopt.campaign.campaign import Campaign
+    from seqopt.campaign.session import Session
+    from seqopt.optimizer import Optimizer
 
 logger = logging.getLogger(__name__)
 
@@ -41,103 +43,148 @@ _PAUSE_SECONDS = 0.1
 T = TypeVar("T")
 
 
-def run_campaign(
-    campaign: Campaign,
-    objective: ObjectiveFunction | str,
-    *,
-    budget: int,
-    executor: Executor | None = None,
-    workers: int = 1,
-    asynchronous: bool = False,
-    timeout: float | None = None,
-    chunk_size: int | None = None,
-    on_evaluation: Callable[[Evaluation], Any] | None = None,
-) -> int:
-    """Evaluate suggestions until the campaign holds ``budget`` results; see `seqopt.campaign.Campaign.run`."""
-    budget = checked_integer("budget", budget, 0, "expected an integer of results")
-    if asynchronous and executor is not None and workers < 2:
-        raise InputError("an asynchronous run needs to know how many evaluations the executor makes at once: workers=4")
-    score = resolve_objective(objective) if isinstance(objective, str) else objective
-    kind = campaign.space.kind
-    if isinstance(score, Objective) and not score.applies_to(kind):
+def check_objective(objective: ObjectiveFunction | QueryObjective, space: Space) -> None:
+    """Refuse an objective that is for other strings than those of a space.
+
+    Raises:
+        InputError: If its kinds are not that of the space.
+    """
+    if isinstance(objective, Objective) and not objective.applies_to(space.kind):
         raise InputError(
-            f"the objective {score.name} is for {' or '.join(score.kinds)}s, but this campaign searches strings of "
-            f"kind {kind!r}"
+            f"the objective {objective.name} is for {' or '.join(objective.kinds)}s, but this campaign searches "
+            f"strings of kind {space.kind!r}"
         )
-    path = campaign.store.path
-    try:
-        lock = RunLock(path)
-    except OSError as error:
-        raise CampaignError(f"cannot write next to {path}: {error.strerror or error}") from error
-    evaluating = Evaluator(score, executor=executor, workers=workers, timeout=timeout, chunk_size=chunk_size)
-    with lock, evaluating as evaluator:
-        run = _Run(campaign, budget, on_evaluation)
-        if asynchronous:
-            evaluator.keep_busy(run.supply, on_result=run.record)
-        elif executor is None:
-            # One by one, so that what is withdrawn meanwhile is not evaluated.
-            evaluator.keep_busy(run.portion, on_result=run.record)
-        else:
-            while batch := run.batch():
-                evaluator.evaluate(batch, on_result=run.record)
-    return run.evaluated
 
 
-class _Run:
+def drive(
+    campaign: Campaign,
+    evaluator: Evaluator,
+    results: int,
+    *,
+    executor: bool = False,
+    asynchronous: bool = False,
+    initial_at_once: bool = False,
+    explained: bool = True,
+    on_evaluation: Callable[[Evaluation], Any] | None = None,
+    on_step: Callable[[Step], Any] | None = None,
+) -> int:
+    """Evaluate suggestions until a campaign holds enough results. Open suggestions come first.
+
+    Args:
+        campaign: Suggests and records.
+        evaluator: Evaluates.
+        results: Values and failures in the campaign when it ends.
+        executor: Whether the evaluator has an executor, which is given whole batches.
+        asynchronous: Whether a free worker gets another string at once, instead of batches.
+        initial_at_once: Whether what the initial design lacks is one batch, whatever the batch size is.
+        explained: Whether suggestions are kept with the reasons for them.
+        on_evaluation: Called after each evaluation.
+        on_step: Called after each batch or, of an asynchronous search, after as many results, and after those of the
+            initial design.
+
+    Returns:
+        How many evaluations were made.
+
+    Raises:
+        ObjectiveError: If nothing has ever succeeded, as many times as the initial design has strings.
+        CampaignError: If the campaign cannot be written; the message holds the result that could not be recorded.
+    """
+    driver = _Driver(campaign, results, asynchronous, initial_at_once, explained, on_evaluation, on_step)
+    if asynchronous:
+        evaluator.keep_busy(driver.supply, on_result=driver.record)
+    elif executor:
+        while batch := driver.batch():
+            evaluator.evaluate(batch, on_result=driver.record)
+    else:
+        # In portions, so that what is withdrawn meanwhile is not evaluated.
+        evaluator.keep_busy(driver.portion, on_result=driver.record, in_batches=True)
+    driver.end()
+    return driver.evaluated
+
+
+class _Driver:
     """What waits, what is being evaluated, and how many results there are."""
 
-    def __init__(self, campaign: Campaign, budget: int, on_evaluation: Callable[[Evaluation], Any] | None) -> None:
+    def __init__(
+        self,
+        campaign: Campaign,
+        results: int,
+        asynchronous: bool,
+        initial_at_once: bool,
+        explained: bool,
+        on_evaluation: Callable[[Evaluation], Any] | None,
+        on_step: Callable[[Step], Any] | None,
+    ) -> None:
         self.campaign = campaign
         self.settings = campaign.store.settings
-        self.transform = resolve_transform(self.settings.transform)
+        self.outcomes = self.settings.outcomes()
+        self.results = results
+        self.asynchronous = asynchronous
+        self.initial_at_once = initial_at_once
+        self.explained = explained
         self.on_evaluation = on_evaluation
-        self.budget = budget
-        self.evaluated = 0
+        self.on_step = on_step
+        self.evaluated = self.unreported = 0
         self.patience = PATIENCE
-        self.evaluating: dict[str, Suggestion] = {}
-        self.waiting = deque(campaign.store.open_suggestions())
+        self.evaluating: dict[Item, Suggestion] = {}
+        self.waiting = deque(self.session().open.values())
+        self.since = time.perf_counter()
 
-    def supply(self, free: int) -> list[str]:
+    def session(self) -> Session:
+        """Where the campaign stands now, whoever has changed it."""
+        return self.campaign.session()
+
+    def supply(self, free: int) -> list[Item]:
         """At most ``free`` strings: open suggestions first, then new ones."""
-        return self._next(free, free)
+        missing = self._missing()
+        return self._next(free, min(free, missing) if missing > 0 else free)
 
-    def portion(self, free: int) -> list[str]:
+    def portion(self, free: int) -> list[Item]:
         """At most ``free`` strings of a batch; a new batch only when the last one has come back."""
-        return self._next(free, 0 if self.evaluating else self.settings.batch_size)
+        return self._next(free, 0 if self.evaluating else self._batch_size())
 
-    def batch(self) -> list[str]:
+    def batch(self) -> list[Item]:
         """The open suggestions, or else a new batch."""
-        return self._next(sys.maxsize, self.settings.batch_size)
+        return self._next(sys.maxsize, self._batch_size())
 
-    def _next(self, free: int, new: int) -> list[str]:
+    def _missing(self) -> int:
+        optimizer = self.session().optimizer
+        return optimizer.initial - len(optimizer.observations)
+
+    def _batch_size(self) -> int:
+        missing = self._missing()
+        return missing if self.initial_at_once and missing > 0 else self.settings.batch_size
+
+    def _next(self, free: int, new: int) -> list[Item]:
         """At most ``free`` strings within the budget: of those that wait or, if none does, of ``new`` suggestions."""
-        store = self.campaign.store
-        still_open = {row.name for row in store.open_suggestions()}
-        self.waiting = deque(row for row in self.waiting if row.name in still_open)
-        counts = store.counts()
-        left = self.budget - counts.values - counts.failures - len(self.evaluating)
+        session = self.session()
+        self.waiting = deque(row for row in self.waiting if row.name in session.open)
+        left = self.results - session.journal.results - len(self.evaluating)
         if not self.waiting:
-            for row in self._suggest(min(new, left)):
-                if row.string in self.evaluating:
+            for row in self._suggest(min(new, left), left):
+                if _item(row) in self.evaluating:
                     # Undone while it was being evaluated, and suggested anew: its result will answer this one.
-                    self.evaluating[row.string] = row
+                    self.evaluating[_item(row)] = row
                 else:
                     self.waiting.append(row)
+            self.since = time.perf_counter()
         rows = [self.waiting.popleft() for _ in range(min(free, left, len(self.waiting)))]
-        self.evaluating.update((row.string, row) for row in rows)
-        return [row.string for row in rows]
+        self.evaluating.update((_item(row), row) for row in rows)
+        return [_item(row) for row in rows]
 
-    def _suggest(self, n: int) -> list[Suggestion]:
-        if n < 1:
+    def _suggest(self, n: int, left: int) -> list[Suggestion]:
+        if min(n, _unseen(self.session().optimizer)) < 1:
             return []
         for _ in range(TRIES):
             try:
-                return self._patiently(lambda: self.campaign.suggest(n, more=True))
+                return self._patiently(
+                    lambda: self.campaign.suggest_more(n, explained=self.explained, remaining=float(left))
+                )
             except StaleStateError:
                 continue
             except ExhaustedError:
                 # That all has been suggested is the end of a run; that nothing could be is an error.
-                if not self.campaign.store.suggestions():
+                if not self.session().journal.asked:
                     raise
                 return []
         raise CampaignError(
@@ -146,42 +193,95 @@ class _Run:
 
     def record(self, evaluation: Evaluation) -> None:
         """Keep one result."""
-        row = self.evaluating[evaluation.string]
-        value, failure = self._judged(evaluation)
-        result = f"{row.string!r} " + (f"failed ({failure})" if value is None else f"has the value {value!r}")
+        evaluation = self._judged(evaluation)
+        row = self.evaluating[evaluation.item]
+        if self.campaign.space.key(row.string) != row.key:
+            raise InputError(
+                f"{row.string!r} was evaluated and is still pending: key() of {type(self.campaign.space).__name__} "
+                "gives a suggested string another key when it is told"
+            )
+        result = f"{row.string!r} " + (
+            f"has the value {evaluation.value!r}" if evaluation.ok else f"failed ({evaluation.error})"
+        )
         try:
-            self._patiently(lambda: self._write(row, value, failure, evaluation.seconds))
+            self._patiently(lambda: self._write(row, evaluation))
         except CampaignError as error:
             raise CampaignError(f"{result}, but that could not be recorded: {error}. Then record it by hand") from error
         except KeyboardInterrupt:
             self.patience = 0.0
-            if not self._recorded(row, value, failure, evaluation.seconds):
+            if not self._recorded(row, evaluation):
                 logger.error("%s, but the run was interrupted before that was recorded: record it by hand", result)
             raise
-        del self.evaluating[row.string]
+        del self.evaluating[evaluation.item]
         self.evaluated += 1
+        self.unreported += 1
         if self.on_evaluation is not None:
             self.on_evaluation(evaluation)
-        self._complain(failure)
+        self._note_step()
+        self._complain(evaluation)
 
-    def _write(self, row: Suggestion, value: float | None, failure: str | None, seconds: float) -> None:
+    def end(self) -> None:
+        """Report what is left of an asynchronous search."""
+        if self.asynchronous:
+            self._note_step(ended=True)
+
+    def _note_step(self, *, ended: bool = False) -> None:
+        """Report a step that the last result has completed."""
+        session = self.session()
+        journal, optimizer = session.journal, session.optimizer
+        if self.on_step is None or not self.unreported:
+            return
+        if self.asynchronous:
+            step = journal.last_step(optimizer, ended=ended)
+        elif self.evaluating or not journal.asked or not journal.asked[-1].complete:
+            return
+        else:
+            step = journal.batch_step(optimizer, journal.asked[-1])
+            # Of several workers at once, what they took together.
+            step = replace(step, seconds=step.seconds | {"evaluate": round(time.perf_counter() - self.since, 3)})
+        if step is not None:
+            self.unreported = 0
+            self.on_step(step)
+
+    def _write(self, row: Suggestion, evaluation: Evaluation) -> None:
         store = self.campaign.store
         with store.transaction("record", {"string": row.string}) as change:
             known = store.suggestion(row.name)
             gone = known is None or known.status in ("undone", "withdrawn")
             # A result is kept all the same.
-            name = None if gone else row.name
-            change.add_measurements(
-                [NewMeasurement(row.string, row.key, value, failure, suggestion=name, details={"seconds": seconds})]
-            )
+            change.add_measurements([self._measurement(row, evaluation, None if gone else row.name)])
 
-    def _recorded(self, row: Suggestion, value: float | None, failure: str | None, seconds: float) -> bool:
+    def _measurement(self, row: Suggestion, evaluation: Evaluation, name: str | None) -> NewMeasurement:
+        details = {"seconds": evaluation.seconds}
+        if not evaluation.ok:
+            return NewMeasurement(
+                row.string,
+                row.key,
+                failure=storable(evaluation.error),
+                suggestion=name,
+                details=details,
+                context=row.context,
+            )
+        names = [outcome.name for outcome in self.outcomes[1:]]
+        return NewMeasurement(
+            row.string,
+            row.key,
+            None if math.isnan(evaluation.value) else evaluation.value,
+            suggestion=name,
+            details=details,
+            context=row.context,
+            further={
+                name: value for name, value in zip(names, evaluation.further, strict=True) if not math.isnan(value)
+            },
+        )
+
+    def _recorded(self, row: Suggestion, evaluation: Evaluation) -> bool:
         """Whether a result is in the file: an interruption often comes at the end of the writing, which takes long."""
-        made = self.campaign.store.measurements(key=row.key)
+        result = self._measurement(row, evaluation, None)
         return any(
-            (known.string, known.value, known.failure, known.details)
-            == (row.string, value, failure, {"seconds": seconds})
-            for known in made
+            (known.string, known.context, known.value, known.failure, known.details)
+            == (result.string, result.context, result.value, result.failure, result.details)
+            for known in self.campaign.store.measurements(key=row.key)
         )
 
     def _patiently(self, command: Callable[[], T]) -> T:
@@ -203,29 +303,51 @@ class _Run:
                 told = True
             time.sleep(_PAUSE_SECONDS)
 
-    def _judged(self, evaluation: Evaluation) -> tuple[float | None, str | None]:
-        """The value, or why it is none."""
+    def _judged(self, evaluation: Evaluation) -> Evaluation:
+        """The result, as a failure if it has values that cannot be used."""
         if not evaluation.ok:
-            return None, storable(evaluation.error)
-        if not abs(evaluation.value) <= LARGEST_VALUE:
-            return None, f"the value is {evaluation.value:g}"
-        try:
-            if not math.isfinite(self.transform.forward(evaluation.value)):
-                return None, f"the value is {evaluation.value:g}"
-        except InputError as error:
-            return None, str(error)
-        return evaluation.value, None
+            return evaluation
+        for outcome, value in zip(self.outcomes, evaluation.values, strict=True):
+            if math.isnan(value):
+                continue
+            problem = "" if abs(value) <= LARGEST_VALUE else f"the value is {value:g}"
+            if not problem:
+                try:
+                    outcome.transform.forward(value)
+                except InputError as error:
+                    problem = str(error)
+            if problem:
+                return replace(evaluation, value=math.nan, further=(), status=FAILED, error=problem)
+        return evaluation
 
-    def _complain(self, failure: str | None) -> None:
-        """Stop a campaign in which nothing has ever succeeded."""
-        if failure is None:
+    def _complain(self, evaluation: Evaluation) -> None:
+        """Stop a search in which nothing has ever succeeded."""
+        if evaluation.ok:
             return
-        counts = self.campaign.store.counts()
-        if counts.values == 0 and counts.failures >= self.settings.initial:
+        told = self.session().journal.told
+        failed = [row for row in told if row.status == "failed"]
+        if len(failed) >= self.settings.initial and not any(row.status == "ok" for row in told):
+            first = failed[0]
             raise ObjectiveError(
-                f"all {counts.failures} evaluations of the campaign failed, the last with: {failure}. Fix the "
-                "objective, then start another campaign, or take results back with seqopt campaign undo"
+                f"all {len(failed)} evaluations so far failed, the first ({first.string!r}) with: "
+                f"{first.details['error']}. Fix the objective, then start again in another folder or campaign, or take "
+                "results back with seqopt campaign undo"
             )
+
+
+def _item(row: Suggestion) -> Item:
+    return Query(row.string, row.context) if row.context else row.string
+
+
+def _unseen(optimizer: Optimizer) -> int:
+    """Strings that may still be suggested, as far as that is known without drawing them."""
+    space, seen = optimizer.space, optimizer.observations.seen
+    if optimizer.allow_repeats or optimizer.contexts is not None:
+        return sys.maxsize
+    if isinstance(space, PoolSpace):
+        # A pool may have learned from strings that it does not hold.
+        return len(space) - sum(space.index_of(key) is not None for key in seen)
+    return len(space) - len(seen) if isinstance(space, Sized) else sys.maxsize
 
 
 def _is_busy(error: CampaignError) -> bool:

@@ -23,7 +23,6 @@ from seqopt.campaign.results import check_entries, read_results
 from seqopt.campaign.rows import (
     Command,
     Measurement,
-    NewSuggestion,
     Settings,
     Suggestion,
 )
@@ -42,7 +41,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from seqopt.acquisition import Acquisition
-    from seqopt.evaluation import Direction, Evaluation, ObjectiveFunction
+    from seqopt.campaign.journal import Journal, Step
+    from seqopt.campaign.session import Session
+    from seqopt.evaluation import Direction, Evaluation, ObjectiveFunction, QueryObjective
     from seqopt.filters.conditions import Filter
     from seqopt.filters.filtering import FilterReport
     from seqopt.models import Surrogate
@@ -63,6 +64,8 @@ class Campaign(Tabulated):
     Args:
         store: The open file.
         space: The space, where the file cannot hold it.
+        optimizer: Suggests instead of one that is made again from the file: that of a run, which may have parts that no
+            file can hold. It has neither asked nor been told anything.
 
     Example:
         >>> import tempfile
@@ -84,10 +87,12 @@ class Campaign(Tabulated):
         >>> campaign.close(); folder.cleanup()
     """
 
-    def __init__(self, store: CampaignStore, space: Space | None = None) -> None:
+    def __init__(self, store: CampaignStore, space: Space | None = None, *, optimizer: Optimizer | None = None) -> None:
         self.store = store
         self._given = space
-        self._space: Space | None = None
+        self._given_optimizer = optimizer
+        self._space: Space | None = None if optimizer is None else optimizer.space
+        self._session: Session | None = None
         self._narrowed: Narrowed | None = None
         self._selective: Surrogate | None = None
 
@@ -136,8 +141,7 @@ class Campaign(Tabulated):
             InputError: For what cannot be used.
             CampaignError: If there is such a file already.
         """
-        from seqopt.campaign.parts import kept_parts
-        from seqopt.campaign.restoring import AUTOENCODER, encoder_name
+        from seqopt.campaign.parts import AUTOENCODER, encoder_name, kept_parts
         from seqopt.filters.conditions import checked, to_json
         from seqopt.models.registry import LATENT, latent_file
         from seqopt.optimizer import Optimizer
@@ -204,6 +208,7 @@ class Campaign(Tabulated):
 
     def close(self) -> None:
         """Close the file."""
+        self._session = None
         self.store.close()
 
     def __enter__(self) -> Campaign:
@@ -319,67 +324,88 @@ class Campaign(Tabulated):
             StaleStateError: If another process has changed the campaign meanwhile.
         """
         n = None if n is None else checked_integer("the number of strings", n, 1)
-        state, waiting = self.store.state, self.store.open_suggestions()
-        settings = self.store.settings
+        waiting, settings = self.store.open_suggestions(), self.store.settings
         if waiting and not more:
             return Suggestions(waiting, settings)
-        from seqopt.campaign.predictions import interval, snapshot_of
-        from seqopt.campaign.reasons import reasons_of
+        made = self._suggest(settings.batch_size if n is None else n, {"n": n, "more": more})
+        return Suggestions(made, settings)
 
-        optimizer = self.optimizer()
-        before = len(optimizer.observations)
+    def suggest_more(self, n: int, *, explained: bool = True, remaining: float | None = None) -> list[Suggestion]:
+        """As `suggest` with ``more``, for a run that evaluates its suggestions itself.
+
+        Args:
+            n: How many.
+            explained: Whether the reasons are worked out and kept.
+            remaining: Evaluations that may still be asked for, these included.
+        """
+        return self._suggest(n, {"n": n, "more": True}, explained=explained, remaining=remaining)
+
+    def _suggest(
+        self, n: int, arguments: dict[str, Any], *, explained: bool = True, remaining: float | None = None
+    ) -> list[Suggestion]:
+        session, report = self.session(), self.filter_report()
+        noted = {}
+        if report is not None:
+            arguments = arguments | {"filters": report.to_json()}
+            # What is left was counted among what passes.
+            noted = {"filtered": True}
         try:
-            optimizer.ask(settings.batch_size if n is None else n)
+            return session.suggest(n, arguments, explained=explained, noted=noted, remaining=remaining)
         except (ExhaustedError, InputError) as error:
             narrowed = self._narrow()
             if narrowed is None:
                 raise
             raise narrowed.explained(error) from error
-        rows = optimizer.observations.rows[before:]
-        reasons = reasons_of(optimizer, [row.key for row in rows])
-        new = []
-        for row, reason in zip(rows, reasons, strict=True):
-            mean, std = row.details["predicted_mean"], row.details["predicted_std"]
-            low, high = interval(*optimizer.predicted_measurement(row.key), settings.transform)
-            new.append(
-                NewSuggestion(
-                    row.string,
-                    row.key,
-                    mean,
-                    std,
-                    low,
-                    high,
-                    optimizer.acquisition.name if mean is not None else "random",
-                    row.details["acquisition"],
-                    reason,
-                )
-            )
-        arguments: dict[str, Any] = {"n": n, "more": more}
-        snapshot = snapshot_of(optimizer) if optimizer.hyperparameters else None
-        report = self.filter_report()
-        if report is not None:
-            arguments["filters"] = report.to_json()
-            # What is left was counted among what passes.
-            snapshot = snapshot and replace(snapshot, summary=snapshot.summary | {"filtered": True})
-        with self.store.transaction("suggest", arguments, expected_state=state) as change:
-            number = change.add_snapshot(snapshot) if snapshot is not None else None
-            return Suggestions(change.add_suggestions(new, snapshot=number), settings)
+
+    def session(self) -> Session:
+        """The optimiser that stands where the file does, with what has been done so far; kept between suggestions.
+
+        Raises:
+            CampaignError: As `optimizer`; or if the settings of a run have been changed during the run.
+        """
+        if self._session is not None and not self._session.catch_up():
+            if self._given_optimizer is not None:
+                raise CampaignError(f"the settings of {self.store.path} were changed by another command during the run")
+            self._session = None
+        if self._session is None:
+            self._session = self._new_session()
+        return self._session
+
+    def left(self) -> tuple[Optimizer, Journal]:
+        """The optimiser and the journal as the last command of this object left them, whatever others have done since.
+
+        The file is looked at only if there is nothing yet.
+        """
+        session = self.session() if self._session is None or not self._session.state else self._session
+        return session.optimizer, session.journal
 
     def optimizer(self) -> Optimizer:
-        """The optimiser as the file has it: everything measured is told, and open suggestions are pending.
+        """An optimiser as the file has it: everything measured is told, and open suggestions are pending.
 
-        It asks for strings that pass the filters only.
+        It asks for strings that pass the filters only. It is the caller's own: what it is asked or told does not reach
+        the campaign.
 
         Raises:
             CampaignError: If no candidate of a library passes them, a file that is needed is missing or has changed, or
                 the campaign is that of a run with parts that the file cannot name.
         """
-        from seqopt.campaign.restoring import restored_optimizer
-        from seqopt.campaign.run_settings import check_by_hand
+        return self._new_session().optimizer
 
-        check_by_hand(self.store.settings, self.store.path)
-        narrowed = self._narrow()
-        return restored_optimizer(self.store, self.space, self.space if narrowed is None else narrowed.allowed)
+    def _new_session(self) -> Session:
+        from seqopt.campaign.parts import made_optimizer
+        from seqopt.campaign.run_settings import check_by_hand
+        from seqopt.campaign.session import Session
+
+        settings = self.store.settings
+        if self._given_optimizer is not None:
+            session = Session(self.store, self._given_optimizer)
+        else:
+            check_by_hand(settings, self.store.path)
+            narrowed = self._narrow()
+            allowed = self.space if narrowed is None else narrowed.allowed
+            session = Session(self.store, made_optimizer(settings, self.space, allowed), allowed)
+        session.catch_up()
+        return session
 
     def record(
         self,
@@ -478,7 +504,7 @@ class Campaign(Tabulated):
 
     def run(
         self,
-        objective: ObjectiveFunction | str,
+        objective: ObjectiveFunction | QueryObjective | str,
         *,
         budget: int,
         executor: Executor | None = None,
@@ -487,6 +513,7 @@ class Campaign(Tabulated):
         timeout: float | None = None,
         chunk_size: int | None = None,
         on_evaluation: Callable[[Evaluation], Any] | None = None,
+        on_step: Callable[[Step], Any] | None = None,
     ) -> int:
         """Let a function evaluate what the campaign suggests, until it holds ``budget`` results.
 
@@ -501,9 +528,10 @@ class Campaign(Tabulated):
             workers: Evaluations at a time.
             asynchronous: Whether a free worker gets another string at once, instead of batches; see `seqopt.maximize`.
             timeout: Seconds after which one evaluation is given up as failed.
-            chunk_size: The largest number of strings in one call of ``objective``; see `seqopt.maximize`. Without an
-                ``executor`` an attribute of the objective does not count, so that what is withdrawn is not evaluated.
+            chunk_size: The largest number of strings in one call of ``objective``; see `seqopt.maximize`. What is
+                withdrawn before its call begins is not evaluated.
             on_evaluation: Called after each evaluation.
+            on_step: Called after each batch; see `seqopt.maximize`.
 
         Returns:
             How many evaluations were made.
@@ -527,19 +555,36 @@ class Campaign(Tabulated):
             0
             >>> campaign.close(); folder.cleanup()
         """
-        from seqopt.campaign.automatic import run_campaign
+        from seqopt.campaign.automatic import check_objective, drive
+        from seqopt.campaign.locks import RunLock
+        from seqopt.evaluation import Evaluator
+        from seqopt.objectives import resolve_objective
 
-        return run_campaign(
-            self,
-            objective,
-            budget=budget,
-            executor=executor,
-            workers=workers,
-            asynchronous=asynchronous,
-            timeout=timeout,
-            chunk_size=chunk_size,
-            on_evaluation=on_evaluation,
+        budget = checked_integer("budget", budget, 0, "expected an integer of results")
+        if asynchronous and executor is not None and workers < 2:
+            raise InputError(
+                "an asynchronous run needs to know how many evaluations the executor makes at once: workers=4"
+            )
+        score = resolve_objective(objective) if isinstance(objective, str) else objective
+        check_objective(score, self.space)
+        path, columns = self.store.path, 1 + len(self.store.settings.constraints)
+        try:
+            lock = RunLock(path)
+        except OSError as error:
+            raise CampaignError(f"cannot write next to {path}: {error.strerror or error}") from error
+        evaluating = Evaluator(
+            score, executor=executor, workers=workers, timeout=timeout, chunk_size=chunk_size, columns=columns
         )
+        with lock, evaluating as evaluator:
+            return drive(
+                self,
+                evaluator,
+                budget,
+                executor=executor is not None,
+                asynchronous=asynchronous,
+                on_evaluation=on_evaluation,
+                on_step=on_step,
+            )
 
     def undo(self) -> Command:
         """Take back the last command that recorded, imported, suggested, withdrew or filtered something, and return it.
@@ -647,8 +692,7 @@ class Campaign(Tabulated):
         name, parts = self.store.settings.surrogate, self.store.settings.parts
         if "surrogate" not in parts and not name.strip().lower().startswith(SELECTIVE):
             return key
-        from seqopt.campaign.parts import restored_parts
-        from seqopt.campaign.restoring import check_model
+        from seqopt.campaign.parts import check_model, restored_parts
         from seqopt.models import resolve_surrogate, unsupported
         from seqopt.strategies.model_based import SpaceBound
 

@@ -26,6 +26,7 @@ from seqopt.errors import InputError
 
 if TYPE_CHECKING:
     from seqopt.campaign.store import CampaignStore
+    from seqopt.data import Context
 
 MAKES = {
     "create": {"settings"},
@@ -108,16 +109,17 @@ class Change:
         last = self._connection.execute(query, (self.command,)).fetchone()
         batch = (last[0] if last else 0) + 1
         before = self.changes.get("suggestions", 0)
-        names: dict[str, str] = {}
+        names: dict[tuple[str, Context], str] = {}
         rows = []
         for position, suggestion in enumerate(new, start=before + 1):
             name = f"B{batch:02d}-{position:02d}"
-            taken = names.get(suggestion.key) or self._open_name(suggestion.key)
+            asked = suggestion.key, suggestion.context
+            taken = names.get(asked) or self._open_name(*asked)
             if taken is not None:
                 raise CampaignError(
                     f"{suggestion.string!r} is suggested already, as {taken}: record its result or withdraw it first"
                 )
-            names[suggestion.key] = name
+            names[asked] = name
             numbers = {item: getattr(suggestion, item) for item in ("mean", "std", "low", "high", "score")}
             for item, number in numbers.items():
                 if number is not None and not math.isfinite(number):
@@ -130,6 +132,7 @@ class Change:
                     "position": position,
                     "string": suggestion.string,
                     "key": suggestion.key,
+                    "context": dumped(suggestion.context, f"the context of {suggestion.string!r}"),
                     "acquisition": suggestion.acquisition,
                     "reason": dumped(suggestion.reason, f"the reason for {suggestion.string!r}"),
                     "snapshot": snapshot,
@@ -142,8 +145,8 @@ class Change:
     def add_measurements(self, measurements: Iterable[NewMeasurement]) -> list[Measurement]:
         """Add values and failures.
 
-        Each answers the suggestion that it names, or else one of its key: an open one, or the latest. No value is
-        refused because the string has one already; `seqopt.campaign.read_results` asks the user about that.
+        Each answers the suggestion that it names, or else one of its key and context: an open one, or the latest. No
+        value is refused because the string has one already; `seqopt.campaign.read_results` asks the user about that.
 
         Returns:
             The measurements with their suggestions.
@@ -156,7 +159,7 @@ class Change:
         for entry in measurements:
             _check_measurement(entry)
             if entry.suggestion is None:
-                answered = self._latest_of(entry.key)
+                answered = self._latest_of(entry.key, entry.context)
             else:
                 answered = self._store.suggestion(entry.suggestion)
                 if answered is None or answered.undone_by is not None:
@@ -165,11 +168,18 @@ class Change:
                     raise CampaignError(
                         f"suggestion {entry.suggestion} is {answered.string!r}, but the result is for {entry.string!r}"
                     )
+                if answered.context != entry.context:
+                    raise CampaignError(
+                        f"suggestion {entry.suggestion} is to be measured in the context {dict(answered.context)}, but "
+                        f"the result is for {dict(entry.context)}"
+                    )
             rows.append(
                 {
                     "string": entry.string,
                     "key": entry.key,
+                    "context": dumped(entry.context, f"the context of {entry.string!r}"),
                     "value": None if entry.value is None else float(entry.value),
+                    "further": dumped(entry.further, f"the values of {entry.string!r}"),
                     "failure": entry.failure,
                     "standard_error": None if entry.standard_error is None else float(entry.standard_error),
                     "source": entry.source,
@@ -214,17 +224,18 @@ class Change:
                 self.changes[table] = undone
         return self._store.command(last.id)
 
-    def _open_name(self, key: str) -> str | None:
-        """The name under which a key is open."""
-        known = self._latest_of(key)
+    def _open_name(self, key: str, context: Context) -> str | None:
+        """The name under which a key is open in a context."""
+        known = self._latest_of(key, context)
         return known.name if known is not None and known.status == "open" else None
 
-    def _latest_of(self, key: str) -> Suggestion | None:
-        """The suggestion of a key that is open, or else the latest, by the index of keys."""
+    def _latest_of(self, key: str, context: Context) -> Suggestion | None:
+        """The suggestion of a key in a context that is open, or else the latest, by the index of keys."""
         query = (
-            f"{SUGGESTIONS} WHERE s.key = ? AND s.undone_by IS NULL ORDER BY status = 'open' DESC, s.id DESC LIMIT 1"
+            f"{SUGGESTIONS} WHERE s.key = ? AND s.context = ? AND s.undone_by IS NULL "
+            "ORDER BY status = 'open' DESC, s.id DESC LIMIT 1"
         )
-        rows = self._store._rows(query, (key,))
+        rows = self._store._rows(query, (key, dumped(context, "a context")))
         return suggestion_row(rows[0]) if rows else None
 
     def _insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> range:
@@ -251,8 +262,11 @@ def no_text(error: UnicodeEncodeError) -> InputError:
 
 
 def _check_measurement(entry: NewMeasurement) -> None:
-    if (entry.value is None) == (entry.failure is None):
+    if (entry.value is None and not entry.further) == (entry.failure is None):
         raise InputError(f"{entry.string!r} needs a value or a reason for its failure, and not both")
+    for name, number in entry.further.items():
+        if not abs(number) <= LARGEST_VALUE:
+            raise InputError(f"{name} of {entry.string!r} is {number}; expected a number up to {LARGEST_VALUE:g}")
     if entry.value is not None and not abs(entry.value) <= LARGEST_VALUE:
         raise InputError(f"the value of {entry.string!r} is {entry.value}; expected a number up to {LARGEST_VALUE:g}")
     error = entry.standard_error

@@ -16,15 +16,15 @@ _OUTLIVES = """{0}.made_by <= s.made_by OR ({0}.undone_by IS NULL AND s.undone_b
     OR {0}.undone_by > s.undone_by"""
 
 _QUERIES = {
-    "measurement {} answers a suggestion of another string": """SELECT m.id FROM measurements m
-        JOIN suggestions s ON s.id = m.suggestion WHERE m.key <> s.key""",
+    "measurement {} answers a suggestion of another string, or in another context": """SELECT m.id FROM measurements m
+        JOIN suggestions s ON s.id = m.suggestion WHERE m.key <> s.key OR m.context <> s.context""",
     "measurement {} answers a suggestion that is undone, or was made later": f"""SELECT m.id FROM measurements m
         JOIN suggestions s ON s.id = m.suggestion WHERE {_OUTLIVES.format("m")}""",
     "withdrawal {} is of a suggestion that is undone, or was made later": f"""SELECT w.id FROM withdrawals w
         JOIN suggestions s ON s.id = w.suggestion WHERE {_OUTLIVES.format("w")}""",
     "measurement {} is neither a value nor a failure": """SELECT id FROM measurements
-        WHERE (value IS NULL) = (failure IS NULL)""",
-    "key {} is open more than once": f"""SELECT s.key FROM suggestions s WHERE {_OPEN} GROUP BY s.key
+        WHERE (value IS NULL AND further = '{}') <> (failure IS NOT NULL)""",
+    "key {} is open more than once": f"""SELECT s.key FROM suggestions s WHERE {_OPEN} GROUP BY s.key, s.context
         HAVING count(*) > 1""",
     "batch {} was made by several commands": """SELECT batch FROM suggestions GROUP BY batch
         HAVING count(DISTINCT made_by) > 1""",

@@ -74,25 +74,24 @@ def digest_of(measurements: Sequence[NewMeasurement]) -> str:
     )
 
 
-def keep_known(path: str | os.PathLike[str], measurements: Sequence[NewMeasurement]) -> None:
+def keep_known(store: CampaignStore, measurements: Sequence[NewMeasurement]) -> None:
     """Record known results in a campaign as imported ones, unless that was done before.
 
     Args:
-        path: The file of the campaign.
+        store: The campaign.
         measurements: What `read_known` returned.
 
     Raises:
         CampaignError: If the file cannot be written.
     """
     checksum = digest_of(measurements)
-    with CampaignStore.open(path) as store:
-        # What was taken back by hand stays so.
-        if any(command.arguments.get("known_sha256") == checksum for command in store.history()):
-            return
-        source = measurements[0].source
-        named = {} if source in (None, IN_MEMORY) else {"file": Path(str(source)).name}
-        with store.transaction("import", {**named, "known_sha256": checksum}) as change:
-            change.add_measurements(measurements)
+    # What was taken back by hand stays so.
+    if any(command.arguments.get("known_sha256") == checksum for command in store.history()):
+        return
+    source = measurements[0].source
+    named = {} if source in (None, IN_MEMORY) else {"file": Path(str(source)).name}
+    with store.transaction("import", {**named, "known_sha256": checksum}) as change:
+        change.add_measurements(measurements)
 
 
 def _mapped(known: Mapping[str, float | Sequence[float]]) -> Sheet:

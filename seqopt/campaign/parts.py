@@ -1,4 +1,4 @@
-"""The parts of a campaign's optimiser, as its file keeps them."""
+"""The optimiser of a campaign and its parts: as the file keeps them, and made again."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ from typing import Any
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.rows import Settings
 from seqopt.errors import InputError
+from seqopt.optimizer import Optimizer
+from seqopt.spaces import PoolSpace, Space
+from seqopt.strategies import ModelBased
 from seqopt.utils.config import NotConfigurableError, config_of, from_config
 
 PARTS = ("surrogate", "acquisition", "search")
+
+AUTOENCODER = "autoencoder"
+"""Where the settings of a campaign in latent space hold the name of its model, which tells weights from others."""
 
 
 def kept_parts(given: dict[str, Any]) -> dict[str, Any]:
     """Descriptions of those of some parts that are objects, by name; those that go by a name need none.
 
     Args:
-        given: Parts by what they are: ``surrogate``, ``acquisition``, ``search``.
+        given: Parts by what they are: ``surrogate``, ``acquisition``, ``search``, or ``strategy``.
 
     Raises:
         NotConfigurableError: If one cannot be written down; the message names it.
@@ -32,17 +38,64 @@ def kept_parts(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def restored_parts(settings: Settings) -> dict[str, Any]:
-    """The parts of a campaign: names, or objects made from their descriptions.
+    """The parts of a campaign as arguments of `Optimizer`: names, or objects made from their descriptions.
 
     Raises:
         CampaignError: If one cannot be made again; the message names it.
     """
     named = {"surrogate": settings.surrogate, "acquisition": settings.acquisition, "search": "auto"}
     found: dict[str, Any] = {}
-    for name in PARTS:
+    for name in ("strategy",) if "strategy" in settings.parts else PARTS:
         config = settings.parts.get(name)
         try:
             found[name] = named[name] if config is None else from_config(config)
         except InputError as error:
             raise CampaignError(f"the {name} of the campaign cannot be made again: {error}") from error
     return found
+
+
+def made_optimizer(settings: Settings, space: Space, allowed: Space) -> Optimizer:
+    """The optimiser of a campaign, before it has asked for anything.
+
+    Args:
+        settings: Of the campaign.
+        space: Where it searches.
+        allowed: What of it may be suggested.
+
+    Raises:
+        CampaignError: If the file of its model is not the one that it was begun with, or a part cannot be made again.
+    """
+    optimizer = Optimizer(
+        allowed if isinstance(space, PoolSpace) else space,
+        **restored_parts(settings),
+        batch_size=settings.batch_size,
+        initial=settings.initial,
+        outcomes=settings.outcomes(),
+        contexts=settings.made_contexts(),
+        seed=settings.seed,
+        allow_repeats=settings.allow_repeats,
+    )
+    strategy = optimizer.strategy.then
+    if isinstance(strategy, ModelBased):
+        check_model(settings, strategy.surrogate)
+    return optimizer
+
+
+def check_model(settings: Settings, surrogate: object) -> None:
+    """Refuse a model file that is not the one that the campaign was begun with.
+
+    Raises:
+        CampaignError: If it is another one.
+    """
+    begun = settings.extra.get(AUTOENCODER)
+    found = encoder_name(surrogate)
+    if begun is not None and found != begun:
+        raise CampaignError(
+            f"the surrogate {settings.surrogate} is {found} now, and the campaign was begun with {begun}: put that "
+            "file back, or start another campaign and import the results"
+        )
+
+
+def encoder_name(surrogate: object) -> str:
+    """The name of what a surrogate sees strings through; empty if it has none."""
+    return str(getattr(getattr(surrogate, "encoder", None), "name", ""))

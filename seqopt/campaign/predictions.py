@@ -9,6 +9,7 @@ from seqopt.campaign.rows import NewSnapshot
 from seqopt.models import ExplainedSurrogate
 from seqopt.optimizer import Optimizer
 from seqopt.spaces import PoolSpace
+from seqopt.strategies import ModelBased
 from seqopt.utils.versions import versions
 
 INTERVAL = 1.6448536269514722
@@ -40,14 +41,15 @@ def interval(mean: float | None, std: float | None, transform: str | None) -> tu
         return None, None
 
 
-def snapshot_of(optimizer: Optimizer, search: dict[str, Any] | None = None) -> NewSnapshot:
+def snapshot_of(optimizer: Optimizer, state: dict[str, Any]) -> NewSnapshot:
     """The model that an optimiser last chose by: its parameters, seed and versions, how well it predicts, its state.
 
     Args:
         optimizer: It has just asked.
-        search: State of its inner search, if that has one; kept next to that of the surrogate.
+        state: Of its strategy.
     """
-    surrogate = optimizer.surrogate
+    strategy = optimizer.strategy.then
+    surrogate = strategy.surrogate if isinstance(strategy, ModelBased) else None
     summary: dict[str, Any] = {
         "parameters": optimizer.hyperparameters,
         "seed": optimizer.seed,
@@ -61,5 +63,4 @@ def snapshot_of(optimizer: Optimizer, search: dict[str, Any] | None = None) -> N
         space = optimizer.space
         summary["left"] = len(space) - sum(space.index_of(key) is not None for key in optimizer.observations.seen)
     measured = len(optimizer.observations.with_status("ok"))
-    state = surrogate.state_dict() | ({} if search is None else {"search": search})
-    return NewSnapshot(type(surrogate).__name__, measured, summary, state)
+    return NewSnapshot(type(strategy if surrogate is None else surrogate).__name__, measured, summary, state)

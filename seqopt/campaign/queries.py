@@ -3,35 +3,53 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.rows import Command, Measurement, Snapshot, Suggestion
+
+if TYPE_CHECKING:
+    from seqopt.data import Context
+
+CONTEXT = 9
+"""The column of `SUGGESTIONS` that holds contexts."""
 
 STATUS = """CASE
     WHEN s.undone_by IS NOT NULL THEN 'undone'
     WHEN EXISTS (SELECT 1 FROM measurements m
-        WHERE m.suggestion = s.id AND m.undone_by IS NULL AND m.value IS NOT NULL) THEN 'measured'
+        WHERE m.suggestion = s.id AND m.undone_by IS NULL AND m.failure IS NULL) THEN 'measured'
     WHEN EXISTS (SELECT 1 FROM measurements m WHERE m.suggestion = s.id AND m.undone_by IS NULL) THEN 'failed'
     WHEN EXISTS (SELECT 1 FROM withdrawals w WHERE w.suggestion = s.id AND w.undone_by IS NULL) THEN 'withdrawn'
     ELSE 'open' END"""
 
-SUGGESTIONS = f"""SELECT s.string, s.key, s.mean, s.std, s.low, s.high, s.acquisition, s.score, s.reason,
+SUGGESTIONS = f"""SELECT s.string, s.key, s.mean, s.std, s.low, s.high, s.acquisition, s.score, s.reason, s.context,
     s.id, s.name, s.batch, s.position, s.snapshot, {STATUS} AS status, s.made_by, s.undone_by FROM suggestions s"""
 
 MEASUREMENTS = """SELECT m.string, m.key, m.value, m.failure, m.standard_error, m.replicate, m.source, m.line,
-    s.name, m.details, m.id, m.made_by, m.undone_by
+    s.name, m.details, m.context, m.further, m.id, m.made_by, m.undone_by
     FROM measurements m LEFT JOIN suggestions s ON s.id = m.suggestion"""
+
+WITHDRAWALS = """SELECT w.id, s.name, w.reason, w.made_by, w.undone_by
+    FROM withdrawals w JOIN suggestions s ON s.id = w.suggestion"""
 
 COMMANDS = """SELECT c.id, c.time, c.kind, c.arguments, c.version, c.changes, c.undoes, u.id
     FROM commands c LEFT JOIN commands u ON u.undoes = c.id"""
 
 
 def suggestion_row(row: tuple[Any, ...]) -> Suggestion:
-    return Suggestion(*_loaded(row, 8))
+    cells = _loaded(row, 8, CONTEXT)
+    cells[CONTEXT] = context_row(cells[CONTEXT])
+    return Suggestion(*cells)
 
 
 def measurement_row(row: tuple[Any, ...]) -> Measurement:
-    return Measurement(*_loaded(row, 9))
+    cells = _loaded(row, 9, 10, 11)
+    cells[10] = context_row(cells[10])
+    return Measurement(*cells)
+
+
+def context_row(pairs: list[list[Any]]) -> Context:
+    """A context as it was written."""
+    return tuple((name, value) for name, value in pairs)
 
 
 def snapshot_row(row: tuple[Any, ...]) -> Snapshot:

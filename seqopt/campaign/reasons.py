@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    from seqopt.data import Observation
     from seqopt.optimizer import Optimizer
 
 EXPLOIT, EXPLORE, RANDOM = "exploit", "explore", "random"
@@ -50,20 +51,26 @@ def reason(mean: float, best: float, similarity: npt.ArrayLike, measured: Sequen
     return Reason(EXPLOIT if mean >= best else EXPLORE, measured[index], float(np.asarray(similarity)[index]))
 
 
-def reasons_of(optimizer: Optimizer, keys: Sequence[str]) -> list[dict[str, Any]]:
-    """Why an optimiser has just chosen these strings, as JSON values; empty where its model cannot say."""
-    from seqopt.models import ExplainedSurrogate
+def reasons_of(optimizer: Optimizer, rows: Sequence[Observation]) -> list[dict[str, Any]]:
+    """Why an optimiser has just chosen these rows of its table, as JSON values; empty where its model cannot say.
 
-    surrogate = optimizer.surrogate
+    Of several ways to measure, strings are compared as their targets.
+    """
+    from seqopt.models import ExplainedSurrogate
+    from seqopt.strategies import ModelBased
+
+    strategy = optimizer.strategy.then
     if not optimizer.hyperparameters:
-        return [{"kind": RANDOM} for _ in keys]
-    if not isinstance(surrogate, ExplainedSurrogate):
-        return [{} for _ in keys]
+        return [{"kind": RANDOM} for _ in rows]
+    if not isinstance(strategy, ModelBased) or not isinstance(strategy.surrogate, ExplainedSurrogate):
+        return [{} for _ in rows]
+    surrogate = strategy.surrogate
     measured = list(dict.fromkeys(row.key for row in optimizer.observations.with_status("ok")))
     written = {row.key: row.string for row in optimizer.observations.rows}
     strings = [written[key] for key in measured]
     best = float(surrogate.predict(measured)[0].max())
-    means = surrogate.predict(list(keys))[0].tolist()
+    keys = [row.key for row in rows]
+    means = surrogate.predict(keys)[0].tolist()
     found = [
         reason(mean, best, row, strings) for mean, row in zip(means, surrogate.similarity(keys, measured), strict=True)
     ]

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from seqopt.data import Context, Contexts, Outcome
     from seqopt.evaluation import Direction
 
 SuggestionStatus = Literal["open", "measured", "failed", "withdrawn", "undone"]
@@ -49,16 +50,19 @@ class Settings:
         string_column: What the column of strings is called in the user's files.
         batch_size: Suggestions at a time.
         initial: Random suggestions before a model is used.
-        surrogate: Name of the model, or its type where it was given as an object.
-        acquisition: Name of the acquisition function.
+        surrogate: Name of the model, or its type where it was given as an object; empty where a strategy decides.
+        acquisition: Name of the acquisition function, or the type of the strategy that decides.
         transform: ``"log10"`` for values that span decades.
         seed: Fixes every random draw.
         space: Facts that tell one space from another.
         pool: Of a pool: path, column, checksum, size.
         filters: Conditions on suggestions.
-        parts: Descriptions (`seqopt.utils.config`) of the surrogate, the acquisition function and the search, as far as
-            they were given as objects.
+        parts: Descriptions (`seqopt.utils.config`) of the surrogate, the acquisition function and the search, or of the
+            strategy, as far as they were given as objects.
         allow_repeats: Whether measured strings may be suggested again.
+        contexts: Description of the ways in which strings can be measured (`seqopt.data.Contexts`), if there are
+            several.
+        constraints: Descriptions of what is measured besides the objective (`seqopt.data.Outcome`).
         extra: Whatever else belongs to the campaign. What a file of a later version holds and this one does not know
             is found here, too.
     """
@@ -78,7 +82,38 @@ class Settings:
     filters: list[dict[str, Any]] = field(default_factory=list)
     parts: dict[str, Any] = field(default_factory=dict)
     allow_repeats: bool = False
+    contexts: dict[str, Any] | None = None
+    constraints: list[dict[str, Any]] = field(default_factory=list)
     extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def target(self) -> Context:
+        """The context that is meant where none is stated; empty where there is only one way to measure."""
+        return tuple((name, value) for name, value in self.contexts["target"]) if self.contexts else ()
+
+    @property
+    def context_names(self) -> tuple[str, ...]:
+        """What contexts differ in: names of columns of tables."""
+        possible = self.contexts["possible"] if self.contexts else []
+        return tuple(sorted({str(name) for context in possible for name, _ in context}))
+
+    @property
+    def constraint_names(self) -> tuple[str, ...]:
+        """What is measured besides the objective: names of columns of tables."""
+        return tuple(str(constraint["name"]) for constraint in self.constraints)
+
+    def made_contexts(self) -> Contexts | None:
+        """The ways in which strings can be measured, if there are several."""
+        from seqopt.data import Contexts
+
+        return Contexts.from_config(self.contexts) if self.contexts else None
+
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """What is measured, the objective first."""
+        from seqopt.data import Outcome, resolve_transform
+
+        objective = Outcome(self.objective, self.direction, transform=resolve_transform(self.transform))
+        return (objective, *map(Outcome.from_config, self.constraints))
 
     def to_json(self) -> dict[str, Any]:
         """The settings as JSON values."""
@@ -159,6 +194,7 @@ class NewSuggestion:
         acquisition: Name of the acquisition function.
         score: Its value.
         reason: Why it was chosen, as JSON values.
+        context: How it is to be measured; empty where there is only one way.
     """
 
     string: str
@@ -170,6 +206,7 @@ class NewSuggestion:
     acquisition: str | None = None
     score: float | None = None
     reason: dict[str, Any] = field(default_factory=dict)
+    context: Context = ()
 
 
 @dataclass(frozen=True)
@@ -204,7 +241,7 @@ class NewMeasurement:
     Attributes:
         string: As it was written where the value came from.
         key: Its identity.
-        value: In the user's units; `None` for a failure.
+        value: Of the objective, in the user's units; `None` for a failure, or if only others were measured.
         failure: Why there is no value; `None` for a value.
         standard_error: Known standard error of the value.
         replicate: What tells this replicate from the others.
@@ -213,6 +250,8 @@ class NewMeasurement:
         suggestion: Name of the suggestion it answers. Where none is given, the campaign looks for one with the same
             key: an open one, or else the latest.
         details: Whatever else is known of it, as JSON values.
+        context: How it was measured; empty where there is only one way.
+        further: Values of what was measured besides the objective, by name.
     """
 
     string: str
@@ -225,6 +264,8 @@ class NewMeasurement:
     line: int | None = None
     suggestion: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
+    context: Context = ()
+    further: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -244,17 +285,19 @@ class Measurement(NewMeasurement):
 
 @dataclass(frozen=True)
 class Observed:
-    """All that was measured of one key.
+    """All that was measured of one key in one context.
 
     Attributes:
         key: The identity.
         string: As it was written first.
         measurements: Values and failures one by one, in the order in which they were recorded.
+        context: How it was measured; empty where there is only one way.
     """
 
     key: str
     string: str
     measurements: tuple[Measurement, ...]
+    context: Context = ()
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -356,7 +399,7 @@ class Counts:
         withdrawn: Suggestions that were withdrawn.
         batches: Batches that were suggested (and not undone).
         strings: Different strings with a value.
-        values: Values, replicates counted one by one.
+        values: Results with a value, replicates counted one by one.
         failures: Failures.
     """
 

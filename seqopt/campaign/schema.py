@@ -18,13 +18,17 @@ Invariants, which hold after every commit (`seqopt.campaign.CampaignStore.check`
    that it made (``changes``): a command is there with all its rows or not at all.
 4. An undo (``undoes``) takes back a whole command: the last one that is not undone, of a kind that can be. No command
    is undone twice, and an undo is not undone.
-5. A measurement has a value or a reason for its failure, not both. A standard error is positive, and of a value.
-6. A measurement that answers a suggestion has its key, and does not outlive it: while the measurement counts, so does
-   the suggestion.
-7. A key is open at most once: of the suggestions that count, at most one of a key has neither measurement nor
-   withdrawal.
+5. A measurement has values or a reason for its failure, not both. A standard error is positive, and of a value.
+6. A measurement that answers a suggestion has its key and context, and does not outlive it: while the measurement
+   counts, so does the suggestion.
+7. A key is open at most once in each context: of the suggestions that count, at most one of them has neither
+   measurement nor withdrawal.
 8. A suggestion's name and its batch number are never given again, even when it is undone: a list that was printed
    never means something else.
+
+A context (how a string is measured, where there are several ways) is a JSON list of names and values, sorted by name,
+and ``[]`` where there is only one way. ``value`` is that of the objective; values of further outcomes are a JSON
+object, ``further``, by their names.
 
 The status of a suggestion is worked out from measurements and withdrawals, never stored, so that they cannot disagree.
 """
@@ -40,7 +44,7 @@ from seqopt.campaign.errors import CampaignError
 APPLICATION_ID = 0x73716F70
 """``sqop``: marks an SQLite database as a campaign."""
 
-VERSION = 2
+VERSION = 3
 """Version of the tables that this seqopt reads and writes; kept in the file as ``PRAGMA user_version``."""
 
 TABLES = ("settings", "snapshots", "suggestions", "measurements", "withdrawals")
@@ -80,6 +84,7 @@ _STATEMENTS = (
     position INTEGER NOT NULL CHECK (position > 0),
     string TEXT NOT NULL CHECK (string <> ''),
     key TEXT NOT NULL CHECK (key <> ''),
+    context TEXT NOT NULL DEFAULT '[]',
     mean REAL,
     std REAL CHECK (std >= 0),
     low REAL,
@@ -94,7 +99,9 @@ _STATEMENTS = (
     id INTEGER PRIMARY KEY,
     string TEXT NOT NULL CHECK (string <> ''),
     key TEXT NOT NULL CHECK (key <> ''),
+    context TEXT NOT NULL DEFAULT '[]',
     value REAL CHECK (typeof(value) IN ('real', 'null') AND abs(value) <= 1e150),
+    further TEXT NOT NULL DEFAULT '{{}}',
     failure TEXT,
     standard_error REAL CHECK (standard_error IS NULL OR (standard_error > 0 AND value IS NOT NULL)),
     source TEXT,
@@ -103,7 +110,7 @@ _STATEMENTS = (
     replicate TEXT,
     details TEXT NOT NULL DEFAULT '{{}}',
     {_ORIGIN},
-    CHECK ((value IS NULL) <> (failure IS NULL)))""",
+    CHECK ((value IS NULL AND further = '{{}}') = (failure IS NOT NULL)))""",
     f"""CREATE TABLE withdrawals (
     id INTEGER PRIMARY KEY,
     suggestion INTEGER NOT NULL REFERENCES suggestions (id),

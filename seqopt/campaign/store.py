@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PureWindowsPath
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import seqopt
 from seqopt.campaign import schema
@@ -33,6 +33,7 @@ from seqopt.campaign.queries import (
     MEASUREMENTS,
     STATUS,
     SUGGESTIONS,
+    WITHDRAWALS,
     command_row,
     measurement_row,
     snapshot_row,
@@ -51,6 +52,9 @@ from seqopt.campaign.rows import (
 )
 from seqopt.errors import InputError
 
+if TYPE_CHECKING:
+    from seqopt.data import Context
+
 TIMEOUT = 10.0
 """Seconds that a command waits for another one to finish."""
 
@@ -64,6 +68,7 @@ class CampaignStore:
 
     Attributes:
         path: The file.
+        is_file: Whether there is one; see `in_memory`.
 
     Example:
         >>> import tempfile
@@ -87,6 +92,7 @@ class CampaignStore:
 
     def __init__(self, path: Path, connection: sqlite3.Connection, timeout: float) -> None:
         self.path = path
+        self.is_file = True
         self._connection = connection
         self._timeout = timeout
         self._process = os.getpid()
@@ -143,6 +149,18 @@ class CampaignStore:
             except BaseException:
                 store.close()
                 raise
+        return store
+
+    @classmethod
+    def in_memory(cls, settings: Settings) -> CampaignStore:
+        """A campaign that is in no file, and gone when it is closed: for searches that nobody wants to keep."""
+        connection = sqlite3.connect(":memory:", isolation_level=None)
+        connection.execute("PRAGMA foreign_keys = ON")
+        store = cls(Path("the memory of this process"), connection, TIMEOUT)
+        store.is_file = False
+        with store._write("create", {}, None, blank=True) as change:
+            schema.create_tables(connection)
+            change.save_settings(settings)
         return store
 
     @classmethod
@@ -318,19 +336,22 @@ class CampaignStore:
         return [measurement_row(row) for row in self._rows(query, () if key is None else (key,))]
 
     def observations(self) -> list[Observed]:
-        """Measurements grouped by key, in the order in which the keys were first recorded."""
-        groups: dict[str, list[Measurement]] = {}
+        """Measurements grouped by key and context, in the order in which these were first recorded."""
+        groups: dict[tuple[str, Context], list[Measurement]] = {}
         for row in self.measurements():
-            groups.setdefault(row.key, []).append(row)
-        return [Observed(key, rows[0].string, tuple(rows)) for key, rows in groups.items()]
+            groups.setdefault((row.key, row.context), []).append(row)
+        return [Observed(key, rows[0].string, tuple(rows), context) for (key, context), rows in groups.items()]
 
     def best(self) -> Observed | None:
         """What has the best mean of its replicates, the first of equals; `None` before the first value.
 
-        The mean is the geometric one if the campaign's transform is ``"log10"``.
+        The mean is the geometric one if the campaign's transform is ``"log10"``. Of several ways to measure, the target
+        counts.
         """
         with self.reading():
-            settings, measured = self.settings, [group for group in self.observations() if group.values]
+            settings, observed = self.settings, self.observations()
+        target = settings.target
+        measured = [group for group in observed if group.values and group.context == target]
         sign = 1.0 if settings.direction == "maximize" else -1.0
         geometric = settings.transform == "log10"
         return max(measured, key=lambda group: sign * group.mean(geometric=geometric), default=None)
@@ -341,23 +362,32 @@ class CampaignStore:
             statuses = dict(self._rows(f"SELECT {STATUS} AS status, count(*) FROM suggestions s GROUP BY status"))
             batches = self._rows("SELECT count(DISTINCT batch) FROM suggestions WHERE undone_by IS NULL")[0][0]
             totals = self._rows(
-                "SELECT count(DISTINCT CASE WHEN value IS NOT NULL THEN key END), count(value), count(failure) "
-                "FROM measurements WHERE undone_by IS NULL"
+                "SELECT count(DISTINCT CASE WHEN failure IS NULL THEN key END), count(*) - count(failure), "
+                "count(failure) FROM measurements WHERE undone_by IS NULL"
             )[0]
         by_status = [statuses.get(status, 0) for status in ("open", "measured", "failed", "withdrawn")]
         return Counts(*[*by_status, batches, *totals])
 
     def withdrawals(self, *, undone: bool = False) -> list[Withdrawal]:
         """Withdrawals, oldest first; with ``undone`` also those that were undone."""
-        query = (
-            "SELECT w.id, s.name, w.reason, w.made_by, w.undone_by "
-            "FROM withdrawals w JOIN suggestions s ON s.id = w.suggestion ORDER BY w.id"
-        )
-        return [row for row in (Withdrawal(*row) for row in self._rows(query)) if undone or row.undone_by is None]
+        rows = (Withdrawal(*row) for row in self._rows(f"{WITHDRAWALS} ORDER BY w.id"))
+        return [row for row in rows if undone or row.undone_by is None]
 
-    def history(self) -> list[Command]:
-        """All commands, oldest first, with what they did."""
-        return [command_row(row) for row in self._rows(f"{COMMANDS} ORDER BY c.id")]
+    def history(self, *, after: int = 0) -> list[Command]:
+        """All commands, or those after one, oldest first, with what they did."""
+        return [command_row(row) for row in self._rows(f"{COMMANDS} WHERE c.id > ? ORDER BY c.id", (after,))]
+
+    def rows_after(self, last: Mapping[str, int]) -> tuple[list[Suggestion], list[Measurement], list[Withdrawal]]:
+        """Rows that count, and whose numbers are larger than the last ones known, by the names of their tables."""
+        conditions = "{0}.id > ? AND {0}.undone_by IS NULL ORDER BY {0}.id"
+        suggestions = self._rows(f"{SUGGESTIONS} WHERE {conditions.format('s')}", (last["suggestions"],))
+        measurements = self._rows(f"{MEASUREMENTS} WHERE {conditions.format('m')}", (last["measurements"],))
+        withdrawals = self._rows(f"{WITHDRAWALS} WHERE {conditions.format('w')}", (last["withdrawals"],))
+        return (
+            list(map(suggestion_row, suggestions)),
+            list(map(measurement_row, measurements)),
+            [Withdrawal(*row) for row in withdrawals],
+        )
 
     def command(self, number: int) -> Command:
         """One command.

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from seqopt.data.query import Context, ContextValue, Query, as_context
 from seqopt.errors import InputError
+from seqopt.utils.config import Configurable
 
 
 @dataclass(frozen=True)
-class Contexts:
+class Contexts(Configurable):
     """Which contexts are possible, which one is meant, and what a measurement costs.
 
     Attributes:
@@ -32,6 +33,10 @@ class Contexts:
     costs: tuple[float, ...]
 
     def __post_init__(self) -> None:
+        # In their one form, also where they were read from a file.
+        object.__setattr__(self, "possible", tuple(map(as_context, self.possible)))
+        object.__setattr__(self, "target", as_context(self.target))
+        object.__setattr__(self, "costs", tuple(map(float, self.costs)))
         if len(set(self.possible)) < len(self.possible):
             raise InputError("a context is given twice")
         if self.target not in self.possible:

@@ -77,6 +77,13 @@ class Observations:
         """Take the pending row of ``query`` out of the pending ones, or return `None`."""
         return self._pending.pop(query, None)
 
+    def truncate(self, count: int) -> None:
+        """Drop all rows but the first ``count``, none of which was pending when the others were added."""
+        for row in self.rows[count:]:
+            self._pending.pop(row.query, None)
+        del self.rows[count:]
+        self._seen = {row.key for row in self.rows}
+
     @property
     def seen(self) -> set[str]:
         """Keys of all rows, whatever their status."""

@@ -7,6 +7,7 @@ from typing import Literal
 
 from seqopt.data.transforms import Identity, Transform
 from seqopt.errors import InputError
+from seqopt.utils.config import Configurable
 
 Direction = Literal["maximize", "minimize"]
 """Whether large or small values are good."""
@@ -16,7 +17,7 @@ Role = Literal["objective", "constraint"]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(Configurable):
     """One column of measured values.
 
     Args:

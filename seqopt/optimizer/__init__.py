@@ -1,9 +1,8 @@
-"""The optimiser (ask and tell), and the loops around it."""
+"""The optimiser: ask and tell."""
 
 from seqopt.data.observations import Observation, Observations
 from seqopt.evaluation import Evaluation, Evaluator
 from seqopt.optimizer.batch import Batch
-from seqopt.optimizer.loop import RunLog, Step, run_asynchronously, run_loop
 from seqopt.optimizer.optimizer import Optimizer
 
 __all__ = [
@@ -13,8 +12,4 @@ __all__ = [
     "Observation",
     "Observations",
     "Optimizer",
-    "RunLog",
-    "Step",
-    "run_asynchronously",
-    "run_loop",
 ]

@@ -540,6 +540,17 @@ class Optimizer(Tabulated):
         return self._batches
 
     @property
+    def counters(self) -> dict[str, int]:
+        """How often was asked (``asks``), and how often since the initial design (``batches``)."""
+        return {"asks": self._asks, "batches": self._batches}
+
+    @property
+    def chosen_by(self) -> str:
+        """What decides, in a word: the acquisition function of a model-based strategy, or the type of another one."""
+        strategy = self.strategy.then
+        return strategy.acquisition.name if isinstance(strategy, ModelBased) else type(strategy).__name__
+
+    @property
     def hyperparameters(self) -> dict[str, float]:
         """Parameters of the model that chose the last batch; empty before the first fit."""
         return self.strategy.hyperparameters
@@ -547,8 +558,7 @@ class Optimizer(Tabulated):
     def state_dict(self) -> dict[str, Any]:
         """Everything that `ask` depends on besides the constructor's arguments, as JSON values."""
         return {
-            "asks": self._asks,
-            "batches": self._batches,
+            **self.counters,
             **self.strategy.state_dict(),
             "observations": [
                 {
@@ -583,7 +593,12 @@ class Optimizer(Tabulated):
         self.replay_ask([], state)
 
     def replay_ask(self, rows: Sequence[Mapping[str, Any]], state: Mapping[str, Any]) -> None:
-        """Repeat a recorded `ask` without computing it: ``rows`` become pending, counters and strategy as recorded."""
+        """Repeat a recorded `ask` without computing it: ``rows`` become pending, and counters are as recorded.
+
+        Args:
+            rows: What was asked for: ``string``, ``key``, ``details`` and, where there are several, ``context``.
+            state: The counters ``asks`` and ``batches`` and, if it is to be restored, the state of the strategy.
+        """
         for row in rows:
             context = as_context((name, value) for name, value in row.get("context", ()))
             self.observations.add(
@@ -591,7 +606,9 @@ class Optimizer(Tabulated):
             )
         self._asks = state["asks"]
         self._batches = state["batches"]
-        self.strategy.load_state_dict(dict(state))
+        strategy = {name: value for name, value in state.items() if name not in ("asks", "batches", "observations")}
+        if strategy:
+            self.strategy.load_state_dict(strategy)
         self._fitted = None
 
     def recommend(self) -> Observation:

@@ -62,7 +62,7 @@ def read_campaign(path: str | os.PathLike[str]) -> Run:
         steps=_steps(snapshots, suggestions),
         campaign=path.stem,
         measurements=_measurements(observed),
-        model=state if isinstance(state, dict) else None,
+        model=state.get("surrogate") if isinstance(state, dict) else None,
         missing=tuple(missing),
         remarks=remarks,
     )

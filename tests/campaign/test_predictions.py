@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import seqopt
 from seqopt.campaign import Campaign
 from seqopt.campaign.predictions import interval
-from seqopt.campaign.runs import RunFolder
-from seqopt.optimizer import Optimizer
+from seqopt.spaces import CandidateSet
 
 POOL = ["".join(letters) for letters in itertools.product("AB", repeat=8)]
 
@@ -39,17 +39,21 @@ def test_nine_of_ten_noisy_measurements_lie_in_their_interval(noise: float, tmp_
 
 
 def test_a_run_keeps_the_same_interval_as_a_campaign(tmp_path: Path) -> None:
-    optimizer = Optimizer(POOL, surrogate="ngrams", batch_size=2, initial=40, transform="log10", seed=1)
-    first = optimizer.ask()
     rng = np.random.default_rng(1)
-    optimizer.tell(first, [10 ** (string.count("AB") + 0.5 * rng.normal()) for string in first])
-    folder = RunFolder.create(tmp_path / "run", {"direction": "maximize", "transform": "log10"})
-    batch = optimizer.ask()
-    folder.asked(optimizer, len(batch), 0.0)
-    folder.close(optimizer, "interrupted")
+    optimizer = seqopt.maximize(
+        lambda strings: [10 ** (string.count("AB") + 0.5 * rng.normal()) for string in strings],
+        CandidateSet(POOL, kind="text"),
+        surrogate="ngrams",
+        batch_size=2,
+        initial=40,
+        budget=2,
+        transform="log10",
+        seed=1,
+        run_folder=tmp_path / "run",
+    ).optimizer
     with Campaign.open(tmp_path / "run" / "campaign.seqopt") as campaign:
-        stored = campaign.store.open_suggestions()
-    assert [row.string for row in stored] == batch
+        stored = campaign.store.suggestions()[-2:]
+    assert [row.string for row in stored] == [row.string for row in optimizer.observations.rows[-2:]]
     for row in stored:
         mean, std = optimizer.predicted_measurement(row.key)
         assert (row.low, row.high) == interval(mean, std, "log10")

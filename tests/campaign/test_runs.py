@@ -444,12 +444,12 @@ def test_what_is_done_by_hand_counts_when_the_run_is_resumed(library: Path, tmp_
     options = QUICK | {"budget": 9}
     result = seqopt.maximize(counting(calls), library, run_folder=folder, resume=True, **options)
     assert calls[0] == undone
-    assert len(calls) == 13 - 7 - 3
+    assert len(calls) == 13 - 7 - 2  # what was withdrawn has cost nothing
     assert two.string not in calls
     values = result.evaluations.set_index("string")["value"]
     assert (values[one.string], values["ABABz"]) == (-3.0, 7.5)
     assert result.best_value == 7.5
-    assert result.evaluations.set_index("string")["status"][two.string] == "failed"
+    assert result.evaluations.set_index("string")["status"][two.string] == "withdrawn"
 
 
 def test_a_run_that_its_file_cannot_repeat_is_not_continued_by_hand(library: Path, tmp_path: Path) -> None:
@@ -530,7 +530,7 @@ def test_a_part_that_cannot_be_made_again_is_named_and_the_file_stays_as_it_is(l
     assert path.read_bytes() == before
 
 
-def test_somebody_elses_command_stops_the_run_and_loses_nothing(library: Path, tmp_path: Path) -> None:
+def test_a_result_that_somebody_else_records_meanwhile_counts_and_teaches(library: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
 
     def objective(strings: list[str]) -> list[float]:
@@ -541,10 +541,45 @@ def test_somebody_elses_command_stops_the_run_and_loses_nothing(library: Path, t
         return score(strings)
 
     objective.name = "score"  # type: ignore[attr-defined]
-    with pytest.raises(RunFolderError, match="was changed by another command"):
-        seqopt.maximize(objective, library, run_folder=folder, **QUICK)
-    assert len(evaluated(folder)) == 5
+    result = seqopt.maximize(objective, library, run_folder=folder, **QUICK)
+    assert len(evaluated(folder)) == 8
+    assert "xxxxx" in set(result.evaluations["string"]) & set(table(folder)["string"])
     assert len(seqopt.maximize(score, library, run_folder=folder, resume=True, **QUICK).evaluations) == 8
+
+
+def test_settings_that_somebody_else_changes_stop_the_run_and_nothing_is_lost(library: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+
+    def objective(strings: list[str]) -> list[float]:
+        with Campaign.open(folder / CAMPAIGN) as other:
+            if len(other.store.measurements()) == 2:
+                other.set_filters([Pattern("^A")])
+        return score(strings)
+
+    objective.name = "score"  # type: ignore[attr-defined]
+    with pytest.raises(RunFolderError, match=r"settings .* were changed by another command during the run"):
+        seqopt.maximize(objective, library, run_folder=folder, **QUICK)
+    assert len(evaluated(folder)) == 3
+    with Campaign.open(folder / CAMPAIGN) as campaign:
+        campaign.set_filters([])
+    assert len(seqopt.maximize(score, library, run_folder=folder, resume=True, **QUICK).evaluations) == 8
+
+
+def test_an_interrupted_suggestion_leaves_the_tables_as_they_were(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = seqopt.maximize(score, library, run_folder=tmp_path / "whole", **QUICK)
+
+    def interrupted(*arguments: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("seqopt.search.PoolSearch.propose", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            seqopt.maximize(score, library, run_folder=tmp_path / "run", **QUICK)
+    assert list(table(tmp_path / "run")["status"]) == ["ok"] * 4
+    resumed = seqopt.maximize(score, library, run_folder=tmp_path / "run", resume=True, **QUICK)
+    assert list(resumed.evaluations["string"]) == list(whole.evaluations["string"])
 
 
 def test_a_campaign_begun_by_hand_or_with_filters_is_not_a_run_to_resume(library: Path, tmp_path: Path) -> None:

@@ -1,0 +1,289 @@
+"""The optimiser of a campaign: the one way in which it is restored from the file, and kept in step with it.
+
+A session does again what the commands in the file have done, in their order, and nothing else changes its optimiser:
+also what it suggests itself counts only once it is in the file. So a search that goes on and one that is resumed are
+the same, and what others do to the file meanwhile is seen.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Any
+
+from seqopt.campaign.journal import Asked, Journal
+from seqopt.campaign.predictions import interval, snapshot_of
+from seqopt.campaign.reasons import reasons_of
+from seqopt.campaign.rows import Command, Measurement, NewSuggestion, Suggestion, Withdrawal
+from seqopt.campaign.store import CampaignStore
+from seqopt.data import Item, Observation, Query
+from seqopt.optimizer import Optimizer
+from seqopt.spaces import Space
+
+logger = logging.getLogger(__name__)
+
+TABLES = ("suggestions", "measurements", "withdrawals")
+
+
+class Session:
+    """An optimiser that stands where its campaign does.
+
+    Args:
+        store: The campaign.
+        optimizer: Made as the campaign was begun; it has neither asked nor been told anything.
+        allowed: What of its space may be suggested, if not all of it.
+
+    Attributes:
+        store: As given.
+        optimizer: The same, after what the commands up to ``state`` have done.
+        settings: Of the campaign, when the session began.
+        state: The last command that it has seen; 0 before the first.
+        journal: What was asked and told, in order.
+        open: Suggestions that await a result, by name, oldest first.
+    """
+
+    def __init__(self, store: CampaignStore, optimizer: Optimizer, allowed: Space | None = None) -> None:
+        self.store = store
+        self.optimizer = optimizer
+        self.settings = store.settings
+        self._allowed = optimizer.space if allowed is None else allowed
+        self._whole = optimizer.space
+        self._fresh = optimizer.state_dict()
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew: the next `catch_up` does again all that the file holds."""
+        self.state = 0
+        self.journal = Journal()
+        self.open: dict[str, Suggestion] = {}
+        self._rows: dict[str, Observation] = {}
+        self._last = dict.fromkeys(TABLES, 0)
+        self._kept: Any = None
+        self._snapshot: int | None = None
+        self.optimizer.load_state_dict(self._fresh)
+
+    def catch_up(self) -> bool:
+        """Do what has been done in the file since.
+
+        Returns:
+            Whether its settings still are those of this session; if not, nothing was done.
+        """
+        if self.store.state == self.state:
+            return True
+        with self.store.reading():
+            commands = self.store.history(after=self.state)
+            changed = any(command.kind in ("configure", "undo") for command in commands)
+            if changed and self.store.settings != self.settings:
+                return False
+            if any(command.undoes is not None and command.undoes <= self.state for command in commands):
+                self.forget()
+                commands = self.store.history()
+            try:
+                self._replay(commands)
+            except BaseException:
+                # Of half a replay nobody could say where it stands.
+                self.forget()
+                raise
+        return True
+
+    def suggest(
+        self,
+        n: int,
+        arguments: Mapping[str, Any],
+        *,
+        explained: bool = True,
+        noted: Mapping[str, Any] | None = None,
+        remaining: float | None = None,
+    ) -> list[Suggestion]:
+        """Ask for strings, and keep them in the file.
+
+        Args:
+            n: How many.
+            arguments: What the command keeps of what its user gave.
+            explained: Whether the reasons are worked out.
+            noted: What is kept of the model besides its own summary.
+            remaining: See `Optimizer.ask`.
+
+        Raises:
+            StaleStateError: If another process has changed the campaign meanwhile: nothing was suggested.
+        """
+        self.catch_up()
+        optimizer = self.optimizer
+        before = len(optimizer.observations), {**optimizer.counters, **optimizer.strategy.state_dict()}
+        try:
+            started = time.perf_counter()
+            rows = optimizer.ask(n, remaining=remaining).rows
+            seconds = time.perf_counter() - started
+            state = optimizer.strategy.state_dict()
+            counters = optimizer.counters
+            new = list(_new_suggestions(optimizer, rows, self.settings.transform, explained=explained))
+            snapshot = None
+            if self.store.is_file and state != self._kept and optimizer.hyperparameters:
+                snapshot = snapshot_of(optimizer, state)
+                snapshot = replace(snapshot, summary=snapshot.summary | dict(noted or {}))
+            given = {**arguments, **counters, "seconds": round(seconds, 3)}
+            with self.store.transaction("suggest", given, expected_state=self.state) as change:
+                number = self._snapshot if snapshot is None else change.add_snapshot(snapshot)
+                chosen = any(row.mean is not None for row in new)
+                made = change.add_suggestions(new, snapshot=number if chosen else None)
+        except BaseException:
+            # What was asked for is not in the file.
+            optimizer.observations.truncate(before[0])
+            optimizer.replay_ask([], before[1])
+            raise
+        self.state = change.command
+        if snapshot is not None:
+            self._kept, self._snapshot = state, number
+        self._note_asked(rows, made, counters["batches"], seconds, optimizer.hyperparameters)
+        return made
+
+    def _replay(self, commands: Sequence[Command]) -> None:
+        suggestions, measurements, withdrawals = self.store.rows_after(self._last)
+        made: dict[int, list[Suggestion]] = _by_command(suggestions)
+        measured: dict[int, list[Measurement]] = _by_command(measurements)
+        withdrawn: dict[int, list[Withdrawal]] = _by_command(withdrawals)
+        modelled = any(command.kind in ("suggest", "fit") for command in commands)
+        snapshots = {one.made_by: one for one in self.store.snapshots()} if modelled else {}
+        # Those that were made before, and have been open since.
+        named = {row.name: row for row in (*self.open.values(), *suggestions)}
+        parameters = dict(self.optimizer.hyperparameters)
+        self.optimizer.space = self._whole
+        try:
+            for command in commands:
+                if command.undone_by is None and command.kind == "suggest":
+                    if command.id in snapshots:
+                        parameters = snapshots[command.id].summary["parameters"]
+                    self._replay_suggestion(made.get(command.id, []), command.arguments, parameters)
+                # At once, which is faster where a table was imported.
+                self._tell(measured.get(command.id, []))
+                for withdrawal in withdrawn.get(command.id, []):
+                    self._withdraw(named[withdrawal.suggestion])
+                self.state = command.id
+        finally:
+            # Not before: a space that generates its strings takes no results of strings outside it.
+            self.optimizer.space = self._allowed
+        made_ids = ([row.id for row in rows] for rows in (suggestions, measurements, withdrawals))
+        for table, ids in zip(TABLES, made_ids, strict=True):
+            self._last[table] = max([self._last[table], *ids])
+        latest = self.store.latest_snapshot() if modelled else None
+        if latest is not None and latest.id != self._snapshot:
+            self._kept, self._snapshot = self.store.snapshot_state(latest.id), latest.id
+            if self._kept is not None:
+                self.optimizer.strategy.load_state_dict(self._kept)
+
+    def _replay_suggestion(
+        self, made: Sequence[Suggestion], arguments: Mapping[str, Any], parameters: dict[str, float]
+    ) -> None:
+        # Of a command that another program wrote, as `Optimizer.ask` would have counted.
+        before, begun = self.optimizer.counters, len(self.optimizer.observations) >= self.optimizer.initial
+        usual = {"asks": before["asks"] + 1, "batches": before["batches"] + 1 if begun else 0}
+        counters = {name: arguments.get(name, number) for name, number in usual.items()}
+        rows: list[dict[str, Any]] = [
+            {
+                "string": row.string,
+                "key": row.key,
+                "context": row.context,
+                "details": {
+                    "batch": counters["batches"],
+                    "predicted_mean": row.mean,
+                    "predicted_std": row.std,
+                    "acquisition": row.score,
+                },
+            }
+            for row in made
+        ]
+        self.optimizer.replay_ask(rows, counters)
+        known, seconds = self.optimizer.observations.rows, arguments.get("seconds", 0.0)
+        self.journal.seconds += seconds
+        self._note_asked(known[len(known) - len(made) :], made, counters["batches"], seconds, parameters)
+
+    def _note_asked(
+        self,
+        rows: Sequence[Observation],
+        made: Sequence[Suggestion],
+        number: int,
+        seconds: float,
+        parameters: dict[str, float],
+    ) -> None:
+        self.open |= {row.name: row for row in made}
+        self._rows |= {one.name: row for one, row in zip(made, rows, strict=True)}
+        self._last["suggestions"] = max([self._last["suggestions"], *(row.id for row in made)])
+        end, told = len(self.optimizer.observations), len(self.journal.told)
+        self.journal.asked.append(Asked(rows, end, told, number, seconds, dict(parameters)))
+
+    def _tell(self, measurements: Sequence[Measurement]) -> None:
+        if not measurements:
+            return
+        refused = self.optimizer.strategy.unsupported([_item(row) for row in measurements])
+        names = [outcome.name for outcome in self.optimizer.outcomes][1:]
+        values, errors = [], []
+        for index, row in enumerate(measurements):
+            usable = row.failure is None and index not in refused
+            cells = (row.value, *(row.further.get(name) for name in names))
+            values.append([cell if usable and cell is not None else math.nan for cell in cells])
+            errors.append(row.failure if row.failure is not None else refused.get(index))
+            if row.failure is None and index in refused:
+                # Of a campaign that was begun before results were held against its model.
+                logger.warning("the model does not learn from %r: %s", row.string, refused[index])
+        known = [row.standard_error for row in measurements]
+        before = len(self.optimizer.observations)
+        self.optimizer.tell(
+            [Query(row.string, row.context) if row.context else row.string for row in measurements],
+            values,
+            standard_errors=known if any(error is not None for error in known) else None,
+            errors=errors,
+            seconds=[row.details.get("seconds") for row in measurements],
+        )
+        self.journal.seconds += sum(row.details.get("seconds") or 0.0 for row in measurements)
+        self._note_told(measurements, before)
+
+    def _withdraw(self, suggestion: Suggestion) -> None:
+        before = len(self.optimizer.observations)
+        query = Query(suggestion.string, suggestion.context) if suggestion.context else suggestion.string
+        self.optimizer.withdraw([query])
+        self._note_told([suggestion], before)
+
+    def _note_told(self, answers: Sequence[Measurement | Suggestion], before: int) -> None:
+        """Note the rows of results: those that were waiting, and new ones."""
+        further = iter(self.optimizer.observations.rows[before:])
+        waiting = {(row.key, row.context): name for name, row in self.open.items()}
+        for answer in answers:
+            name = waiting.pop((answer.key, answer.context), None)
+            if name is not None:
+                del self.open[name]
+            self.journal.tell(next(further) if name is None else self._rows.pop(name))
+
+
+def _new_suggestions(
+    optimizer: Optimizer, rows: Sequence[Observation], transform: str | None, *, explained: bool
+) -> Iterator[NewSuggestion]:
+    chosen_by = optimizer.chosen_by
+    reasons = reasons_of(optimizer, rows) if explained else [{} for _ in rows]
+    for row, reason in zip(rows, reasons, strict=True):
+        mean, std, score = (row.details[name] for name in ("predicted_mean", "predicted_std", "acquisition"))
+        random = mean is None and score is None
+        low, high = interval(*optimizer.predicted_measurement(row.query), transform)
+        yield NewSuggestion(
+            row.string,
+            row.key,
+            mean,
+            std,
+            low,
+            high,
+            "random" if random else chosen_by,
+            score if score is not None and math.isfinite(score) else None,
+            {"kind": "random"} if random else reason,
+            row.context,
+        )
+
+
+def _item(row: Measurement) -> Item:
+    return Query(row.key, row.context) if row.context else row.key
+
+
+def _by_command(rows: Sequence[Any]) -> dict[int, list[Any]]:
+    return {command: list(group) for command, group in groupby(rows, key=lambda row: row.made_by)}
