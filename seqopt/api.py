@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -17,22 +17,24 @@ from seqopt.campaign.automatic import drive
 from seqopt.campaign.campaign import Campaign
 from seqopt.campaign.journal import Step
 from seqopt.campaign.known import KnownResults, digest_of, keep_known, read_known
-from seqopt.campaign.parts import kept_parts
-from seqopt.campaign.rows import NewMeasurement, Settings
+from seqopt.campaign.parts import kept_parts, named_surrogate
+from seqopt.campaign.rows import NewMeasurement
 from seqopt.campaign.run_settings import run_settings
 from seqopt.campaign.runs import RunFolder
 from seqopt.campaign.store import CampaignStore
+from seqopt.data import Contexts, Outcome, resolve_transform
 from seqopt.datasets import Pool, read_pool, write_rejected
 from seqopt.encoding import Tokenizer
 from seqopt.errors import InputError
-from seqopt.evaluation import Direction, ObjectiveFunction
-from seqopt.models import Surrogate, unsupported
+from seqopt.evaluation import Direction, ObjectiveFunction, QueryObjective
+from seqopt.models import Surrogate
 from seqopt.models.registry import looks_at_symbols
 from seqopt.objectives import Objective, resolve_objective
 from seqopt.optimizer import Evaluation, Evaluator, Optimizer
 from seqopt.report.descriptions import describe_result
 from seqopt.search import Search
 from seqopt.spaces import CandidateSet, DescribedSpace, EvolvableSpace, PoolSpace, Space
+from seqopt.strategies import Strategy
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.cache import digest
 from seqopt.utils.config import NotConfigurableError, described
@@ -106,17 +108,20 @@ class Result(Tabulated):
 
 
 def maximize(
-    objective: ObjectiveFunction | str,
+    objective: ObjectiveFunction | QueryObjective | str,
     space: Space | Pool | Iterable[str] | str | os.PathLike[str],
     *,
     budget: int = 100,
     initial: int = 20,
     batch_size: int = 10,
-    surrogate: Surrogate | str = "auto",
+    surrogate: Surrogate | str | None = None,
     tokenizer: str | Tokenizer | None = None,
-    acquisition: Acquisition | str = "gibbon",
-    search: Search | str = "auto",
+    acquisition: Acquisition | str | None = None,
+    search: Search | str | None = None,
+    strategy: Strategy | None = None,
     transform: str | None = None,
+    contexts: Contexts | None = None,
+    constraints: Sequence[Outcome] = (),
     seed: int = 0,
     allow_repeats: bool = False,
     executor: Executor | None = None,
@@ -150,7 +155,14 @@ def maximize(
             ``"auto"`` is ``"ssk"``, which looks at symbols. A space has its own.
         acquisition: See `Optimizer`.
         search: See `Optimizer`.
+        strategy: Decides instead of these three; see `Optimizer`.
         transform: ``"log10"`` for values that span decades.
+        contexts: The ways in which strings can be measured, where there are several; see `seqopt.data.Contexts`. The
+            objective is then given a list of `seqopt.data.Query`: the string is its ``key``, and ``get`` says how it is
+            to be measured. The best value is one of the target.
+        constraints: What the objective measures besides the value that is optimised, each an `seqopt.data.Outcome` of
+            the role ``"constraint"``. It then returns a row of numbers for each string, its own value first; NaN for
+            what was not measured.
         seed: Fixes every random draw.
         allow_repeats: Whether strings that were evaluated may be evaluated again, for objectives with noise; see
             `Optimizer`.
@@ -205,7 +217,9 @@ def maximize(
         column = spec.removeprefix("column:") if spec.startswith("column:") else None
         space = read_pool(space, values_column=column, log_values=transform == "log10")
     pool = space if isinstance(space, Pool) else None
-    score: ObjectiveFunction = resolve_objective(objective, pool) if isinstance(objective, str) else objective
+    score: ObjectiveFunction | QueryObjective = (
+        resolve_objective(objective, pool) if isinstance(objective, str) else objective
+    )
     if pool is not None and pool.rejected:
         logger.info(pool.summary())
     if isinstance(score, Objective) and isinstance(space, Pool | Space):
@@ -219,32 +233,35 @@ def maximize(
         candidates = CandidateSet(space, tokenizer=tokenizer)
     elif tokenizer is not None:
         raise InputError(f"a {type(space).__name__} has its own tokeniser: leave tokenizer out, or choose it there")
-    named = surrogate if isinstance(surrogate, str) else None
     unrepeatable, parts = "" if tokenizer is None else "it has its own tokenizer", {}
+    given: dict[str, Any] = {
+        "surrogate": surrogate,
+        "acquisition": acquisition,
+        "search": search,
+        "strategy": strategy,
+    }
     try:
-        parts = kept_parts({"surrogate": surrogate, "acquisition": acquisition, "search": search})
+        parts = kept_parts(given)
     except NotConfigurableError as error:
         unrepeatable = unrepeatable or str(error)
     if pool is not None and pool.values is not None:
         unrepeatable = unrepeatable or "its values are looked up in a column"
-    if tokenizer is not None and isinstance(surrogate, str):
-        if surrogate.strip().lower() == "auto":
-            surrogate = "ssk"
+    if tokenizer is not None and strategy is None and not (surrogate is not None and not isinstance(surrogate, str)):
+        if surrogate is None or surrogate.strip().lower() == "auto":
+            given["surrogate"] = "ssk"
         elif not looks_at_symbols(surrogate):
             raise InputError(f"the surrogate {surrogate} does not look at symbols: leave the tokenizer out")
+    name = str(getattr(score, "name", None) or getattr(score, "__qualname__", type(score).__name__))
     optimizer = Optimizer(
         candidates,
-        surrogate=surrogate,
-        acquisition=acquisition,
-        search=search,
+        **given,
         batch_size=batch_size,
         initial=initial,
-        direction=direction,
-        transform=transform,
+        outcomes=(Outcome(name, direction, transform=resolve_transform(transform)), *constraints),
+        contexts=contexts,
         seed=seed,
         allow_repeats=allow_repeats,
     )
-    name = str(getattr(score, "name", None) or getattr(score, "__qualname__", type(score).__name__))
     measured = [] if known is None else _read_known(known, optimizer, name, pool)
     facts = {
         "objective": name,
@@ -254,9 +271,8 @@ def maximize(
         "initial": initial,
         "batch_size": batch_size,
         "budget": budget,
-        "acquisition": optimizer.acquisition.name,
-        "surrogate": type(optimizer.surrogate).__name__,
-        "details": {name: described(getattr(optimizer, name)) for name in ("acquisition", "surrogate", "search")},
+        "acquisition": optimizer.chosen_by,
+        **_part_facts(optimizer, strategy),
         "kind": optimizer.space.kind,
         "tokenizer": optimizer.space.encoder.name,
         "timeout": timeout,
@@ -264,6 +280,8 @@ def maximize(
         # Left out where it is the default, so that runs from before there was this setting can be resumed.
         **({"allow_repeats": True} if allow_repeats else {}),
         **({"asynchronous": True} if asynchronous else {}),
+        **({} if contexts is None else {"contexts": contexts.config()}),
+        **({"constraints": [outcome.config() for outcome in constraints]} if constraints else {}),
         **({"known": {"results": len(measured), "sha256": digest_of(measured)}} if measured else {}),
         **_space_facts(optimizer.space),
         **(_pool_facts(pool) if pool is not None else {}),
@@ -272,7 +290,12 @@ def maximize(
     # Those that are known beyond the initial ones are not part of the budget.
     results = initial + budget + max(0, len(measured) - initial)
     campaign = run_settings(
-        optimizer, facts, surrogate=named, pool=pool, parts=parts, not_reproducible_because=unrepeatable
+        optimizer,
+        facts,
+        surrogate=named_surrogate(optimizer, surrogate),
+        pool=pool,
+        parts=parts,
+        not_reproducible_because=unrepeatable,
     )
     evaluating = Evaluator(
         score,
@@ -349,11 +372,14 @@ class SearchOptions(TypedDict, total=False):
     budget: int
     initial: int
     batch_size: int
-    surrogate: Surrogate | str
+    surrogate: Surrogate | str | None
     tokenizer: str | Tokenizer | None
-    acquisition: Acquisition | str
-    search: Search | str
+    acquisition: Acquisition | str | None
+    search: Search | str | None
+    strategy: Strategy | None
     transform: str | None
+    contexts: Contexts | None
+    constraints: Sequence[Outcome]
     seed: int
     allow_repeats: bool
     executor: Executor | None
@@ -370,7 +396,7 @@ class SearchOptions(TypedDict, total=False):
 
 
 def minimize(
-    objective: ObjectiveFunction | str,
+    objective: ObjectiveFunction | QueryObjective | str,
     space: Space | Pool | Iterable[str] | str | os.PathLike[str],
     **options: Unpack[SearchOptions],
 ) -> Result:
@@ -385,25 +411,25 @@ def minimize(
 
 def _read_known(known: KnownResults, optimizer: Optimizer, objective: str, pool: Pool | None) -> list[NewMeasurement]:
     """Known results, refused before anything is evaluated if the optimiser could not be told one of them."""
-    space, surrogate = optimizer.space, optimizer.surrogate
+    space, strategy = optimizer.space, optimizer.strategy
 
     def identify(string: str) -> str:
         key = space.key(string)
         if isinstance(space, EvolvableSpace):
             space.from_string(string)
-        for message in unsupported(surrogate, [key]).values():
+        for message in strategy.unsupported([key]).values():
             raise InputError(message)
         return key
 
-    transform = None if optimizer.transform.name == "none" else optimizer.transform.name
+    settings = run_settings(optimizer, {"objective": objective}, pool=None)
     column = (pool.column if pool is not None else None) or "string"
-    found = read_known(known, Settings(objective, string_column=column, transform=transform), identify)
-    if not getattr(surrogate, "takes_noise_variance", False):
+    found = read_known(known, replace(settings, string_column=column), identify)
+    if not strategy.takes_noise_variance:
         for row in found:
             if row.standard_error is not None:
                 raise InputError(
-                    f"known results: {row.string!r} has a standard error, which {type(surrogate).__name__} cannot take "
-                    "into account: leave that column out, or choose another surrogate"
+                    f"known results: {row.string!r} has a standard error, which {optimizer.learner} cannot take into "
+                    "account: leave that column out, or choose another surrogate"
                 )
     return found
 
@@ -431,6 +457,15 @@ def _check_kind(score: Objective, space: Pool | Space) -> None:
         f"{wanted}, but those of {type(space).__name__} are of kind {space.kind!r}: choose another objective, or give "
         "the space another kind"
     )
+
+
+def _part_facts(optimizer: Optimizer, strategy: Strategy | None) -> dict[str, Any]:
+    """What decides in a search: a strategy, or the three parts of the usual one."""
+    if strategy is not None:
+        return {"details": {"strategy": described(strategy)}}
+    names = ("acquisition", "surrogate", "search")
+    parts = {name: described(getattr(optimizer, name)) for name in names}
+    return {"surrogate": type(optimizer.surrogate).__name__, "details": parts}
 
 
 def _space_facts(space: Space) -> dict[str, Any]:

@@ -45,12 +45,15 @@ class Suggestions(Tabulated, list[Suggestion]):
         """
         import pandas as pd
 
+        contexts = self.settings.context_names
         cells = [
             (
-                *(row.name, row.string, row.mean, row.std, row.low, row.high, row.acquisition, row.score),
+                *(row.name, row.string),
+                *(dict(row.context).get(name) for name in contexts),
+                *(row.mean, row.std, row.low, row.high, row.acquisition, row.score),
                 *(row.reason.get(name) for name in ("kind", "nearest", "similarity")),
                 row.status,
             )
             for row in self
         ]
-        return pd.DataFrame(cells, columns=[*COLUMNS, *FURTHER])
+        return pd.DataFrame(cells, columns=[*COLUMNS[:2], *contexts, *COLUMNS[2:], *FURTHER])

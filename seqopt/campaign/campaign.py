@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from seqopt.acquisition import Acquisition
     from seqopt.campaign.journal import Journal, Step
     from seqopt.campaign.session import Session
+    from seqopt.data import Contexts, ContextValue, Outcome
     from seqopt.evaluation import Direction, Evaluation, ObjectiveFunction, QueryObjective
     from seqopt.filters.conditions import Filter
     from seqopt.filters.filtering import FilterReport
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from seqopt.optimizer import Optimizer
     from seqopt.search import Search
     from seqopt.spaces import CandidateSet, Space
+    from seqopt.strategies import Strategy
     from seqopt.utils.workers import Progress
 
 logger = logging.getLogger(__name__)
@@ -94,7 +96,7 @@ class Campaign(Tabulated):
         self._space: Space | None = None if optimizer is None else optimizer.space
         self._session: Session | None = None
         self._narrowed: Narrowed | None = None
-        self._selective: Surrogate | None = None
+        self._selective: Strategy | None = None
 
     @classmethod
     def create(
@@ -109,10 +111,13 @@ class Campaign(Tabulated):
         kind: str | None = None,
         standardize: bool = False,
         batch_size: int = 10,
-        surrogate: Surrogate | str = "auto",
-        acquisition: Acquisition | str = "gibbon",
-        search: Search[Any] | str = "auto",
+        surrogate: Surrogate | str | None = None,
+        acquisition: Acquisition | str | None = None,
+        search: Search[Any] | str | None = None,
+        strategy: Strategy | None = None,
         transform: str | None = None,
+        contexts: Contexts | None = None,
+        constraints: Sequence[Outcome] = (),
         seed: int = 0,
         filters: Iterable[Filter | Mapping[str, Any]] = (),
     ) -> Campaign:
@@ -131,9 +136,16 @@ class Campaign(Tabulated):
             batch_size: Suggestions at a time, and random ones to begin with.
             surrogate: The model, or its name; see `seqopt.models.resolve_surrogate`.
             acquisition: The acquisition function, or its name.
-            search: The inner search, or ``"auto"``. The file keeps these parts with their parameters, so they have to
-                be ones that can be written down (`seqopt.utils.config.Configurable`), as seqopt's own are.
+            search: The inner search, or ``"auto"``.
+            strategy: Decides instead of these three: see `seqopt.strategies`. The file keeps all parts with their
+                parameters, so they have to be ones that can be written down (`seqopt.utils.config.Configurable`), as
+                seqopt's own are.
             transform: ``"log10"`` for values that span decades.
+            contexts: The ways in which strings can be measured, where there are several; suggestions say which. Tables
+                have a column for each thing in which they differ, such as ``fidelity``. A result of which nobody says
+                how it was measured was measured as its suggestion or, if there is none, the target says.
+            constraints: What is measured besides the objective, each an `seqopt.data.Outcome` of the role
+                ``"constraint"``. Tables have a column for each.
             seed: Fixes every random draw.
             filters: What strings have to pass in order to be suggested: see `seqopt.filters`.
 
@@ -141,7 +153,8 @@ class Campaign(Tabulated):
             InputError: For what cannot be used.
             CampaignError: If there is such a file already.
         """
-        from seqopt.campaign.parts import AUTOENCODER, encoder_name, kept_parts
+        from seqopt.campaign.parts import AUTOENCODER, encoder_name, kept_parts, named_surrogate
+        from seqopt.data import Outcome, resolve_transform
         from seqopt.filters.conditions import checked, to_json
         from seqopt.models.registry import LATENT, latent_file
         from seqopt.optimizer import Optimizer
@@ -158,17 +171,25 @@ class Campaign(Tabulated):
         )
         if (path_of_model := latent_file(surrogate)) is not None:
             surrogate = f"{LATENT}{os.path.abspath(path_of_model)}"
-        parts = kept_parts({"surrogate": surrogate, "acquisition": acquisition, "search": search})
+        given: dict[str, Any] = {
+            name: part
+            for name, part in (
+                ("surrogate", surrogate),
+                ("acquisition", acquisition),
+                ("search", search),
+                ("strategy", strategy),
+            )
+            if part is not None
+        }
+        parts = kept_parts(given)
         # Whatever an optimiser would refuse is refused before there is a file.
         trial = Optimizer(
             space,
-            surrogate=surrogate,
-            acquisition=acquisition,
-            search=search,
+            **given,
             batch_size=batch_size,
             initial=batch_size,
-            direction=direction,
-            transform=transform,
+            outcomes=(Outcome(objective, direction, transform=resolve_transform(transform)), *constraints),
+            contexts=contexts,
             seed=seed,
         )
         settings = Settings(
@@ -178,14 +199,16 @@ class Campaign(Tabulated):
             string_column,
             batch_size=batch_size,
             initial=batch_size,
-            surrogate=surrogate if isinstance(surrogate, str) else type(surrogate).__name__,
-            acquisition=trial.acquisition.name,
+            surrogate=named_surrogate(trial, surrogate),
+            acquisition=trial.chosen_by,
             transform=transform,
             seed=trial.seed,
             space=facts,
             pool=pool,
             filters=to_json(wanted),
             parts=parts,
+            contexts=None if contexts is None else contexts.config(),
+            constraints=[outcome.config() for outcome in trial.outcomes[1:]],
             extra={} if path_of_model is None else {AUTOENCODER: encoder_name(trial.surrogate)},
         )
         check_column_names(settings)
@@ -415,6 +438,8 @@ class Campaign(Tabulated):
         failure: str | None = None,
         standard_error: float | None = None,
         replicate: bool = False,
+        context: Mapping[str, ContextValue] | None = None,
+        further: Mapping[str, float] | None = None,
     ) -> list[Measurement]:
         """Record one result.
 
@@ -424,6 +449,8 @@ class Campaign(Tabulated):
             failure: Why there is no value.
             standard_error: Known standard error of the value.
             replicate: Whether this is a further measurement of a string that has one.
+            context: How it was measured, where there are several ways and it is neither a suggestion's nor the target.
+            further: Values of what is measured besides the objective, by name.
 
         Raises:
             CampaignError: If the result does not fit; the message says why. What is only worth a second look, such as a
@@ -436,6 +463,8 @@ class Campaign(Tabulated):
             value=value,
             failure=failure,
             standard_error=standard_error,
+            context=dict(context or {}),
+            further=dict(further or {}),
         )
         with self.store.transaction("record", {"string": what}) as change:
             results = check_entries([entry], self.store, self._identify, replicates=replicate)
@@ -689,20 +718,20 @@ class Campaign(Tabulated):
 
     def _identify(self, string: str) -> str:
         key = self._key(string)
-        name, parts = self.store.settings.surrogate, self.store.settings.parts
-        if "surrogate" not in parts and not name.strip().lower().startswith(SELECTIVE):
+        settings = self.store.settings
+        if not settings.parts.keys() & {"surrogate", "strategy"} and not settings.surrogate.strip().lower().startswith(
+            SELECTIVE
+        ):
             return key
-        from seqopt.campaign.parts import check_model, restored_parts
-        from seqopt.models import resolve_surrogate, unsupported
-        from seqopt.strategies.model_based import SpaceBound
+        from seqopt.campaign.parts import made_optimizer
 
         if self._selective is None:
-            self._selective = resolve_surrogate(restored_parts(self.store.settings)["surrogate"], self.space)
-            check_model(self.store.settings, self._selective)
-            if isinstance(self._selective, SpaceBound):
-                self._selective.bind(self.space)
-        for message in unsupported(self._selective, [key]).values():
-            raise InputError(f"the surrogate {name} cannot learn from it: {message}")
+            self._selective = made_optimizer(settings, self.space, self.space).strategy
+        for message in self._selective.unsupported([key]).values():
+            name = settings.surrogate or settings.acquisition
+            raise InputError(
+                f"the {'surrogate' if settings.surrogate else 'strategy'} {name} cannot learn from it: {message}"
+            )
         return key
 
     def _key(self, string: str) -> str:

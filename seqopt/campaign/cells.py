@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from seqopt.campaign.columns import Columns
+from seqopt.campaign.columns import Columns, context_role, further_role
 from seqopt.campaign.entries import ResultEntry, Row
 from seqopt.campaign.rows import LARGEST_VALUE, Settings
 from seqopt.datasets.sheets import NUMBER, Sheet
+from seqopt.errors import InputError
+
+if TYPE_CHECKING:
+    from seqopt.data import ContextValue
 
 _DONE = frozenset({"ok", "done", "measured", "success", "valid"})
 _FAILED = frozenset({"failed", "fail", "failure", "error", "invalid"})
@@ -42,18 +47,51 @@ def read_rows(
             role: [(cells[index].strip() if index < len(cells) else "", name) for index, name in matches]
             for role, matches in columns.items()
         }
-        given = any(text for text, _ in texts.get("value", []))
+        further = _further(row, texts, settings, decimal_comma)
+        valued = any(text for text, _ in texts.get("value", []))
+        given = valued or bool(further)
         single = {role: found[0][0] or None for role, found in texts.items() if role != "value"}
         row.entry = ResultEntry(
             single.get("string"),
             single.get("identifier"),
             _value(row, texts.get("value", []), settings, decimal_comma),
             _failure(row, texts, given=given),
-            _standard_error(row, texts, decimal_comma, given=given),
+            _standard_error(row, texts, decimal_comma, given=valued),
             single.get("replicate"),
             line,
+            _context(row, texts, settings),
+            further,
         )
     return rows
+
+
+def _further(row: Row, texts: Mapping[str, _Texts], settings: Settings, decimal_comma: bool) -> dict[str, float]:
+    """Values of what is measured besides the objective, as far as they are there."""
+    found = {}
+    for outcome in settings.outcomes()[1:] if settings.constraints else ():
+        text, column = texts.get(further_role(outcome.name), _NOTHING)[0]
+        number, problem = _number(text, decimal_comma) if text else (None, "")
+        if number is not None and not problem:
+            problem = unfit(number, outcome.transform.name)
+        if problem:
+            row.wrong(problem, text, column)
+        elif number is not None:
+            found[outcome.name] = number
+    return found
+
+
+def _context(row: Row, texts: Mapping[str, _Texts], settings: Settings) -> dict[str, ContextValue]:
+    """How a row says that its string was measured; a number where the contexts of the campaign have numbers."""
+    found: dict[str, ContextValue] = {}
+    contexts = settings.made_contexts() if settings.context_names else None
+    for name in settings.context_names:
+        text, column = texts.get(context_role(name), _NOTHING)[0]
+        if text and contexts is not None:
+            try:
+                found[name] = contexts.level(name, text)
+            except InputError as error:
+                row.wrong(str(error), text, column)
+    return found
 
 
 def _value(row: Row, texts: _Texts, settings: Settings, decimal_comma: bool) -> float | None:
@@ -61,7 +99,7 @@ def _value(row: Row, texts: _Texts, settings: Settings, decimal_comma: bool) -> 
     for text, column in texts:
         number, problem = _number(text, decimal_comma) if text else (None, "")
         if number is not None:
-            problem = unfit(number, settings)
+            problem = unfit(number, settings.transform)
         if problem:
             row.wrong(problem, text, column)
         if number is None or problem:
@@ -72,10 +110,9 @@ def _value(row: Row, texts: _Texts, settings: Settings, decimal_comma: bool) -> 
     return read[0][0] if read else None
 
 
-def unfit(value: float, settings: Settings) -> str:
-    """Why the campaign cannot use a number; empty if it can."""
-    logarithmic = settings.transform == "log10"
-    return "has no logarithm: expected a positive number" if logarithmic and value <= 0 else ""
+def unfit(value: float, transform: str | None) -> str:
+    """Why a number cannot be used under a transform; empty if it can."""
+    return "has no logarithm: expected a positive number" if transform == "log10" and value <= 0 else ""
 
 
 def _failure(row: Row, texts: Mapping[str, _Texts], *, given: bool) -> str | None:

@@ -55,13 +55,30 @@ def is_named_like_suggestion(text: str) -> bool:
     return _CALLED.fullmatch(text.strip()) is not None
 
 
+def context_role(name: str) -> str:
+    """The role of a column that says how strings were measured."""
+    return f"context {name}"
+
+
+def further_role(name: str) -> str:
+    """The role of a column of values of what is measured besides the objective."""
+    return f"values of {name}"
+
+
 def check_column_names(settings: Settings) -> None:
-    """Refuse an objective or a column of strings by the name of another column that tables of results have.
+    """Refuse what a campaign measures, or a column of strings, by the name of another column of tables of results.
 
     Raises:
         InputError: If two of them would be one, in whatever letters and with or without the unit.
     """
     others = {plain_name(name): name for name in (IDENTIFIER, STANDARD_ERROR, FAILURE, REPLICATE)}
+    own = (settings.objective, *settings.context_names, *settings.constraint_names)
+    for index, name in enumerate(own[1:], start=1):
+        if plain_name(name) in {*others, plain_name(settings.string_column), *map(plain_name, own[:index])}:
+            raise InputError(
+                f"{name!r} would be the name of two columns in tables of results: give the context or the constraint "
+                "a different name"
+            )
     strings = plain_name(settings.string_column)
     if strings in others:
         raise InputError(
@@ -86,8 +103,11 @@ def wanted_names(settings: Settings, value_column: str | None, string_column: st
     strings = {plain_name(string_column or settings.string_column)}
     wanted = {role: set(names) for role, names in _NAMES.items()}
     wanted["standard_error"] |= {f"{objective}_{name}" for name in _NAMES["standard_error"]}
+    further = {context_role(name): {plain_name(name)} for name in settings.context_names}
+    further |= {further_role(name): {plain_name(name)} for name in settings.constraint_names}
     # A column that is named means what it is named for: an objective may be called "status".
-    wanted = {role: names - values - strings for role, names in wanted.items()}
+    wanted = {role: names.difference(values, strings, *further.values()) for role, names in wanted.items()}
+    wanted |= {role: names - values - strings for role, names in further.items()}
     wanted["value"] = values if value_column is not None else wanted["value"] | values
     wanted["string"] = strings if string_column is not None else wanted["string"] | strings
     return wanted
@@ -151,7 +171,8 @@ class Header:
             wrong.append(
                 f"no column says which strings were measured: expected {expected}{_alike(names, plain, header)}"
             )
-        if "value" not in found and "failure" not in found:
+        measured = {"value", "failure", *map(further_role, self.settings.constraint_names)}
+        if not measured & set(found):
             unit = f" (in {self.settings.unit})" if self.settings.unit else ""
             wrong.append(f"there is no column of values: expected {self.value_name!r}{unit}{self._near(plain, header)}")
         for role, matches in found.items():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.rows import NewMeasurement, Suggestion
+
+if TYPE_CHECKING:
+    from seqopt.data import Context, ContextValue
 
 Identify = Callable[[str], str]
 """From a string to its key; raises `InputError` for a string that is not allowed."""
@@ -50,6 +53,8 @@ class ResultEntry:
         standard_error: Of the value.
         replicate: What tells it from other results of the string.
         line: Its line in a file.
+        context: How it was measured, as far as that is said.
+        further: Values of what was measured besides the objective, by name.
     """
 
     string: str | None = None
@@ -59,6 +64,8 @@ class ResultEntry:
     standard_error: float | None = None
     replicate: str | None = None
     line: int | None = None
+    context: Mapping[str, ContextValue] = field(default_factory=dict)
+    further: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -99,10 +106,15 @@ class Row:
     problems: list[Remark] = field(default_factory=list)
     key: str | None = None
     suggestion: Suggestion | None = None
+    context: Context = ()
+
+    @property
+    def has_value(self) -> bool:
+        return self.entry.value is not None or bool(self.entry.further)
 
     @property
     def has_result(self) -> bool:
-        return self.entry.value is not None or self.entry.failure is not None
+        return self.has_value or self.entry.failure is not None
 
     @property
     def shown(self) -> str:

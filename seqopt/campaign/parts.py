@@ -7,6 +7,7 @@ from typing import Any
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.rows import Settings
 from seqopt.errors import InputError
+from seqopt.models import Surrogate
 from seqopt.optimizer import Optimizer
 from seqopt.spaces import PoolSpace, Space
 from seqopt.strategies import ModelBased
@@ -43,7 +44,7 @@ def restored_parts(settings: Settings) -> dict[str, Any]:
     Raises:
         CampaignError: If one cannot be made again; the message names it.
     """
-    named = {"surrogate": settings.surrogate, "acquisition": settings.acquisition, "search": "auto"}
+    named = {"surrogate": settings.surrogate, "acquisition": settings.acquisition, "search": "auto", "strategy": None}
     found: dict[str, Any] = {}
     for name in ("strategy",) if "strategy" in settings.parts else PARTS:
         config = settings.parts.get(name)
@@ -79,6 +80,24 @@ def made_optimizer(settings: Settings, space: Space, allowed: Space) -> Optimize
     if isinstance(strategy, ModelBased):
         check_model(settings, strategy.surrogate)
     return optimizer
+
+
+def named_surrogate(optimizer: Optimizer, given: Surrogate | str | None) -> str:
+    """What settings call a surrogate: its name or, if it was given as an object, its type.
+
+    Args:
+        optimizer: It has the surrogate, or a strategy that decides without one.
+        given: As its owner gave it, if not within a strategy.
+
+    Returns:
+        Empty for a strategy that is not a `ModelBased`, or has parts of its own.
+    """
+    if isinstance(given, str):
+        return given
+    strategy = optimizer.strategy.then
+    if given is None and type(strategy) is ModelBased:
+        return "auto"
+    return type(given).__name__ if given is not None else ""
 
 
 def check_model(settings: Settings, surrogate: object) -> None:

@@ -1,5 +1,7 @@
 """Several results of one string: which of them are measurements, and which a mistake.
 
+Where there are several ways to measure, a string has results in each of them, and what follows is about one.
+
 A second result for a string is only taken if someone says that it is one, so that the same results are never recorded
 twice by mistake:
 
@@ -15,19 +17,23 @@ What was recorded before is kept in every case, replicate by replicate.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from seqopt.campaign.columns import REPLICATE
-from seqopt.campaign.entries import Remark, Row, lines_of
+from seqopt.campaign.entries import Remark, ResultEntry, Row, lines_of
 from seqopt.campaign.rows import Measurement
+
+if TYPE_CHECKING:
+    from seqopt.data import Context
 
 
 def find_repeats(answered: Sequence[Row], warnings: list[Remark], *, replicates: bool) -> None:
     """Several results of one string in the same file."""
-    groups: dict[str, list[Row]] = {}
+    groups: dict[tuple[str, Context], list[Row]] = {}
     for row in answered:
         if row.key is not None:
-            groups.setdefault(row.key, []).append(row)
+            groups.setdefault((row.key, row.context), []).append(row)
     for group in groups.values():
         labelled = all(row.entry.replicate is not None for row in group)
         for row in group:
@@ -41,22 +47,22 @@ def find_repeats(answered: Sequence[Row], warnings: list[Remark], *, replicates:
                     f"is also in {lines_of(others)}: if these are replicates, say so with --replicate (in Python, "
                     f"replicates=True), or tell them apart by a column {REPLICATE!r}"
                 )
-            elif row is group[0] and row.entry.value is not None:
-                equal = [other for other in same if other.entry.value == row.entry.value]
+            elif row is group[0] and row.has_value:
+                equal = [other for other in same if _values(other.entry) == _values(row.entry)]
                 if equal:
                     warnings.append(row.remark(f"has the same value in {lines_of(equal)}: a copy?"))
 
 
 def compare_with_earlier(row: Row, earlier: Sequence[Measurement], warnings: list[Remark], *, replicates: bool) -> None:
     """Results of a string that has some already."""
-    label, value = row.entry.replicate, row.entry.value
-    measured = [other for other in earlier if other.value is not None]
+    label = row.entry.replicate
+    measured = [other for other in earlier if other.failure is None]
     same = [other for other in earlier if label is not None and other.replicate == label]
     if same:
         row.wrong(f"has replicate {label!r} already: {_told(same[0])}")
     elif label is not None or not earlier:
         return
-    elif value is not None and not measured:
+    elif row.has_value and not measured:
         warnings.append(row.remark(f"has a value now, and so far {_told(earlier[-1])}"))
     elif not replicates:
         row.wrong(
@@ -64,13 +70,19 @@ def compare_with_earlier(row: Row, earlier: Sequence[Measurement], warnings: lis
             "so with --replicate; what was recorded is kept"
         )
     else:
-        equal = [other for other in measured if other.value == value]
+        equal = [other for other in measured if _values(other) == _values(row.entry)]
         if equal:
             warnings.append(row.remark(f"has exactly this value already: {_told(equal[0])}. A copy?"))
 
 
+def _values(result: ResultEntry | Measurement) -> tuple[float | None, Mapping[str, float]]:
+    return result.value, result.further
+
+
 def _told(measurement: Measurement) -> str:
     what = repr(measurement.value) if measurement.value is not None else f"it failed ({measurement.failure})"
+    if measurement.value is None and measurement.failure is None:
+        what = ", ".join(f"{name} {value!r}" for name, value in measurement.further.items())
     where = f" from {measurement.source}" if measurement.source else ""
     line = f", line {measurement.line}," if measurement.source and measurement.line is not None else ""
     return f"{what}{where}{line} by command {measurement.made_by}"

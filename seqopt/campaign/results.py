@@ -29,6 +29,7 @@ from seqopt.campaign.replicates import compare_with_earlier, find_repeats
 from seqopt.campaign.rows import LARGEST_VALUE, Measurement, NewMeasurement, Settings, Suggestion
 from seqopt.campaign.scale import warn_of_scale
 from seqopt.campaign.store import CampaignStore
+from seqopt.data import Context, as_context
 from seqopt.datasets.sheets import Sheet, read_sheet
 from seqopt.errors import InputError
 
@@ -139,7 +140,7 @@ def results_of_sheet(
     if problems:
         return Results((), tuple(problems), tuple(warnings), (), source, sheet.sha256)
     rows = read_rows(sheet, header, columns, source, settings, decimal_comma)
-    if "value" not in columns and not all(row.has_result for row in rows):
+    if "value" not in columns and not settings.constraints and not all(row.has_result for row in rows):
         message = f"there is no column {names[0]!r}, and not every row has a reason for a failure"
         problems.append(Remark(message, source, sheet.lines[header]))
     checked = _check(
@@ -171,8 +172,9 @@ def check_entries(
         for number in (row.entry.value, row.entry.standard_error):
             if number is not None and not abs(number) <= LARGEST_VALUE:
                 row.wrong(f"is not a value: expected a number up to {LARGEST_VALUE:g}", repr(number))
-        if row.entry.value is not None and (problem := unfit(row.entry.value, settings)):
+        if row.entry.value is not None and (problem := unfit(row.entry.value, settings.transform)):
             row.wrong(problem, repr(row.entry.value))
+        _check_further(row, settings)
         if row.entry.failure is not None and not is_reason(row.entry.failure):
             row.wrong("is not a reason for a failure: say what happened", repr(row.entry.failure))
     with store.reading():
@@ -193,18 +195,28 @@ def _check(
 ) -> Results:
     warnings: list[Remark] = []
     _identify(rows, suggestions, measurements, identify)
+    _find_contexts(rows, settings)
     answered = [row for row in rows if row.has_result]
-    earlier: dict[str, list[Measurement]] = {}
+    earlier: dict[tuple[str, Context], list[Measurement]] = {}
     for measurement in measurements:
-        earlier.setdefault(measurement.key, []).append(measurement)
+        earlier.setdefault((measurement.key, measurement.context), []).append(measurement)
     find_repeats(answered, warnings, replicates=replicates)
     for row in answered:
         if row.key is not None:
-            compare_with_earlier(row, earlier.get(row.key, []), warnings, replicates=replicates)
+            compare_with_earlier(row, earlier.get((row.key, row.context), []), warnings, replicates=replicates)
     sound = [row for row in answered if not row.problems]
     if not history:
         _warn_of_status(sound, suggestions, warnings)
-    warn_of_scale(sound, measurements, suggestions, settings, source, warnings)
+    # What is measured in different ways may be of different sizes.
+    for context in dict.fromkeys(row.context for row in sound):
+        warn_of_scale(
+            [row for row in sound if row.context == context],
+            [row for row in measurements if row.context == context],
+            [row for row in suggestions if row.context == context],
+            settings,
+            source,
+            warnings,
+        )
     return Results(
         tuple(_record(row, source) for row in sound),
         tuple(problem for row in rows for problem in row.problems),
@@ -227,7 +239,48 @@ def _record(row: Row, source: str) -> NewMeasurement:
         source or None,
         entry.line,
         None if suggestion is None else suggestion.name,
+        context=row.context,
+        further=dict(entry.further),
     )
+
+
+def _check_further(row: Row, settings: Settings) -> None:
+    """Hold values of what is measured besides the objective against what the campaign measures."""
+    if not row.entry.further:
+        return
+    outcomes = {outcome.name: outcome for outcome in settings.outcomes()[1:]}
+    for name, value in row.entry.further.items():
+        if name not in outcomes:
+            known = ", ".join(map(repr, outcomes)) or "nothing else"
+            row.wrong(f"is not measured besides {settings.objective!r} in this campaign: it has {known}", name)
+        elif not abs(value) <= LARGEST_VALUE:
+            row.wrong(f"is not a value of {name}: expected a number up to {LARGEST_VALUE:g}", repr(value))
+        elif problem := unfit(value, outcomes[name].transform.name):
+            row.wrong(problem, repr(value))
+
+
+def _find_contexts(rows: Sequence[Row], settings: Settings) -> None:
+    """How each string was measured: as its suggestion says or, if there is none, as the row says, or as the target."""
+    contexts = settings.made_contexts()
+    for row in rows:
+        said = row.entry.context
+        if contexts is None:
+            if said:
+                row.wrong(f"is said to be measured with {_said(said)}, but this campaign knows only one way to measure")
+            continue
+        given = dict(contexts.target if row.suggestion is None else row.suggestion.context)
+        if row.suggestion is not None and any(given.get(name) != value for name, value in said.items()):
+            row.wrong(f"is to be measured with {_said(given)}, but its result is said to be with {_said(said)}")
+            continue
+        try:
+            row.context = as_context(given | dict(said))
+            contexts.check(row.context)
+        except InputError as error:
+            row.wrong(str(error))
+
+
+def _said(context: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in context.items())
 
 
 def _identify(
@@ -272,13 +325,14 @@ def _suggestion_of(row: Row, identifier: str, by_name: Mapping[str, Suggestion])
 
 
 def _warn_of_status(sound: Sequence[Row], suggestions: Sequence[Suggestion], warnings: list[Remark]) -> None:
-    by_key: dict[str, Suggestion] = {}
+    by_query: dict[tuple[str, Context], Suggestion] = {}
     for suggestion in suggestions:
-        if suggestion.undone_by is None and (suggestion.key not in by_key or by_key[suggestion.key].status != "open"):
-            by_key[suggestion.key] = suggestion
+        query = suggestion.key, suggestion.context
+        if suggestion.undone_by is None and (query not in by_query or by_query[query].status != "open"):
+            by_query[query] = suggestion
     strangers = []
     for row in sound:
-        answered = row.suggestion or by_key.get(row.key or "")
+        answered = row.suggestion or by_query.get((row.key or "", row.context))
         if answered is None:
             strangers.append(row)
         elif answered.status == "withdrawn":

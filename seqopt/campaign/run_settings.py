@@ -37,7 +37,7 @@ def run_settings(
     optimizer: Optimizer,
     facts: Mapping[str, Any],
     *,
-    surrogate: str | None = None,
+    surrogate: str = "auto",
     pool: Pool | None = None,
     parts: Mapping[str, Any] | None = None,
     not_reproducible_because: str = "",
@@ -47,7 +47,7 @@ def run_settings(
     Args:
         optimizer: That of the run, before it has asked for anything.
         facts: All that the run was told.
-        surrogate: The name of its surrogate, if it was chosen by one.
+        surrogate: What it is called; see `seqopt.campaign.parts.named_surrogate`.
         pool: The candidates, if they were read from a file.
         parts: Descriptions of those of its parts that were given as objects.
         not_reproducible_because: Why suggestions made from the campaign alone would not be those of the run; empty if
@@ -60,14 +60,16 @@ def run_settings(
         string_column=(pool.column if pool is not None else None) or "string",
         batch_size=optimizer.batch_size,
         initial=optimizer.initial,
-        surrogate=surrogate or type(optimizer.surrogate).__name__,
-        acquisition=optimizer.acquisition.name,
+        surrogate=surrogate,
+        acquisition=optimizer.chosen_by,
         transform=None if optimizer.transform.name == "none" else optimizer.transform.name,
         seed=optimizer.seed,
         space=describe_space(optimizer.space) if pool is None else {"type": "pool", "kind": optimizer.space.kind},
         pool=None if pool is None else _library(pool, facts),
         parts=dict(parts or {}),
         allow_repeats=optimizer.allow_repeats,
+        contexts=None if optimizer.contexts is None else optimizer.contexts.config(),
+        constraints=[outcome.config() for outcome in optimizer.outcomes[1:]],
         extra={
             RUN: {
                 "settings": plain(facts),

@@ -8,6 +8,7 @@ any other: the run drives it (`seqopt.campaign.automatic`), and the commands for
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -212,6 +213,9 @@ class RunFolder:
         self.status = status
         try:
             if self._campaign is not None:
+                # An interruption may have come between the file and the optimiser.
+                with contextlib.suppress(CampaignError):
+                    self._campaign.session()
                 self.export()
         finally:
             self.store.close()

@@ -14,6 +14,7 @@ from seqopt.campaign.rows import Observed, Settings, Suggestion
 if TYPE_CHECKING:
     from seqopt.campaign.campaign import Campaign
     from seqopt.campaign.status import Status
+    from seqopt.data import Context
 
 BEST = 10
 """Strings in the table of the best."""
@@ -69,11 +70,11 @@ def summarize(campaign: Campaign) -> list[Section]:
         status, observed, suggestions = campaign.status(), store.observations(), store.suggestions()
         times = {command.id: command.time for command in store.history()}
     settings = status.settings
-    by_key = {one.key: one for one in observed}
+    by_query = {(one.key, one.context): one for one in observed}
     return [
         _heading(status),
-        _best(settings, observed, suggestions),
-        _last_batch(settings, suggestions, by_key),
+        _best(settings, [one for one in observed if one.context == settings.target], suggestions),
+        _last_batch(settings, suggestions, by_query),
         _open(settings, [row for row in suggestions if row.status == "open"], status),
         _model(status),
         _failures(settings, observed, times),
@@ -149,7 +150,9 @@ def _best(settings: Settings, observed: Sequence[Observed], suggestions: Sequenc
     return Section("Best measured", lines, header, tuple(rows))
 
 
-def _last_batch(settings: Settings, suggestions: Sequence[Suggestion], by_key: dict[str, Observed]) -> Section:
+def _last_batch(
+    settings: Settings, suggestions: Sequence[Suggestion], by_query: dict[tuple[str, Context], Observed]
+) -> Section:
     title = "Last batch with results"
     answered = [row.batch for row in suggestions if row.status in ("measured", "failed")]
     if not answered:
@@ -159,15 +162,16 @@ def _last_batch(settings: Settings, suggestions: Sequence[Suggestion], by_key: d
     judged: list[_Judged] = []
     rows = []
     for row in batch:
-        found = by_key.get(row.key)
+        found = by_query.get((row.key, row.context))
         value = math.nan if found is None else found.mean(geometric=geometric)
         inside = ""
         if row.mean is not None and row.low is not None and row.high is not None and not math.isnan(value):
             judged.append(_Judged(row.low, row.mean, row.high, value))
             inside = "inside" if row.low <= value <= row.high else "above" if value > row.high else "below"
         result = row.status if math.isnan(value) else _number(value)
-        rows.append((row.name, row.string, _predicted(row), _interval(row), result, inside))
-    header = ("id", settings.string_column, "predicted", "90 %", f"measured {settings.objective}", "the interval")
+        rows.append((row.name, row.string, *_context(row, settings), _predicted(row), _interval(row), result, inside))
+    told = ("predicted", "90 %", f"measured {settings.objective}", "the interval")
+    header = ("id", settings.string_column, *settings.context_names, *told)
     return Section(title, (_verdict(batch[0].batch, judged),), header, tuple(rows))
 
 
@@ -203,8 +207,8 @@ def _open(settings: Settings, waiting: Sequence[Suggestion], status: Status) -> 
         why = str(row.reason.get("kind", ""))
         if row.name in status.failing:
             why = f"{why}, fails: {status.failing[row.name]}"
-        rows.append((row.name, row.string, _predicted(row), _interval(row), why, nearest))
-    header = ("id", settings.string_column, "predicted", "90 %", "why", "nearest measured")
+        rows.append((row.name, row.string, *_context(row, settings), _predicted(row), _interval(row), why, nearest))
+    header = ("id", settings.string_column, *settings.context_names, "predicted", "90 %", "why", "nearest measured")
     lines = () if rows else ("None: seqopt campaign suggest says what to measure next.",)
     return Section("Open suggestions", lines, header, tuple(rows))
 
@@ -237,6 +241,11 @@ def _failures(settings: Settings, observed: Sequence[Observed], times: dict[int,
     ]
     header = ("day", "id", settings.string_column, "reason")
     return Section("Failures", () if rows else ("None.",), header, tuple(rows))
+
+
+def _context(row: Suggestion, settings: Settings) -> tuple[str, ...]:
+    """How a suggestion is to be measured, one cell for each thing in which that may differ."""
+    return tuple(str(dict(row.context).get(name, "")) for name in settings.context_names)
 
 
 def _predicted(row: Suggestion) -> str:

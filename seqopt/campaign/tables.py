@@ -13,6 +13,7 @@ from seqopt.campaign.columns import (
     STANDARD_ERROR,
     Header,
     check_column_names,
+    further_role,
     told_apart,
     wanted_names,
 )
@@ -35,6 +36,7 @@ _TOLD: Mapping[str, Callable[[Suggestion], Cell]] = {
 }
 
 _FILLED_IN = ("value", "standard_error", "failure", "status", "replicate")
+"""Roles of columns that are filled in; those of further values, too."""
 
 _BESIDE = ("", "-wal", "-shm", "-journal", "-run")  # a campaign's file, and the files next to it while it is open
 
@@ -47,9 +49,9 @@ def write_batch(
 ) -> None:
     """Write suggestions as a table that `read_results` reads once the last columns are filled in.
 
-    The columns are the identifier, the string, what was predicted (mean, standard deviation, interval), acquisition
-    function and its value, why it was chosen (``why``, ``nearest_measured``, ``similarity``), the further ones, and
-    empty ones for the value, its standard error and a reason for failure.
+    The columns are the identifier, the string, how it is to be measured, what was predicted (mean, standard deviation,
+    interval), acquisition function and its value, why it was chosen (``why``, ``nearest_measured``, ``similarity``),
+    the further ones, and empty ones for the value, its standard error, what else is measured, and a reason for failure.
 
     Args:
         path: A .csv or .tsv file.
@@ -74,13 +76,14 @@ def write_batch(
         IDENTIFIER: [row.name for row in suggestions],
         settings.string_column: [row.string for row in suggestions],
     }
+    table |= {name: [dict(row.context).get(name) for row in suggestions] for name in settings.context_names}
     table |= {told[name]: [cell(row) for row in suggestions] for name, cell in _TOLD.items()}
     for name, shown in told_apart(further or {}, own | {plain_name(name) for name in table}, "library").items():
         cells = (further or {})[name]
         if len(cells) != len(suggestions):
             raise InputError(f"column {name!r} has {len(cells)} cells for {len(suggestions)} suggestions")
         table[shown] = cells
-    to_fill = (value, STANDARD_ERROR, FAILURE)
+    to_fill = (value, STANDARD_ERROR, *settings.constraint_names, FAILURE)
     table |= {name: [None] * len(suggestions) for name in to_fill}
     write_sheet(path, list(table), zip(*table.values(), strict=True))
 
@@ -122,7 +125,8 @@ def check_batch_target(path: str | os.PathLike[str], store: CampaignStore) -> No
     columns, _ = Header(wanted, settings, *names, history=False).columns(sheet.rows[0])
     if plain_name(sheet.rows[0][0]) != IDENTIFIER or "value" not in columns:
         raise InputError(other)
-    indices = [index for role in _FILLED_IN for index, _ in columns.get(role, [])]
+    roles = (*_FILLED_IN, *map(further_role, settings.constraint_names))
+    indices = [index for role in roles for index, _ in columns.get(role, [])]
     filled = [
         line
         for cells, line in zip(sheet.rows[1:], sheet.lines[1:], strict=True)
@@ -141,15 +145,19 @@ def measurements_table(store: CampaignStore) -> tuple[list[str], list[list[Cell]
         settings = store.settings
         commands = {command.id: command for command in store.history()}
         rows = store.measurements()
-    header = [IDENTIFIER, settings.string_column, settings.objective, STANDARD_ERROR, FAILURE, REPLICATE]
+    contexts, further = settings.context_names, settings.constraint_names
+    header = [IDENTIFIER, settings.string_column, *contexts, settings.objective, STANDARD_ERROR, *further]
+    header += [FAILURE, REPLICATE]
     taken = {plain_name(name) for name in header}.union(*wanted_names(settings, None, None).values())
     header += told_apart(("key", "source", "line", "command", "recorded"), taken, "seqopt").values()
     return header, [
         [
             row.suggestion,
             row.string,
+            *(dict(row.context).get(name) for name in contexts),
             row.value,
             row.standard_error,
+            *(row.further.get(name) for name in further),
             row.failure,
             row.replicate,
             row.key,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -77,12 +78,32 @@ class Contexts(Configurable):
         if context not in self.possible:
             raise InputError(f"the context {written(context)} is not one of this search: it has {self._listed()}")
 
+    def level(self, name: str, text: str) -> ContextValue:
+        """One part of a context as somebody wrote it: a text, or a number that is written in any way.
+
+        Raises:
+            InputError: If none of the possible contexts has it; the message names those that some have.
+        """
+        known = list(dict.fromkeys(value for context in self.possible for part, value in context if part == name))
+        for value in known:
+            if value == text or (isinstance(value, float) and _number(text) == value):
+                return value
+        listed = ", ".join(f"{value:g}" if isinstance(value, float) else value for value in known)
+        raise InputError(f"is not a {name} of this search: expected one of {listed}")
+
     def queries(self, keys: Sequence[str]) -> list[Query]:
         """Every string in every context: all strings in the first, all in the second, and so on."""
         return [Query(key, context) for context in self.possible for key in keys]
 
     def _listed(self) -> str:
         return ", ".join(map(written, self.possible))
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def written(context: Context) -> str:

@@ -317,7 +317,7 @@ class Optimizer(Tabulated):
                 raise InputError(f"{len(strings)} strings but {len(given)} {name}; give one for each string")
         known = [None if standard_errors is None else _known_variance(standard_errors[i]) for i in range(len(strings))]
         if any(known) and not self.strategy.takes_noise_variance:
-            raise InputError(f"{self._learner} cannot take standard errors into account: leave them out")
+            raise InputError(f"{self.learner} cannot take standard errors into account: leave them out")
         contexts = [self._context(string) for string in strings]
         written = [string.key if isinstance(string, Query) else string for string in strings]
         keys = [self.space.key(string) for string in written]
@@ -424,7 +424,8 @@ class Optimizer(Tabulated):
         return () if self.contexts is None else self.contexts.target
 
     @property
-    def _learner(self) -> str:
+    def learner(self) -> str:
+        """The type of what learns: the surrogate, or a strategy without one."""
         strategy = self.strategy.then
         return type(strategy.surrogate if isinstance(strategy, ModelBased) else strategy).__name__
 

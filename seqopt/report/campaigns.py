@@ -45,8 +45,11 @@ def read_campaign(path: str | os.PathLike[str]) -> Run:
     """
     path = Path(path)
     with CampaignStore.open(path) as store, store.reading():
-        settings, suggestions = replace(store.settings, pool=store.library), store.suggestions()
-        observed, snapshots = store.observations(), store.snapshots()
+        settings, snapshots = replace(store.settings, pool=store.library), store.snapshots()
+        # What was measured in another way than the target's is not comparable.
+        suggestions = [row for row in store.suggestions() if row.context == settings.target]
+        observed = [one for one in store.observations() if one.context == settings.target]
+        elsewhere = sum(row.context != settings.target for row in store.measurements())
         latest = snapshots[-1] if snapshots else None
         state = None if latest is None else store.snapshot_state(latest.id)
         remarks = tuple(f"{text[:1].upper()}{text[1:]}." for text in Campaign(store).status().warnings)
@@ -64,8 +67,16 @@ def read_campaign(path: str | os.PathLike[str]) -> Run:
         measurements=_measurements(observed),
         model=state.get("surrogate") if isinstance(state, dict) else None,
         missing=tuple(missing),
-        remarks=remarks,
+        remarks=remarks + _of_other_contexts(elsewhere, settings),
     )
+
+
+def _of_other_contexts(count: int, settings: Settings) -> tuple[str, ...]:
+    """That some measurements are not shown, if there are any."""
+    if not count:
+        return ()
+    target = ", ".join(f"{name} {value}" for name, value in settings.target)
+    return (f"Shown is what was measured with {target}; {count} measurements were made in other ways.",)
 
 
 def _measurements(observed: Sequence[Observed]) -> pd.DataFrame:
