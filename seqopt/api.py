@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Generic, TypedDict, Unpack, cast
 
 import pandas as pd
 
@@ -29,6 +29,7 @@ from seqopt.objectives import Objective, resolve_objective
 from seqopt.optimizer import Evaluation, Evaluator, Optimizer, Step, run_asynchronously, run_loop
 from seqopt.report.descriptions import describe_result
 from seqopt.search import Search
+from seqopt.search.protocols import AnySpace
 from seqopt.spaces import CandidateSet, DescribedSpace, EvolvableSpace, PoolSpace, Space
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.cache import digest
@@ -104,7 +105,7 @@ class Result(Tabulated):
 
 def maximize(
     objective: ObjectiveFunction | str,
-    space: Space | Pool | Iterable[str] | str | os.PathLike[str],
+    space: AnySpace | Pool | Iterable[str] | str | os.PathLike[str],
     *,
     budget: int = 100,
     initial: int = 20,
@@ -112,7 +113,7 @@ def maximize(
     surrogate: Surrogate | str = "auto",
     tokenizer: str | Tokenizer | None = None,
     acquisition: Acquisition | str = "gibbon",
-    search: Search | str = "auto",
+    search: Search[AnySpace] | str = "auto",
     transform: str | None = None,
     seed: int = 0,
     allow_repeats: bool = False,
@@ -233,7 +234,7 @@ def maximize(
         candidates,
         surrogate=surrogate,
         acquisition=acquisition,
-        search=search,
+        search=cast("Search[Space] | str", search),  # it fits the space that was given, and candidates are a pool
         batch_size=batch_size,
         initial=initial,
         direction=direction,
@@ -311,7 +312,7 @@ def maximize(
     )
 
 
-class SearchOptions(TypedDict, total=False):
+class SearchOptions(TypedDict, Generic[AnySpace], total=False):
     """The options of `maximize`, for functions that pass them on; `maximize` says what each means."""
 
     budget: int
@@ -320,7 +321,7 @@ class SearchOptions(TypedDict, total=False):
     surrogate: Surrogate | str
     tokenizer: str | Tokenizer | None
     acquisition: Acquisition | str
-    search: Search | str
+    search: Search[AnySpace] | str
     transform: str | None
     seed: int
     allow_repeats: bool
@@ -339,8 +340,8 @@ class SearchOptions(TypedDict, total=False):
 
 def minimize(
     objective: ObjectiveFunction | str,
-    space: Space | Pool | Iterable[str] | str | os.PathLike[str],
-    **options: Unpack[SearchOptions],
+    space: AnySpace | Pool | Iterable[str] | str | os.PathLike[str],
+    **options: Unpack[SearchOptions[AnySpace]],
 ) -> Result:
     """Find a string with a small value; takes the options of `maximize`, and raises what it raises.
 

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from seqopt.models import Surrogate
     from seqopt.optimizer import Optimizer
     from seqopt.search import Search
+    from seqopt.search.protocols import SomeSearch
     from seqopt.spaces import CandidateSet, Space
     from seqopt.utils.workers import Progress
 
@@ -106,7 +107,7 @@ class Campaign(Tabulated):
         batch_size: int = 10,
         surrogate: Surrogate | str = "auto",
         acquisition: Acquisition | str = "gibbon",
-        search: Search[Any] | str = "auto",
+        search: SomeSearch | str = "auto",
         transform: str | None = None,
         seed: int = 0,
         filters: Iterable[Filter | Mapping[str, Any]] = (),
@@ -160,7 +161,7 @@ class Campaign(Tabulated):
             space,
             surrogate=surrogate,
             acquisition=acquisition,
-            search=search,
+            search=cast("Search[Space] | str", search),  # held against the space right here
             batch_size=batch_size,
             initial=batch_size,
             direction=direction,
