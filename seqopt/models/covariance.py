@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import gpytorch
 import numpy as np
@@ -94,45 +94,6 @@ class AdaptiveKernel(Protocol):
 
     def adapt(self, x: torch.Tensor) -> None:
         """Take the scale of the rows ``x`` before parameters are learned from them."""
-        ...
-
-
-class Evaluator(Protocol):
-    """Evaluates a kernel, or one for each of D draws of its parameters, between encoded strings."""
-
-    @property
-    def kernel(self) -> gpytorch.kernels.Kernel:
-        """The kernel; the first of several."""
-        ...
-
-    @property
-    def costly(self) -> bool:
-        """See `KernelEvaluator.costly`."""
-        ...
-
-    def self_similarity(self, a: Encoded) -> FloatArray | None:
-        """See `KernelEvaluator.self_similarity`: ``... x n``, where n is the number of strings."""
-        ...
-
-    def variance(self, a: Encoded, self_a: FloatArray | None) -> FloatArray:
-        """Prior variance of each string, ``... x n``."""
-        ...
-
-    def cross(
-        self,
-        a: Encoded,
-        b: Encoded | None,
-        self_a: FloatArray | None = None,
-        self_b: FloatArray | None = None,
-        dtype: npt.DTypeLike = np.float64,
-    ) -> FloatArray:
-        """Covariances ``... x len(a) x len(b)``; `None` stands for ``a`` again."""
-        ...
-
-    def paired(
-        self, a: Encoded, b: Encoded, self_a: FloatArray | None = None, self_b: FloatArray | None = None
-    ) -> FloatArray:
-        """Covariances of n strings with the n at the same indices of another list, ``... x n``."""
         ...
 
 
@@ -313,6 +274,10 @@ class StackedEvaluator:
             found.append(own[start:end].reshape(*shape, own.shape[-1]))
             start = end
         return found
+
+
+Evaluator: TypeAlias = KernelEvaluator | StackedEvaluator
+"""Evaluates a kernel, or one for each of D draws of its parameters, between encoded strings."""
 
 
 def correlations(evaluator: Evaluator, a: Encoded, b: Encoded) -> FloatArray:
