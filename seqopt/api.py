@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Generic, TypedDict, Unpack
 
 import pandas as pd
 
@@ -33,6 +33,7 @@ from seqopt.objectives import Objective, resolve_objective
 from seqopt.optimizer import Evaluation, Evaluator, Optimizer
 from seqopt.report.descriptions import describe_result
 from seqopt.search import Search
+from seqopt.search.protocols import AnySpace
 from seqopt.spaces import CandidateSet, DescribedSpace, EvolvableSpace, PoolSpace, Space
 from seqopt.strategies import Strategy
 from seqopt.utils.arguments import checked_integer
@@ -109,7 +110,7 @@ class Result(Tabulated):
 
 def maximize(
     objective: ObjectiveFunction | QueryObjective | str,
-    space: Space | Pool | Iterable[str] | str | os.PathLike[str],
+    space: AnySpace | Pool | Iterable[str] | str | os.PathLike[str],
     *,
     budget: int = 100,
     initial: int = 20,
@@ -117,7 +118,7 @@ def maximize(
     surrogate: Surrogate | str | None = None,
     tokenizer: str | Tokenizer | None = None,
     acquisition: Acquisition | str | None = None,
-    search: Search | str | None = None,
+    search: Search[AnySpace] | str | None = None,
     strategy: Strategy | None = None,
     transform: str | None = None,
     contexts: Contexts | None = None,
@@ -366,7 +367,7 @@ def maximize(
     )
 
 
-class SearchOptions(TypedDict, total=False):
+class SearchOptions(TypedDict, Generic[AnySpace], total=False):
     """The options of `maximize`, for functions that pass them on; `maximize` says what each means."""
 
     budget: int
@@ -375,7 +376,7 @@ class SearchOptions(TypedDict, total=False):
     surrogate: Surrogate | str | None
     tokenizer: str | Tokenizer | None
     acquisition: Acquisition | str | None
-    search: Search | str | None
+    search: Search[AnySpace] | str | None
     strategy: Strategy | None
     transform: str | None
     contexts: Contexts | None
@@ -397,8 +398,8 @@ class SearchOptions(TypedDict, total=False):
 
 def minimize(
     objective: ObjectiveFunction | QueryObjective | str,
-    space: Space | Pool | Iterable[str] | str | os.PathLike[str],
-    **options: Unpack[SearchOptions],
+    space: AnySpace | Pool | Iterable[str] | str | os.PathLike[str],
+    **options: Unpack[SearchOptions[AnySpace]],
 ) -> Result:
     """Find a string with a small value; takes the options of `maximize`, and raises what it raises.
 

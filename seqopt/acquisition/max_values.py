@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqopt.acquisition.numerics import log_ndtr, positive_std
+from seqopt.acquisition.numerics import positive_std
 from seqopt.acquisition.protocols import Posterior
 from seqopt.acquisition.sampling import SELECTION_BETA, draw_joint, largest_upper_confidence
 from seqopt.errors import InputError
@@ -183,7 +183,7 @@ def max_quantiles(mean: Tensor, variance: Tensor, probabilities: Sequence[float]
     upper = (mean + std * deviations).amax(-1)
     for _ in range(BISECTIONS):
         middle = 0.5 * (lower + upper)
-        below = log_ndtr((middle[..., None] - mean) / std).sum(-1) < target
+        below = torch.special.log_ndtr((middle[..., None] - mean) / std).sum(-1) < target
         lower = torch.where(below, middle, lower)
         upper = torch.where(below, upper, middle)
     return 0.5 * (lower + upper)

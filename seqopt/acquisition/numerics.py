@@ -4,8 +4,7 @@ Write phi and Phi for the standard normal density and distribution function. Thr
 acquisition functions of this package:
 
 - the inverse Mills ratio r(x) = phi(x) / Phi(x);
-- the shrinkage t(x) = r(x) (x + r(x)), by which truncating a standard normal variable from above at x
-reduces its
+- the shrinkage t(x) = r(x) (x + r(x)), by which truncating a standard normal variable from above at x reduces its
   variance: Var[Z | Z < x] = 1 - t(x), with 0 < t < 1;
 - the improvement function h(x) = phi(x) + x Phi(x), the expectation of max(x + Z, 0).
 
@@ -16,6 +15,10 @@ the textbook expressions of x + r, 1 - t and h cancel to nothing. Below `TAIL` t
 
 where c comes from the scaled complementary error function while that is accurate enough, and further out from
 Laplace's continued fraction c = 2/(y + 3/(y + 4/(y + ...))), in which every term has the same sign.
+
+Of these BoTorch offers log r alone (``standard_normal_log_hazard``), which gives neither t nor 1 - t where they round
+to 1 or 0, and h in a private function; log Phi is torch's. To import its module for `log_phi` and `log_mean_exp` as
+well would import gpytorch and linear_operator, a third of a second more for whoever only wants a score.
 
 All functions are elementwise on float32 and float64 tensors of any shape and keep the dtype.
 
@@ -52,32 +55,6 @@ LOG_FLOOR = -690.0
 def log_phi(x: Tensor) -> Tensor:
     """Logarithm of the standard normal density, -x^2/2 - log sqrt(2 pi)."""
     return -0.5 * x.square() - LOG_SQRT_2PI
-
-
-def log_ndtr(x: Tensor) -> Tensor:
-    """Logarithm of the standard normal distribution function, log Phi(x)."""
-    return torch.special.log_ndtr(x)
-
-
-def log_inverse_mills(x: Tensor) -> Tensor:
-    """Logarithm of the inverse Mills ratio, log phi(x) - log Phi(x).
-
-    Example:
-        >>> log_inverse_mills(torch.tensor([-100.0, 0.0, 100.0]))
-        tensor([ 4.6053e+00, -2.2579e-01, -5.0009e+03])
-    """
-    inner = x.clamp_min(TAIL)
-    result = log_phi(inner) - _log_ndtr_above_tail(inner)
-    tail = x < TAIL
-    if bool(tail.any()):
-        y = -x[tail]
-        result[tail] = torch.log(y + _tail_terms(y)[0])
-    return result
-
-
-def inverse_mills(x: Tensor) -> Tensor:
-    """Inverse Mills ratio phi(x) / Phi(x), which falls from about -x in the left tail to 0 in the right."""
-    return log_inverse_mills(x).exp()
 
 
 def truncation_shrinkage(x: Tensor) -> tuple[Tensor, Tensor]:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from seqopt.filters.filtering import FilterReport
     from seqopt.models import Surrogate
     from seqopt.optimizer import Optimizer
-    from seqopt.search import Search
+    from seqopt.search.protocols import SomeSearch
     from seqopt.spaces import CandidateSet, Space
     from seqopt.strategies import Strategy
     from seqopt.utils.workers import Progress
@@ -113,7 +113,7 @@ class Campaign(Tabulated):
         batch_size: int = 10,
         surrogate: Surrogate | str | None = None,
         acquisition: Acquisition | str | None = None,
-        search: Search[Any] | str | None = None,
+        search: SomeSearch | str | None = None,
         strategy: Strategy | None = None,
         transform: str | None = None,
         contexts: Contexts | None = None,

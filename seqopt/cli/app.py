@@ -68,6 +68,15 @@ AcquisitionName = Annotated[
         rich_help_panel=HOW,
     ),
 ]
+Known = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Results that are known already: a table with a column of strings and one of values. They teach the "
+        "model, take the place of random candidates, and cost no budget.",
+        rich_help_panel=WHAT,
+    ),
+]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same run.", rich_help_panel=HOW, min=0)]
 Resume = Annotated[
     bool,
@@ -116,11 +125,12 @@ def _plan(
     workers: int,
     asynchronous: bool,
     chunk_size: int | None,
+    known: Path | None,
 ) -> Plan:
     from seqopt.cli.running import Plan
 
     return Plan(
-        initial, batch, budget, surrogate, acquisition, seed, resume, timeout, workers, asynchronous, chunk_size
+        initial, batch, budget, surrogate, acquisition, seed, resume, timeout, workers, asynchronous, chunk_size, known
     )
 
 
@@ -209,15 +219,7 @@ def search(
             rich_help_panel=HOW,
         ),
     ] = "auto",
-    known: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Results that are known already: a table with a column of strings and one of values. They teach the "
-            "model, take the place of random candidates, and cost no budget.",
-            rich_help_panel=WHAT,
-        ),
-    ] = None,
+    known: Known = None,
     seed: Seed = 0,
     out: Annotated[
         Path | None,
@@ -260,7 +262,20 @@ def search(
     run_search(
         pool,
         objective,
-        _plan(initial, batch, budget, surrogate, acquisition, seed, resume, timeout, workers, asynchronous, chunk_size),
+        _plan(
+            initial,
+            batch,
+            budget,
+            surrogate,
+            acquisition,
+            seed,
+            resume,
+            timeout,
+            workers,
+            asynchronous,
+            chunk_size,
+            known,
+        ),
         column=column,
         kind=None if kind == "auto" else kind,
         direction=_direction(maximize),
@@ -269,7 +284,6 @@ def search(
         strict=strict,
         candidates=candidates,
         tokenizer=None if tokenizer == "auto" else tokenizer,
-        known=known,
         out=out,
     )
 
@@ -360,6 +374,7 @@ def genes(
             rich_help_panel=HOW,
         ),
     ] = "auto",
+    known: Known = None,
     seed: Seed = 0,
     out: Annotated[
         Path | None,
@@ -398,7 +413,20 @@ def genes(
     run_genes(
         protein,
         objective,
-        _plan(initial, batch, budget, surrogate, acquisition, seed, resume, timeout, workers, asynchronous, chunk_size),
+        _plan(
+            initial,
+            batch,
+            budget,
+            surrogate,
+            acquisition,
+            seed,
+            resume,
+            timeout,
+            workers,
+            asynchronous,
+            chunk_size,
+            known,
+        ),
         direction=_direction(maximize),
         code=code,
         representation=representation,
@@ -456,6 +484,7 @@ def expressions(
     budget: Budget = 100,
     surrogate: SurrogateName = "auto",
     acquisition: AcquisitionName = "gibbon",
+    known: Known = None,
     seed: Seed = 0,
     out: Annotated[
         Path | None,
@@ -494,7 +523,20 @@ def expressions(
     run_expressions(
         data,
         grammar,
-        _plan(initial, batch, budget, surrogate, acquisition, seed, resume, timeout, workers, asynchronous, chunk_size),
+        _plan(
+            initial,
+            batch,
+            budget,
+            surrogate,
+            acquisition,
+            seed,
+            resume,
+            timeout,
+            workers,
+            asynchronous,
+            chunk_size,
+            known,
+        ),
         x=x,
         y=y,
         min_length=min_length,

@@ -77,7 +77,8 @@ Where = Annotated[
     list[str] | None,
     typer.Option(
         metavar="CONDITION",
-        help="On a column of the library: 'price <= 100', 'supplier == ACME', 'stock != no'.",
+        help="On a column of the library: 'price <= 100', 'supplier == ACME', 'stock != no', 'supplier in (ACME, "
+        "Enamine)'.",
         rich_help_panel=FILTERS,
     ),
 ]

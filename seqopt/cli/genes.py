@@ -92,6 +92,11 @@ def run_genes(
         proteins = [replace(protein, name=own.name) for protein, own in zip(proteins, folders, strict=True)]
     tasks = [_Task(*parts) for parts in zip(proteins, spaces, folders, strict=True)]
     check_names(plan)
+    if plan.known is not None and len(tasks) > 1:
+        raise InputError(
+            f"--known gives results of one protein, and {source} holds {len(tasks)}: search each by itself, with the "
+            "results of its genes"
+        )
     if partitions is not None and plan.surrogate != "auto":
         raise InputError(f"--partitions is for the default surrogate: leave it out with --surrogate {plan.surrogate}")
     from seqopt.campaign.runs import CAMPAIGN, check_folder, holds_something

@@ -42,6 +42,7 @@ class Plan:
     workers: int
     asynchronous: bool = False
     chunk_size: int | None = None
+    known: Path | None = None
 
 
 def check_names(plan: Plan) -> None:
@@ -138,6 +139,8 @@ def watched_search(
     """
     from seqopt.api import maximize
 
+    if plan.known is not None:
+        note(f"what is known from {plan.known} takes the place of as many random candidates")
     steps = -(-plan.budget // plan.batch)
     batches = f"{'1 batch' if steps == 1 else f'{steps} batches'} of {plan.batch}"
     if plan.asynchronous:
@@ -194,6 +197,7 @@ def watched_search(
                 on_step=show,
                 on_evaluation=lambda evaluation: status.update(f"scored {escape(evaluation.string[:60])}"),
                 direction=goal,
+                known=plan.known,
                 **options,
             )
     except KeyboardInterrupt:

@@ -37,7 +37,6 @@ def run_search(
     strict: bool,
     candidates: int | None,
     tokenizer: str | None,
-    known: Path | None,
     out: Path | None,
 ) -> None:
     """Read the pool, search it, and say what is happening; see ``seqopt search --help``."""
@@ -69,8 +68,6 @@ def run_search(
     goal = direction or objective.direction
     _describe_pool(pool, time.perf_counter() - started)
     _warn_of_budget(plan, len(pool.strings))
-    if known is not None:
-        note(f"what is known from {known} takes the place of as many random candidates")
     result = watched_search(
         objective,
         pool,
@@ -81,7 +78,6 @@ def run_search(
         tokenizer=tokenizer,
         search=PoolSearch(candidates),
         transform=transform,
-        known=known,
     )
     _describe_result(result, objective.name, goal)
     console.print(

@@ -35,11 +35,20 @@ ORDERINGS = ("<=", ">=", "<", ">")
 EQUALITIES = ("==", "!=")
 """Comparisons of numbers or of text."""
 
+MEMBERSHIPS = ("in", "not in")
+"""Comparisons with each of several values."""
+
 SHOWN = 3
 """Values of a column that messages show."""
 
 _OPERATOR = "<=|>=|==|!=|<|>|="
 _CONDITION = re.compile(rf"\s*(?:\"([^\"]+)\"|'([^']+)'|([^<>=!\s].*?))\s*({_OPERATOR})\s*(.*?)\s*", re.DOTALL)
+# Behind the brackets there is nothing: a unit in the name of a column, amount in (mg) <= 5, is not meant.
+_MEMBERSHIP = re.compile(
+    r"\s*(?:\"([^\"]+)\"|'([^']+)'|([^<>=!\s\"'(][^<>=!\"'(]*?))\s+(not\s+in|in)\s*\((.*)\)\s*",
+    re.DOTALL | re.IGNORECASE,
+)
+_ONE_OF = re.compile(r"\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"',()][^,()]*?))\s*(,|\Z)", re.DOTALL)
 _RANGE = re.compile(r"\s*(\S*?)\s*\.\.\s*(\S*)\s*")
 _PROPERTY = re.compile(rf"\s*(.*?[^\W\d_]\w*)\s*(?:({_OPERATOR})\s*(\S+)|\s+([-+.\d][^<>=]*))\s*", re.DOTALL)
 
@@ -259,13 +268,14 @@ class ColumnCondition:
     """A cell of the library, in the row of the candidate, compares with a value.
 
     ``<``, ``<=``, ``>`` and ``>=`` compare numbers. ``==`` and ``!=`` compare numbers where the value and all filled
-    cells of the column are numbers, and else text, whatever the case of its letters and blanks around it. In a
-    comparison of numbers a cell that is empty, or no number, fails. In one of text an empty cell is the text ``""``.
+    cells of the column are numbers, and else text, whatever the case of its letters and blanks around it; so do ``in``
+    and ``not in``, with each of several values. In a comparison of numbers a cell that is empty, or no number, fails.
+    In one of text an empty cell is the text ``""``.
 
     Args:
         column: Its name, whatever the case of its letters.
-        operator: One of `ORDERINGS` and `EQUALITIES`.
-        value: What cells are compared with.
+        operator: One of `ORDERINGS`, `EQUALITIES` and `MEMBERSHIPS`.
+        value: What cells are compared with; of `MEMBERSHIPS`, a list.
 
     Example:
         >>> condition = ColumnCondition.parse("price <= 100")
@@ -273,34 +283,44 @@ class ColumnCondition:
         ('price <= 100', [True, False, False, False])
         >>> ColumnCondition.parse("supplier != acme").mask(["ACME", "Enamine", ""])
         [False, True, True]
+        >>> ColumnCondition.parse("supplier in (acme, 'Fisher, Inc.')").mask(["ACME", "Fisher, Inc.", "Fisher"])
+        [True, True, False]
     """
 
     column: str
     operator: str
-    value: str
+    value: str | Sequence[str]
 
     kind: ClassVar[str] = "column"
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.value, str | int | float):
+            object.__setattr__(self, "value", tuple(self.value))
+
     @classmethod
     def parse(cls, text: str) -> ColumnCondition:
-        """Read ``price <= 100``, ``supplier == ACME`` or ``"in stock" != no``.
+        """Read ``price <= 100``, ``supplier == ACME``, ``"in stock" != no`` or ``supplier in (ACME, "Fisher, Inc.")``.
 
-        Quotation marks around the column and around the value may be left out.
+        Quotation marks around the column and around a value may be left out, those around one with a comma not.
 
         Raises:
             InputError: For anything else.
         """
+        member = _MEMBERSHIP.fullmatch(text)
+        if member:
+            double, single, bare, operator, listed = member.groups()
+            return cls(double or single or bare, " ".join(operator.lower().split()), _listed(listed, text))
         found = _CONDITION.fullmatch(text)
         if found is None:
+            if re.search(r"\sin\s", text, re.IGNORECASE):
+                raise InputError(f"{text!r}: write the values in brackets: 'supplier in (ACME, \"Fisher, Inc.\")'")
             raise InputError(
-                f"{text!r} is not a condition on a column; expected a column, one of "
-                f"{' '.join((*ORDERINGS, *EQUALITIES))}, and a value: 'price <= 100', 'supplier == ACME'"
+                f"{text!r} is not a condition on a column; expected a column, one of {_COMPARISONS}, and a value: "
+                "'price <= 100', 'supplier == ACME', 'supplier in (ACME, Enamine)'"
             )
         double, single, bare, operator, value = found.groups()
         if value[:1] and value[0] in "<>=":
-            raise InputError(
-                f"{text!r}: unknown comparison {operator + value[0]!r}; choose {', '.join((*ORDERINGS, *EQUALITIES))}"
-            )
+            raise InputError(f"{text!r}: unknown comparison {operator + value[0]!r}; choose {_COMPARISONS}")
         quoted = re.fullmatch(r"\"(.*)\"|'(.*)'", value, re.DOTALL)
         if quoted:
             value = quoted.group(1) if quoted.group(1) is not None else quoted.group(2)
@@ -312,14 +332,24 @@ class ColumnCondition:
         """The filter itself.
 
         Raises:
-            InputError: For an unknown operator, or the order of something that is not a number.
+            InputError: For an unknown operator, the order of something that is not a number, or a list of values where
+                one is expected or the reverse.
         """
-        value = str(self.value)
-        if self.operator not in (*ORDERINGS, *EQUALITIES):
+        if self.operator not in (*ORDERINGS, *EQUALITIES, *MEMBERSHIPS):
+            raise InputError(f"unknown comparison {self.operator!r} of column {self.column!r}: choose {_COMPARISONS}")
+        if self.operator in MEMBERSHIPS:
+            if not isinstance(self.value, tuple) or not self.value:
+                raise InputError(
+                    f"{self.column} {self.operator} {self.value!r}: {self.operator} compares with a list of at least "
+                    "one value"
+                )
+            return ColumnCondition(self.column, self.operator, [str(value) for value in self.value])
+        if isinstance(self.value, tuple):
             raise InputError(
-                f"unknown comparison {self.operator!r} of column {self.column!r}: choose "
-                f"{', '.join((*ORDERINGS, *EQUALITIES))}"
+                f"{self.column} {self.operator} {list(self.value)}: {self.operator} compares with one value; "
+                "of several, write in or not in"
             )
+        value = str(self.value)
         if self.operator in ORDERINGS and not _is_number(value):
             comma = ": write 6.5, not 6,5" if _is_number(value.replace(",", ".")) else ""
             raise InputError(
@@ -330,7 +360,14 @@ class ColumnCondition:
 
     def describe(self) -> str:
         """What it asks for, in words."""
+        if self.operator in MEMBERSHIPS:
+            return f"{self.column} {self.operator} ({', '.join(map(_in_list, self.values))})"
         return f"{self.column} {self.operator} {self.value or _EMPTY}"
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """All that cells are compared with."""
+        return (self.value,) if isinstance(self.value, str) else tuple(self.value)
 
     def found_in(self, names: Sequence[str]) -> str:
         """The name of its column among those of a library.
@@ -362,25 +399,28 @@ class ColumnCondition:
         filled = list(dict.fromkeys(cell.strip() for cell in cells if cell.strip()))
         numbers = sum(map(_is_number, filled))
         shown = ", ".join(map(repr, filled[:SHOWN]))
-        if not filled or self.value == "":
-            return
-        if _is_number(self.value) and not numbers:
-            comma = ": write 6.5 there, not 6,5" if any(_is_number(cell.replace(",", ".")) for cell in filled) else ""
-            what = f"holds no numbers ({shown}, ...), but {self.value} is one{comma}"
-            raise InputError(f"{self.describe()}: column {self.column!r} {what}")
-        wanted = self.value.strip().casefold()
-        if not _is_number(self.value) and 2 * numbers > len(filled) and wanted not in map(str.casefold, filled):
-            raise InputError(
-                f"{self.describe()}: column {self.column!r} holds numbers ({shown}, ...), but {self.value!r} is not one"
-            )
+        for value in self.values:
+            if not filled or value == "":
+                continue
+            if _is_number(value) and not numbers:
+                comma = (
+                    ": write 6.5 there, not 6,5" if any(_is_number(cell.replace(",", ".")) for cell in filled) else ""
+                )
+                what = f"holds no numbers ({shown}, ...), but {value} is one{comma}"
+                raise InputError(f"{self.describe()}: column {self.column!r} {what}")
+            wanted = value.strip().casefold()
+            if not _is_number(value) and 2 * numbers > len(filled) and wanted not in map(str.casefold, filled):
+                raise InputError(
+                    f"{self.describe()}: column {self.column!r} holds numbers ({shown}, ...), but {value!r} is not one"
+                )
 
     def mask(self, cells: Sequence[str]) -> list[bool]:
         """For each cell of its column, whether it passes."""
         if self.numeric(cells):
-            bound = float(self.value)
-            return [(number := _number(cell)) is not None and self._compares(number, bound) for cell in cells]
-        wanted = self.value.strip().casefold()
-        return [(cell.strip().casefold() == wanted) == (self.operator == "==") for cell in cells]
+            bounds = [float(value) for value in self.values]
+            return [(number := _number(cell)) is not None and self._compares(number, bounds) for cell in cells]
+        wanted = {value.strip().casefold() for value in self.values}
+        return [(cell.strip().casefold() in wanted) == (self.operator in ("==", "in")) for cell in cells]
 
     def unread(self, cells: Sequence[str]) -> list[str]:
         """Cells that are neither empty nor numbers and so fail a comparison of numbers, each once."""
@@ -393,10 +433,13 @@ class ColumnCondition:
         if self.operator in ORDERINGS:
             return True
         whole = cells.whole if isinstance(cells, Column) else cells
-        return _is_number(self.value) and all(_is_number(cell) for cell in whole if cell.strip())
+        return all(map(_is_number, self.values)) and all(_is_number(cell) for cell in whole if cell.strip())
 
-    def _compares(self, number: float, bound: float) -> bool:
+    def _compares(self, number: float, bounds: Sequence[float]) -> bool:
+        bound = bounds[0]
         answers = {
+            "in": number in bounds,
+            "not in": number not in bounds,
             "<=": number <= bound,
             ">=": number >= bound,
             "<": number < bound,
@@ -464,6 +507,8 @@ KINDS: dict[str, type[Filter]] = {
 
 _EMPTY = '""'
 
+_COMPARISONS = " ".join((*ORDERINGS, *EQUALITIES, "in")) + " or not in"
+
 
 def to_json(filters: Iterable[Filter]) -> list[dict[str, Any]]:
     """Filters as JSON values; `from_json` reads them back.
@@ -474,7 +519,8 @@ def to_json(filters: Iterable[Filter]) -> list[dict[str, Any]]:
         >>> from_json(to_json([PropertyRange("MW", 200, 500)])) == [PropertyRange("MW", 200, 500)]
         True
     """
-    return [{"kind": item.kind, **asdict(item)} for item in filters]
+    found = [{"kind": item.kind, **asdict(item)} for item in filters]
+    return [{name: list(value) if isinstance(value, tuple) else value for name, value in one.items()} for one in found]
 
 
 def from_json(values: Iterable[Mapping[str, Any]]) -> list[Filter]:
@@ -536,6 +582,39 @@ def passing(item: MoleculeFilter, values: npt.NDArray[np.float64]) -> npt.NDArra
     if high is not None:
         found &= values < high if item.bounds.get("high_open") else values <= high
     return found
+
+
+def _listed(text: str, whole: str) -> list[str]:
+    """The values between the brackets of a condition.
+
+    Raises:
+        InputError: If there is none, one is empty without quotation marks, or they cannot be told apart.
+    """
+    if not text.strip():
+        raise InputError(f"{whole!r} compares with nothing: write the values in the brackets")
+    values, start, comma = [], 0, ","
+    while comma:
+        found = _ONE_OF.match(text, start)
+        if found is None:
+            rest = text[start:].strip()
+            if not rest or rest.startswith(","):
+                raise InputError(f'{whole!r} has an empty value: write "" for an empty cell')
+            raise InputError(
+                f"{whole!r}: {rest!r} is not a value, or several with commas between them; put quotation marks around "
+                "one that holds commas, brackets or quotation marks"
+            )
+        double, single, bare, comma = found.groups()
+        values.append(next(value for value in (double, single, bare) if value is not None))
+        start = found.end()
+    return values
+
+
+def _in_list(value: str) -> str:
+    """A value as `ColumnCondition.parse` reads it in a list."""
+    plain = _ONE_OF.fullmatch(value)
+    if plain and plain.group(3) == value:
+        return value
+    return f"'{value}'" if '"' in value else f'"{value}"'
 
 
 def _bound(text: str, whole: str) -> float | None:

@@ -13,6 +13,7 @@ References:
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -201,9 +202,9 @@ class OnField(_Composed):
         columns = None if b is None else self._of(b)
         return _cross(self.kernel, self._of(a), columns, _some(self_a), _some(self_b), dtype)
 
-    def paired(self, a: Fields, b: Fields) -> FloatArray:
+    def paired(self, a: Fields, b: Fields, self_a: FloatArray | None = None) -> FloatArray:
         """k(a_i, b_i), float64, ``... x n``."""
-        return _paired(self.kernel, self._of(a), self._of(b))
+        return _paired(self.kernel, self._of(a), self._of(b), _some(self_a))
 
     def forget(self) -> None:
         """Free what is kept for further evaluations of the same strings, as after a fit."""
@@ -261,7 +262,7 @@ class _Combination(_Composed):
         """What `cross` needs of each item alone: that of the parts, one below the other, ``r x n``."""
         found = [_own(part, a) for part in self.kernels]
         self._shapes = self.batch_shape, [None if own is None else own.shape[:-1] for own in found]
-        rows = [own.reshape(-1, len(a)) for own in found if own is not None]
+        rows = [own.reshape(math.prod(own.shape[:-1]), len(a)) for own in found if own is not None]
         return np.concatenate(rows) if rows else np.zeros((0, len(a)))
 
     def _split(self, own: FloatArray | None, items: Encoded) -> list[FloatArray | None]:
@@ -300,9 +301,10 @@ class _Combination(_Composed):
         values: FloatArray = self._combined(_cross(part, a, b, left, right, dtype) for part, left, right in parts)
         return values
 
-    def paired(self, a: Encoded, b: Encoded) -> FloatArray:
+    def paired(self, a: Encoded, b: Encoded, self_a: FloatArray | None = None) -> FloatArray:
         """k(a_i, b_i), float64, ``... x n``."""
-        values: FloatArray = self._combined(_paired(part, a, b) for part in self.kernels)
+        parts = zip(self.kernels, self._split(self_a, a), strict=True)
+        values: FloatArray = self._combined(_paired(part, a, b, own) for part, own in parts)
         return values
 
     def __getitem__(self, index: Any) -> _Combination:
@@ -473,22 +475,22 @@ def _cross(
     return np.concatenate(blocks, axis=-2).astype(dtype)
 
 
-def _paired(kernel: Any, a: Encoded, b: Encoded) -> FloatArray:
+def _paired(kernel: Any, a: Encoded, b: Encoded, own: FloatArray | None) -> FloatArray:
     if len(a) != len(b):
         raise InputError(f"{len(a)} items cannot be paired with {len(b)}")
     if isinstance(kernel, gpytorch.kernels.ScaleKernel):
-        return _scale(kernel, 1) * _paired(kernel.base_kernel, a, b)
+        return _scale(kernel, 1) * _paired(kernel.base_kernel, a, b, own)
     if hasattr(kernel, "paired"):
-        values: FloatArray = kernel.paired(a, b)
+        values: FloatArray = kernel.paired(a, b, own)
         return values
     if a is b:
-        return _variance(kernel, a, None)
+        return _variance(kernel, a, own)
     width = max(a.width, b.width)
     left, right = a.padded(width), b.padded(width)
     rows, others = left.to_tensor(), right.to_tensor()
     if torch.equal(rows, others):
         # The same strings in other contexts.
-        return _variance(kernel, a, None)
+        return _variance(kernel, a, own)
     return _paired_rows(kernel, left, right)
 
 

@@ -185,8 +185,8 @@ class CoregionalizationKernel(FieldKernel):
         """k(s, s) of each item, float64, ``batch_shape x n``; ``self_a`` is ignored."""
         return self.paired(a, a)
 
-    def paired(self, a: FeatureRows, b: FeatureRows) -> FloatArray:
-        """k(a_i, b_i), float64, ``batch_shape x n``."""
+    def paired(self, a: FeatureRows, b: FeatureRows, self_a: FloatArray | None = None) -> FloatArray:
+        """k(a_i, b_i), float64, ``batch_shape x n``; ``self_a`` is ignored."""
         return self._matrix()[..., self._numbers(a.dense()), self._numbers(b.dense())]
 
     def cross(
@@ -266,8 +266,8 @@ class SameLevelKernel(FieldKernel):
         """k(s, s) of each item, 1: float64, ``batch_shape x n``; ``self_a`` is ignored."""
         return self.paired(a, a)
 
-    def paired(self, a: FeatureRows, b: FeatureRows) -> FloatArray:
-        """k(a_i, b_i), float64, ``batch_shape x n``."""
+    def paired(self, a: FeatureRows, b: FeatureRows, self_a: FloatArray | None = None) -> FloatArray:
+        """k(a_i, b_i), float64, ``batch_shape x n``; ``self_a`` is ignored."""
         same = _column(a.dense(), self) == _column(b.dense(), self)
         return np.broadcast_to(same, (*self.batch_shape, len(same))).astype(np.float64)
 

@@ -22,9 +22,6 @@ from seqopt.models.gp_state import BatchedGPState, Conditioning, stacked
 from seqopt.models.protocols import ConditionedProcess
 from seqopt.posteriors import Moments
 
-PAIRS = 64
-"""Prior covariances of queries with their own targets are taken from square blocks of so many."""
-
 
 class GaussianProcess:
     """The posterior given the data and some queries without values yet; implements
@@ -211,15 +208,9 @@ class _Columns:
 
 def _paired(first: _Columns, second: _Columns) -> Tensor:
     """Prior covariances of each query with the one at the same index of another list, D x N."""
-    state, count = first.state, len(first.encoded)
-    found = torch.empty(state.draws, count, dtype=torch.float64)
-    for start in range(0, count, PAIRS):
-        part = np.arange(start, min(start + PAIRS, count))
-        block = state.evaluator.cross(
-            first.encoded.take(part), second.encoded.take(part), first.own_of(part), second.own_of(part)
-        )
-        found[:, start : start + PAIRS] = stacked(block, state.draws).diagonal(dim1=-2, dim2=-1)
-    return state.scale[:, None] * found
+    state = first.state
+    found = state.evaluator.paired(first.encoded, second.encoded, first.own, second.own)
+    return state.scale[:, None] * stacked(found[..., None, :], state.draws)[:, 0]
 
 
 class BlockwisePosterior:

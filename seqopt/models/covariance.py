@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import gpytorch
 import numpy as np
@@ -24,6 +24,9 @@ FloatArray = npt.NDArray[np.floating]
 
 BLOCK_ELEMENTS = 1 << 24
 """Largest number of covariances (and of token entries) evaluated at once by a foreign kernel."""
+
+PAIRS = 64
+"""Pairs of strings are taken from square blocks of so many where a kernel knows no pairs."""
 
 
 @runtime_checkable
@@ -58,6 +61,15 @@ class StringKernel(Protocol):
 
 
 @runtime_checkable
+class PairedKernel(StringKernel, Protocol):
+    """A kernel that evaluates pairs of encoded strings alone."""
+
+    def paired(self, a: Any, b: Any, self_a: FloatArray | None = None) -> FloatArray:
+        """k(a_i, b_i) for n pairs, ``... x n``."""
+        ...
+
+
+@runtime_checkable
 class FittedKernel(Protocol):
     """A kernel that prepares for the many evaluations of a fit.
 
@@ -85,39 +97,6 @@ class AdaptiveKernel(Protocol):
         ...
 
 
-class Evaluator(Protocol):
-    """Evaluates a kernel, or one for each of D draws of its parameters, between encoded strings."""
-
-    @property
-    def kernel(self) -> gpytorch.kernels.Kernel:
-        """The kernel; the first of several."""
-        ...
-
-    @property
-    def costly(self) -> bool:
-        """See `KernelEvaluator.costly`."""
-        ...
-
-    def self_similarity(self, a: Encoded) -> FloatArray | None:
-        """See `KernelEvaluator.self_similarity`: ``... x n``, where n is the number of strings."""
-        ...
-
-    def variance(self, a: Encoded, self_a: FloatArray | None) -> FloatArray:
-        """Prior variance of each string, ``... x n``."""
-        ...
-
-    def cross(
-        self,
-        a: Encoded,
-        b: Encoded | None,
-        self_a: FloatArray | None = None,
-        self_b: FloatArray | None = None,
-        dtype: npt.DTypeLike = np.float64,
-    ) -> FloatArray:
-        """Covariances ``... x len(a) x len(b)``; `None` stands for ``a`` again."""
-        ...
-
-
 class KernelEvaluator:
     """Evaluates one kernel, at the parameters it has now, between encoded strings.
 
@@ -131,6 +110,11 @@ class KernelEvaluator:
     def __init__(self, kernel: gpytorch.kernels.Kernel, width: int) -> None:
         self.kernel = kernel
         self.width = width
+
+    @property
+    def draws(self) -> int:
+        """How many kernels there are: one for each entry of its batch shape."""
+        return int(self.kernel.batch_shape.numel())
 
     @property
     def costly(self) -> bool:
@@ -173,6 +157,28 @@ class KernelEvaluator:
             ]
         return np.concatenate(blocks, axis=-2).astype(dtype)
 
+    def paired(
+        self, a: Encoded, b: Encoded, self_a: FloatArray | None = None, self_b: FloatArray | None = None
+    ) -> FloatArray:
+        """Covariances of n strings with the n at the same indices of another list, ... x n."""
+        if isinstance(self.kernel, PairedKernel):
+            return self.kernel.paired(a, b, self_a).astype(np.float64)
+        if isinstance(self.kernel, StringKernel):
+            # It has no more to offer than all pairs of a few strings.
+            found = []
+            for start in range(0, max(len(a), 1), PAIRS):
+                part = np.arange(start, min(start + PAIRS, len(a)))
+                own, other = (None if of is None else of[..., part] for of in (self_a, self_b))
+                block = self.kernel.cross(a.take(part), b.take(part), own, other)
+                found.append(block.diagonal(axis1=-2, axis2=-1))
+            return np.concatenate(found, axis=-1)
+        with torch.no_grad():
+            blocks = [
+                self.kernel(*(of.take(rows).to_tensor(self.width) for of in (a, b)), diag=True).numpy()
+                for rows in self._blocks(len(a), 1)
+            ]
+        return np.concatenate(blocks, axis=-1).astype(np.float64)
+
     def _blocks(self, rows: int, columns: int) -> list[slice]:
         size = max(1, BLOCK_ELEMENTS // max(columns, self.width, 1))
         return [slice(start, start + size) for start in range(0, rows, size)] or [slice(0, 0)]
@@ -201,7 +207,7 @@ class StackedEvaluator:
     """
 
     def __init__(self, members: Sequence[KernelEvaluator], index: Sequence[int]) -> None:
-        count = sum(member.kernel.batch_shape.numel() for member in members)
+        count = sum(member.draws for member in members)
         if not members or not index or not all(0 <= place < count for place in index):
             raise InputError(f"draws have the kernels {list(index)}, but there are {count}")
         self.members = list(members)
@@ -223,13 +229,13 @@ class StackedEvaluator:
         """What `cross` takes as ``self_a``, r x n, or `None` where no kernel needs it."""
         found = [member.self_similarity(a) for member in self.members]
         self._shapes = [None if own is None else own.shape[:-1] for own in found]
-        rows = [own.reshape(-1, len(a)) for own in found if own is not None]
+        rows = [own.reshape(math.prod(own.shape[:-1]), len(a)) for own in found if own is not None]
         return np.concatenate(rows) if rows else None
 
     def variance(self, a: Encoded, self_a: FloatArray | None) -> FloatArray:
         """Prior variance of each string, D x n."""
         parts = zip(self.members, self._split(self_a), strict=True)
-        rows = [member.variance(a, own).reshape(-1, len(a)) for member, own in parts]
+        rows = [member.variance(a, own).reshape(member.draws, len(a)) for member, own in parts]
         return np.concatenate(rows)[self.index]
 
     def cross(
@@ -241,10 +247,18 @@ class StackedEvaluator:
         dtype: npt.DTypeLike = np.float64,
     ) -> FloatArray:
         """Covariances D x len(a) x len(b), float64 or float32; `None` stands for ``a`` again."""
-        shape = (-1, len(a), len(a if b is None else b))
+        shape = len(a), len(a if b is None else b)
         parts = zip(self.members, self._split(self_a), self._split(self_b), strict=True)
-        found = [member.cross(a, b, own, other, dtype).reshape(shape) for member, own, other in parts]
+        found = [member.cross(a, b, own, other, dtype).reshape(member.draws, *shape) for member, own, other in parts]
         return np.concatenate(found)[self.index]
+
+    def paired(
+        self, a: Encoded, b: Encoded, self_a: FloatArray | None = None, self_b: FloatArray | None = None
+    ) -> FloatArray:
+        """Covariances of n strings with the n at the same indices of another list, D x n."""
+        parts = zip(self.members, self._split(self_a), self._split(self_b), strict=True)
+        rows = [member.paired(a, b, own, other).reshape(member.draws, len(a)) for member, own, other in parts]
+        return np.concatenate(rows)[self.index]
 
     def _split(self, own: FloatArray | None) -> list[FloatArray | None]:
         """What `self_similarity` put together."""
@@ -260,6 +274,10 @@ class StackedEvaluator:
             found.append(own[start:end].reshape(*shape, own.shape[-1]))
             start = end
         return found
+
+
+Evaluator: TypeAlias = KernelEvaluator | StackedEvaluator
+"""Evaluates a kernel, or one for each of D draws of its parameters, between encoded strings."""
 
 
 def correlations(evaluator: Evaluator, a: Encoded, b: Encoded) -> FloatArray:

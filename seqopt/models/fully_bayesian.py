@@ -47,6 +47,7 @@ from seqopt.models.sampling import (
     SliceSampler,
 )
 from seqopt.models.sampling.parameters import MEAN, NOISE_VARIANCE, OUTPUTSCALE, Numbers
+from seqopt.spaces import Space
 from seqopt.utils.config import Configurable
 
 logger = logging.getLogger(__name__)
@@ -229,7 +230,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         """See `GaussianSurrogate`."""
         return self._units
 
-    def bind(self, space: Any) -> None:
+    def bind(self, space: Space) -> None:
         """Take the encoder of ``space``, unless one was chosen. Called by the optimiser."""
         if self._state is not None:
             return

@@ -15,6 +15,7 @@ References:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -137,8 +138,14 @@ class BatchedGPState:
 
     @property
     def best_observed(self) -> float:
-        """Largest training value."""
-        return float(self.values.max())
+        """Largest training value of a query that is its own target; minus infinity where there is none."""
+        values = self.values
+        if self.wanted is not None:
+            # Values of other contexts may be in any unit. What a model is shown tells how something was measured.
+            width = max(self.encoded.width, self.wanted.width)
+            rows, targets = (items.padded(width).to_tensor() for items in (self.encoded, self.wanted))
+            values = values[(rows == targets).all(1)]
+        return float(values.max()) if len(values) else -math.inf
 
     @cached_property
     def unconditioned(self) -> Conditioning:

@@ -28,7 +28,7 @@ from seqopt.models.covariance import KernelEvaluator
 from seqopt.models.fitting import Parameters, PointEstimate, TrainingData, parameters_of, units_of
 from seqopt.models.gaussian import GaussianSurrogate, PriorMean, prior_mean_of
 from seqopt.models.gp_state import BatchedGPState
-from seqopt.spaces import PoolSpace
+from seqopt.spaces import PoolSpace, Space
 from seqopt.utils.config import Configurable
 
 logger = logging.getLogger(__name__)
@@ -149,7 +149,7 @@ class StringGP(GaussianSurrogate, Configurable):
     takes_noise_variance = True
     """`fit` takes the known noise of each value."""
 
-    def bind(self, space: Any) -> None:
+    def bind(self, space: Space) -> None:
         """Take the width of token rows from ``space``, and its encoder unless a tokeniser was chosen.
 
         Called by the optimiser. `encode`, and so `model`, then take every string of the space.

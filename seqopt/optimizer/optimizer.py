@@ -29,6 +29,7 @@ from seqopt.errors import ExhaustedError, InputError, ModelError
 from seqopt.models import JointSurrogate, Surrogate
 from seqopt.optimizer.batch import Batch
 from seqopt.search import Proposal, Search
+from seqopt.search.protocols import AnySpace, SomeSearch
 from seqopt.spaces import CandidateSet, EvolvableSpace, Space
 from seqopt.strategies import InitialDesign, ModelBased, SearchState, Strategy
 from seqopt.strategies.protocols import CheckedStrategy
@@ -93,11 +94,11 @@ class Optimizer(Tabulated):
 
     def __init__(
         self,
-        space: Space | Iterable[str],
+        space: AnySpace | Iterable[str],
         *,
         surrogate: Surrogate | str | None = None,
         acquisition: Acquisition | str | None = None,
-        search: Search[Any] | str | None = None,
+        search: Search[AnySpace] | str | None = None,
         strategy: Strategy | None = None,
         batch_size: int = 1,
         initial: int = 20,
@@ -177,7 +178,7 @@ class Optimizer(Tabulated):
         return self.model_based.acquisition
 
     @property
-    def search(self) -> Search[Any]:
+    def search(self) -> SomeSearch:
         """The inner search of a model-based strategy."""
         return self.model_based.search
 

@@ -47,7 +47,7 @@ class DensePosterior:
         observed_mean: ``... x n``, posterior mean at the evaluated strings; by default there are none.
         observed_covariance: ``... x n x n``, their covariance; `joint` needs it to include them.
         cross_covariance: ``... x n x N``, between the evaluated strings and the targets; likewise.
-        best_observed: Largest observed value.
+        best_observed: Largest observed value of a target; by default there are none.
         outcomes: What the measurements see, where that is not the target itself.
 
     Raises:

@@ -35,7 +35,7 @@ class Posterior(Protocol):
 
     @property
     def best_observed(self) -> float:
-        """Largest measured value (noisy)."""
+        """Largest measured value of a target (noisy); minus infinity where none was measured."""
         ...
 
     def joint(self, indices: Tensor, include_observed: bool = False) -> tuple[Tensor, Tensor]:

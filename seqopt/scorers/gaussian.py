@@ -22,6 +22,7 @@ from seqopt.models import (
 )
 from seqopt.posteriors import Moments, Posterior
 from seqopt.scorers.checks import checked_scores
+from seqopt.scorers.conditioning import GrowingProcess, GrowingScores
 from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray, PoolScorer
 from seqopt.spaces import PoolSpace
 
@@ -154,16 +155,15 @@ class GaussianScorer:
         surrogate: StringSurrogate | PoolSurrogate,
         name: str,
     ) -> None:
-        self._process = process
+        self._process = GrowingProcess(process)
         self._prepared = prepared
         self._surrogate = surrogate
         self._name = name
         self._seen: dict[str, float] = {}
-        self._chosen: str | None = None
 
     def scores(self, keys: Sequence[str]) -> FloatArray:
         """Acquisition values; minus infinity for strings that the surrogate cannot take."""
-        process = self._current()
+        process = self._process.current()
         without = unsupported(self._surrogate, keys)
         values = np.full(len(keys), -np.inf)
         taken = [index for index in range(len(keys)) if index not in without]
@@ -177,15 +177,11 @@ class GaussianScorer:
         """Put a string into the batch."""
         if key not in self._seen:
             self.scores([key])
-        choice = predicted(key, self._seen[key], self._current().at([key]).moments, self._surrogate.untransform)
-        self._chosen, self._seen = key, {}
+        moments = self._process.current().at([key]).moments
+        choice = predicted(key, self._seen[key], moments, self._surrogate.untransform)
+        self._process.choose(key)
+        self._seen = {}
         return choice
-
-    def _current(self) -> ConditionedProcess:
-        # Conditioning waits until somebody asks again: the last element of a batch needs none.
-        if self._chosen is not None:
-            self._process, self._chosen = self._process.given(self._chosen), None
-        return self._process
 
 
 class GaussianPoolScorer:
@@ -207,31 +203,20 @@ class GaussianPoolScorer:
         untransform: Untransform,
         name: str,
     ) -> None:
-        self._posterior = posterior
-        self._prepared = prepared
         self._keys = keys
         self._untransform = untransform
-        self._name = name
-        self._scores: FloatArray | None = None
-        self._chosen: int | None = None
+        self._scores = GrowingScores(posterior, lambda given: checked_scores(prepared(given), len(keys), name))
 
     def best(self, allowed: BoolArray, count: int = 1) -> tuple[IndexArray, FloatArray]:
         """See `seqopt.scorers.PoolScorer`."""
-        return top(np.where(allowed, self._current(), -np.inf), count)
+        return top(np.where(allowed, self._scores.current(), -np.inf), count)
 
     def choose(self, index: int) -> Choice:
         """Put a candidate into the batch."""
-        score = float(self._current()[index])
-        self._chosen, self._scores = index, None
-        moments = self._posterior.moments.take(torch.tensor([index]))
+        score = float(self._scores.current()[index])
+        moments = self._scores.posterior().moments.take(torch.tensor([index]))
+        self._scores.choose(index)
         return predicted(self._keys[index], score, moments, self._untransform)
-
-    def _current(self) -> FloatArray:
-        if self._chosen is not None:
-            self._posterior, self._chosen = self._posterior.given(self._chosen), None
-        if self._scores is None:
-            self._scores = checked_scores(self._prepared(self._posterior), len(self._keys), self._name)
-        return self._scores
 
 
 class LazyPoolScorer:

@@ -24,6 +24,7 @@ from seqopt.data import Context, Contexts, Item, Query
 from seqopt.models import BlockwisePosterior, ConditionedProcess, StringSurrogate, unsupported
 from seqopt.posteriors import DensePosterior, Moments, Posterior
 from seqopt.scorers.checks import checked_scores
+from seqopt.scorers.conditioning import GrowingProcess, GrowingScores
 from seqopt.scorers.gaussian import BLOCK, SubsetScorer, predicted, top
 from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray, PoolScorer
 from seqopt.spaces import PoolSpace
@@ -181,14 +182,13 @@ class PerCostScorer:
     def __init__(self, scoring: PerCostScoring, prepared: PreparedAcquisition) -> None:
         self._scoring = scoring
         self._prepared = prepared
-        self._process = scoring.process
+        self._process = GrowingProcess(scoring.process)
         self._taken: set[Query] = set()
-        self._chosen: Query | None = None
         self._seen: dict[str, tuple[float, Context]] = {}
 
     def scores(self, keys: Sequence[str]) -> FloatArray:
         """Acquisition per cost; minus infinity for strings that are unsupported, or known in every context."""
-        scoring, process = self._scoring, self._current()
+        scoring, process = self._scoring, self._process.current()
         without = scoring.unsupported(keys)
         values = np.full(len(keys), -np.inf)
         taken = [index for index in range(len(keys)) if index not in without]
@@ -208,16 +208,11 @@ class PerCostScorer:
             self.scores([key])
         score, context = self._seen[key]
         query = Query(key, context)
-        choice = self._scoring.choice(query, score, self._current().at([query]).moments)
-        self._chosen, self._seen = query, {}
+        choice = self._scoring.choice(query, score, self._process.current().at([query]).moments)
+        self._process.choose(query)
+        self._seen = {}
         self._taken.add(query)
         return choice
-
-    def _current(self) -> ConditionedProcess:
-        # Conditioning waits until somebody asks again: the last element of a batch needs none.
-        if self._chosen is not None:
-            self._process, self._chosen = self._process.given(self._chosen), None
-        return self._process
 
 
 class PerCostPoolScorer:
@@ -231,41 +226,30 @@ class PerCostPoolScorer:
 
     def __init__(self, scoring: PerCostScoring, prepared: PreparedAcquisition, keys: Sequence[str]) -> None:
         self._scoring = scoring
-        self._prepared = prepared
         self._count = len(keys)
-        self._queries = scoring.contexts.queries(keys)
-        few = len(self._queries) <= AT_ONCE
-        process = scoring.process
-        self._posterior: Posterior = (
-            process.at(self._queries) if few else BlockwisePosterior(process, self._queries, BLOCK)
-        )
+        self._queries = queries = scoring.contexts.queries(keys)
         self._taken: set[Query] = set()
-        self._chosen: int | None = None
-        self._table: FloatArray | None = None
+        process, few = scoring.process, len(queries) <= AT_ONCE
+        # One row for each context.
+        self._table = GrowingScores(
+            process.at(queries) if few else BlockwisePosterior(process, queries, BLOCK),
+            lambda given: scoring.query_scores(given, prepared, queries, self._taken).reshape(-1, len(keys)),
+        )
 
     def best(self, allowed: BoolArray, count: int = 1) -> tuple[IndexArray, FloatArray]:
         """See `seqopt.scorers.PoolScorer`."""
-        return top(np.where(allowed, self._current().max(0), -np.inf), count)
+        return top(np.where(allowed, self._table.current().max(0), -np.inf), count)
 
     def choose(self, index: int) -> Choice:
         """Put a candidate into the batch, in its best context."""
-        table = self._current()
+        table = self._table.current()
         place = int(table[:, index].argmax()) * self._count + index
         query = self._queries[place]
-        moments = self._posterior.moments.take(torch.tensor([place]))
+        moments = self._table.posterior().moments.take(torch.tensor([place]))
         choice = self._scoring.choice(query, float(table[:, index].max()), moments)
         self._taken.add(query)
-        self._chosen, self._table = place, None
+        self._table.choose(place)
         return choice
-
-    def _current(self) -> FloatArray:
-        """Scores, one row for each context."""
-        if self._chosen is not None:
-            self._posterior, self._chosen = self._posterior.given(self._chosen), None
-        if self._table is None:
-            scores = self._scoring.query_scores(self._posterior, self._prepared, self._queries, self._taken)
-            self._table = scores.reshape(-1, self._count)
-        return self._table
 
 
 def _informative(moments: Moments) -> BoolArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Never, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from seqopt.data import Context, Item, Query
 from seqopt.scorers import Choice, Scoring
 from seqopt.spaces import Space
 
+AnySpace = TypeVar("AnySpace", bound=Space)
 S_contra = TypeVar("S_contra", bound=Space, contravariant=True)
 
 
@@ -67,6 +68,15 @@ class Search(Protocol[S_contra]):
             rng: The only source of randomness.
         """
         ...
+
+
+SomeSearch: TypeAlias = Search[Never]
+"""A search of spaces of a kind that is not known here. It can be kept and handed on, but is given no space.
+
+Where a search and its space meet, as in `seqopt.maximize` and `seqopt.Optimizer`, one type variable holds both, and
+mypy says whether they fit. A strategy is made before its space is known, and what is made from a description has no
+types at all: their searches are held against the space when the program runs, by `CheckedSearch`.
+"""
 
 
 @runtime_checkable

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from seqopt.errors import InputError, ModelError
 from seqopt.models.classifiers import Classifier, KernelLogistic, SpaceBoundClassifier
 from seqopt.scorers.classifier import ClassifierScoring
 from seqopt.search import Proposal, Search
-from seqopt.search.protocols import CheckedSearch, PartsCheckedSearch, StatefulSearch
+from seqopt.search.protocols import CheckedSearch, PartsCheckedSearch, SomeSearch, StatefulSearch
 from seqopt.spaces import Space
 from seqopt.strategies.model_based import default_search
 from seqopt.strategies.protocols import SearchState
@@ -66,7 +66,7 @@ class BORE(Configurable):
         classifier: Classifier | None = None,
         *,
         gamma: float = 1 / 3,
-        search: Search[Any] | str = "auto",
+        search: SomeSearch | str = "auto",
     ) -> None:
         if not 0 < gamma < 1:
             raise InputError(f"gamma is {gamma!r}; expected a share inside (0, 1)")
@@ -108,7 +108,7 @@ class BORE(Configurable):
             self.classifier.bind(space)
 
     @property
-    def search(self) -> Search[Any]:
+    def search(self) -> SomeSearch:
         """The inner search.
 
         Raises:
@@ -124,7 +124,8 @@ class BORE(Configurable):
         if scoring is None:
             return random_proposals(n, state, rng, unsupported=self.unsupported)
         self._hyperparameters = dict(scoring.predictor.hyperparameters)
-        proposals = self.search.propose(n, space=state.space, scoring=scoring, excluded=state.excluded, rng=rng)
+        search = cast("Search[Space]", self.search)  # `start` has held it against the space
+        proposals = search.propose(n, space=state.space, scoring=scoring, excluded=state.excluded, rng=rng)
         return filled_up(proposals, n, state, rng, unsupported=self.unsupported)
 
     def scoring(self, state: SearchState, rng: np.random.Generator) -> ClassifierScoring | None:

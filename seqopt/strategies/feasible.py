@@ -13,8 +13,7 @@ from seqopt.models import Surrogate
 from seqopt.models.classifiers import Classifier, KernelLogistic, SpaceBoundClassifier
 from seqopt.scorers import Scoring
 from seqopt.scorers.feasibility import Combine, FeasibilityScoring
-from seqopt.search import Search
-from seqopt.search.protocols import PartsCheckedSearch
+from seqopt.search.protocols import PartsCheckedSearch, SomeSearch
 from seqopt.spaces import Space
 from seqopt.strategies.model_based import ModelBased
 from seqopt.strategies.protocols import SearchState
@@ -54,7 +53,7 @@ class FeasibleModelBased(ModelBased):
         self,
         surrogate: Surrogate | str = "auto",
         acquisition: Acquisition | str = "logei",
-        search: Search[Any] | str = "auto",
+        search: SomeSearch | str = "auto",
         *,
         classifier: Classifier | None = None,
         combine: Combine | None = None,

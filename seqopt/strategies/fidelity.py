@@ -15,8 +15,7 @@ from seqopt.models import StringGP, StringSurrogate, Surrogate
 from seqopt.models.string_gp import default_kernel
 from seqopt.scorers import Scoring
 from seqopt.scorers.per_cost import PerCostScoring
-from seqopt.search import Search
-from seqopt.search.protocols import PartsCheckedSearch
+from seqopt.search.protocols import PartsCheckedSearch, SomeSearch
 from seqopt.spaces import Space
 from seqopt.strategies.model_based import ModelBased
 from seqopt.strategies.protocols import SearchState
@@ -56,7 +55,7 @@ class MultiFidelity(ModelBased):
         self,
         surrogate: Surrogate | None = None,
         acquisition: GIBBON | str = "gibbon",
-        search: Search[Any] | str = "auto",
+        search: SomeSearch | str = "auto",
     ) -> None:
         if isinstance(surrogate, str):
             raise InputError(f"the surrogate {surrogate!r} knows nothing of contexts: give an object, or none")

@@ -23,7 +23,7 @@ from seqopt.models import (
 )
 from seqopt.scorers import GaussianScoring, Scoring
 from seqopt.search import GeneticSearch, PoolSearch, Proposal, RandomSearch, Search
-from seqopt.search.protocols import CheckedSearch, PartsCheckedSearch, StatefulSearch
+from seqopt.search.protocols import CheckedSearch, PartsCheckedSearch, SomeSearch, StatefulSearch
 from seqopt.spaces import EvolvableSpace, PoolSpace, Space
 from seqopt.strategies.protocols import SearchState
 from seqopt.strategies.random import filled_up, random_proposals
@@ -41,7 +41,7 @@ class SpaceBound(Protocol):
         ...
 
 
-def default_search(space: Space) -> Search[Any]:
+def default_search(space: Space) -> SomeSearch:
     """The inner search of a space where none is chosen: the whole pool, moves where there are any, or random
     strings.
     """
@@ -73,7 +73,7 @@ class ModelBased(Configurable):
         self,
         surrogate: Surrogate | str = "auto",
         acquisition: Acquisition | str = "gibbon",
-        search: Search[Any] | str = "auto",
+        search: SomeSearch | str = "auto",
     ) -> None:
         self._surrogate = surrogate
         self.acquisition = resolve_acquisition(acquisition)
@@ -130,7 +130,7 @@ class ModelBased(Configurable):
         return self._surrogate
 
     @property
-    def search(self) -> Search[Any]:
+    def search(self) -> SomeSearch:
         """The inner search.
 
         Raises:
@@ -149,9 +149,9 @@ class ModelBased(Configurable):
             return random_proposals(n, state, rng, unsupported=self.unsupported)
         self._fit(self.surrogate, measured, rng)
         self._hyperparameters = dict(getattr(self.surrogate, "hyperparameters", {}))
-        proposals = self.search.propose(
-            n, space=state.space, scoring=self.scoring(n, state, rng), excluded=state.excluded, rng=rng
-        )
+        search = cast("Search[Space]", self.search)  # `start` has held it against the space
+        scoring = self.scoring(n, state, rng)
+        proposals = search.propose(n, space=state.space, scoring=scoring, excluded=state.excluded, rng=rng)
         return filled_up(proposals, n, state, rng, unsupported=self.unsupported)
 
     def scoring(self, n: int, state: SearchState, rng: np.random.Generator) -> Scoring:

@@ -50,11 +50,13 @@ class CharacterCodec:
         self._numbers = {symbol: number for number, symbol in enumerate(self.alphabet, start=1)}
         self._end = len(self.alphabet) + 1
         self.symbols = self._end
-        self.closing: int | None = self._end
         self.steps = max_length + 1
         self.possible = np.zeros((2, self.symbols + 1), dtype=np.bool_)
         self.possible[0, 0] = True
         self.possible[_INSIDE, 1:] = True
+        # Whatever is written, the end symbol alone is missing.
+        self.least = 1
+        self.change = np.where(np.arange(self.symbols + 1) == self._end, -1, 0)
 
     @classmethod
     def of(

@@ -2,7 +2,13 @@
 
 A codec turns strings into rows of symbol numbers and back. Symbol 0 is padding. At every step a *context* says which
 symbols are possible: for a grammar it is the non-terminal to be expanded, for characters there is one context inside a
-string and one behind its end. What the context forbids has probability zero, in training and in decoding.
+string and one behind its end. A row has so many steps and no more: with s steps left, a symbol is possible only if the
+string can still end,
+
+    needed + change(symbol) <= s - 1,
+
+where ``needed`` is the number of symbols with which the string could end at the soonest, and the symbol changes it so.
+What the context or the steps forbid has probability zero, in training and in decoding.
 """
 
 from __future__ import annotations
@@ -53,14 +59,21 @@ class Codec(Protocol):
         symbols: How many symbols there are, without padding.
         steps: Width W of rows.
         possible: ``contexts x (symbols + 1)``: which symbols each context allows. Row `DONE` allows padding only.
-        closing: The symbol with which a string that has not ended must end at the last step, if there is one.
+        least: How many symbols the shortest row has.
+        change: ``symbols + 1``: by how much each symbol changes the number of symbols with which a string could end.
+            Padding changes nothing.
     """
 
     model: str
     symbols: int
     steps: int
     possible: npt.NDArray[np.bool_]
-    closing: int | None
+    least: int
+
+    @property
+    def change(self) -> npt.NDArray[np.int64]:
+        """See the attributes."""
+        ...
 
     def encode(self, strings: Sequence[str]) -> Symbols:
         """Rows of symbols.

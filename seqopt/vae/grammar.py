@@ -81,7 +81,6 @@ class GrammarCodec:
     """
 
     model = "grammar"
-    closing: int | None = None
 
     def __init__(self, rules: Rules, max_rules: int, name: str) -> None:
         entries = (len(rules.names) + 1) * (len(rules) + 1)
@@ -97,16 +96,19 @@ class GrammarCodec:
         self._derivations: dict[str, tuple[int, ...]] = {}
         self._not_derived: set[str] = set()
         self.needs = shortest_derivations(rules)
-        if max_rules < self.needs[rules.start]:
+        self.least = self.needs[rules.start]
+        if max_rules < self.least:
             raise InputError(
-                f"max_rules is {max_rules}; the shortest string of the grammar {name} needs "
-                f"{self.needs[rules.start]} rules"
+                f"max_rules is {max_rules}; the shortest string of the grammar {name} needs {self.least} rules"
             )
         self.max_rules = max_rules
         self.symbols = len(rules)
         self.steps = max_rules
         self._head_of = np.array([0, *(head + 1 for head in rules.heads)], dtype=np.int64)
         self.possible = self._head_of[None, :] == np.arange(len(rules.names) + 1)[:, None]
+        # What each rule puts on the stack, the leftmost last; symbol 0, padding, puts nothing.
+        self.pushed: list[list[int]] = [[]]
+        self.pushed += [[s + 1 for s in reversed(body) if isinstance(s, int)] for body in rules.bodies]
 
     @classmethod
     def of(
@@ -174,6 +176,13 @@ class GrammarCodec:
                 )
             rows.append([rule + 1 for rule in rules])
         return padded(rows, self.steps)
+
+    @property
+    def change(self) -> npt.NDArray[np.int64]:
+        """By how much each rule changes the number of rules that the stack needs; see `seqopt.vae.codecs.Codec`."""
+        # What needs more rules than there are steps is never begun, however many more; its number may be huge.
+        needs = np.array([0, *(min(need, self.max_rules + 1) for need in self.needs)], dtype=np.int64)
+        return np.array([needs[symbols].sum() for symbols in self.pushed]) - needs[self._head_of]
 
     def contexts(self, rows: Symbols) -> npt.NDArray[np.int64]:
         """The non-terminal that each rule expands, counted from 1; see `seqopt.vae.codecs.Codec`."""
@@ -274,21 +283,14 @@ class GrammarWriting:
     """
 
     def __init__(self, n: int, codec: GrammarCodec) -> None:
-        rules = codec.rules
-        # What needs more rules than there are steps is never begun, however many more; its number may be huge.
-        needs = np.array([0, *(min(need, codec.max_rules + 1) for need in codec.needs)], dtype=np.int64)
-        # What each rule puts on the stack, the leftmost last; symbol 0, padding, puts nothing.
-        pushed: list[list[int]] = [[]]
-        pushed += [[s + 1 for s in reversed(body) if isinstance(s, int)] for body in rules.bodies]
-        self._counts = np.array([len(symbols) for symbols in pushed], dtype=np.int64)
-        self._pushed = padded(pushed, max(1, int(self._counts.max())))
-        # By how much a rule changes the number of rules that the stack needs.
-        self._change = needs[self._pushed].sum(axis=1) - needs[codec.contexts(np.arange(len(rules) + 1))]
+        self._counts = np.array([len(symbols) for symbols in codec.pushed], dtype=np.int64)
+        self._pushed = padded(codec.pushed, max(1, int(self._counts.max())))
+        self._change = codec.change
         self._possible = codec.possible
         self._left = codec.max_rules
-        self._need = np.full(n, codec.needs[rules.start], dtype=np.int64)
+        self._need = np.full(n, codec.least, dtype=np.int64)
         self._stack = np.zeros((n, codec.max_rules + self._pushed.shape[1]), dtype=np.int64)
-        self._stack[:, 0] = rules.start + 1
+        self._stack[:, 0] = codec.rules.start + 1
         self._depth = np.ones(n, dtype=np.int64)
 
     def contexts(self) -> npt.NDArray[np.int64]:

@@ -288,7 +288,8 @@ class StringVAE:
 
 def build_network(codec: Codec, sizes: NetworkSizes) -> VariationalNetwork:
     """A network with random weights, from torch's own generator."""
-    return VariationalNetwork(codec.symbols, torch.from_numpy(codec.possible), codec.steps, sizes, codec.closing)
+    possible, change = torch.from_numpy(codec.possible), torch.from_numpy(codec.change)
+    return VariationalNetwork(codec.symbols, possible, codec.steps, sizes, least=codec.least, change=change)
 
 
 def model_facts(codec: Codec, sizes: NetworkSizes) -> dict[str, Any]:

@@ -82,22 +82,24 @@ class VariationalNetwork(nn.Module):
         possible: ``contexts x (symbols + 1)``: which symbols each context allows.
         steps: Width W of rows.
         sizes: The sizes of the layers.
-        closing: The symbol with which a string that has not ended must end at the last step; `None` where the contexts
-            say so.
+        least: How many symbols the shortest row has.
+        change: ``symbols + 1``: by how much each symbol changes the number of symbols with which a string could end.
     """
 
     possible: Tensor
+    change: Tensor
     decoder: nn.Sequential
 
     def __init__(
-        self, symbols: int, possible: Tensor, steps: int, sizes: NetworkSizes, closing: int | None = None
+        self, symbols: int, possible: Tensor, steps: int, sizes: NetworkSizes, *, least: int, change: Tensor
     ) -> None:
         super().__init__()
-        self.closing = closing
+        self.least = least
         self.steps = steps
         self.sizes = sizes
         hidden = sizes.hidden
         self.register_buffer("possible", possible.bool(), persistent=False)
+        self.register_buffer("change", change, persistent=False)
         self.embedding = nn.Embedding(symbols + 1, sizes.embedding)
         self.convolutions = _convolutions(sizes.embedding, sizes.channels) if sizes.channels else None
         if self.convolutions is None:
@@ -155,7 +157,7 @@ class VariationalNetwork(nn.Module):
         return logits.masked_fill(~self.possible[contexts], -torch.inf), state
 
     def log_likelihood(self, points: Tensor, rows: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:
-        """How well latent points explain rows.
+        """How well latent points explain rows: the probability with which a decoder that draws each symbol writes them.
 
         Args:
             points: ``n x latent``.
@@ -168,14 +170,16 @@ class VariationalNetwork(nn.Module):
         """
         previous = torch.cat([rows.new_full((len(rows), 1), self.before), rows[:, :-1]], dim=1)
         logits, _ = self.logits(self.features(points, rows.shape[1]), contexts, previous)
-        if self.closing is not None and rows.shape[1] == self.steps:
-            # The decoder can write nothing else there.
-            other = torch.arange(logits.shape[-1], device=logits.device) != self.closing
-            forbidden = torch.zeros_like(logits, dtype=torch.bool)
-            forbidden[:, -1] = (contexts[:, -1:] > 0) & other
-            logits = logits.masked_fill(forbidden, -torch.inf)
+        logits = logits.masked_fill(self._unfinishable(rows), -torch.inf)
         chosen = functional.log_softmax(logits, dim=-1).gather(-1, rows[..., None])[..., 0]
         return chosen.sum(dim=1), logits.argmax(dim=-1) == rows
+
+    def _unfinishable(self, rows: Tensor) -> Tensor:
+        """At each step of rows the symbols with which the string could no longer end in time, as the decoder does."""
+        change = self.change[rows]
+        needed = self.least + change.cumsum(dim=1) - change
+        left = self.steps - torch.arange(rows.shape[1], device=rows.device)
+        return self.change > (left - 1 - needed)[..., None]
 
 
 def gaussian_kl(mean: Tensor, log_variance: Tensor) -> Tensor:

@@ -135,6 +135,19 @@ def priced() -> None:
     Path("library.csv").write_text("smiles,price,stock\n" + "\n".join(rows) + "\n")
 
 
+def test_a_filter_takes_several_values_of_a_column(capsys: pytest.CaptureFixture[str]) -> None:
+    priced()
+    Path("library.csv").write_text(Path("library.csv").read_text().replace(",yes", ',"yes, all"'))
+    run("new", "a", "--pool", "library.csv", "--objective-name", "y", "--where", "stock in (YES, 'yes, all')")
+    run("filter", "--count")
+    out = capsys.readouterr().out
+    assert '1  stock in (YES, "yes, all")' in out.splitlines()
+    assert "8 of 24 candidates pass the filters" in out
+    run("filter", "--clear", "--where", "price not in (0, 1.0, 5)")
+    run("filter", "--count")
+    assert "21 of 24 candidates pass the filters" in capsys.readouterr().out
+
+
 def test_filters_are_given_shown_changed_and_undone(capsys: pytest.CaptureFixture[str]) -> None:
     def said(*words: str) -> str:
         capsys.readouterr()
@@ -175,6 +188,7 @@ def test_wrong_filters_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     priced()
     new = ("new", "kinase", "--pool", "library.csv", "--objective-name", "y")
     refused("Did you mean 'price'?", *new, "--where", "prise <= 3")
+    refused("write the values in brackets", *new, "--where", "stock in yes, no")
     refused("is reversed", *new, "--property", "MW 500..200")
     refused("not a SMARTS", *new, "--require", "c1cc")
     refused("no catalogue of alerts", *new, "--alerts", "pains,brenc")

@@ -168,3 +168,23 @@ def test_what_is_odd_about_a_grammar_is_noted(capsys: pytest.CaptureFixture[str]
     write("odd.cfg", "S -> S '+' T | T\nT -> 'x' | '1' | '2'\nU -> 'x'\n")
     assert expressions("--grammar", "odd.cfg") == 0
     assert "note: odd.cfg, line 3: U is unreachable" in capsys.readouterr().out
+
+
+def test_known_formulas_teach_the_model_and_are_not_scored_again(capsys: pytest.CaptureFixture[str]) -> None:
+    known = {"1+x*x": 0.125, "x+x*x": 1.5, "sin(x)": 2.5}
+    rows = "".join(f"{formula},{score}\n" for formula, score in known.items())
+    for text, words in (
+        ("string,value\ny+1,0.5\n", "known.csv, line 2"),
+        ("string,score\nx+1,0.5\n", "no column of values"),
+    ):
+        assert expressions("--known", write("bad-known.csv", text)) != 0
+        assert words in " ".join(capsys.readouterr().err.split())
+        assert not Path("out").exists()
+    assert expressions("--known", write("known.csv", "string,value\n" + rows)) == 0
+    assert "what is known from known.csv takes the place" in capsys.readouterr().out
+    frame = pd.read_csv("out/evaluations.csv")
+    assert frame["string"].tolist()[:3] == list(known)
+    assert frame["value"].tolist()[:3] == list(known.values())
+    assert len(frame) == 6 + 6
+    assert frame["string"].is_unique
+    assert expressions("--known", "known.csv", "--resume") == 0

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -19,6 +20,7 @@ from seqopt.cli import main
 from seqopt.cli.genes import folder_names, proteins_of
 from seqopt.datasets import Protein
 from seqopt.objectives import CodonAdaptationIndex, GCContent, MinimumFreeEnergy
+from seqopt.spaces import CodonSpace
 from seqopt.strings.genetic_codes import genetic_code
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
@@ -278,3 +280,33 @@ def test_a_space_that_is_used_up_ends_the_search(capsys: pytest.CaptureFixture[s
     # Of a space with constraints it is not known beforehand how much it holds.
     assert genes("MWF", "--gc", "0.1", "0.4", out="one") == 0
     assert pd.read_csv("one/genes.csv")["gene"].tolist() == ["ATGTGGTTT"]
+
+
+def test_known_genes_teach_the_model_and_are_not_scored_again(capsys: pytest.CaptureFixture[str]) -> None:
+    known = CodonSpace(PROTEIN).sample(6, np.random.default_rng(7))
+    good = write("known.csv", "gene,gc\n" + "".join(f"{gene},{0.5 + i / 64}\n" for i, gene in enumerate(known)))
+    options = ("--objective", "gc", "--maximize", "--known")
+    for text, words in (
+        ("gene,gc\nATGAAA,0.5\n", "known.csv, line 2"),  # another protein
+        ("gene,activity\n" + known[0] + ",0.5\n", "no column of values: expected 'gc'"),
+    ):
+        assert genes(PROTEIN, *options, write("bad-known.csv", text)) != 0
+        assert words in " ".join(capsys.readouterr().err.split())
+        assert not Path("out").exists()
+    assert genes(PROTEIN, *options, good) == 0
+    assert "what is known from known.csv takes the place" in capsys.readouterr().out
+    frame = pd.read_csv("out/evaluations.csv")
+    assert frame["string"].tolist()[:6] == known
+    assert frame["value"].tolist()[:6] == [0.5 + i / 64 for i in range(6)]
+    assert len(frame) == 6 + 6  # more than the 4 random ones
+    assert frame["string"].is_unique
+    assert genes(PROTEIN, *options, good, "--resume") == 0
+    assert genes(PROTEIN, *options, write("others.csv", "gene,gc\n" + known[0] + ",0.25\n"), "--resume") != 0
+    assert "made with other settings (known.results was 6, is now 1" in " ".join(capsys.readouterr().err.split())
+
+
+def test_known_genes_are_of_one_protein(capsys: pytest.CaptureFixture[str]) -> None:
+    write("two.fasta", ">a\nMKT\n>b\nMRT\n")
+    assert genes("two.fasta", "--known", write("known.csv", "gene,mfe\nATGAAAACA,-1\n")) != 0
+    assert "--known gives results of one protein, and two.fasta holds 2" in " ".join(capsys.readouterr().err.split())
+    assert not Path("out").exists()

@@ -140,6 +140,75 @@ def test_cells_are_compared_as_numbers_or_as_text() -> None:
     assert ColumnCondition.parse("c <= 10").unread(cells) == ["ten"]
 
 
+@pytest.mark.parametrize(
+    ("text", "column", "operator", "values"),
+    [
+        ("supplier in (ACME, Enamine Ltd)", "supplier", "in", ["ACME", "Enamine Ltd"]),
+        ("supplier NOT  IN('Fisher, Inc.',O'Neil)", "supplier", "not in", ["Fisher, Inc.", "O'Neil"]),
+        ('"in stock" in ( yes , "" )', "in stock", "in", ["yes", ""]),
+        ("'a (in mg)' in (5)", "a (in mg)", "in", ["5"]),
+        ('c in ("x (y)", "a=b", c<d)', "c", "in", ["x (y)", "a=b", "c<d"]),
+        ("price not in (1, 2.50)", "price", "not in", ["1", "2.50"]),
+    ],
+)
+def test_conditions_with_several_values_are_read(text: str, column: str, operator: str, values: list[str]) -> None:
+    found = ColumnCondition.parse(text).checked()
+    assert found == ColumnCondition(column, operator, values)
+    # What is shown, and what is kept, is the same condition.
+    described = found.describe().removeprefix(column)
+    assert ColumnCondition.parse(f'"{column}"{described}') == found
+    assert from_json(json.loads(json.dumps(to_json([found])))) == [found]
+    assert json.loads(json.dumps(to_json([found]))) == to_json([found])
+    assert checked([found, *to_json([found])]) == [found]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("supplier in ACME, Enamine", "write the values in brackets"),
+        ("supplier in ()", "compares with nothing"),
+        ("supplier in (ACME,)", "empty value"),
+        ("supplier in (, ACME)", "empty value"),
+        ("supplier in (ACME,, Enamine)", "empty value"),
+        ("supplier in ('ACME, Enamine)", "put quotation marks around"),
+        ("supplier in ('ACME' Enamine)", "put quotation marks around"),
+        ("supplier in (ACME (UK), Enamine)", "put quotation marks around"),
+        ("supplier in (ACME", "write the values in brackets"),
+        ("supplier of (ACME)", "is not a condition on a column"),
+    ],
+)
+def test_what_is_no_list_of_values_is_explained(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ColumnCondition.parse(text)
+
+
+def test_a_list_goes_with_in_and_one_value_with_the_others() -> None:
+    for wrong in (("in", "ACME"), ("not in", []), ("==", ["ACME"]), ("<", ["1", "2"])):
+        with pytest.raises(InputError, match="compares with"):
+            ColumnCondition("supplier", *wrong).checked()
+    # A unit in the name of a column is no list.
+    assert ColumnCondition.parse("amount in (mg) <= 5") == ColumnCondition("amount in (mg)", "<=", "5")
+
+
+def test_cells_are_compared_with_each_of_several_values() -> None:
+    def mask(text: str, column: list[str]) -> str:
+        return "".join("x" if found else "." for found in ColumnCondition.parse(text).mask(column))
+
+    names = ["acme ", "Fisher, Inc.", "", "Enamine"]
+    assert mask("s in (ACME, 'fisher, inc.')", names) == "xx.."
+    assert mask("s not in (ACME, 'fisher, inc.')", names) == "..xx"
+    assert mask('s in (enamine, "")', names) == "..xx"
+    numbers = ["10", "1e1", "", "9"]
+    assert mask("c in (10.0, 8)", numbers) == "xx.."
+    assert mask("c not in (10.0, 8)", numbers) == "...x"  # an empty cell fails a comparison of numbers
+    assert mask("c in (10.0, ten)", [*numbers, "ten"]) == "....x"  # a comparison of text
+    ColumnCondition.parse("c in (10, 9)").check_cells(numbers)
+    with pytest.raises(InputError, match=r"c in \(10, ten\): column 'c' holds numbers .* 'ten' is not one"):
+        ColumnCondition.parse("c in (10, ten)").check_cells(numbers)
+    with pytest.raises(InputError, match=r"holds no numbers .* but 7 is one"):
+        ColumnCondition.parse("s in (acme, 7)").check_cells(names)
+
+
 def test_other_filters_are_checked() -> None:
     for wrong, message in (
         (Substructure("c1cc"), "not a SMARTS"),

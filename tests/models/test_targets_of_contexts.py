@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from seqopt.acquisition import LogExpectedImprovement
 from seqopt.data import Query
 from seqopt.encoding import Encoder
 from seqopt.encoding.fields import ContextEncoder, FieldEncoder
@@ -96,6 +97,25 @@ def test_the_best_observed_strings_are_those_of_the_best_targets(gp):
     mean, _ = conditioned(gp, keys, [])
     expected = list(dict.fromkeys(keys[place] for place in np.argsort(-mean, kind="stable")))[:4]
     assert gp.conditioned().best_observed_keys(4) == expected
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_huge_values_of_a_cheap_context_are_nothing_to_improve_on(monkeypatch, named):
+    kernel, encoder = parts()
+    gp = StringGP(kernel, encoder=encoder, restarts=1)
+    cheap = [Query(key, {"assay": "cheap"}) for key in POOL[:7]]
+    dear = [Query(key, {"assay": "dear"}) if named else key for key in POOL[4:9]]
+    values = [float(key.count("T")) for key in POOL[4:9]]
+    gp.fit([*cheap, *dear], [1e4 + key.count("A") for key in POOL[:7]] + values, rng=np.random.default_rng(0))
+    offset, unit = gp.units
+    mean, _ = conditioned(gp, targets(gp.fitted.keys), [])
+    for posterior in posteriors(gp, monkeypatch):
+        assert offset + unit * posterior.best_observed == pytest.approx(max(values), abs=1e-6)
+        prepared = LogExpectedImprovement().prepare(posterior, np.random.default_rng(0))
+        assert float(prepared.incumbent[0]) == pytest.approx(mean.max(), abs=1e-9)
+    gp.fit(cheap, [1e4 + key.count("A") for key in POOL[:7]], rng=np.random.default_rng(0))
+    for posterior in posteriors(gp, monkeypatch):
+        assert posterior.best_observed == -np.inf
 
 
 def test_covariances_of_queries_are_those_of_their_targets(gp):

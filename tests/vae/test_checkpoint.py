@@ -227,8 +227,8 @@ def test_sizes_that_the_weights_do_not_have_cost_no_memory(
     devices = []
     original = VariationalNetwork.__init__
 
-    def recorded(network: VariationalNetwork, *arguments: Any) -> None:
-        original(network, *arguments)
+    def recorded(network: VariationalNetwork, *arguments: Any, **options: Any) -> None:
+        original(network, *arguments, **options)
         devices.append(network.output.weight.device.type)
 
     with monkeypatch.context() as patch:

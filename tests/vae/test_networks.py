@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from nltk import CFG
 from torch.distributions import Normal, kl_divergence
 
 from seqopt.errors import InputError
-from seqopt.vae import CharacterCodec, GrammarCodec, NetworkSizes
+from seqopt.grammar import Rules
+from seqopt.vae import CharacterCodec, Codec, GrammarCodec, NetworkSizes
 from seqopt.vae.model import build_network
-from seqopt.vae.networks import gaussian_kl, resolve_device, sampled_codes
+from seqopt.vae.networks import VariationalNetwork, gaussian_kl, resolve_device, sampled_codes
 
 
 def test_divergence_of_gaussians() -> None:
@@ -25,6 +27,71 @@ def test_codes_have_the_moments_of_the_posterior() -> None:
     codes = sampled_codes(torch.tensor(1.5), torch.tensor(0.4, dtype=torch.float64).log(), noise)
     assert abs(float(codes.mean()) - 1.5) < 0.01
     assert abs(float(codes.var()) - 0.4) < 0.01
+
+
+def draw(network: VariationalNetwork, codec: Codec, points: torch.Tensor, seed: int) -> np.ndarray:
+    """Rows written by a decoder that draws each symbol among those that are allowed."""
+    generator = torch.Generator().manual_seed(seed)
+    writing, state = codec.writing(len(points)), None
+    rows = np.zeros((len(points), codec.steps), dtype=np.int64)
+    features, previous = network.features(points), torch.full((len(points), 1), network.before)
+    for step in range(codec.steps):
+        contexts = torch.from_numpy(writing.contexts())[:, None]
+        logits, state = network.logits(features[:, step : step + 1], contexts, previous, state)
+        probability = logits[:, 0].masked_fill(~torch.from_numpy(writing.allowed()), -torch.inf).softmax(dim=1)
+        previous = torch.multinomial(probability, 1, generator=generator)
+        rows[:, step] = previous[:, 0]
+        writing.write(rows[:, step])
+    assert not writing.contexts().any()
+    return rows
+
+
+def everything(codec: Codec) -> np.ndarray:
+    """All rows that the decoder can write."""
+    rows = np.zeros((1, 0), dtype=np.int64)
+    for _ in range(codec.steps):
+        writing = codec.writing(len(rows))
+        for column in rows.T:
+            writing.write(column)
+        before, symbols = np.nonzero(writing.allowed())
+        rows = np.column_stack([rows[before], symbols])
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("grammar", "most"),
+    [
+        ("S -> S '+' T | T\nT -> 'x' | '(' S ')'", 8),
+        ("S -> 'a' S 'b' S | ", 9),
+        ("S -> A B C\nA -> 'a' | 'p' S\nB -> A A\nC -> 'c' | B", 10),
+        # The shortest derivation alone fits; and a symbol whose derivations never do.
+        ("S -> S S | 'a' | B\nB -> 'b' 'b' C C\nC -> D D\nD -> 'd' | S", 1),
+        ("S -> S 'c' | 'a' | B\nB -> C C\nC -> D D\nD -> 'd'", 7),
+        ("ab", 4),
+    ],
+)
+def test_probabilities_of_all_that_can_be_written_sum_to_one(grammar: str, most: int) -> None:
+    torch.manual_seed(4)
+    codec: Codec
+    if "->" in grammar:
+        codec = GrammarCodec(Rules.of(CFG.fromstring(grammar)), most, "small")
+    else:
+        codec = CharacterCodec(grammar, most)
+    network = build_network(codec, NetworkSizes(3, 16, 4, 5, 7))
+    for parameter in network.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    found = everything(codec)
+    rows, contexts = torch.from_numpy(found), torch.from_numpy(codec.contexts(found))
+    with torch.no_grad():
+        point = torch.randn(1, 3)
+        likelihood, _ = network.log_likelihood(point.expand(len(rows), 3), rows, contexts)
+        assert likelihood.double().exp().sum().item() == pytest.approx(1.0, abs=1e-5)
+        drawn = draw(network, codec, point.expand(20_000, 3), seed=1)
+    index = {row.tobytes(): at for at, row in enumerate(found)}
+    counts = np.bincount([index[row.tobytes()] for row in drawn], minlength=len(found))
+    probability = likelihood.double().exp().numpy()
+    error = np.sqrt(probability * (1 - probability) * len(drawn))
+    assert (np.abs(counts - probability * len(drawn)) <= 5.0 * error + 5.0).all()
 
 
 @pytest.mark.parametrize("model", ["character", "grammar"])
@@ -42,13 +109,14 @@ def test_likelihood_is_the_product_over_steps_and_sums_to_one(model: str) -> Non
     points = torch.randn(1, 3).expand(len(rows), 3)
     likelihood, right = network.log_likelihood(points, rows, contexts)
     features, previous, state = network.features(points), torch.full((len(rows), 1), network.before), None
-    total = torch.zeros(len(rows))
+    total, writing = torch.zeros(len(rows)), codec.writing(len(rows))
     for step in range(codec.steps):
         at = slice(step, step + 1)
         steps, state = network.logits(features[:, at], contexts[:, at], previous, state)
         logits, previous = steps[:, 0], rows[:, at]
-        if model == "character" and step == codec.max_length:  # the string must end here
-            logits[contexts[:, step] > 0, : codec.symbols] = -torch.inf
+        # What the steps that are left forbid besides: a string of characters must end, a derivation must close.
+        logits = logits.masked_fill(~torch.from_numpy(writing.allowed()), -torch.inf)
+        writing.write(rows[:, step].numpy())
         probability = logits.softmax(dim=1)
         assert not probability[~torch.from_numpy(codec.possible)[contexts[:, step]]].any()
         total += probability.gather(1, rows[:, step : step + 1])[:, 0].log()
