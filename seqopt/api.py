@@ -29,7 +29,7 @@ from seqopt.objectives import Objective, resolve_objective
 from seqopt.optimizer import Evaluation, Evaluator, Optimizer, Step, run_asynchronously, run_loop
 from seqopt.report.descriptions import describe_result
 from seqopt.search import Search
-from seqopt.spaces import CandidateSet, DescribedSpace, EvolvableSpace, PoolSpace, Space
+from seqopt.spaces import CandidateSet, EvolvableSpace, PoolSpace, Space
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.cache import digest
 from seqopt.utils.config import NotConfigurableError, described
@@ -166,7 +166,7 @@ def maximize(
         run_folder: Keep the run here: the campaign file ``campaign.seqopt``, and what is exported from it,
             ``evaluations.csv``, ``summary.json``, plot, ``report.html``.
         resume: Continue the run in ``run_folder``. The space must be the same: for a pool the candidates, for another
-            space what its ``facts`` method returns (its alphabet, its protein, its grammar, ...).
+            space its description (`seqopt.utils.config.described`: its alphabet, its protein, its grammar, ...).
         settings: Further facts to keep in ``summary.json``; they must be the same when the run is resumed.
         on_step: Called after each step.
         on_evaluation: Called after each evaluation.
@@ -415,7 +415,7 @@ def _check_kind(score: Objective, space: Pool | Space) -> None:
 def _space_facts(space: Space) -> dict[str, Any]:
     if isinstance(space, PoolSpace):
         return {"pool_size": len(space), "pool_sha256": digest(space.keys)}
-    return {"space": space.facts() if isinstance(space, DescribedSpace) else {"type": type(space).__qualname__}}
+    return {"space": described(space)}
 
 
 def _pool_facts(pool: Pool) -> dict[str, Any]:

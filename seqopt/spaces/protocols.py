@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -112,17 +112,5 @@ class EvolvableSpace(Space, Protocol[Individual]):
 
         Raises:
             InputError: If ``string`` is not in the space; the message says why.
-        """
-        ...
-
-
-@runtime_checkable
-class DescribedSpace(Protocol):
-    """A space that says what decides on its strings."""
-
-    def facts(self) -> dict[str, Any]:
-        """JSON values that differ between two spaces with different strings: its type, alphabet, limits, and so on.
-
-        They are kept with a run. A run is resumed only in a space with the same ones.
         """
         ...
