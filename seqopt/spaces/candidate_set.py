@@ -98,6 +98,12 @@ class CandidateSet(Shown, Configurable):
 
         Raises:
             NotConfigurableError: If there are more than `LISTED` of them, or the tokeniser cannot be written down.
+
+        Example:
+            >>> from seqopt.utils.config import from_config
+            >>> config = CandidateSet(["OCC", "CCO", "c1ccccc1"], kind="molecule").config()
+            >>> config["strings"], config["keys"], len(from_config(config))
+            (['OCC', 'c1ccccc1'], ['CCO', 'c1ccccc1'], 2)
         """
         if len(self) > LISTED:
             raise NotConfigurableError(

@@ -129,6 +129,11 @@ class GrammarSpace(Shown, Configurable):
         Raises:
             NotConfigurableError: If the grammar was given as rules, which have no text that would surely be read again
                 as the same ones, or ``accept`` as a function.
+
+        Example:
+            >>> config = GrammarSpace("arithmetic", 3, 20).config()
+            >>> config["grammar"], config["max_length"], len(config["fingerprint"])
+            ('arithmetic', 20, 16)
         """
         if self.source is None:
             raise NotConfigurableError(

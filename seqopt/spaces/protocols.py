@@ -16,6 +16,9 @@ Individual = TypeVar("Individual")
 class Space(Protocol):
     """A set of allowed strings.
 
+    What a run or a campaign keeps of its space is `seqopt.utils.config.described`. A space whose class inherits
+    `seqopt.utils.config.Configurable` is made again from that; others have to be given again.
+
     Attributes:
         kind: What the strings are: ``"molecule"``, ``"protein"``, ``"dna"``, ``"rna"`` or ``"text"``.
         encoder: Turns keys into tokens, with one alphabet for the whole space.

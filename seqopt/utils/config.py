@@ -102,8 +102,9 @@ def argument_names(cls: type) -> list[str]:
 
 def _arguments_of(part: Configurable) -> dict[str, Any]:
     """What `Configurable.config_arguments` says, and what else a subclass that inherits it has as attributes."""
-    further = {name: getattr(part, name) for name in _further_names(type(part)) if hasattr(part, name)}
-    return {**part.config_arguments(), **further}
+    said = dict(part.config_arguments())
+    further = (name for name in _further_names(type(part)) if name not in said and hasattr(part, name))
+    return said | {name: getattr(part, name) for name in further}
 
 
 def _further_names(cls: type[Configurable]) -> list[str]:
