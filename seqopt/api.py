@@ -34,7 +34,7 @@ from seqopt.optimizer import Evaluation, Evaluator, Optimizer
 from seqopt.report.descriptions import describe_result
 from seqopt.search import Search
 from seqopt.search.protocols import AnySpace
-from seqopt.spaces import CandidateSet, DescribedSpace, EvolvableSpace, PoolSpace, Space
+from seqopt.spaces import CandidateSet, EvolvableSpace, PoolSpace, Space
 from seqopt.strategies import Strategy
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.cache import digest
@@ -182,7 +182,7 @@ def maximize(
         run_folder: Keep the run here: the campaign file ``campaign.seqopt``, and what is exported from it,
             ``evaluations.csv``, ``summary.json``, plot, ``report.html``.
         resume: Continue the run in ``run_folder``. The space must be the same: for a pool the candidates, for another
-            space what its ``facts`` method returns (its alphabet, its protein, its grammar, ...).
+            space its description (`seqopt.utils.config.described`: its alphabet, its protein, its grammar, ...).
         settings: Further facts to keep in ``summary.json``; they must be the same when the run is resumed.
         on_step: Called after each step.
         on_evaluation: Called after each evaluation.
@@ -472,7 +472,7 @@ def _part_facts(optimizer: Optimizer, strategy: Strategy | None) -> dict[str, An
 def _space_facts(space: Space) -> dict[str, Any]:
     if isinstance(space, PoolSpace):
         return {"pool_size": len(space), "pool_sha256": digest(space.keys)}
-    return {"space": space.facts() if isinstance(space, DescribedSpace) else {"type": type(space).__qualname__}}
+    return {"space": described(space)}
 
 
 def _pool_facts(pool: Pool) -> dict[str, Any]:

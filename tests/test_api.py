@@ -119,14 +119,15 @@ def test_every_kind_of_space_is_searched_and_resumed(kind: str, tmp_path: Path) 
         (
             StringSpace("01", 8),
             StringSpace("01", 8, accept=starts_low),
-            "space.accept was None, is now 'starts_low'",
+            "(space.accept was None, is now 'starts_low')",
         ),
+        (CodonSpace(40 * "TIK"), CodonSpace(39 * "TIK" + "TIR"), "(120 characters; another from 120 on)"),
         (StringSpace("01", 8), LocalSpace(["01"] * 8), "space.type was 'StringSpace', is now 'LocalSpace'"),
         (CodonSpace("TIK"), CodonSpace("TIR"), "space.protein was 'TIK', is now 'TIR'"),
         (
             GrammarSpace("arithmetic", 3, 9),
             GrammarSpace("regex", 3, 9),
-            "space.grammar was 'arithmetic', is now 'regex'",
+            "; space.grammar was 'arithmetic', is now 'regex')",
         ),
         (StringSpace("01", 4), CandidateSet(["0001", "0010"]), "space.type was 'StringSpace', is now None"),
     ],
@@ -141,7 +142,7 @@ def test_a_run_is_not_resumed_in_another_space(began: Space, other: Space, said:
 
 
 class Dice:
-    """A custom space: no moves, no facts."""
+    """A custom space without moves."""
 
     kind = "text"
 
@@ -166,7 +167,7 @@ def test_a_space_of_ones_own(tmp_path: Path) -> None:
     result = seqopt.maximize(weight, Dice(), run_folder=tmp_path / "run", **QUICK)
     assert result.evaluations["string"].map(Dice().contains).all()
     settings = json.loads((tmp_path / "run" / "summary.json").read_text())["settings"]
-    assert settings["space"] == {"type": "Dice"}
+    assert settings["space"] == {"type": f"{Dice.__module__}.Dice", "custom": True}
     assert settings["details"]["search"]["type"] == "RandomSearch"
 
 

@@ -26,13 +26,14 @@ from seqopt.campaign.rows import (
     Settings,
     Suggestion,
 )
-from seqopt.campaign.spaces import build_space, describe_space
+from seqopt.campaign.spaces import restored_space
 from seqopt.campaign.status import Status, warnings_of
 from seqopt.campaign.store import CampaignStore
 from seqopt.campaign.tables import check_batch_target, check_target, measurements_table, write_batch
 from seqopt.datasets.sheets import write_sheet
 from seqopt.errors import ExhaustedError, InputError
 from seqopt.utils.arguments import checked_integer
+from seqopt.utils.config import described
 from seqopt.utils.shown import Tabulated
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ class Campaign(Tabulated):
             pool, space, string_column, left_out = read_library(Path(space), column, kind, standardize)
             for text in left_out:
                 logger.warning("%s", text)
-        facts = describe_space(space) if pool is None else {"type": "pool", "kind": space.kind}
+        facts = described(space) if pool is None else {"type": "pool", "kind": space.kind}
         wanted = fitting(checked(filters), space.kind, space, pool)
         batch_size = checked_integer(
             "batch_size", batch_size, 2, "expected an integer, at least 2: a model begins with so many values"
@@ -212,7 +213,7 @@ class Campaign(Tabulated):
             extra={} if path_of_model is None else {AUTOENCODER: encoder_name(trial.surrogate)},
         )
         check_column_names(settings)
-        campaign = cls(CampaignStore.create(path, settings), space if facts["type"] == "own" else None)
+        campaign = cls(CampaignStore.create(path, settings), space if facts.get("custom") else None)
         campaign._space = space
         return campaign
 
@@ -250,7 +251,7 @@ class Campaign(Tabulated):
         if self._space is None:
             library = self.store.library
             self._space = (
-                build_space(self.store.settings.space, self._given) if library is None else same_library(library)
+                restored_space(self.store.settings.space, self._given) if library is None else same_library(library)
             )
         return self._space
 

@@ -21,6 +21,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from seqopt.campaign.cells import is_reason, read_rows, unfit
 from seqopt.campaign.columns import Header, suggestion_name, wanted_names
@@ -29,9 +30,11 @@ from seqopt.campaign.replicates import compare_with_earlier, find_repeats
 from seqopt.campaign.rows import LARGEST_VALUE, Measurement, NewMeasurement, Settings, Suggestion
 from seqopt.campaign.scale import warn_of_scale
 from seqopt.campaign.store import CampaignStore
-from seqopt.data import Context, as_context
 from seqopt.datasets.sheets import Sheet, read_sheet
 from seqopt.errors import InputError
+
+if TYPE_CHECKING:
+    from seqopt.data import Context
 
 
 def read_results(
@@ -262,6 +265,8 @@ def _check_further(row: Row, settings: Settings) -> None:
 def _find_contexts(rows: Sequence[Row], settings: Settings) -> None:
     """How each string was measured: as its suggestion says or, if there is none, as the row says, or as the target."""
     contexts = settings.made_contexts()
+    if contexts is not None:
+        from seqopt.data import as_context
     for row in rows:
         said = row.entry.context
         if contexts is None:

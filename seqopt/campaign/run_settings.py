@@ -10,10 +10,11 @@ from typing import Any
 
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.rows import Settings
-from seqopt.campaign.spaces import describe_space
+from seqopt.campaign.spaces import of_same_rules
 from seqopt.datasets import Pool
 from seqopt.errors import RunFolderError
 from seqopt.optimizer import Optimizer
+from seqopt.utils.config import described, differences
 from seqopt.utils.versions import versions
 
 logger = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ def run_settings(
         acquisition=optimizer.chosen_by,
         transform=None if optimizer.transform.name == "none" else optimizer.transform.name,
         seed=optimizer.seed,
-        space=describe_space(optimizer.space) if pool is None else {"type": "pool", "kind": optimizer.space.kind},
+        space=described(optimizer.space) if pool is None else {"type": "pool", "kind": optimizer.space.kind},
         pool=None if pool is None else _library(pool, facts),
         parts=dict(parts or {}),
         allow_repeats=optimizer.allow_repeats,
@@ -123,20 +124,17 @@ def compare_settings(kept: Settings, settings: Mapping[str, Any], folder: Path) 
             f"the campaign of the run in {folder} has been given filters, which a run does not support: remove them "
             "with seqopt campaign filter --clear, or continue with seqopt campaign suggest"
         )
-    old, new = _leaves(run["settings"]), _leaves(settings)
+    old, new = run["settings"], dict(settings)
+    if isinstance(old.get("space"), Mapping) and isinstance(new.get("space"), Mapping):
+        new["space"] = of_same_rules(old["space"], new["space"])
     digests = {"pool_sha256": "the candidates have", "values_sha256": "the values that are looked up have"}
-    names = [name for name in sorted(set(old) | set(new)) if name.split(".")[0] not in ADJUSTABLE | set(digests)]
-    changed = [name for name in names if old.get(name) != new.get(name)]
-    # What a part of another type is made of says no more than its type.
-    replaced = [name.removesuffix("type") for name in changed if name.endswith(".type")]
-    changed = [
-        name for name in changed if not any(name.startswith(part) and name != f"{part}type" for part in replaced)
+    decisive = [
+        {name: value for name, value in one.items() if name not in ADJUSTABLE | set(digests)} for one in (old, new)
     ]
-    if changed:
-        listed = "; ".join(f"{name} was {old.get(name)!r}, is now {new.get(name)!r}" for name in changed)
+    if changed := differences(*decisive):
         raise RunFolderError(
-            f"the run in {folder} was made with other settings ({listed}): resume it with the same ones, or start a "
-            "new run with --out"
+            f"the run in {folder} was made with other settings ({'; '.join(changed)}): resume it with the same ones, "
+            "or start a new run with --out"
         )
     for name, what in digests.items():
         if old.get(name) != new.get(name):
@@ -148,11 +146,3 @@ def compare_settings(kept: Settings, settings: Mapping[str, Any], folder: Path) 
     newer = [f"{name} {then.get(name)} then, {now.get(name)} now" for name in now if then.get(name) != now.get(name)]
     if newer:
         logger.warning("the run was begun with other versions (%s): what follows may differ slightly", "; ".join(newer))
-
-
-def _leaves(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings as one level, with dotted names, so that a message can name what differs."""
-    found: dict[str, Any] = {}
-    for name, value in settings.items():
-        found |= _leaves(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
-    return found

@@ -111,11 +111,13 @@ def render(sections: Sequence[Section], width: int = WIDTH) -> str:
 
 def _heading(status: Status) -> Section:
     settings, counts = status.settings, status.counts
-    where = (
-        f"{settings.pool['size']:,} candidates of {settings.pool['path']}"
-        if settings.pool is not None
-        else f"generated strings ({settings.space.get('type')})"
-    )
+    space = settings.space
+    if settings.pool is not None:
+        where = f"{settings.pool['size']:,} candidates of {settings.pool['path']}"
+    elif space.get("type") == "CandidateSet":
+        where = f"{space.get('size') or len(space['strings']):,} candidates given in Python"
+    else:
+        where = f"generated strings ({space.get('type')})"
     lines = [
         f"searched: {where}",
         f"measured: {counts.values} values of {counts.strings} strings, {counts.failures} failures",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seqopt.errors import InputError
+from seqopt.utils.config import Configurable
 
 
-class CodonTokenizer:
+class CodonTokenizer(Configurable):
     """One symbol per three letters, from the first letter on.
 
     Raises:

@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from seqopt.errors import InputError
+from seqopt.utils.cache import digest
 
 if TYPE_CHECKING:
     from nltk import CFG, Tree
@@ -119,6 +120,17 @@ class Rules:
             raise InputError(f"no rule defines the start symbol {names[0]}")
         heads = tuple(number[str(production.lhs())] for production in productions)
         return cls(names, number[str(grammar.start())], heads, tuple(bodies), tuple(locations))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What tells these rules from others: 16 hexadecimal digits of the SHA-256 of the start and the rules in order.
+
+        Example:
+            >>> from seqopt.grammar import load_grammar
+            >>> Rules.of(load_grammar("arithmetic")).fingerprint == Rules.of(load_grammar("regex")).fingerprint
+            False
+        """
+        return digest([self.names[self.start], *map(self.describe, range(len(self)))])[:16]
 
     @cached_property
     def by_head(self) -> tuple[tuple[int, ...], ...]:

@@ -14,9 +14,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 from seqopt.errors import InputError
+from seqopt.utils.config import Configurable
 
 
-class TerminalTokenizer:
+class TerminalTokenizer(Configurable):
     """Splits strings into terminals, the longest first.
 
     A character at which no terminal fits becomes a symbol of its own in `tokenize`, so that models can read strings

@@ -11,7 +11,8 @@ from seqopt.report.display import LARGEST_BATCH, LONGEST_STRING, SHOWN, Descript
 from seqopt.report.formats import compact, shortened, significant
 from seqopt.report.results import tidy_evaluations
 from seqopt.spaces import CandidateSet, GrammarSpace
-from seqopt.spaces.populations import SequenceSpace
+from seqopt.spaces.populations import SequenceSpace, described_size
+from seqopt.utils.config import described
 from seqopt.utils.shown import register_renderer
 
 
@@ -44,8 +45,9 @@ def describe_candidates(space: CandidateSet) -> Description:
 
 
 def describe_space(space: SequenceSpace | GrammarSpace) -> Description:
-    facts = {name: value for name, value in space.facts().items() if value not in (None, [], "")}
-    facts.pop("type", None)
+    size = {"size": described_size(space)} if isinstance(space, SequenceSpace) else {}
+    known = {name: value for name, value in described(space).items() if name not in ("type", "custom")}
+    facts = size | {name: value for name, value in known.items() if value is not False and value not in (None, [], "")}
     entries: tuple[ListedString, ...] = ()
     # A predicate may be slow, or refuse all that is drawn.
     if "accept" not in facts:
@@ -64,8 +66,8 @@ def describe_space(space: SequenceSpace | GrammarSpace) -> Description:
 
 def _fact(value: object) -> str:
     if isinstance(value, list | tuple):
-        return ", ".join(map(_fact, value))
-    return f"{value:g}" if isinstance(value, float) else str(value)
+        return shortened(", ".join(map(_fact, value)), LONGEST_STRING)
+    return f"{value:g}" if isinstance(value, float) else shortened(str(value), LONGEST_STRING)
 
 
 def describe_optimizer(optimizer: Optimizer) -> Description:

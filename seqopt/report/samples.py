@@ -8,12 +8,10 @@ little about it unless k is much smaller than n: of k = n draws without replacem
 
 from __future__ import annotations
 
-import json
 import logging
 import os
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +20,8 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import gammaln
 
-from seqopt.errors import InputError, SeqoptError
-from seqopt.report.results import CAMPAIGN_IN_RUN, Run, as_number
+from seqopt.errors import SeqoptError
+from seqopt.report.results import Run, as_number
 from seqopt.strings.identity import KINDS, identity_keys
 
 logger = logging.getLogger(__name__)
@@ -157,56 +155,32 @@ def _named(name: str, wanted: str | None) -> tuple[Sequence[str], FloatArray | N
 
 
 def space_of(run: Run) -> Any:
-    """The space of a search without a pool, or `None` where the settings do not say enough of it.
-
-    The campaign's file in the folder of a run has all of it. The summary abridges what is long.
+    """The space of a search without a pool, or `None` where no description of it is kept, or only a custom one.
 
     Raises:
-        InputError: If the campaign's file is not there and the summary holds only an abridged description.
-        CampaignError: If the file is damaged, or the space cannot be made any more.
+        CampaignError: If it cannot be made any more, as where its grammar has changed.
     """
-    from seqopt.campaign.spaces import OWN, build_space
+    from seqopt.campaign.spaces import restored_space
 
-    facts = run.settings.get("space")
-    if not isinstance(facts, dict) or facts.get("accept"):
-        return None
-    kept = None if run.campaign else _kept_space(run.folder / CAMPAIGN_IN_RUN)
-    if kept is not None:
-        return None if kept.get("type") == OWN else build_space(kept)
-    names = {
-        "StringSpace": ("alphabet", "min_length", "max_length", "kind"),
-        "LocalSpace": ("choices", "kind"),
-        "CodonSpace": (*("protein", "code", "representation", "start", "stop", "forbidden", "gc", "both_strands"),),
-        "GrammarSpace": ("grammar", "min_length", "max_length", "kind", "discount", "rules"),
-    }.get(str(facts.get("type")))
-    if names is None:
-        return None
-    known = {"kind": run.settings.get("kind")} | facts
-    abridged = [name for name in names if _ABRIDGED.search(str(known.get(name) or ""))]
-    if abridged:
-        raise InputError(
-            f"the summary holds only an abridged description of its {abridged[0]}; {CAMPAIGN_IN_RUN}, which has all of "
-            "it, is not in the folder of the run"
-        )
-    choices = known.get("choices")
-    if known.get("type") == "LocalSpace" and isinstance(choices, str):
-        known["choices"] = json.loads(choices)
-    if known.get("type") == "CodonSpace" and known.get("both_strands") is None:
-        known["both_strands"] = True
-    return build_space({"type": known["type"]} | {name: known[name] for name in names if name in known})
+    kept = run.settings.get("space")
+    return None if not isinstance(kept, dict) or kept.get("custom") else restored_space(kept)
 
 
-_ABRIDGED = re.compile(r"\.\.\. \(\d+ characters, SHA-256 ")
+def size_of(run: Run) -> str:
+    """How many strings the space of a search holds, what narrows it not counted, in figures; empty if not known."""
+    from seqopt.spaces.populations import SequenceSpace, described_size
 
-
-def _kept_space(path: Path) -> dict[str, Any] | None:
-    """What a campaign's file says of its space; `None` without a file or a space."""
-    from seqopt.campaign import CampaignStore
-
-    if not path.is_file():
-        return None
-    with CampaignStore.open(path) as store, store.reading():
-        return store.settings.space or None
+    kept = run.settings.get("space")
+    if not isinstance(kept, dict):
+        return ""
+    # A predicate cannot be made again, but without it the space can be.
+    whole = {name: value for name, value in kept.items() if name not in ("custom", "accept")}
+    try:
+        space = space_of(replace(run, settings={"space": whole}))
+    except (SeqoptError, OSError, ValueError, TypeError, KeyError):
+        logger.debug("the space of the search could not be made", exc_info=True)
+        return ""
+    return described_size(space) if isinstance(space, SequenceSpace) else ""
 
 
 @dataclass(frozen=True)

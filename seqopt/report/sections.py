@@ -28,6 +28,12 @@ PARAMETERS = {
 LISTED_ERRORS = 12
 """Different error messages that are listed."""
 
+LONGEST_TEXT = 60
+"""Characters of a text inside a setting that are shown, as of a protein."""
+
+LONGEST_LIST = 40
+"""Items of a list inside a setting that are shown."""
+
 
 def subject_of(run: Run) -> str:
     """What was searched, in words that follow the objective's name; empty where the settings do not say."""
@@ -40,11 +46,11 @@ def choice_of(run: Run, names: tuple[str, str]) -> str:
     pool_size = checked_integer(run.settings.get("pool_size"))
     if pool_size:
         return f"{pool_size:,} candidates"
-    space = space_facts(run)
-    if not space.get("size"):
-        return ""
-    narrowed = any(space.get(name) for name in ("forbidden", "gc", "accept"))
-    return f"{'at most ' if narrowed else ''}{space['size']} {names[1]}"
+    from seqopt.report.samples import size_of
+
+    size = size_of(run)
+    narrowed = any(space_facts(run).get(name) for name in ("forbidden", "gc", "accept"))
+    return f"{'at most ' if narrowed else ''}{size} {names[1]}" if size else ""
 
 
 def headline(view: View, best: pd.DataFrame) -> dict[str, Any]:
@@ -223,4 +229,15 @@ def setting_text(value: object) -> str:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else json.dumps(_abridged(value), ensure_ascii=False)
+
+
+def _abridged(value: object) -> object:
+    """A nested setting without the middle of its long texts and lists, such as the letters of a protein."""
+    if isinstance(value, str):
+        return shortened(value, LONGEST_TEXT)
+    if isinstance(value, list) and len(value) > LONGEST_LIST:
+        return [*map(_abridged, value[:LONGEST_LIST]), f"{len(value) - LONGEST_LIST:,} more"]
+    if isinstance(value, list):
+        return list(map(_abridged, value))
+    return {name: _abridged(item) for name, item in value.items()} if isinstance(value, dict) else value

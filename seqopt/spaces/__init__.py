@@ -4,13 +4,12 @@ from seqopt.spaces.candidate_set import CandidateSet
 from seqopt.spaces.codons import CodonSpace
 from seqopt.spaces.grammar_space import GrammarSpace
 from seqopt.spaces.local import LocalSpace
-from seqopt.spaces.protocols import DescribedSpace, EvolvableSpace, PoolSpace, Space
+from seqopt.spaces.protocols import EvolvableSpace, PoolSpace, Space
 from seqopt.spaces.unconstrained import StringSpace
 
 __all__ = [
     "CandidateSet",
     "CodonSpace",
-    "DescribedSpace",
     "EvolvableSpace",
     "GrammarSpace",
     "LocalSpace",

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from seqopt.encoding import EncodedStrings, Encoder, Tokenizer
 from seqopt.errors import InputError
 from seqopt.strings.identity import KINDS, identity_keys, recognize_kind, required_keys
+from seqopt.utils.cache import digest
+from seqopt.utils.config import Config, Configurable, NotConfigurableError
 from seqopt.utils.shown import Shown
 
+LISTED = 1_000
+"""Most candidates that a description lists."""
 
-class CandidateSet(Shown):
+
+class CandidateSet(Shown, Configurable):
     """A finite pool of candidate strings, the fourth kind of space of the BOSS paper (thesis, section 4.5).
 
     Every candidate is kept as it was written. For molecules the *key* that identifies it, and that models see, is its
@@ -86,6 +92,39 @@ class CandidateSet(Shown):
         if tokenizer is None:
             tokenizer = "smiles-split" if self.kind == "molecule" else "characters"
         self.encoder = Encoder(tokenizer)
+
+    def config(self) -> Config:
+        """The set as JSON values: its candidates, those that ``accept`` left, with their keys.
+
+        Raises:
+            NotConfigurableError: If there are more than `LISTED` of them, or the tokeniser cannot be written down.
+
+        Example:
+            >>> from seqopt.utils.config import from_config
+            >>> config = CandidateSet(["OCC", "CCO", "c1ccccc1"], kind="molecule").config()
+            >>> config["strings"], config["keys"], len(from_config(config))
+            (['OCC', 'c1ccccc1'], ['CCO', 'c1ccccc1'], 2)
+        """
+        if len(self) > LISTED:
+            raise NotConfigurableError(
+                f"{len(self):,} candidates are too many to be listed in a description (at most {LISTED:,}): keep them "
+                "in a file, and name that"
+            )
+        return super().config()
+
+    def config_arguments(self) -> dict[str, Any]:
+        """See `seqopt.utils.config.Configurable`; of more than `LISTED` candidates the number and the SHA-256 of their
+        keys, which tell sets apart.
+        """
+        listed = {"strings": self._strings, "keys": self.keys}
+        known = {"size": len(self), "keys_sha256": digest(self.keys)}
+        return {
+            **(listed if len(self) <= LISTED else known),
+            "kind": self.kind,
+            "tokenizer": self.encoder.tokenizer,
+            "accept": None,
+            "standardize": self.standardize,
+        }
 
     @cached_property
     def strings(self) -> list[str]:

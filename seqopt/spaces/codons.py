@@ -18,7 +18,6 @@ import numpy.typing as npt
 from seqopt.encoding import Alphabet, Encoder
 from seqopt.encoding.codons import CodonTokenizer
 from seqopt.errors import InputError
-from seqopt.spaces.facts import abridged
 from seqopt.spaces.local import LocalSpace
 from seqopt.spaces.populations import BoolArray, Population, described_size
 from seqopt.strings.genetic_codes import BASES, STOP, GeneticCode, genetic_code
@@ -131,16 +130,18 @@ class CodonSpace(LocalSpace):
         """Number of genes that code for the protein, constraints and ``accept`` not counted: exact, however large."""
         return super().size
 
-    def _own_facts(self) -> dict[str, Any]:
+    def config_arguments(self) -> dict[str, Any]:
+        """See `seqopt.utils.config.Configurable`; the order of the motifs does not matter."""
         return {
-            "protein": abridged(self.protein),
+            "protein": self.protein,
             "code": self.code.number,
             "representation": self.representation,
             "start": self.start,
             "stop": self.stop,
             "forbidden": sorted(self.forbidden),
-            "both_strands": self.both_strands if self.forbidden else None,
-            "gc": None if self.gc is None else list(self.gc),
+            "gc": self.gc,
+            "accept": self.accept,
+            "both_strands": self.both_strands and bool(self.forbidden),
         }
 
     def _strands(self, motifs: Iterable[str]) -> list[tuple[str, str]]:

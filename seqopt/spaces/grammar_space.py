@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from seqopt.encoding import Encoder
 from seqopt.encoding.alphabet import Alphabet
 from seqopt.errors import InputError
 from seqopt.grammar import DISCOUNT, Parser, ParseTree, Rules, Sampler, Subtrees, check_grammar, read_grammar
-from seqopt.spaces.facts import fingerprint, predicate_name
 from seqopt.strings.identity import KINDS, explain_rejection, identity_keys, required_keys
+from seqopt.utils.config import Config, Configurable, NotConfigurableError
 from seqopt.utils.shown import Shown
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ DRAWS = 10_000
 """Draws in a row that may bring nothing before sampling gives up."""
 
 
-class GrammarSpace(Shown):
+class GrammarSpace(Shown, Configurable):
     """The language of a context-free grammar within limits of length, the third kind of space of the BOSS paper
     (thesis, section 4.5).
 
@@ -54,10 +55,13 @@ class GrammarSpace(Shown):
             their keys, and strings that have none are outside the space: with ``"molecule"``, those that RDKit does
             not read. Blanks around a string do not count, unless the grammar's own terminals begin or end with one.
         discount: The factor c in (0, 1]; 1 draws all rules alike.
+        fingerprint: What the fingerprint of the rules has to be (`seqopt.grammar.Rules.fingerprint`), so that a file
+            which has changed is refused.
 
     Raises:
         InputError: For limits that are not integers with 0 <= min_length <= max_length, a grammar that cannot be
-            read or used, one that has no string within the limits, or an unknown kind.
+            read or used, one that has other rules than ``fingerprint`` says, one that has no string within the limits,
+            or an unknown kind.
 
     Example:
         >>> space = GrammarSpace("arithmetic", 3, 20)
@@ -78,6 +82,7 @@ class GrammarSpace(Shown):
         accept: Callable[[str], bool] | None = None,
         kind: str = "text",
         discount: float = DISCOUNT,
+        fingerprint: str | None = None,
     ) -> None:
         for name, value in (("min_length", min_length), ("max_length", max_length)):
             if isinstance(value, bool) or not isinstance(value, int | np.integer):
@@ -90,11 +95,17 @@ class GrammarSpace(Shown):
             loaded, locations = read_grammar(grammar)
             self.rules = Rules.of(loaded, locations)
             self.name = os.path.basename(os.fspath(grammar))
-            self.source: str | None = os.fspath(grammar)
+            # What a name means does not depend on the working folder, but what a path means does.
+            self.source: str | None = str(Path(grammar).resolve()) if Path(grammar).is_file() else os.fspath(grammar)
         else:
             self.rules = Rules.of(grammar)
             self.name = f"of {self.rules.names[self.rules.start]}"
             self.source = None
+        if fingerprint not in (None, self.rules.fingerprint):
+            raise InputError(
+                f"the grammar {self.source or self.name} has changed: the fingerprint of its rules is "
+                f"{self.rules.fingerprint}, and {fingerprint} is expected: put the rules back that it had"
+            )
         report = check_grammar(self.rules, warn=True)
         self.min_length, self.max_length = int(min_length), int(max_length)
         self.accept = accept
@@ -112,20 +123,34 @@ class GrammarSpace(Shown):
         self._strips = not any(map(str.isspace, edges))
         self.encoder = Encoder(self._parser.tokenizer, Alphabet(self.rules.terminals, closed=False))
 
-    def facts(self) -> dict[str, Any]:
-        """What decides on the strings of the space, as JSON values: see `seqopt.spaces.DescribedSpace`.
+    def config(self) -> Config:
+        """The space as JSON values: its grammar by name or path, and by the fingerprint of its rules.
 
-        The grammar has the checksum of its rules in their order, ``accept`` only its name.
+        Raises:
+            NotConfigurableError: If the grammar was given as rules, which have no text that would surely be read again
+                as the same ones, or ``accept`` as a function.
+
+        Example:
+            >>> config = GrammarSpace("arithmetic", 3, 20).config()
+            >>> config["grammar"], config["max_length"], len(config["fingerprint"])
+            ('arithmetic', 20, 16)
         """
-        rules = self.rules
+        if self.source is None:
+            raise NotConfigurableError(
+                f"the grammar {self.name} was given as rules, not by a name or path: keep it in a .cfg file"
+            )
+        return super().config()
+
+    def config_arguments(self) -> dict[str, Any]:
+        """See `seqopt.utils.config.Configurable`."""
         return {
-            "type": type(self).__name__,
-            "grammar": self.name,
-            "rules": fingerprint([rules.names[rules.start], *map(rules.describe, range(len(rules)))]),
+            "grammar": self.source or self.name,
             "min_length": self.min_length,
             "max_length": self.max_length,
+            "accept": self.accept,
+            "kind": self.kind,
             "discount": self._sampler.discount,
-            "accept": predicate_name(self.accept),
+            "fingerprint": self.rules.fingerprint,
         }
 
     def _nearest(self) -> str:

@@ -7,7 +7,6 @@ References:
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -17,7 +16,6 @@ import numpy.typing as npt
 
 from seqopt.encoding import Alphabet, Encoder
 from seqopt.errors import InputError
-from seqopt.spaces.facts import abridged
 from seqopt.spaces.populations import (
     PADDING,
     Population,
@@ -26,6 +24,7 @@ from seqopt.spaces.populations import (
     checked_symbols,
     described_size,
 )
+from seqopt.utils.config import Configurable
 
 
 class LocalSpace(SequenceSpace):
@@ -112,8 +111,13 @@ class LocalSpace(SequenceSpace):
         """Number of choices of symbols, constraints and ``accept`` not counted: exact, however large."""
         return math.prod(len(position) for position in self.choices)
 
-    def _own_facts(self) -> dict[str, Any]:
-        return {"choices": abridged(json.dumps(self.choices, ensure_ascii=False))}
+    def config_arguments(self) -> dict[str, Any]:
+        """See `seqopt.utils.config.Configurable`; a position of single characters is one text."""
+        choices = [
+            "".join(position) if all(len(symbol) == 1 for symbol in position) else list(position)
+            for position in self.choices
+        ]
+        return {"choices_per_position": choices, "accept": self.accept, "kind": self.kind}
 
     def _random(self, n: int, rng: np.random.Generator) -> Population:
         return self._options[np.arange(self.length), rng.integers(self._counts, size=(n, self.length))]
@@ -161,7 +165,7 @@ class LocalSpace(SequenceSpace):
         return f"LocalSpace({self.length} positions: {described_size(self)} strings)"
 
 
-class LocalTokenizer:
+class LocalTokenizer(Configurable):
     """Splits a string into one permitted symbol per position.
 
     Where several ways are possible, the first position takes the longest symbol that leaves one, and so on.
@@ -181,6 +185,10 @@ class LocalTokenizer:
 
     def __init__(self, choices_per_position: Sequence[Sequence[str]]) -> None:
         self._choices = [sorted(choices, key=len, reverse=True) for choices in choices_per_position]
+
+    def config_arguments(self) -> dict[str, Any]:
+        """See `seqopt.utils.config.Configurable`."""
+        return {"choices_per_position": self._choices}
 
     def tokenize(self, string: str) -> list[str]:
         """Symbols of one string."""

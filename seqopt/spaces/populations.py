@@ -10,15 +10,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from seqopt.encoding import Encoder
 from seqopt.errors import InputError
-from seqopt.spaces.facts import predicate_name
 from seqopt.strings.identity import KINDS, identity_keys, required_keys
+from seqopt.utils.config import Configurable
 from seqopt.utils.shown import Shown
 
 Population = npt.NDArray[np.intp]
@@ -45,7 +44,7 @@ BLOCK = 4096
 """Most strings looked at in one go where a whole space is searched."""
 
 
-class SequenceSpace(Shown, ABC):
+class SequenceSpace(Shown, Configurable, ABC):
     """A space of symbol sequences; individuals are plain strings.
 
     Args:
@@ -78,22 +77,6 @@ class SequenceSpace(Shown, ABC):
     def log10_size(self) -> float:
         """Decimal logarithm of `size`."""
         return math.log10(self.size)
-
-    def facts(self) -> dict[str, Any]:
-        """What decides on the strings of the space, as JSON values: see `seqopt.spaces.DescribedSpace`.
-
-        Predicates have only their names, and long texts their beginning and a checksum.
-        """
-        return {
-            "type": type(self).__name__,
-            "size": described_size(self),
-            **self._own_facts(),
-            "accept": predicate_name(self.accept),
-        }
-
-    @abstractmethod
-    def _own_facts(self) -> dict[str, Any]:
-        """Those facts that not every space of symbols has."""
 
     @abstractmethod
     def _random(self, n: int, rng: np.random.Generator) -> Population:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -15,6 +15,9 @@ Individual = TypeVar("Individual")
 @runtime_checkable
 class Space(Protocol):
     """A set of allowed strings.
+
+    What a run or a campaign keeps of its space is `seqopt.utils.config.described`. A space whose class inherits
+    `seqopt.utils.config.Configurable` is made again from that; others have to be given again.
 
     Attributes:
         kind: What the strings are: ``"molecule"``, ``"protein"``, ``"dna"``, ``"rna"`` or ``"text"``.
@@ -112,17 +115,5 @@ class EvolvableSpace(Space, Protocol[Individual]):
 
         Raises:
             InputError: If ``string`` is not in the space; the message says why.
-        """
-        ...
-
-
-@runtime_checkable
-class DescribedSpace(Protocol):
-    """A space that says what decides on its strings."""
-
-    def facts(self) -> dict[str, Any]:
-        """JSON values that differ between two spaces with different strings: its type, alphabet, limits, and so on.
-
-        They are kept with a run. A run is resumed only in a space with the same ones.
         """
         ...

@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from seqopt.encoding import Alphabet, Encoder
 from seqopt.errors import InputError
-from seqopt.spaces.facts import abridged
 from seqopt.spaces.populations import (
     PADDING,
     Population,
@@ -96,11 +95,14 @@ class StringSpace(SequenceSpace):
         """Number of strings, ``accept`` not counted: exact, however large."""
         return sum(len(self.symbols) ** length for length in range(self.min_length, self.max_length + 1))
 
-    def _own_facts(self) -> dict[str, Any]:
+    def config_arguments(self) -> dict[str, Any]:
+        """See `seqopt.utils.config.Configurable`."""
         return {
-            "alphabet": abridged("".join(self.symbols)),
+            "alphabet": "".join(self.symbols),
             "min_length": self.min_length,
             "max_length": self.max_length,
+            "accept": self.accept,
+            "kind": self.kind,
         }
 
     def _random(self, n: int, rng: np.random.Generator) -> Population:

@@ -13,8 +13,9 @@ import pytest
 
 from seqopt.encoding import EncodedStrings
 from seqopt.errors import InputError
-from seqopt.spaces import DescribedSpace, EvolvableSpace, PoolSpace, Space
+from seqopt.spaces import EvolvableSpace, PoolSpace, Space
 from seqopt.strings.identity import KINDS
+from seqopt.utils.config import Configurable, described, from_config
 
 ODD_STRINGS = ("", " ", "\0", "(", "\u00fc\u00f1\u00ee", "no such string", "~" * 300)
 """Strings that few spaces hold: each is in the space, or is refused in the proper way."""
@@ -146,16 +147,34 @@ class SpaceConformance:
                     refused()
                 assert string in str(caught.value), f"the message does not name {string!r}: {caught.value}"
 
-    def test_facts_are_json_values_and_stay_the_same(self, space: Space, other_space: Space | None) -> None:
-        if not isinstance(space, DescribedSpace):
-            pytest.skip("the space has no facts: runs in it are resumed in any space of its class")
-        facts = space.facts()
-        assert json.loads(json.dumps(facts)) == facts, f"the facts are not JSON values: {facts!r}"
-        space.sample(self.count, _rng())
-        assert space.facts() == facts, "the facts have changed with use"
+    def test_its_description_tells_it_from_others_and_stays_the_same(
+        self, space: Space, other_space: Space | None
+    ) -> None:
+        before = described(space)
+        assert json.loads(json.dumps(before, allow_nan=False)) == before, f"these are no JSON values: {before!r}"
+        space.keys_of(space.sample(self.count, _rng()))
+        assert described(space) == before, (
+            f"the description has changed with use from {before!r} to {described(space)!r}: what a space learns or "
+            "counts belongs into attributes whose names begin with an underscore"
+        )
         if other_space is not None:
-            assert isinstance(other_space, DescribedSpace)
-            assert other_space.facts() != facts, f"two spaces with different strings have the same facts: {facts!r}"
+            assert described(other_space) != before, (
+                f"two spaces with different strings have the same description, {before!r}: keep what decides on them "
+                "as plain attributes, or inherit seqopt.utils.config.Configurable"
+            )
+
+    def test_its_config_makes_the_same_space(self, space: Space) -> None:
+        config = described(space)
+        if not isinstance(space, Configurable) or config.get("custom"):
+            pytest.skip("the space has no config: it has to be given again when a campaign is opened")
+        again = from_config(json.loads(json.dumps(config)))
+        assert isinstance(again, type(space)), f"the config makes a {type(again).__name__}"
+        assert isinstance(again, Configurable)
+        assert again.config() == config, f"the config was {config!r}, and that of what it makes is {again.config()!r}"
+        assert again.kind == space.kind, f"the kind was {space.kind!r}, and that of what it makes is {again.kind!r}"
+        strings = space.sample(self.count, _rng())
+        assert again.sample(self.count, _rng()) == strings, "equal generators draw other strings from what it makes"
+        assert again.keys_of(strings) == space.keys_of(strings)
 
     def test_copies_hold_the_same_strings(self, space: Space) -> None:
         expected = space.sample(self.count, _rng())

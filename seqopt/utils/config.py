@@ -13,8 +13,9 @@ defined.
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -57,17 +58,23 @@ class Configurable:
         _TYPES[cls.config_name] = cls.from_config
 
     def config_arguments(self) -> Mapping[str, Any]:
-        """Arguments of the constructor that make this part again, by name."""
-        return {name: getattr(self, name) for name in argument_names(type(self))}
+        """Arguments of the constructor that make this part again, by name.
+
+        What a subclass takes beyond them is added from its attributes of the same names.
+        """
+        return {name: getattr(self, name) for name in argument_names(type(self)) if hasattr(self, name)}
 
     def config(self) -> Config:
         """The part as JSON values.
 
         Raises:
-            NotConfigurableError: If an argument cannot be written down; the message names it.
+            NotConfigurableError: If an argument cannot be written down or is not known, or the constructor takes other
+                ones; the message names it.
         """
         found: Config = {"type": self.config_name}
-        for name, value in self.config_arguments().items():
+        arguments = _arguments_of(self)
+        _check_arguments(type(self), arguments)
+        for name, value in arguments.items():
             try:
                 found[name] = config_of(value)
             except NotConfigurableError as error:
@@ -91,6 +98,39 @@ def argument_names(cls: type) -> list[str]:
     except ValueError:  # a class written in another language
         return []
     return [one.name for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+
+
+def _arguments_of(part: Configurable) -> dict[str, Any]:
+    """What `Configurable.config_arguments` says, and what else a subclass that inherits it has as attributes."""
+    said = dict(part.config_arguments())
+    further = (name for name in _further_names(type(part)) if name not in said and hasattr(part, name))
+    return said | {name: getattr(part, name) for name in further}
+
+
+def _further_names(cls: type[Configurable]) -> list[str]:
+    """Arguments of a constructor that the class which says what the arguments are does not take."""
+    speaker = next(base for base in cls.__mro__ if "config_arguments" in vars(base))
+    known = [] if speaker is Configurable else argument_names(speaker)
+    return [name for name in argument_names(cls) if name not in known]
+
+
+def _check_arguments(cls: type[Configurable], arguments: Mapping[str, Any]) -> None:
+    """Refuse to write down what could not be made again, as of a subclass with a constructor of its own."""
+    unknown = next((name for name in _further_names(cls) if name not in arguments), None)
+    if unknown is not None:
+        raise NotConfigurableError(
+            f"{cls.config_name} takes {unknown}, and has no attribute of that name: keep it as one, or override "
+            "config_arguments"
+        )
+    if cls.from_config.__func__ is not Configurable.from_config.__func__:  # type: ignore[attr-defined]
+        return  # a class that makes itself in its own way knows what it takes
+    try:
+        inspect.signature(cls).bind(**arguments)
+    except TypeError as error:
+        raise NotConfigurableError(
+            f"{cls.config_name} does not take the arguments that it would be made again with ({error}): override "
+            "config_arguments"
+        ) from error
 
 
 def construct(cls: Callable[..., Any], config: Mapping[str, Any]) -> Any:
@@ -198,7 +238,7 @@ def described(part: object) -> Config:
     except NotConfigurableError:
         pass
     if isinstance(part, Configurable):
-        arguments = {name: _described_value(value) for name, value in part.config_arguments().items()}
+        arguments = {name: _described_value(value) for name, value in _arguments_of(part).items()}
         return {"type": part.config_name, "custom": True} | arguments
     cls = type(part)
     plain = {
@@ -216,7 +256,9 @@ def _described_value(value: object) -> Any:
     try:
         return config_of(value)
     except NotConfigurableError:
-        return described(value)
+        # A function goes by its name: what it does is not known.
+        name = getattr(value, "__qualname__", None)
+        return name if isinstance(name, str) else described(value)
 
 
 def is_config(value: object) -> bool:
@@ -238,6 +280,54 @@ def same(config: Any, other: Any, ignored: Iterable[str] = ()) -> bool:
     if _is_list(config) and _is_list(other):
         return len(config) == len(other) and all(same(a, b, ignored) for a, b in zip(config, other, strict=True))
     return bool(config == other)
+
+
+LONGEST_SHOWN = 60
+"""Characters of a value that a message shows as it is."""
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """What differs between two descriptions, or between two mappings that hold some: texts for a message.
+
+    Of parts of two types only the types are named. Long values are abridged.
+
+    Example:
+        >>> differences({"part": {"type": "K", "order": 3}}, {"part": {"type": "K", "order": 4}})
+        ['part.order was 3, is now 4']
+        >>> differences({"protein": 40 * "MK"}, {"protein": 39 * "MK" + "MR"})[0].split(", is now ")[1]
+        "'MKMKMKMKMKMKMKMK'... (80 characters; another from 80 on)"
+    """
+    return [_difference(name, before, after) for name, before, after in _changes(old, new, "")]
+
+
+def _changes(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any, Any]]:
+    # What a part of another type is made of says no more than its type.
+    names = ["type"] if old.get("type") != new.get("type") else sorted(set(old) | set(new))
+    for name in names:
+        before, after = old.get(name), new.get(name)
+        if before == after or name == "custom":
+            continue
+        if all(value is None or isinstance(value, Mapping) for value in (before, after)):
+            yield from _changes(before or {}, after or {}, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", before, after
+
+
+def _difference(name: str, old: Any, new: Any) -> str:
+    first = ""
+    if isinstance(old, str | list) and type(old) is type(new):
+        equal = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False))
+        first = f"; another from {sum(1 for _ in equal) + 1} on"
+    return f"{name} was {_shown(old)}, is now {_shown(new, first)}"
+
+
+def _shown(value: Any, remark: str = "") -> str:
+    text = repr(value)
+    if len(text) <= LONGEST_SHOWN:
+        return text
+    if isinstance(value, str):
+        return f"{value[:16]!r}... ({len(value):,} characters{remark})"
+    return f"{text[:24]}... ({len(value):,} items{remark})" if isinstance(value, list | dict) else f"{text[:24]}..."
 
 
 def _is_list(value: object) -> bool:

@@ -26,7 +26,7 @@ from seqopt.filters import Pattern
 from seqopt.kernels import NgramKernel, SubsequenceKernel
 from seqopt.models import StringGP
 from seqopt.search import PoolSearch
-from seqopt.spaces import CandidateSet
+from seqopt.spaces import CandidateSet, StringSpace
 from seqopt.utils import config
 from seqopt.utils.config import described
 
@@ -467,9 +467,17 @@ def test_a_run_that_its_file_cannot_repeat_is_not_continued_by_hand(library: Pat
                 campaign.suggest()
             assert campaign.status().counts.values == 4
     folder = tmp_path / "own"
-    seqopt.maximize(score, POOL[:32], run_folder=folder, **(QUICK | {"budget": 0}))
+    narrowed = StringSpace("AB", 8, accept=str.isupper)
+    seqopt.maximize(score, narrowed, run_folder=folder, **(QUICK | {"budget": 0}))
     with Campaign.open(folder / CAMPAIGN) as campaign, pytest.raises(CampaignError, match="searches a custom space"):
         campaign.suggest()
+
+
+def test_a_run_over_a_short_list_is_continued_by_hand(tmp_path: Path) -> None:
+    result = seqopt.maximize(score, POOL[:32], run_folder=tmp_path / "run", **(QUICK | {"budget": 3}))
+    with Campaign.open(tmp_path / "run" / CAMPAIGN) as campaign:
+        by_hand = [row.string for row in campaign.suggest(2)]
+    assert by_hand == result.optimizer.ask(2)
 
 
 @pytest.mark.parametrize(

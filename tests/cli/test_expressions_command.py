@@ -86,7 +86,7 @@ def test_a_grammar_of_ones_own_within_limits(capsys: pytest.CaptureFixture[str])
     write("mine.cfg", "S -> S '+' T | T\nT -> 'x' | N\nN -> '1' | '2'\n")
     capsys.readouterr()
     assert expressions("--grammar", "mine.cfg", "--min-length", "3", "--max-length", "7", "--resume") == 2
-    assert "space.rules" in capsys.readouterr().err
+    assert "space.fingerprint" in capsys.readouterr().err
 
 
 def test_other_points_are_refused_on_resumption(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,6 +19,8 @@ from rdkit import Chem
 from seqopt.errors import InputError
 from seqopt.report import write_report
 from seqopt.report.html import value_label
+from seqopt.report.sections import LONGEST_TEXT, setting_text
+from seqopt.spaces import CodonSpace
 
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
@@ -321,9 +323,18 @@ def test_values_are_named_with_their_unit(settings: dict[str, Any], label: str) 
     assert value_label(settings) == label
 
 
+def test_long_values_inside_a_setting_are_abridged() -> None:
+    shown = setting_text({"protein": 40 * "MKV", "choices": ["AC"] * 300, "part": {"order": 3, "flag": True}})
+    assert len(shown) < 500
+    assert f'"{(40 * "MKV")[: LONGEST_TEXT - 1]}…"' in shown
+    assert '"260 more"]' in shown
+    assert '"part": {"order": 3, "flag": true}' in shown
+    assert setting_text(40 * "MKV") == 40 * "MKV"
+
+
 def test_genes_and_formulas_are_called_what_they_are(make_run: MakeRun) -> None:
     genes = [{"string": "ATGAAA", "value": 1.0}, {"string": "ATGAAG", "value": 2.0}]
-    space = {"type": "CodonSpace", "size": "2", "forbidden": [], "gc": None, "accept": None}
+    space = CodonSpace("MK").config()
     settings = {"kind": "dna", "objective": "mfe", "subject": "of genes for <P1>", "space": space}
     page, _ = read(make_run(genes, settings))
     for text in ("of genes for <P1>", "of 2 genes", "2 genes measured"):

@@ -18,9 +18,11 @@ from seqopt.report.samples import (
     own_objective,
     random_baseline,
     sample_candidates,
+    size_of,
     space_of,
 )
 from seqopt.spaces import CodonSpace, GrammarSpace, LocalSpace, StringSpace
+from seqopt.utils.config import described
 
 MakeRun = Callable[..., Path]
 
@@ -130,8 +132,9 @@ def test_functions_of_users_are_never_called_for_a_page(make_run: MakeRun) -> No
     [
         ({"pool": "gone.csv"}, "gone.csv is not where it was"),
         ({}, "do not say enough"),
-        ({"space": {"type": "GrammarSpace", "grammar": "gone.cfg", "rules": "x"}}, "could not be opened again"),
-        ({"space": {"type": ["unhashable"]}}, "do not say enough"),
+        ({"space": {"type": "GrammarSpace", "grammar": "gone.cfg", "fingerprint": "x"}}, "could not be opened again"),
+        ({"space": {"type": ["unhashable"]}}, "could not be opened again"),
+        ({"space": {"type": "StringSpace", "alphabet": "AB", "custom": True}}, "do not say enough"),
     ],
 )
 def test_what_cannot_be_sampled_is_said(facts: dict[str, Any], words: str, make_run: MakeRun) -> None:
@@ -140,35 +143,32 @@ def test_what_cannot_be_sampled_is_said(facts: dict[str, Any], words: str, make_
     assert words in found.missing
 
 
-def test_an_abridged_space_is_taken_from_the_campaign_of_the_run(make_run: MakeRun, tmp_path: Path) -> None:
-    from seqopt.campaign import Campaign
-
-    for space in (
-        LocalSpace(["AGS", "KR"] * 6, kind="protein"),
+@pytest.mark.parametrize(
+    "space",
+    [
+        CodonSpace("MKV", gc=(0.2, 0.8)),
         CodonSpace("MKVLAT" * 20),
+        StringSpace("AB", 3),
         StringSpace([chr(0x4E00 + n) for n in range(80)], 6),
+        GrammarSpace("arithmetic", 3, 9),
+        LocalSpace(["AGS", "KR"] * 6, kind="protein"),
+    ],
+    ids=repr,
+)
+def test_the_space_of_a_run_is_made_again(space: Any, make_run: MakeRun) -> None:
+    run = read_run(make_run([{"string": "A", "value": 1.0}], {"space": space.config(), "kind": space.kind}))
+    assert space_of(run).config() == space.config()
+    assert sample_candidates(run, str(space.kind), 5).strings == tuple(space.sample(5, np.random.default_rng(0)))
+
+
+def test_the_size_of_a_space_is_known_without_its_predicate(make_run: MakeRun) -> None:
+    for space, size in (
+        (StringSpace("AB", 4), "16"),
+        (StringSpace("AB", 4, accept=str.isupper), "16"),
+        (CodonSpace("MK", accept=str.isupper, gc=(0.0, 0.9)), "2"),
+        (GrammarSpace("arithmetic", 3, 9), ""),
     ):
-        facts = {"space": space.facts(), "kind": space.kind}
-        run = read_run(make_run([{"string": "A", "value": 1.0}], facts))
-        found = sample_candidates(run, str(space.kind), 5)
-        assert found.strings == ()
-        assert "only an abridged description" in found.missing
-        kept = run.folder / "campaign.seqopt"
-        Campaign.create(kept, space, objective="y").close()
-        again = space_of(run)
-        assert again is not None
-        assert again.facts() == space.facts()
-        assert sample_candidates(run, str(space.kind), 5).missing == ""
-        kept.unlink()
-
-
-def test_the_space_of_a_run_is_made_again(make_run: MakeRun) -> None:
-    spaces = (
-        *(CodonSpace("MKV", gc=(0.2, 0.8)), StringSpace("AB", 3), GrammarSpace("arithmetic", 3, 9)),
-        LocalSpace(["AGS", "KR"], kind="protein"),
-    )
-    for space in spaces:
-        run = read_run(make_run([{"string": "A", "value": 1.0}], {"space": space.facts(), "kind": space.kind}))
-        again = space_of(run)
-        assert again is not None
-        assert again.facts() == space.facts()
+        run = read_run(make_run([{"string": "A", "value": 1.0}], {"space": described(space)}))
+        assert size_of(run) == size
+    for kept in (None, {"type": "G"}, {"type": "StringSpace", "alphabet": 7}, {"type": "PoolSearch"}):
+        assert size_of(read_run(make_run([{"string": "A", "value": 1.0}], {"space": kept}))) == ""

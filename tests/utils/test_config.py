@@ -31,7 +31,7 @@ from seqopt.models.classifiers import NgramTrees
 from seqopt.models.sampling import SliceSampler
 from seqopt.search import GeneticSearch, PoolSearch, RandomSearch
 from seqopt.strategies import BORE, FeasibleModelBased, InitialDesign, ModelBased, MultiFidelity
-from seqopt.utils.config import NotConfigurableError, config_of, described, from_config, same
+from seqopt.utils.config import NotConfigurableError, config_of, described, differences, from_config, same
 
 
 def frozen() -> SubsequenceKernel:
@@ -133,3 +133,57 @@ def test_descriptions_are_compared_apart_from_what_is_learned() -> None:
     assert one != other
     assert same(one, other, ["match_decay"])
     assert not same(one, StringGP(SubsequenceKernel(4)).config(), ["match_decay"])
+
+
+def test_functions_in_a_description_go_by_their_names() -> None:
+    found = [described(GIBBON(repulsion=function)) for function in (abs, float)]
+    assert [one["repulsion"] for one in found] == ["abs", "float"]
+
+
+class Sharper(PoolSearch):
+    """One that takes more than the class whose arguments it inherits."""
+
+    def __init__(self, candidates: int = 5, *, edge: float) -> None:
+        super().__init__(candidates)
+        self.edge = edge
+
+
+class Blunt(PoolSearch):
+    """One that takes more, and does not keep it."""
+
+    def __init__(self, candidates: int = 5, *, edge: float) -> None:
+        super().__init__(candidates)
+
+
+def test_a_subclass_is_written_down_only_with_all_that_it_takes() -> None:
+    config = Sharper(7, edge=0.5).config()
+    again = from_config(config)
+    assert (type(again), again.candidates, again.edge) == (Sharper, 7, 0.5)
+    with pytest.raises(NotConfigurableError, match="Blunt takes edge, and has no attribute of that name"):
+        Blunt(7, edge=0.5).config()
+    assert (described(Blunt(7, edge=0.5))["custom"], described(Blunt(7, edge=0.5))["candidates"]) == (True, 7)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ({"a": 1, "b": [1]}, {"a": 1, "b": [1]}, []),
+        ({"a": 1}, {"b": 2}, ["a was 1, is now None", "b was None, is now 2"]),
+        ({"p": {"type": "A", "x": 1}}, {"p": {"type": "B", "y": 2}}, ["p.type was 'A', is now 'B'"]),
+        ({"p": {"type": "A", "x": 1}}, {}, ["p.type was 'A', is now None"]),
+        ({"p": {"x": 1}}, {"p": "A"}, ["p was {'x': 1}, is now 'A'"]),
+        ({"p": {"type": "A", "f": None}}, {"p": {"type": "A", "f": "g", "custom": True}}, ["p.f was None, is now 'g'"]),
+        (
+            {"s": 100 * "A"},
+            {"s": 30 * "A" + "C"},
+            [f"s was '{16 * 'A'}'... (100 characters), is now '{30 * 'A'}C'"],
+        ),
+        (
+            {"n": ["a" * 30] * 9},
+            {"n": [*["a" * 30] * 8, "b"]},
+            [f"n was ['{22 * 'a'}... (9 items), is now ['{22 * 'a'}... (9 items; another from 9 on)"],
+        ),
+    ],
+)
+def test_what_differs_is_said_briefly(old: dict[str, object], new: dict[str, object], said: list[str]) -> None:
+    assert differences(old, new) == said
