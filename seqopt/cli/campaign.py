@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.status import Status as RichStatus
 
     from seqopt.campaign import Campaign, Results, Suggestion
+    from seqopt.data import ContextValue
     from seqopt.filters.conditions import Filter
     from seqopt.spaces import Space
     from seqopt.utils.workers import Progress
@@ -234,6 +235,14 @@ def record(
     failed: Annotated[str | None, typer.Option(help="Why there is no value.", metavar="REASON")] = None,
     error: Annotated[float | None, typer.Option("--standard-error", help="Known standard error of the value.")] = None,
     replicate: Replicate = False,
+    context: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="How it was measured, where there are several ways: fidelity=docking."),
+    ] = None,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="The value of a constraint that was measured, too: solubility=3.5."),
+    ] = None,
     column: Annotated[str | None, typer.Option(help="Column of the values in a table, if not recognised.")] = None,
     decimal_comma: DecimalComma = False,
     partial: Partial = False,
@@ -247,7 +256,8 @@ def record(
     seqopt campaign record B03-08 --failed "did not dissolve"
     """
     del debug
-    table = value is None and failed is None
+    table = value is None and failed is None and not also
+    _refuse_idle({"--context": bool(context) and table}, "one result, and is a column of a table")
     _refuse_idle(
         {"--standard-error": error is not None and value is None}, "a value, and belongs in a column of a table"
     )
@@ -277,8 +287,11 @@ def record(
             failure=failed,
             standard_error=error,
             replicate=replicate,
+            context=_levels(campaign, context or []),
+            further={name: _number(text) for name, text in map(_pair, also or [])},
         )
-        console.print(f"recorded {escape(what)}: {escape(value if value is not None else 'failed')}")
+        told = [value] if value is not None else ["failed"] if failed is not None else []
+        console.print(f"recorded {escape(what)}: {escape(', '.join(told + (also or [])))}")
 
 
 @app.command("import")
@@ -598,19 +611,43 @@ def _number(text: str) -> float:
     return number
 
 
+def _pair(text: str) -> tuple[str, str]:
+    """A name and its value."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip() or not value.strip():
+        raise InputError(f"{text!r} is not a name and a value: write fidelity=docking")
+    return name.strip(), value.strip()
+
+
+def _levels(campaign: Campaign, texts: list[str]) -> dict[str, ContextValue]:
+    """How something was measured, as the contexts of the campaign write it."""
+    pairs = dict(map(_pair, texts))
+    contexts = campaign.store.settings.made_contexts() if pairs else None
+    if contexts is None:
+        return dict(pairs)
+    found = {}
+    for name, text in pairs.items():
+        try:
+            found[name] = contexts.level(name, text)
+        except InputError as error:
+            raise InputError(f"--context {name}={text}: {text!r} {error}") from error
+    return found
+
+
 def _print_batch(campaign: Campaign, batch: list[Suggestion]) -> None:
     settings = campaign.store.settings
     table = Table(box=None, pad_edge=False)
-    for heading in ("id", settings.string_column, f"predicted {settings.objective}", "90 %", "why", "nearest measured"):
+    told = (f"predicted {settings.objective}", "90 %", "why", "nearest measured")
+    for heading in ("id", settings.string_column, *settings.context_names, *told):
         table.add_column(escape(heading), overflow="fold")
     for row in batch:
         predicted = "" if row.mean is None else f"{row.mean:,.4g}"
         interval = "" if row.low is None or row.high is None else f"{row.low:,.4g} to {row.high:,.4g}"
         similarity = row.reason.get("similarity")
         nearest = "" if similarity is None else f"{row.reason['nearest']} ({similarity:.2f})"
-        table.add_row(
-            row.name, escape(row.string), predicted, interval, escape(str(row.reason.get("kind", ""))), escape(nearest)
-        )
+        ways = [escape(str(dict(row.context).get(name, ""))) for name in settings.context_names]
+        why = escape(str(row.reason.get("kind", "")))
+        table.add_row(row.name, escape(row.string), *ways, predicted, interval, why, escape(nearest))
     console.print(table)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from seqopt.campaign import Campaign, CampaignStore, Observed, Settings, Snapshot, Suggestion
-from seqopt.report.results import Run, tidy_evaluations
+from seqopt.report.results import Run, of_other_contexts, tidy_evaluations
 
 STATUSES = {"open": "pending", "measured": "ok", "failed": "failed", "withdrawn": "withdrawn"}
 """What a report calls the states of suggestions."""
@@ -67,16 +67,10 @@ def read_campaign(path: str | os.PathLike[str]) -> Run:
         measurements=_measurements(observed),
         model=state.get("surrogate") if isinstance(state, dict) else None,
         missing=tuple(missing),
-        remarks=remarks + _of_other_contexts(elsewhere, settings),
+        remarks=remarks
+        if settings.contexts is None or not elsewhere
+        else (*remarks, of_other_contexts(elsewhere, settings.contexts)),
     )
-
-
-def _of_other_contexts(count: int, settings: Settings) -> tuple[str, ...]:
-    """That some measurements are not shown, if there are any."""
-    if not count:
-        return ()
-    target = ", ".join(f"{name} {value}" for name, value in settings.target)
-    return (f"Shown is what was measured with {target}; {count} measurements were made in other ways.",)
 
 
 def _measurements(observed: Sequence[Observed]) -> pd.DataFrame:

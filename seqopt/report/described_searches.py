@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from seqopt.data import written
 from seqopt.errors import SeqoptError
 from seqopt.optimizer import Batch, Optimizer
 from seqopt.report.descriptions import count, evaluated, left_out, of_kind
@@ -12,6 +13,7 @@ from seqopt.report.formats import compact, shortened, significant
 from seqopt.report.results import tidy_evaluations
 from seqopt.spaces import CandidateSet, GrammarSpace
 from seqopt.spaces.populations import SequenceSpace, described_size
+from seqopt.strategies import ModelBased
 from seqopt.utils.config import described
 from seqopt.utils.shown import register_renderer
 
@@ -76,9 +78,7 @@ def describe_optimizer(optimizer: Optimizer) -> Description:
     best = optimizer.best_of(optimizer.observations.rows)
     facts = [
         ("space", repr(optimizer.space)),
-        ("surrogate", type(optimizer.surrogate).__name__),
-        ("acquisition", optimizer.acquisition.name),
-        ("search", type(optimizer.search).__name__),
+        *_deciding(optimizer),
         ("told", f"{count(values, 'value')}, {count(failures, 'failure')}"),
         ("pending", f"{len(pending):,}" + (", below" if pending else "")),
         *([("best", f"{significant(best.value)}: {best.string}")] if best is not None else []),
@@ -91,6 +91,23 @@ def describe_optimizer(optimizer: Optimizer) -> Description:
         kind=optimizer.space.kind,
         remarks=left_out(min(LARGEST_BATCH, len(pending)), len(pending)),
     )
+
+
+def _deciding(optimizer: Optimizer) -> list[tuple[str, str]]:
+    """What decides: a strategy, or the parts of the usual one."""
+    strategy = optimizer.strategy.then
+    parts = [] if type(strategy) is ModelBased else [("strategy", type(strategy).__name__)]
+    if isinstance(strategy, ModelBased):
+        parts += [
+            ("surrogate", type(strategy.surrogate).__name__),
+            ("acquisition", strategy.acquisition.name),
+            ("search", type(strategy.search).__name__),
+        ]
+    if optimizer.contexts is not None:
+        parts.append(("measured with", f"{'; '.join(map(written, optimizer.contexts.possible))}"))
+        parts.append(("target", written(optimizer.contexts.target)))
+    parts += [("constraint", outcome.name) for outcome in optimizer.outcomes[1:]]
+    return parts
 
 
 register_renderer(Batch, describe_batch)

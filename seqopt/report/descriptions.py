@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 
 
 def describe_result(result: Result) -> Description:
-    from seqopt.report.results import ranked, tidy_evaluations
+    from seqopt.report.results import of_target, ranked, tidy_evaluations
 
     optimizer = result.optimizer
-    table = tidy_evaluations(result.evaluations)
+    contexts = {} if optimizer.contexts is None else optimizer.contexts.config()
+    table = tidy_evaluations(of_target(result.evaluations, contexts))
     best = ranked(table, optimizer.direction)
     listed, columns = evaluated(best.head(SHOWN), _log10(optimizer))
     failed = int((table["status"] == "failed").sum())
@@ -58,6 +59,7 @@ def describe_suggestions(batch: Suggestions) -> Description:
                 row.string,
                 (
                     row.name,
+                    ", ".join(str(value) for _, value in row.context),
                     row.status if row.status != "open" else "",
                     moments(row.mean, None, show),
                     "" if row.low is None or row.high is None else f"{show(row.low)} to {show(row.high)}",
@@ -67,7 +69,7 @@ def describe_suggestions(batch: Suggestions) -> Description:
             )
             for row in rows
         ],
-        ("name", "status", "predicted", "90 %", "why", "nearest measured"),
+        ("name", ", ".join(settings.context_names), "status", "predicted", "90 %", "why", "nearest measured"),
     )
     unit = f" ({settings.unit})" if settings.unit else ""
     return Description(

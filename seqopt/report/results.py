@@ -9,13 +9,15 @@ import json
 import math
 import os
 import shlex
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from seqopt.data import COLUMNS
 from seqopt.errors import InputError, RunFolderError
 
 TEXT_COLUMNS = ("string", "key", "status", "error", "name", "why", "nearest")
@@ -83,8 +85,10 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
         RunFolderError: If ``evaluations.csv`` is missing or damaged.
     """
     folder = Path(folder)
-    evaluations = _read_evaluations(folder / EVALUATIONS)
-    return _summarized(folder, evaluations)
+    contexts = _mapping(_mapping(_read_summary(folder / SUMMARY)[0].get("settings")).get("contexts"))
+    evaluations, others = _read_evaluations(folder / EVALUATIONS, contexts)
+    remarks = (of_other_contexts(others, contexts),) if others else ()
+    return replace(_summarized(folder, evaluations), remarks=remarks)
 
 
 def read_what_is_there(folder: str | os.PathLike[str]) -> Run:
@@ -102,7 +106,8 @@ def read_what_is_there(folder: str | os.PathLike[str]) -> Run:
         return _summarized(folder, tidy_evaluations(pd.DataFrame({"string": []})), (f"{error}.",))
 
 
-def _read_evaluations(table: Path) -> pd.DataFrame:
+def _read_evaluations(table: Path, contexts: Mapping[str, Any]) -> tuple[pd.DataFrame, int]:
+    """What was measured as the target of some contexts, and how much was not."""
     try:
         # Strings such as "NA" and "None" are strings here, not gaps in the table.
         raw = pd.read_csv(table, dtype=str, keep_default_na=False, encoding="utf-8", encoding_errors="replace")
@@ -112,10 +117,32 @@ def _read_evaluations(table: Path) -> pd.DataFrame:
         ) from error
     except (OSError, ValueError) as error:
         raise RunFolderError(f"cannot read {table}: {error}. Resuming the run writes it afresh") from error
+    meant = of_target(raw, contexts)
     try:
-        return tidy_evaluations(raw)
+        return tidy_evaluations(meant), len(raw) - len(meant)
     except InputError as error:
         raise RunFolderError(f"{table}: {error}") from error
+
+
+def of_target(evaluations: pd.DataFrame, contexts: Mapping[str, Any]) -> pd.DataFrame:
+    """The rows that were measured as the target is; what was measured in other ways is not comparable.
+
+    Args:
+        evaluations: The columns of ``evaluations.csv``, as numbers or as text.
+        contexts: Description of the contexts, as `seqopt.data.Contexts.config` gives it; empty if there are none.
+    """
+    meant = pd.Series(True, index=evaluations.index)
+    for name, value in contexts.get("target", ()):
+        column = name if name not in COLUMNS else f"{name} (context)"
+        if column in evaluations:
+            meant &= evaluations[column].map(lambda cell, value=value: cell == value or as_number(cell) == value)
+    return evaluations[meant]
+
+
+def of_other_contexts(count: int, contexts: Mapping[str, Any]) -> str:
+    """That some measurements are not shown."""
+    target = ", ".join(f"{name} {value}" for name, value in contexts.get("target", ()))
+    return f"Shown is what was measured with {target}; {count} measurements were made in other ways."
 
 
 def _summarized(folder: Path, evaluations: pd.DataFrame, missing: tuple[str, ...] = ()) -> Run:
