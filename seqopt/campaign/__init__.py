@@ -2,8 +2,8 @@
 
 `Campaign` says what to measure next, and records what was measured. `CampaignStore` is its file; `read_results` reads
 what a laboratory sends back, and `write_sheet` writes tables that a spreadsheet may open. Automatic searches are kept
-in the same files, by `seqopt.campaign.runs`. Models are imported only to make suggestions: opening a campaign and
-recording results is quick.
+in the same files: `seqopt.campaign.automatic` drives them, and `seqopt.campaign.runs` keeps their folders. Models are
+imported only to make suggestions: opening a campaign and recording results is quick.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from seqopt.campaign.batches import Suggestions
     from seqopt.campaign.campaign import Campaign
     from seqopt.campaign.entries import Remark, ResultEntry, Results
+    from seqopt.campaign.journal import Step
     from seqopt.campaign.results import check_entries, read_results
     from seqopt.campaign.status import Status
     from seqopt.campaign.tables import write_batch
@@ -42,6 +43,7 @@ _HOMES = {
     "Suggestions": "seqopt.campaign.batches",
     "Campaign": "seqopt.campaign.campaign",
     "Status": "seqopt.campaign.status",
+    "Step": "seqopt.campaign.journal",
     **dict.fromkeys(("Remark", "ResultEntry", "Results"), "seqopt.campaign.entries"),
     **dict.fromkeys(("check_entries", "read_results"), "seqopt.campaign.results"),
     "write_batch": "seqopt.campaign.tables",
@@ -74,6 +76,7 @@ __all__ = [
     "Snapshot",
     "StaleStateError",
     "Status",
+    "Step",
     "Substructure",
     "Suggestion",
     "Suggestions",
