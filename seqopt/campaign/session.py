@@ -275,7 +275,7 @@ def _new_suggestions(
             low,
             high,
             "random" if random else chosen_by,
-            score if score is not None and math.isfinite(score) else None,
+            score,
             {"kind": "random"} if random else reason,
             row.context,
         )

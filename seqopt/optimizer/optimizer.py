@@ -246,7 +246,7 @@ class Optimizer(Tabulated):
 
     def _note(self, proposal: Proposal, batch: int) -> None:
         mean, std = self._in_user_units(proposal.predicted_mean, proposal.predicted_std)
-        spread = proposal.measurement_std
+        spread, score = proposal.measurement_std, proposal.acquisition
         context = proposal.context or self._target
         self._measurements[Query(proposal.key, context)] = self._in_user_units(
             proposal.predicted_mean, proposal.predicted_std if spread is None else spread
@@ -255,7 +255,8 @@ class Optimizer(Tabulated):
             "batch": batch,
             "predicted_mean": mean,
             "predicted_std": std,
-            "acquisition": proposal.acquisition,
+            # Neither JSON nor a database holds the logarithm of an improvement that is nought.
+            "acquisition": score if score is not None and math.isfinite(score) else None,
         }
         self.observations.add(Observation(proposal.string, proposal.key, "pending", details=details, context=context))
 
