@@ -7,8 +7,9 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypedDict, Unpack
+from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
 import pandas as pd
 
@@ -225,15 +226,7 @@ def maximize(
         logger.info(pool.summary())
     if isinstance(score, Objective) and isinstance(space, Pool | Space):
         _check_kind(score, space)
-    candidates: Space | Iterable[str] = space if isinstance(space, Space) else []
-    if isinstance(space, Pool):
-        candidates = CandidateSet(
-            space.strings, kind=space.kind, keys=space.keys, standardize=space.standardized, tokenizer=tokenizer
-        )
-    elif not isinstance(space, Space):
-        candidates = CandidateSet(space, tokenizer=tokenizer)
-    elif tokenizer is not None:
-        raise InputError(f"a {type(space).__name__} has its own tokeniser: leave tokenizer out, or choose it there")
+    candidates = _candidates(space, tokenizer)
     unrepeatable, parts = "" if tokenizer is None else "it has its own tokenizer", {}
     given: dict[str, Any] = {
         "surrogate": surrogate,
@@ -306,40 +299,22 @@ def maximize(
         chunk_size=chunk_size,
         columns=len(optimizer.outcomes),
     )
+    driven = partial(
+        drive,
+        evaluator=evaluating,
+        results=results,
+        executor=executor is not None,
+        asynchronous=asynchronous,
+        initial_at_once=True,
+        explained=False,
+    )
     steps: list[Step] = []
-    with evaluating as evaluator:
-
-        def driven(campaign: Campaign, watching: RunFolder | None = None) -> None:
-            def stepped(step: Step) -> None:
-                steps.append(step)
-                if watching is not None:
-                    watching.export()
-                if on_step is not None:
-                    on_step(step)
-
-            def evaluated(evaluation: Evaluation) -> None:
-                if watching is not None:
-                    watching.evaluated()
-                if on_evaluation is not None:
-                    on_evaluation(evaluation)
-
-            drive(
-                campaign,
-                evaluator,
-                results,
-                executor=executor is not None,
-                asynchronous=asynchronous,
-                initial_at_once=True,
-                explained=False,
-                on_evaluation=evaluated,
-                on_step=stepped,
-            )
-
+    with evaluating:
         if run_folder is None:
             with CampaignStore.in_memory(campaign) as store:
-                if measured:
-                    keep_known(store, measured)
-                driven(Campaign(store, optimizer=optimizer))
+                keep_known(store, measured)
+                listening = _all_of(steps.append, on_step)
+                driven(Campaign(store, optimizer=optimizer), on_evaluation=on_evaluation, on_step=listening)
         else:
             folder = RunFolder.begin(run_folder, facts, campaign, resume=resume)
             status = "interrupted"
@@ -347,9 +322,12 @@ def maximize(
                 with folder.watched():
                     if pool is not None and pool.rejected:
                         write_rejected(pool, folder.path / "rejected.csv")
-                    if measured:
-                        keep_known(folder.store, measured)
-                    driven(folder.campaign(optimizer), folder)
+                    keep_known(folder.store, measured)
+                    driven(
+                        folder.campaign(optimizer),
+                        on_evaluation=_all_of(folder.evaluated, on_evaluation),
+                        on_step=_all_of(folder.stepped, on_step),
+                    )
                 status = "finished"
             finally:
                 folder.close(status)
@@ -408,6 +386,37 @@ def minimize(
         1.0
     """
     return maximize(objective, space, direction="minimize", **options)
+
+
+T = TypeVar("T")
+
+
+def _all_of(*listeners: Callable[[T], Any] | None) -> Callable[[T], None]:
+    """One listener in place of several, some of which may not be there."""
+
+    def tell(what: T) -> None:
+        for listener in listeners:
+            if listener is not None:
+                listener(what)
+
+    return tell
+
+
+def _candidates(space: Space | Pool | Iterable[str], tokenizer: str | Tokenizer | None) -> Space:
+    """Where a search takes place.
+
+    Raises:
+        InputError: If a space is given a tokeniser, which has its own, or for candidates that cannot be used.
+    """
+    if isinstance(space, Pool):
+        return CandidateSet(
+            space.strings, kind=space.kind, keys=space.keys, standardize=space.standardized, tokenizer=tokenizer
+        )
+    if not isinstance(space, Space):
+        return CandidateSet(space, tokenizer=tokenizer)
+    if tokenizer is not None:
+        raise InputError(f"a {type(space).__name__} has its own tokeniser: leave tokenizer out, or choose it there")
+    return space
 
 
 def _read_known(known: KnownResults, optimizer: Optimizer, objective: str, pool: Pool | None) -> list[NewMeasurement]:

@@ -84,6 +84,8 @@ def keep_known(store: CampaignStore, measurements: Sequence[NewMeasurement]) -> 
     Raises:
         CampaignError: If the file cannot be written.
     """
+    if not measurements:
+        return
     checksum = digest_of(measurements)
     # What was taken back by hand stays so.
     if any(command.arguments.get("known_sha256") == checksum for command in store.history()):

@@ -27,6 +27,7 @@ from seqopt.campaign.rows import Settings
 from seqopt.campaign.run_settings import RUN, compare_settings, plain
 from seqopt.campaign.store import CampaignStore
 from seqopt.errors import RunFolderError
+from seqopt.evaluation import Evaluation
 from seqopt.optimizer import Optimizer
 from seqopt.utils.files import write_atomically
 from seqopt.utils.versions import versions
@@ -153,11 +154,17 @@ class RunFolder:
         with _explained(self.path):
             yield
 
-    def evaluated(self) -> None:
-        """Rewrite the tables if that has not been done for a while; called after each evaluation."""
+    def evaluated(self, evaluation: Evaluation) -> None:
+        """Rewrite the tables after an evaluation, if that has not been done for a while."""
+        del evaluation  # which the campaign has already
         # They are rewritten often while they are small and rarely once that takes long: the campaign has every result.
         if time.perf_counter() - self._exported > 20 * self._export_seconds:
             self.export()
+
+    def stepped(self, step: Step) -> None:
+        """Rewrite the tables after a step."""
+        del step
+        self.export()
 
     def steps(self) -> list[Step]:
         """Every complete step of the run.
