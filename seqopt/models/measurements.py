@@ -7,7 +7,8 @@ Model: standardised values y = c + f(s) + noise, with covariance
 of a total variance T and a share :math:`\rho` of noise. G is the Gram matrix of the n strings in units of its mean
 diagonal, R the diagonal matrix of the variances of the noise of each value in units of that of one to come (1 where no
 standard errors are known). Fits choose the values of all parameters that are most probable. Intervals at these values
-are too narrow: with twenty strings, nine of ten hold eight measurements of ten. Here the parameters are averaged over.
+are too narrow: after twenty strings, those for nine measurements of ten hold eight. Here the parameters are averaged
+over.
 
 *Mean, total variance, share of noise.* With a flat prior of c, :math:`T \sim \mathrm{InvGamma}(\nu_0/2, \nu_0/2)`, as
 if `PRIOR_VALUES` values of variance 1 had been seen, and all shares equally probable, c and T are integrated out in
@@ -46,10 +47,12 @@ The variance is that about the *point estimate's* prediction, which stays as it 
 References:
     Harville, D. A. (1974). Bayesian inference for variance components using only error contrasts. Biometrika 61,
         383-385, for the flat prior of the mean.
-    Handcock, M. S. and Stein, M. L. (1993). A Bayesian analysis of kriging. Technometrics 35, 403-410, equations 4 to
-        7, for the t distribution.
+    Harville, D. A. (1977). Maximum likelihood approaches to variance component estimation and to related problems.
+        Journal of the American Statistical Association 72, 320-338, for the expected information.
+    Handcock, M. S. and Stein, M. L. (1993). A Bayesian analysis of kriging. Technometrics 35, 403-410, for the t
+        distribution.
     Garnett, R., Osborne, M. A. and Hennig, P. (2014). Active learning of linear embeddings for Gaussian processes. UAI,
-        section 4, for the derivatives of the mean.
+        for the derivatives of the mean.
     Rasmussen, C. E. and Williams, C. K. I. (2006). Gaussian Processes for Machine Learning, section 2.7.
 """
 
