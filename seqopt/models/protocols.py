@@ -80,6 +80,15 @@ def unsupported(surrogate: object, strings: Sequence[str]) -> dict[int, str]:
 
 
 @runtime_checkable
+class MeasurementSurrogate(Surrogate, Protocol):
+    """A surrogate that knows better than its posterior how far measurements lie from its predictions."""
+
+    def measurement_std(self, strings: Sequence[str]) -> FloatArray:
+        """Standard deviation of a measurement, noise included, about the predicted mean of each string (n)."""
+        ...
+
+
+@runtime_checkable
 class JointSurrogate(Surrogate, Protocol):
     """A surrogate with a joint Gaussian posterior."""
 

@@ -28,6 +28,7 @@ from seqopt.models.covariance import KernelEvaluator
 from seqopt.models.fitting import Parameters, PointEstimate, TrainingData, parameters_of, units_of
 from seqopt.models.gaussian import GaussianSurrogate, PriorMean, prior_mean_of
 from seqopt.models.gp_state import BatchedGPState
+from seqopt.models.measurements import AVERAGED, MeasurementVariance
 from seqopt.spaces import PoolSpace, Space
 from seqopt.utils.config import Configurable
 
@@ -128,6 +129,7 @@ class StringGP(GaussianSurrogate, Configurable):
         self._chosen = self.encoder if self._encoder_chosen else None
         self._model: SingleTaskGP | None = None
         self._parameters: Parameters | None = None
+        self._measurements: MeasurementVariance | None = None
         self._full_fit_size = 0
         self._width = 0
         self._length: int | None = None
@@ -302,7 +304,34 @@ class StringGP(GaussianSurrogate, Configurable):
         model.eval()
         self._model = model
         self._keys = list(strings)
+        self._measurements = None
         self._state = self._gaussian_state(model, encoded)
+
+    def measurement_std(self, strings: Sequence[str]) -> npt.NDArray[np.floating]:
+        """Standard deviation of a measurement, noise included, about the predicted mean of each string.
+
+        Unlike `predict` and `posterior`, which hold at the fitted parameters, it counts that these are uncertain: see
+        `seqopt.models.measurements`. With more than `AVERAGED` strings, they are taken as they are.
+
+        Args:
+            strings: N strings.
+
+        Returns:
+            N, in the values' units.
+
+        Raises:
+            ModelError: Before the first fit.
+        """
+        state = self.fitted
+        if len(state.keys) > AVERAGED:
+            std, unit = self.predict(strings)[1], self.units[1]
+            found: npt.NDArray[np.floating] = np.sqrt(std**2 + unit**2 * float(state.noise_variance[0]))
+            return found
+        if self._measurements is None:
+            kernel = self.model.covar_module.base_kernel
+            self._measurements = MeasurementVariance(state, kernel, self._width)
+        variance = self._measurements.at(self.encoder.encode(strings))
+        return self.untransform(0.0, variance.numpy())[1]
 
     def _gaussian_state(self, model: SingleTaskGP, encoded: Encoded) -> BatchedGPState:
         known = getattr(model.likelihood, "known", torch.zeros(len(encoded), dtype=torch.float64))
@@ -333,7 +362,7 @@ class StringGP(GaussianSurrogate, Configurable):
         self._parameters = state["parameters"]
         self._full_fit_size = state["full_fit_size"]
         self._keys = []
-        self._model = self._state = None
+        self._model = self._state = self._measurements = None
         self._forget_columns()
 
     @property

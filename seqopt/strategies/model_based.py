@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -14,6 +15,7 @@ from seqopt.data import Contexts, Item, Measured, Query, key_of
 from seqopt.encoding import Encoder, FeatureEncoder, JointEncoder
 from seqopt.errors import InputError, ModelError
 from seqopt.models import (
+    MeasurementSurrogate,
     NoiseAwareSurrogate,
     PoolSurrogate,
     StringSurrogate,
@@ -152,6 +154,7 @@ class ModelBased(Configurable):
         search = cast("Search[Space]", self.search)  # `start` has held it against the space
         scoring = self.scoring(n, state, rng)
         proposals = search.propose(n, space=state.space, scoring=scoring, excluded=state.excluded, rng=rng)
+        proposals = _with_measurements(proposals, self.surrogate)
         return filled_up(proposals, n, state, rng, unsupported=self.unsupported)
 
     def scoring(self, n: int, state: SearchState, rng: np.random.Generator) -> Scoring:
@@ -215,6 +218,17 @@ class ModelBased(Configurable):
             return
         assert isinstance(surrogate, NoiseAwareSurrogate)  # `tell` takes no standard errors for another
         surrogate.fit(items, measured.targets, rng=rng, noise_variance=measured.noise_variance)
+
+
+def _with_measurements(proposals: Sequence[Proposal], surrogate: Surrogate) -> list[Proposal]:
+    """Proposals with what the surrogate says of measurements; those in other contexts than the target stay."""
+    found = list(proposals)
+    places = [place for place, one in enumerate(found) if one.predicted_std is not None and not one.context]
+    if places and isinstance(surrogate, MeasurementSurrogate):
+        stds = surrogate.measurement_std([found[place].key for place in places]).tolist()
+        for place, std in zip(places, stds, strict=True):
+            found[place] = replace(found[place], measurement_std=max(std, found[place].predicted_std or 0.0))
+    return found
 
 
 def _check_contexts(surrogate: Surrogate, space: Space, contexts: Contexts) -> None:

@@ -162,3 +162,28 @@ def test_a_portfolio_is_resumed_at_its_turn():
     restored.load_state_dict(part.state_dict())
     go(restored, 3)
     assert [row.string for row in restored.observations.rows] == [row.string for row in whole.observations.rows]
+
+
+class Unsure(StringGP):
+    """A surrogate that claims to know nothing of measurements."""
+
+    def measurement_std(self, strings):
+        return np.full(len(strings), 7.0)
+
+
+def test_what_is_said_of_measurements_changes_no_choice():
+    optimizers = [
+        Optimizer(POOL, surrogate=surrogate, acquisition="logei", batch_size=3, initial=4, seed=1)
+        for surrogate in (StringGP(restarts=1), Unsure(restarts=1))
+    ]
+    for _ in range(2):
+        batches = [optimizer.ask() for optimizer in optimizers]
+        assert batches[0] == batches[1]
+        for optimizer, batch in zip(optimizers, batches, strict=True):
+            optimizer.tell(batch, [string.count("A") + 0.1 * string.count("AT") for string in batch])
+    first, second = ([row.details for row in optimizer.observations.rows] for optimizer in optimizers)
+    assert first == second
+    asked = batches[0]
+    stds = [[optimizer.predicted_measurement(key)[1] for key in asked] for optimizer in optimizers]
+    assert stds[1] == pytest.approx([7.0] * len(asked))
+    assert np.all(np.array(stds[0]) > [row["predicted_std"] for row in first[-len(asked) :]])
