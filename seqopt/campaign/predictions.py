@@ -61,6 +61,7 @@ def snapshot_of(optimizer: Optimizer, state: dict[str, Any]) -> NewSnapshot:
         summary["within_90"] = round(found.within_90, 4)
     if isinstance(optimizer.space, PoolSpace):
         space = optimizer.space
-        summary["left"] = len(space) - sum(space.index_of(key) is not None for key in optimizer.observations.seen)
+        excluded = optimizer.state().excluded
+        summary["left"] = len(space) - sum(space.index_of(key) is not None for key in excluded)
     measured = len(optimizer.observations.with_status("ok"))
     return NewSnapshot(type(strategy if surrogate is None else surrogate).__name__, measured, summary, state)

@@ -72,8 +72,12 @@ class Session:
         Returns:
             Whether its settings still are those of this session; if not, nothing was done.
         """
-        if self.store.state == self.state:
+        state = self.store.state
+        if state == self.state:
             return True
+        if state < self.state:
+            # Somebody has put an older copy of the file in its place.
+            self.forget()
         with self.store.reading():
             commands = self.store.history(after=self.state)
             changed = any(command.kind in ("configure", "undo") for command in commands)
