@@ -18,8 +18,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from seqopt.errors import InputError
 
 Config = dict[str, Any]
@@ -183,7 +181,7 @@ def config_of(value: Any) -> Any:
     if type(value) in _CODECS:
         written = {name: config_of(item) for name, item in _CODECS[type(value)](value).items()}
         return {"type": type(value).__qualname__, **written}
-    if isinstance(value, np.generic | np.ndarray) or _is_tensor(value):
+    if _is_array(value):
         return config_of(value.tolist())
     if isinstance(value, Mapping):
         return {"type": "mapping", "items": [[config_of(key), config_of(item)] for key, item in value.items()]}
@@ -334,5 +332,6 @@ def _is_list(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _is_tensor(value: object) -> bool:
-    return type(value).__module__.split(".")[0] == "torch" and hasattr(value, "tolist")
+def _is_array(value: object) -> bool:
+    """Whether something is of numpy or torch, which need not be loaded to know that."""
+    return type(value).__module__.split(".")[0] in ("numpy", "torch") and hasattr(value, "tolist")

@@ -719,7 +719,7 @@ def test_names_of_files_do_not_matter(tmp_path: Path) -> None:
 
 def test_opening_and_recording_need_no_models(tmp_path: Path) -> None:
     code = (
-        "import sys, seqopt.campaign, seqopt.campaign.results\n"
+        "import sys, seqopt.campaign.campaign, seqopt.campaign.results, seqopt.campaign.summary, seqopt.cli.campaign\n"
         "heavy = {'torch', 'numpy', 'pandas', 'rdkit', 'gpytorch', 'botorch', 'scipy', 'numba'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
