@@ -316,8 +316,8 @@ def maximize(
                 listening = _all_of(steps.append, on_step)
                 driven(Campaign(store, optimizer=optimizer), on_evaluation=on_evaluation, on_step=listening)
         else:
-            folder = RunFolder.begin(run_folder, facts, campaign, resume=resume)
             status = "interrupted"
+            folder = RunFolder.begin(run_folder, facts, campaign, resume=resume)
             try:
                 with folder.watched():
                     if pool is not None and pool.rejected:

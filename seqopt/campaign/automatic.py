@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from seqopt.campaign.errors import CampaignError, StaleStateError
 from seqopt.campaign.journal import Step
 from seqopt.campaign.rows import LARGEST_VALUE, NewMeasurement, Suggestion, storable
-from seqopt.data import Item, Query
+from seqopt.data import Item, Outcome, Query
 from seqopt.errors import ExhaustedError, InputError, ObjectiveError
 from seqopt.evaluation import FAILED, Evaluation, Evaluator, ObjectiveFunction, QueryObjective
 from seqopt.objectives import Objective
@@ -136,28 +136,26 @@ class _Driver:
 
     def supply(self, free: int) -> list[Item]:
         """At most ``free`` strings: open suggestions first, then new ones."""
-        missing = self._missing()
-        return self._next(free, min(free, missing) if missing > 0 else free)
+        session = self.session()
+        missing = _missing(session.optimizer)
+        return self._next(session, free, min(free, missing) if missing > 0 else free)
 
     def portion(self, free: int) -> list[Item]:
         """At most ``free`` strings of a batch; a new batch only when the last one has come back."""
-        return self._next(free, 0 if self.evaluating else self._batch_size())
+        session = self.session()
+        return self._next(session, free, 0 if self.evaluating else self._batch_size(session))
 
     def batch(self) -> list[Item]:
         """The open suggestions, or else a new batch."""
-        return self._next(sys.maxsize, self._batch_size())
+        session = self.session()
+        return self._next(session, sys.maxsize, self._batch_size(session))
 
-    def _missing(self) -> int:
-        optimizer = self.session().optimizer
-        return optimizer.initial - len(optimizer.observations)
-
-    def _batch_size(self) -> int:
-        missing = self._missing()
+    def _batch_size(self, session: Session) -> int:
+        missing = _missing(session.optimizer)
         return missing if self.initial_at_once and missing > 0 else self.settings.batch_size
 
-    def _next(self, free: int, new: int) -> list[Item]:
+    def _next(self, session: Session, free: int, new: int) -> list[Item]:
         """At most ``free`` strings within the budget: of those that wait or, if none does, of ``new`` suggestions."""
-        session = self.session()
         self.waiting = deque(row for row in self.waiting if row.name in session.open)
         left = self.results - session.journal.results - len(self.evaluating)
         if not self.waiting:
@@ -215,6 +213,7 @@ class _Driver:
         del self.evaluating[evaluation.item]
         self.evaluated += 1
         self.unreported += 1
+        self.session()  # so that whoever listens finds the result there
         if self.on_evaluation is not None:
             self.on_evaluation(evaluation)
         self._note_step()
@@ -227,10 +226,10 @@ class _Driver:
 
     def _note_step(self, *, ended: bool = False) -> None:
         """Report a step that the last result has completed."""
-        session = self.session()
-        journal, optimizer = session.journal, session.optimizer
         if self.on_step is None or not self.unreported:
             return
+        session = self.session()
+        journal, optimizer = session.journal, session.optimizer
         if self.asynchronous:
             step = journal.last_step(optimizer, ended=ended)
         elif self.evaluating or not journal.asked or not journal.asked[-1].complete:
@@ -307,36 +306,55 @@ class _Driver:
         """The result, as a failure if it has values that cannot be used."""
         if not evaluation.ok:
             return evaluation
+        values, problems = [], []
         for outcome, value in zip(self.outcomes, evaluation.values, strict=True):
-            if math.isnan(value):
-                continue
-            problem = "" if abs(value) <= LARGEST_VALUE else f"the value is {value:g}"
-            if not problem:
-                try:
-                    outcome.transform.forward(value)
-                except InputError as error:
-                    problem = str(error)
+            problem = _unusable(value, outcome)
             if problem:
-                return replace(evaluation, value=math.nan, further=(), status=FAILED, error=problem)
-        return evaluation
+                problems.append(problem if len(self.outcomes) == 1 else f"{outcome.name}: {problem}")
+            values.append(math.nan if problem else value)
+        if all(map(math.isnan, values)):
+            return replace(evaluation, value=math.nan, further=(), status=FAILED, error="; ".join(problems))
+        # What is no value of one outcome harms no other.
+        for problem in problems:
+            logger.warning("%r: %s; it counts as not measured", evaluation.string, problem)
+        return replace(evaluation, value=values[0], further=tuple(values[1:]))
 
     def _complain(self, evaluation: Evaluation) -> None:
         """Stop a search in which nothing has ever succeeded."""
-        if evaluation.ok:
+        if not math.isnan(evaluation.value):
             return
         told = self.session().journal.told
-        failed = [row for row in told if row.status == "failed"]
-        if len(failed) >= self.settings.initial and not any(row.status == "ok" for row in told):
+        failed = [row for row in told if row.status != "withdrawn"]
+        if len(failed) >= self.settings.initial and all(math.isnan(row.value) for row in failed):
             first = failed[0]
+            why = first.details["error"] or f"it has no value of {self.outcomes[0].name}"
             raise ObjectiveError(
-                f"all {len(failed)} evaluations so far failed, the first ({first.string!r}) with: "
-                f"{first.details['error']}. Fix the objective, then start again in another folder or campaign, or take "
-                "results back with seqopt campaign undo"
+                f"all {len(failed)} evaluations so far failed, the first ({first.string!r}) with: {why}. Fix the "
+                "objective, then start again in another folder or campaign, or take results back with seqopt campaign "
+                "undo"
             )
+
+
+def _unusable(value: float, outcome: Outcome) -> str:
+    """Why a number is no value of an outcome; empty if it is one, or there is none."""
+    if math.isnan(value):
+        return ""
+    if not abs(value) <= LARGEST_VALUE:
+        return f"the value is {value:g}"
+    try:
+        outcome.transform.forward(value)
+    except InputError as error:
+        return str(error)
+    return ""
 
 
 def _item(row: Suggestion) -> Item:
     return Query(row.string, row.context) if row.context else row.string
+
+
+def _missing(optimizer: Optimizer) -> int:
+    """Strings that the initial design lacks."""
+    return optimizer.initial - len(optimizer.observations)
 
 
 def _unseen(optimizer: Optimizer) -> int:

@@ -598,13 +598,13 @@ class Campaign(Tabulated):
         score = resolve_objective(objective) if isinstance(objective, str) else objective
         check_objective(score, self.space)
         path, columns = self.store.path, 1 + len(self.store.settings.constraints)
+        evaluating = Evaluator(
+            score, executor=executor, workers=workers, timeout=timeout, chunk_size=chunk_size, columns=columns
+        )
         try:
             lock = RunLock(path)
         except OSError as error:
             raise CampaignError(f"cannot write next to {path}: {error.strerror or error}") from error
-        evaluating = Evaluator(
-            score, executor=executor, workers=workers, timeout=timeout, chunk_size=chunk_size, columns=columns
-        )
         with lock, evaluating as evaluator:
             return drive(
                 self,

@@ -156,8 +156,13 @@ class Change:
             InputError: For an entry that is neither a value nor a failure, or both, or not finite.
         """
         rows = []
+        contexts = self._store.contexts
         for entry in measurements:
             _check_measurement(entry)
+            if contexts is not None:
+                contexts.check(entry.context)
+            elif entry.context:
+                raise InputError(f"{entry.string!r} was measured in a context, and this campaign has none")
             if entry.suggestion is None:
                 answered = self._latest_of(entry.key, entry.context)
             else:

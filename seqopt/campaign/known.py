@@ -70,7 +70,11 @@ def read_known(known: KnownResults, settings: Settings, identify: Identify) -> l
 def digest_of(measurements: Sequence[NewMeasurement]) -> str:
     """Tells results from others, in whatever file or order of columns they came."""
     return digest(
-        repr((row.string, row.key, row.value, row.failure, row.standard_error, row.replicate)) for row in measurements
+        repr(
+            (row.string, row.key, row.value, row.failure, row.standard_error, row.replicate)
+            + ((row.context, sorted(row.further.items())) if row.context or row.further else ())
+        )
+        for row in measurements
     )
 
 

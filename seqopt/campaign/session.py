@@ -21,12 +21,16 @@ from seqopt.campaign.reasons import reasons_of
 from seqopt.campaign.rows import Command, Measurement, NewSuggestion, Suggestion, Withdrawal
 from seqopt.campaign.store import CampaignStore
 from seqopt.data import Item, Observation, Query
+from seqopt.errors import InputError
 from seqopt.optimizer import Optimizer
 from seqopt.spaces import Space
 
 logger = logging.getLogger(__name__)
 
 TABLES = ("suggestions", "measurements", "withdrawals")
+
+UNKNOWN = -1
+"""State of a session that was interrupted while what it suggested was written."""
 
 
 class Session:
@@ -41,7 +45,7 @@ class Session:
         store: As given.
         optimizer: The same, after what the commands up to ``state`` have done.
         settings: Of the campaign, when the session began.
-        state: The last command that it has seen; 0 before the first.
+        state: The last command that it has seen; 0 before the first, and `UNKNOWN` while it suggests.
         journal: What was asked and told, in order.
         open: Suggestions that await a result, by name, oldest first.
     """
@@ -75,12 +79,13 @@ class Session:
         state = self.store.state
         if state == self.state:
             return True
-        if state < self.state:
-            # Somebody has put an older copy of the file in its place.
-            self.forget()
         with self.store.reading():
+            # Of an older copy of the file, which somebody has put in its place, everything is done anew.
+            older = state < self.state
+            if older or self.state == UNKNOWN:
+                self.forget()
             commands = self.store.history(after=self.state)
-            changed = any(command.kind in ("configure", "undo") for command in commands)
+            changed = older or any(command.kind in ("configure", "undo") for command in commands)
             if changed and self.store.settings != self.settings:
                 return False
             if any(command.undoes is not None and command.undoes <= self.state for command in commands):
@@ -118,6 +123,7 @@ class Session:
         self.catch_up()
         optimizer = self.optimizer
         before = len(optimizer.observations), {**optimizer.counters, **optimizer.strategy.state_dict()}
+        state_before, self.state = self.state, UNKNOWN
         try:
             started = time.perf_counter()
             rows = optimizer.ask(n, remaining=remaining).rows
@@ -130,7 +136,7 @@ class Session:
                 snapshot = snapshot_of(optimizer, state)
                 snapshot = replace(snapshot, summary=snapshot.summary | dict(noted or {}))
             given = {**arguments, **counters, "seconds": round(seconds, 3)}
-            with self.store.transaction("suggest", given, expected_state=self.state) as change:
+            with self.store.transaction("suggest", given, expected_state=state_before) as change:
                 number = self._snapshot if snapshot is None else change.add_snapshot(snapshot)
                 chosen = any(row.mean is not None for row in new)
                 made = change.add_suggestions(new, snapshot=number if chosen else None)
@@ -138,15 +144,18 @@ class Session:
             # What was asked for is not in the file.
             optimizer.observations.truncate(before[0])
             optimizer.replay_ask([], before[1])
+            self.state = state_before
             raise
-        self.state = change.command
         if snapshot is not None:
             self._kept, self._snapshot = state, number
         self._note_asked(rows, made, counters["batches"], seconds, optimizer.hyperparameters)
+        # Last: whatever interrupts this, the file is read anew.
+        self.state = change.command
         return made
 
     def _replay(self, commands: Sequence[Command]) -> None:
-        suggestions, measurements, withdrawals = self.store.rows_after(self._last)
+        touched = {table for command in commands for table in command.changes}
+        suggestions, measurements, withdrawals = self.store.rows_after(self._last, touched)
         made: dict[int, list[Suggestion]] = _by_command(suggestions)
         measured: dict[int, list[Measurement]] = _by_command(measurements)
         withdrawn: dict[int, list[Withdrawal]] = _by_command(withdrawals)
@@ -222,19 +231,39 @@ class Session:
     def _tell(self, measurements: Sequence[Measurement]) -> None:
         if not measurements:
             return
-        refused = self.optimizer.strategy.unsupported([_item(row) for row in measurements])
+        # A result of an earlier suggestion of the string is a replicate, and what is open stays so.
+        open_queries = {(row.key, row.context): name for name, row in self.open.items()}
+        others = [
+            Query(row.key, row.context)
+            for row in measurements
+            if open_queries.get((row.key, row.context), row.suggestion) != row.suggestion
+        ]
+        before = len(self.optimizer.observations)
+        if others and len(measurements) > 1:
+            for row in measurements:
+                self._tell([row])
+            return
+        with self.optimizer.observations.kept_pending(others):
+            try:
+                self._tell_usable(measurements, {})
+            except InputError:
+                # Of a campaign that was begun before results were held against its model.
+                refused = self.optimizer.strategy.unsupported([_item(row) for row in measurements])
+                for index, why in refused.items():
+                    if measurements[index].failure is None:
+                        logger.warning("the model does not learn from %r: %s", measurements[index].string, why)
+                self._tell_usable(measurements, refused)
+        self.journal.seconds += sum(row.details.get("seconds") or 0.0 for row in measurements)
+        self._note_told([row.suggestion for row in measurements], before)
+
+    def _tell_usable(self, measurements: Sequence[Measurement], refused: Mapping[int, str]) -> None:
         names = [outcome.name for outcome in self.optimizer.outcomes][1:]
         values, errors = [], []
         for index, row in enumerate(measurements):
-            usable = row.failure is None and index not in refused
             cells = (row.value, *(row.further.get(name) for name in names))
-            values.append([cell if usable and cell is not None else math.nan for cell in cells])
+            values.append([cell if cell is not None and index not in refused else math.nan for cell in cells])
             errors.append(row.failure if row.failure is not None else refused.get(index))
-            if row.failure is None and index in refused:
-                # Of a campaign that was begun before results were held against its model.
-                logger.warning("the model does not learn from %r: %s", row.string, refused[index])
         known = [row.standard_error for row in measurements]
-        before = len(self.optimizer.observations)
         self.optimizer.tell(
             [Query(row.string, row.context) if row.context else row.string for row in measurements],
             values,
@@ -242,24 +271,22 @@ class Session:
             errors=errors,
             seconds=[row.details.get("seconds") for row in measurements],
         )
-        self.journal.seconds += sum(row.details.get("seconds") or 0.0 for row in measurements)
-        self._note_told(measurements, before)
 
     def _withdraw(self, suggestion: Suggestion) -> None:
         before = len(self.optimizer.observations)
         query = Query(suggestion.string, suggestion.context) if suggestion.context else suggestion.string
         self.optimizer.withdraw([query])
-        self._note_told([suggestion], before)
+        self._note_told([suggestion.name], before)
 
-    def _note_told(self, answers: Sequence[Measurement | Suggestion], before: int) -> None:
-        """Note the rows of results: those that were waiting, and new ones."""
+    def _note_told(self, answered: Sequence[str | None], before: int) -> None:
+        """Note the rows of results: those of the suggestions that they answer, and new ones."""
         further = iter(self.optimizer.observations.rows[before:])
-        waiting = {(row.key, row.context): name for name, row in self.open.items()}
-        for answer in answers:
-            name = waiting.pop((answer.key, answer.context), None)
-            if name is not None:
+        for name in answered:
+            if name is not None and name in self.open:
                 del self.open[name]
-            self.journal.tell(next(further) if name is None else self._rows.pop(name))
+                self.journal.tell(self._rows.pop(name))
+            else:
+                self.journal.tell(next(further))
 
 
 def _new_suggestions(

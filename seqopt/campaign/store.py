@@ -53,7 +53,7 @@ from seqopt.campaign.rows import (
 from seqopt.errors import InputError
 
 if TYPE_CHECKING:
-    from seqopt.data import Context
+    from seqopt.data import Context, Contexts
 
 TIMEOUT = 10.0
 """Seconds that a command waits for another one to finish."""
@@ -98,6 +98,9 @@ class CampaignStore:
         self._process = os.getpid()
         self._depth = 0
         self._copy: tempfile.TemporaryDirectory[str] | None = None
+        self._settings: tuple[int, str] | None = None
+        self._contexts: Contexts | None = None
+        self._contexts_known = False
 
     @classmethod
     def create(
@@ -276,8 +279,19 @@ class CampaignStore:
     @property
     def settings(self) -> Settings:
         """What the campaign is about."""
-        query = "SELECT contents FROM settings WHERE undone_by IS NULL ORDER BY id DESC LIMIT 1"
-        return Settings.from_json(json.loads(self._rows(query)[0][0]))
+        number = self._rows("SELECT max(id) FROM settings WHERE undone_by IS NULL")[0][0]
+        if self._settings is None or self._settings[0] != number:
+            contents = self._rows("SELECT contents FROM settings WHERE id = ?", (number,))[0][0]
+            self._settings = number, contents
+        # Made anew each time: nobody can change what others see.
+        return Settings.from_json(json.loads(self._settings[1]))
+
+    @property
+    def contexts(self) -> Contexts | None:
+        """The ways in which strings can be measured, if there are several; they never change."""
+        if not self._contexts_known:
+            self._contexts_known, self._contexts = True, self.settings.made_contexts()
+        return self._contexts
 
     @property
     def library(self) -> dict[str, Any] | None:
@@ -377,16 +391,26 @@ class CampaignStore:
         """All commands, or those after one, oldest first, with what they did."""
         return [command_row(row) for row in self._rows(f"{COMMANDS} WHERE c.id > ? ORDER BY c.id", (after,))]
 
-    def rows_after(self, last: Mapping[str, int]) -> tuple[list[Suggestion], list[Measurement], list[Withdrawal]]:
-        """Rows that count, and whose numbers are larger than the last ones known, by the names of their tables."""
-        conditions = "{0}.id > ? AND {0}.undone_by IS NULL ORDER BY {0}.id"
-        suggestions = self._rows(f"{SUGGESTIONS} WHERE {conditions.format('s')}", (last["suggestions"],))
-        measurements = self._rows(f"{MEASUREMENTS} WHERE {conditions.format('m')}", (last["measurements"],))
-        withdrawals = self._rows(f"{WITHDRAWALS} WHERE {conditions.format('w')}", (last["withdrawals"],))
+    def rows_after(
+        self, last: Mapping[str, int], tables: Collection[str]
+    ) -> tuple[list[Suggestion], list[Measurement], list[Withdrawal]]:
+        """Rows that count, and whose numbers are larger than the last ones known.
+
+        Args:
+            last: Numbers by the names of tables.
+            tables: Those that are looked at; of others there is no row.
+        """
+
+        def rows(table: str, query: str, letter: str) -> list[tuple[Any, ...]]:
+            if table not in tables:
+                return []
+            condition = f"{letter}.id > ? AND {letter}.undone_by IS NULL ORDER BY {letter}.id"
+            return self._rows(f"{query} WHERE {condition}", (last[table],))
+
         return (
-            list(map(suggestion_row, suggestions)),
-            list(map(measurement_row, measurements)),
-            [Withdrawal(*row) for row in withdrawals],
+            list(map(suggestion_row, rows("suggestions", SUGGESTIONS, "s"))),
+            list(map(measurement_row, rows("measurements", MEASUREMENTS, "m"))),
+            [Withdrawal(*row) for row in rows("withdrawals", WITHDRAWALS, "w")],
         )
 
     def command(self, number: int) -> Command:

@@ -40,6 +40,11 @@ class Contexts(Configurable):
         object.__setattr__(self, "costs", tuple(map(float, self.costs)))
         if len(set(self.possible)) < len(self.possible):
             raise InputError("a context is given twice")
+        for name in {part for context in self.possible for part, _ in context}:
+            levels = {value for context in self.possible for part, value in context if part == name}
+            alike = [text for text in levels if isinstance(text, str) and _number(text) in levels]
+            if alike:
+                raise InputError(f"the context {name!r} may be {alike[0]!r}, a text, and the same number: keep one")
         if self.target not in self.possible:
             raise InputError(f"the target {written(self.target)} is not among {self._listed()}")
         if len(self.costs) != len(self.possible):

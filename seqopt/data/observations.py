@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -83,6 +84,15 @@ class Observations:
             self._pending.pop(row.query, None)
         del self.rows[count:]
         self._seen = {row.key for row in self.rows}
+
+    @contextmanager
+    def kept_pending(self, queries: Iterable[Query]) -> Iterator[None]:
+        """Inside the block, results of these queries are rows of their own, and what is pending stays so."""
+        held = {query: row for query in queries if (row := self._pending.pop(query, None)) is not None}
+        try:
+            yield
+        finally:
+            self._pending |= held
 
     @property
     def seen(self) -> set[str]:

@@ -83,6 +83,8 @@ def targets_of(items: Sequence[Item]) -> list[str] | None:
 
 def _checked(name: str, value: ContextValue) -> ContextValue:
     if isinstance(value, str):
+        if not value or value != value.strip():
+            raise InputError(f"the context {name!r} is {value!r}; expected a text that neither begins nor ends blank")
         return value
     try:
         number = float(value)
@@ -90,4 +92,4 @@ def _checked(name: str, value: ContextValue) -> ContextValue:
         number = float("nan")
     if not abs(number) < float("inf"):
         raise InputError(f"the context {name!r} is {value!r}; expected a string or a finite number")
-    return number
+    return number + 0.0  # of two zeros there is one

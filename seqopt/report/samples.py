@@ -168,11 +168,11 @@ def space_of(run: Run) -> Any:
 
 def size_of(run: Run) -> str:
     """How many strings the space of a search holds, what narrows it not counted, in figures; empty if not known."""
-    from seqopt.spaces.populations import SequenceSpace, described_size
-
     kept = run.settings.get("space")
     if not isinstance(kept, dict):
         return ""
+    from seqopt.spaces.populations import SequenceSpace, described_size
+
     # A predicate cannot be made again, but without it the space can be.
     whole = {name: value for name, value in kept.items() if name not in ("custom", "accept")}
     try:

@@ -151,7 +151,11 @@ def test_wrong_arguments_and_a_second_run_are_refused(tmp_path: Path) -> None:
             one.run("mfe", budget=3)
         with RunLock(path), pytest.raises(CampaignError, match="another process is running"):
             one.run(score, budget=3)
+        with pytest.raises(InputError, match="workers must be at least 1") as refused:
+            one.run(score, budget=1, workers=0)
+        # Also while somebody looks at what was wrong.
         assert one.run(score, budget=1) == 1
+        assert refused.value
 
 
 def test_somebody_else_may_record_meanwhile(tmp_path: Path) -> None:

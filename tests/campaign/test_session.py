@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from seqopt.campaign import Campaign, CampaignStore, NewMeasurement, NewSuggestion, Settings
 from seqopt.campaign.session import Session
 from seqopt.data import Contexts, Query
-from seqopt.errors import ExhaustedError
+from seqopt.errors import ExhaustedError, InputError
 from seqopt.filters import Pattern
 from seqopt.optimizer import Optimizer
 from seqopt.spaces import StringSpace
@@ -144,3 +146,74 @@ def test_half_a_replay_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             with pytest.raises(KeyboardInterrupt):
                 campaign.session()
         assert state(campaign) == expected
+
+
+def test_a_replicate_of_an_earlier_suggestion_leaves_a_repeated_one_open() -> None:
+    with CampaignStore.in_memory(Settings("y", allow_repeats=True)) as store:
+        ours = Session(store, Optimizer(SPACE, surrogate="one-hot", initial=3, batch_size=2, allow_repeats=True))
+        for batch in range(2):
+            with store.transaction("suggest", {}, expected_state=store.state) as change:
+                change.add_suggestions([NewSuggestion("ABABAB", "ABABAB")])
+            if not batch:
+                with store.transaction("record", {}) as change:
+                    change.add_measurements([NewMeasurement("ABABAB", "ABABAB", 1.0, suggestion="B01-01")])
+        ours.catch_up()
+        with store.transaction("record", {}) as change:
+            change.add_measurements([NewMeasurement("ABABAB", "ABABAB", 2.0, suggestion="B01-01")])
+        ours.catch_up()
+        assert list(ours.open) == [row.name for row in store.open_suggestions()] == ["B02-01"]
+        assert ours.optimizer.pending == ["ABABAB"]
+        assert [row.value for row in ours.journal.told] == [1.0, 2.0]
+        with store.transaction("withdraw", {}) as change:
+            change.withdraw(["B02-01"])
+        ours.catch_up()
+        assert (ours.open, ours.optimizer.pending) == ({}, [])
+        assert [row.status for row in ours.optimizer.observations.rows] == ["ok", "withdrawn", "ok"]
+
+
+def test_an_interruption_after_the_suggestion_was_written_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    with Campaign.create(tmp_path / "a.seqopt", SPACE, objective="y", batch_size=3, surrogate="one-hot") as campaign:
+        with monkeypatch.context() as patched:
+            patched.setattr(Session, "_note_asked", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                campaign.suggest()
+        assert list(campaign.session().open) == ["B01-01", "B01-02", "B01-03"]
+        assert len(campaign.session().journal.asked) == 1
+        with Campaign.open(tmp_path / "a.seqopt") as fresh:
+            assert state(campaign) == state(fresh)
+        assert campaign.run(lambda strings: [float(string.count("A")) for string in strings], budget=3) == 3
+        assert campaign.store.open_suggestions() == []
+
+
+def test_an_older_copy_of_the_file_brings_its_settings_back(tmp_path: Path) -> None:
+    path = tmp_path / "a.seqopt"
+    with Campaign.create(path, SPACE, objective="y", batch_size=3, surrogate="one-hot") as campaign:
+        with contextlib.closing(sqlite3.connect(tmp_path / "copy")) as copy:
+            campaign.store._connection.backup(copy)
+            campaign.set_filters([Pattern("^A")])
+            campaign.suggest()
+            copy.backup(campaign.store._connection)
+        session_ = campaign.session()
+        assert session_.settings.filters == []
+        assert session_.open == {}
+        assert session_.optimizer.space is campaign.space
+
+
+def test_a_result_without_its_context_is_refused_by_the_file() -> None:
+    with (
+        CampaignStore.in_memory(Settings("y", contexts=LEVELS.config())) as store,
+        pytest.raises(InputError, match="no context is not one of this search"),
+        store.transaction("record", {}) as change,
+    ):
+        change.add_measurements([NewMeasurement("A", "A", 1.0)])
+    with (
+        CampaignStore.in_memory(Settings("y")) as store,
+        pytest.raises(InputError, match="this campaign has none"),
+        store.transaction("record", {}) as change,
+    ):
+        change.add_measurements([NewMeasurement("A", "A", 1.0, context=LEVELS.target)])

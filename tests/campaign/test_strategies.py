@@ -18,7 +18,7 @@ from seqopt.campaign.runs import CAMPAIGN
 from seqopt.campaign.summary import render, summarize
 from seqopt.data import Contexts, Outcome, Query
 from seqopt.data.transforms import Log10
-from seqopt.errors import InputError, RunFolderError
+from seqopt.errors import InputError, ObjectiveError, RunFolderError
 from seqopt.models.classifiers import NgramTrees
 from seqopt.spaces import StringSpace
 from seqopt.strategies import BORE, FeasibleModelBased, MultiFidelity, Strategy
@@ -338,3 +338,56 @@ def test_what_was_withdrawn_teaches_a_classifier_nothing(tmp_path: Path) -> None
         assert (len(state.data), state.withdrawn, state.size) == (2, 2, 4)
         again = {row.string for row in campaign.suggest(8)}
         assert not again & {rows[0].string, rows[1].string}
+
+
+def test_what_is_no_value_of_one_outcome_harms_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    constraints = [SOLUBILITY, Outcome("Ki", "minimize", "constraint", 10.0, Log10())]
+
+    def objective(strings: list[str]) -> list[list[float]]:
+        return [[value(string), 1e200, -1.0] if "AAA" in string else [value(string), 3.0, 2.0] for string in strings]
+
+    options: dict[str, Any] = {"initial": 4, "budget": 4, "batch_size": 2, "surrogate": "one-hot", "seed": 1}
+    found = seqopt.maximize(objective, SPACE, constraints=constraints, run_folder=tmp_path / "run", **options)
+    table = found.evaluations
+    odd = table["string"].str.contains("AAA")
+    assert 0 < odd.sum() < len(table)
+    assert (table["status"] == "ok").all()
+    assert table.loc[odd, ["solubility", "Ki"]].isna().all(axis=None)
+    assert (table.loc[~odd, "Ki"] == 2.0).all()
+    assert "Ki: the transform log10 needs positive values, got -1; it counts as not measured" in caplog.text
+
+
+def test_an_objective_that_never_has_its_own_value_is_said() -> None:
+    calls: list[str] = []
+
+    def objective(strings: list[str]) -> list[list[float]]:
+        calls.extend(strings)
+        return [[math.nan, 3.0] for _ in strings]
+
+    with pytest.raises(ObjectiveError, match=r"all 4 evaluations so far failed, .*: it has no value of"):
+        seqopt.maximize(objective, SPACE, constraints=[SOLUBILITY], initial=4, budget=20, surrogate="one-hot")
+    assert len(calls) == 4
+
+
+def test_known_results_in_another_context_are_others(tmp_path: Path) -> None:
+    def objective(queries: list[Query]) -> list[float]:
+        return [measured(query.key, dict(query.context)) for query in queries]
+
+    def search(level: str, **options: Any) -> None:
+        known = pd.DataFrame({"string": ["AAAABBBB"], "fidelity": [level], "value": [1.0]})
+        seqopt.maximize(
+            objective,
+            SPACE,
+            strategy=MultiFidelity(),
+            contexts=LEVELS,
+            known=known,
+            initial=3,
+            budget=0,
+            run_folder=tmp_path / "run",
+            **options,
+        )
+
+    search("docking")
+    search("docking", resume=True)
+    with pytest.raises(RunFolderError, match=r"known\.sha256 was"):
+        search("assay", resume=True)

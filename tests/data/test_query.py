@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from seqopt.data import Contexts, Query, as_context, context_of, key_of, targets_of, written
 from seqopt.errors import InputError
 
-VALUES = st.one_of(st.text(max_size=5), st.floats(allow_nan=False, allow_infinity=False), st.integers(-100, 100))
+TEXTS = st.text(min_size=1, max_size=5).filter(lambda text: text == text.strip())
+VALUES = st.one_of(TEXTS, st.floats(allow_nan=False, allow_infinity=False), st.integers(-100, 100))
 CONTEXT = st.dictionaries(st.text(max_size=5), VALUES, max_size=4)
 
 
@@ -37,6 +38,12 @@ def test_integers_and_floats_are_one_value_and_texts_another():
 def test_what_cannot_be_a_context_is_named():
     with pytest.raises(InputError, match="names f, f: each name once"):
         as_context([("f", 1.0), ("f", 2.0)])
+    for text in ("", " assay", "assay\n"):
+        with pytest.raises(InputError, match="neither begins nor ends blank"):
+            as_context({"f": text})
+    assert str(as_context({"f": -0.0})) == "(('f', 0.0),)"
+    with pytest.raises(InputError, match="may be '1', a text, and the same number"):
+        Contexts.of_levels("f", {"1": 1.0, 1.0: 2.0}, target=1.0)
     for value in (float("nan"), float("inf"), None, [1]):
         with pytest.raises(InputError, match=r"the context 'f' is .*; expected a string or a finite number"):
             Query("A", {"f": value})
