@@ -135,7 +135,9 @@ def _judged(returned: Any, n: int, columns: int) -> list[tuple[tuple[float, ...]
         # A function of one string, such as len, applied to a list would score every string alike.
         return f"the objective returned {returned!r}: {_IS_GIVEN}"
     if columns > 1:
-        return _judged_rows(list(returned), n, columns, strings)
+        # Of a table of pandas, a list would hold the names of columns.
+        rows = returned.to_numpy() if hasattr(returned, "to_numpy") else returned
+        return _judged_rows(list(rows), n, columns, strings)
     # A matrix of one row or column, as some models return, is one value per string only if it holds as many.
     values = list(returned.reshape(-1)) if hasattr(returned, "reshape") else list(returned)
     if len(values) != n:

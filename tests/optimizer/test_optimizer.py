@@ -264,3 +264,24 @@ def test_bad_results_record_nothing() -> None:
     with pytest.raises(InputError, match="'C1CC' is not a valid molecule"):
         molecules.tell(["CCO", "C1CC"], [1.0, 2.0])
     assert len(molecules.observations) == 0
+
+
+def test_what_is_withdrawn_is_not_asked_for_and_teaches_nothing() -> None:
+    optimizer = Optimizer(POOL, surrogate="one-hot", initial=4, batch_size=2, seed=1)
+    first, second, *others = optimizer.ask()
+    optimizer.tell(others, [1.0, 2.0])
+    optimizer.withdraw([first], "sold out")
+    never = next(string for string in POOL if string not in [first, second, *others])
+    optimizer.withdraw([never])
+    assert optimizer.pending == [second]
+    state = optimizer.state()
+    assert (len(state.data), state.withdrawn, state.size) == (2, 2, 5)
+    table = optimizer.to_pandas().set_index("string")
+    assert (table.loc[first, "status"], table.loc[first, "error"]) == ("withdrawn", "sold out")
+    assert not {first, never} & set(optimizer.ask(20))
+    # What was withdrawn may be measured all the same.
+    optimizer.tell([first], [5.0])
+    assert optimizer.best.string == first
+    again = Optimizer(POOL, surrogate="one-hot", initial=4, batch_size=2, seed=1)
+    again.load_state_dict(json.loads(json.dumps(optimizer.state_dict())))
+    assert again.ask(3) == optimizer.ask(3)
