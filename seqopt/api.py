@@ -431,7 +431,7 @@ def _read_known(known: KnownResults, optimizer: Optimizer, objective: str, pool:
             raise InputError(message)
         return key
 
-    settings = run_settings(optimizer, {"objective": objective}, pool=None)
+    settings = run_settings(optimizer, {"objective": objective.removeprefix("column:")}, pool=None)
     column = (pool.column if pool is not None else None) or "string"
     found = read_known(known, replace(settings, string_column=column), identify)
     if not strategy.takes_noise_variance:

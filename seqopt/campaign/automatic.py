@@ -124,7 +124,7 @@ class _Driver:
         self.explained = explained
         self.on_evaluation = on_evaluation
         self.on_step = on_step
-        self.evaluated = self.unreported = 0
+        self.evaluated = self.unreported = self.failures = 0
         self.patience = PATIENCE
         self.evaluating: dict[Item, Suggestion] = {}
         self.waiting = deque(self.session().open.values())
@@ -211,6 +211,7 @@ class _Driver:
                 logger.error("%s, but the run was interrupted before that was recorded: record it by hand", result)
             raise
         del self.evaluating[evaluation.item]
+        self._warn_of_failures(evaluation)
         self.evaluated += 1
         self.unreported += 1
         self.session()  # so that whoever listens finds the result there
@@ -241,6 +242,14 @@ class _Driver:
         if step is not None:
             self.unreported = 0
             self.on_step(step)
+
+    def _warn_of_failures(self, evaluation: Evaluation) -> None:
+        """Say that the objective may be broken, as often as one batch after another has failed as a whole."""
+        self.failures = 0 if evaluation.ok else self.failures + 1
+        if self.failures and self.failures % max(self.settings.batch_size, 3) == 0:
+            logger.warning(
+                "the last %d evaluations failed, the last with: %s", self.failures, evaluation.error or "no value"
+            )
 
     def _write(self, row: Suggestion, evaluation: Evaluation) -> None:
         store = self.campaign.store

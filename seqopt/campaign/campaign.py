@@ -457,6 +457,13 @@ class Campaign(Tabulated):
             CampaignError: If the result does not fit; the message says why. What is only worth a second look, such as a
                 value a thousandfold off, is recorded, and logged as a warning.
         """
+        if not isinstance(what, str):
+            raise InputError(f"record takes the name of a suggestion or a string, not {what!r}; context= says how")
+        if context is not None and not isinstance(context, Mapping):
+            raise InputError(f"context is {context!r}; expected names and values, such as {{'fidelity': 'assay'}}")
+        numbers = {"the value": value, "the standard error": standard_error, **(further or {})}
+        value, standard_error, *others = (_as_float(name, number) for name, number in numbers.items())
+        further = {name: number for name, number in zip(further or {}, others, strict=True) if number is not None}
         named = self.store.suggestion(what) is not None or self._alike(what) is not None or self._misnamed(what)
         entry = ResultEntry(
             string=None if named else what,
@@ -528,6 +535,8 @@ class Campaign(Tabulated):
         Raises:
             CampaignError: If one is unknown, or not open.
         """
+        if isinstance(names, str):
+            raise InputError(f"withdraw takes a list of names: withdraw([{names!r}])")
         names = list(names)
         with self.store.transaction("withdraw", {"suggestions": names, "reason": reason}) as change:
             change.withdraw(names, reason)
@@ -752,6 +761,19 @@ class Campaign(Tabulated):
         if isinstance(self.space, EvolvableSpace):
             self.space.from_string(string)  # complains of a string outside the space
         return key
+
+
+def _as_float(name: str, number: object) -> float | None:
+    """A number as somebody gave it.
+
+    Raises:
+        InputError: If it is none; a truth value and a text are none, either.
+    """
+    if number is None:
+        return None
+    if isinstance(number, bool | str) or not hasattr(number, "__float__"):
+        raise InputError(f"{name} is {number!r}; expected a number")
+    return float(number)
 
 
 def _refuse(results: Results, *, partial: bool) -> None:

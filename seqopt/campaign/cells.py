@@ -59,7 +59,7 @@ def read_rows(
             _standard_error(row, texts, decimal_comma, given=valued),
             single.get("replicate"),
             line,
-            _context(row, texts, settings),
+            _context(row, texts, settings, decimal_comma),
             further,
         )
     return rows
@@ -80,12 +80,14 @@ def _further(row: Row, texts: Mapping[str, _Texts], settings: Settings, decimal_
     return found
 
 
-def _context(row: Row, texts: Mapping[str, _Texts], settings: Settings) -> dict[str, ContextValue]:
+def _context(row: Row, texts: Mapping[str, _Texts], settings: Settings, decimal_comma: bool) -> dict[str, ContextValue]:
     """How a row says that its string was measured; a number where the contexts of the campaign have numbers."""
     found: dict[str, ContextValue] = {}
     contexts = settings.made_contexts() if settings.context_names else None
     for name in settings.context_names:
         text, column = texts.get(context_role(name), _NOTHING)[0]
+        if decimal_comma and NUMBER.fullmatch(pointed := text.replace(",", ".", 1)):
+            text = pointed
         if text and contexts is not None:
             try:
                 found[name] = contexts.level(name, text)

@@ -174,7 +174,9 @@ class Header:
         measured = {"value", "failure", *map(further_role, self.settings.constraint_names)}
         if not measured & set(found):
             unit = f" (in {self.settings.unit})" if self.settings.unit else ""
-            wrong.append(f"there is no column of values: expected {self.value_name!r}{unit}{self._near(plain, header)}")
+            other = "" if "value" not in self.wanted["value"] else " or 'value'"
+            near = self._near(plain, header)
+            wrong.append(f"there is no column of values: expected {self.value_name!r}{unit}{other}{near}")
         for role, matches in found.items():
             if role != "value" and len(matches) > 1:
                 called = " and ".join(repr(name) for _, name in matches)

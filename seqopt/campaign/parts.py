@@ -30,7 +30,8 @@ def kept_parts(given: dict[str, Any]) -> dict[str, Any]:
     """
     found = {}
     for name, part in given.items():
-        if not isinstance(part, str) and part is not None:
+        # A class instead of an object is refused by the optimiser, which says what to give.
+        if not isinstance(part, str | type) and part is not None:
             try:
                 found[name] = config_of(part)
             except NotConfigurableError as error:

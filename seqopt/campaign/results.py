@@ -198,7 +198,7 @@ def _check(
 ) -> Results:
     warnings: list[Remark] = []
     _identify(rows, suggestions, measurements, identify)
-    _find_contexts(rows, settings)
+    _find_contexts(rows, settings, warnings, source)
     answered = [row for row in rows if row.has_result]
     earlier: dict[tuple[str, Context], list[Measurement]] = {}
     for measurement in measurements:
@@ -262,9 +262,10 @@ def _check_further(row: Row, settings: Settings) -> None:
             row.wrong(problem, repr(value))
 
 
-def _find_contexts(rows: Sequence[Row], settings: Settings) -> None:
+def _find_contexts(rows: Sequence[Row], settings: Settings, warnings: list[Remark], source: str) -> None:
     """How each string was measured: as its suggestion says or, if there is none, as the row says, or as the target."""
     contexts = settings.made_contexts()
+    silent: list[Row] = []
     if contexts is not None:
         from seqopt.data import as_context
     for row in rows:
@@ -275,13 +276,23 @@ def _find_contexts(rows: Sequence[Row], settings: Settings) -> None:
             continue
         given = dict(contexts.target if row.suggestion is None else row.suggestion.context)
         if row.suggestion is not None and any(given.get(name) != value for name, value in said.items()):
-            row.wrong(f"is to be measured with {_said(given)}, but its result is said to be with {_said(said)}")
+            row.wrong(
+                f"is to be measured with {_said(given)}, but its result is said to be with {_said(said)}: give the "
+                "string instead of the identifier if both are right"
+            )
             continue
         try:
             row.context = as_context(given | dict(said))
             contexts.check(row.context)
         except InputError as error:
             row.wrong(str(error))
+            continue
+        if row.suggestion is None and row.has_result and set(said) < set(given):
+            silent.append(row)
+    if silent and contexts is not None:
+        meant = _said(dict(contexts.target))
+        message = f"{len(silent)} results do not say how they were measured in all respects: {meant} is assumed"
+        warnings.append(Remark(f"{message} ({lines_of(silent)})", source))
 
 
 def _said(context: Mapping[str, object]) -> str:

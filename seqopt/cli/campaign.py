@@ -288,7 +288,7 @@ def record(
             standard_error=error,
             replicate=replicate,
             context=_levels(campaign, context or []),
-            further={name: _number(text) for name, text in map(_pair, also or [])},
+            further={name: _number(text) for name, text in _pairs("--also", also or []).items()},
         )
         told = [value] if value is not None else ["failed"] if failed is not None else []
         console.print(f"recorded {escape(what)}: {escape(', '.join(told + (also or [])))}")
@@ -615,13 +615,23 @@ def _pair(text: str) -> tuple[str, str]:
     """A name and its value."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip() or not value.strip():
-        raise InputError(f"{text!r} is not a name and a value: write fidelity=docking")
+        raise InputError(f"{text!r} is not a name and a value: write NAME=VALUE")
     return name.strip(), value.strip()
+
+
+def _pairs(option: str, texts: list[str]) -> dict[str, str]:
+    """Names and their values, each name once."""
+    found: dict[str, str] = {}
+    for name, value in map(_pair, texts):
+        if name in found:
+            raise InputError(f"{option} gives {name} twice, as {found[name]} and {value}: keep one of them")
+        found[name] = value
+    return found
 
 
 def _levels(campaign: Campaign, texts: list[str]) -> dict[str, ContextValue]:
     """How something was measured, as the contexts of the campaign write it."""
-    pairs = dict(map(_pair, texts))
+    pairs = _pairs("--context", texts)
     contexts = campaign.store.settings.made_contexts() if pairs else None
     if contexts is None:
         return dict(pairs)

@@ -93,6 +93,9 @@ class Contexts(Configurable):
         for value in known:
             if value == text or (isinstance(value, float) and _number(text) == value):
                 return value
+        if not known:
+            names = ", ".join(sorted({part for context in self.possible for part, _ in context}))
+            raise InputError(f"is said of {name}, which this search does not have: its contexts have {names}")
         listed = ", ".join(f"{value:g}" if isinstance(value, float) else value for value in known)
         raise InputError(f"is not a {name} of this search: expected one of {listed}")
 

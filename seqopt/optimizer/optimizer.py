@@ -30,7 +30,7 @@ from seqopt.models import JointSurrogate, Surrogate
 from seqopt.optimizer.batch import Batch
 from seqopt.search import Proposal, Search
 from seqopt.search.protocols import AnySpace, SomeSearch
-from seqopt.spaces import CandidateSet, EvolvableSpace, Space
+from seqopt.spaces import CandidateSet, EvolvableSpace, PoolSpace, Space
 from seqopt.strategies import InitialDesign, ModelBased, SearchState, Strategy
 from seqopt.strategies.protocols import CheckedStrategy
 from seqopt.utils.arguments import checked_integer
@@ -210,12 +210,38 @@ class Optimizer(Tabulated):
             raise ExhaustedError(
                 f"all {len(self.observations.seen):,} strings have been suggested already: nothing is left"
             )
+        self._check(proposals)
         self._asks += 1
         self._measurements = {}
         self._batches = batch
         for proposal in proposals:
             self._note(proposal, batch)
         return Batch(self.observations.rows[-len(proposals) :], self.space.kind, self._outcome_names)
+
+    def _check(self, proposals: Sequence[Proposal]) -> None:
+        """Refuse what a strategy must not propose.
+
+        Raises:
+            InputError: If it is no list of proposals, holds one twice, or a string that is not in the space or has
+                another key; it names the strategy.
+        """
+        who = f"{type(self.strategy.then).__name__}.propose returned"
+        found: set[Query] = set()
+        for proposal in proposals:
+            if not isinstance(proposal, Proposal):
+                raise InputError(f"{who} {proposal!r}; expected a list of seqopt.search.Proposal")
+            if proposal.query in found:
+                raise InputError(f"{who} {proposal.string!r} twice in one batch")
+            found.add(proposal.query)
+            if self.space.key(proposal.string) != proposal.key:
+                raise InputError(f"{who} {proposal.string!r} with the key {proposal.key!r}, which is not its key")
+            if isinstance(self.space, PoolSpace) and self.space.index_of(proposal.key) is None:
+                raise InputError(f"{who} {proposal.string!r}, which is not among the candidates")
+            if isinstance(self.space, EvolvableSpace):
+                try:
+                    self.space.from_string(proposal.string)
+                except InputError as error:
+                    raise InputError(f"{who} {proposal.string!r}, which is not in the space: {error}") from error
 
     def state(self, remaining: float | None = None) -> SearchState:
         """Where the search stands, as strategies see it."""
@@ -647,6 +673,12 @@ def _checked_outcomes(
         return (Outcome("value", direction, transform=resolve_transform(transform)),)
     if direction != "maximize" or transform is not None:
         raise InputError("give direction and transform to the outcomes, not besides them")
+    for outcome in outcomes:
+        if not isinstance(outcome, Outcome):
+            raise InputError(
+                f"{outcome!r} is not an outcome: give seqopt.data.Outcome objects, such as "
+                "Outcome('solubility', role='constraint', bound=10.0)"
+            )
     names = [outcome.name for outcome in outcomes]
     if len(set(names)) < len(names):
         raise InputError(f"two outcomes have the same name: {', '.join(names)}")

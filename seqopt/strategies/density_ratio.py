@@ -95,8 +95,8 @@ class BORE(Configurable):
         """
         if contexts is not None:
             raise InputError("BORE compares values with one another, and those of several contexts are not comparable")
-        if isinstance(self._search, str):
-            self._search = default_search(space)
+        self._hyperparameters = {}
+        self._search = default_search(space) if isinstance(self._given_search, str) else self._given_search
         if isinstance(self._search, PartsCheckedSearch):
             raise InputError(
                 f"{type(self._search).__name__} needs a surrogate with an acquisition function, and BORE has a "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -15,6 +17,7 @@ from seqopt.models import StringGP, StringSurrogate, Surrogate
 from seqopt.models.string_gp import default_kernel
 from seqopt.scorers import Scoring
 from seqopt.scorers.per_cost import PerCostScoring
+from seqopt.search import Proposal
 from seqopt.search.protocols import PartsCheckedSearch, SomeSearch
 from seqopt.spaces import Space
 from seqopt.strategies.model_based import ModelBased
@@ -60,6 +63,7 @@ class MultiFidelity(ModelBased):
         if isinstance(surrogate, str):
             raise InputError(f"the surrogate {surrogate!r} knows nothing of contexts: give an object, or none")
         super().__init__("auto" if surrogate is None else surrogate, acquisition, search)
+        self._default: StringGP | None = None
         if not isinstance(self.acquisition, GIBBON):
             raise InputError(
                 f"the acquisition function {self.acquisition.name!r} scores a target, whatever is measured, so the "
@@ -84,12 +88,39 @@ class MultiFidelity(ModelBased):
                 f"{type(self).__name__} chooses among ways to measure: give the optimiser contexts=, such as "
                 "Contexts.of_levels('fidelity', {'docking': 0.01, 'assay': 1.0}, target='assay')"
             )
-        if isinstance(self._surrogate, str):
-            self._surrogate = coregionalized(space, contexts)
+        self._default = coregionalized(space, contexts) if isinstance(self._given[0], str) else None
         super().start(space, contexts)
         name = type(self.surrogate).__name__
         if isinstance(self.search, PartsCheckedSearch) or not isinstance(self.surrogate, StringSurrogate):
             raise InputError(f"{type(self.search).__name__} and {name} do not go with {type(self).__name__}")
+
+    def _begin_anew(self) -> None:
+        super()._begin_anew()
+        if self._default is not None:
+            self._surrogate = self._default
+
+    def propose(self, n: int, state: SearchState, rng: np.random.Generator) -> list[Proposal]:
+        """See `ModelBased.propose`; what is predicted of a string is predicted of it as it is to be measured."""
+        proposals = super().propose(n, state, rng)
+        assert state.contexts is not None  # see `start`
+        target = state.contexts.target
+        others = [one for one in proposals if one.predicted_mean is not None and one.context not in ((), target)]
+        if not others:
+            return proposals
+        surrogate = cast("StringSurrogate", self.surrogate)
+        queries = cast("list[str]", [one.query for one in others])
+        means, stds = surrogate.predict(queries)
+        noises = [(one.measurement_std or 0.0) ** 2 - (one.predicted_std or 0.0) ** 2 for one in others]
+        told = {
+            one.query: replace(
+                one,
+                predicted_mean=float(mean),
+                predicted_std=float(std),
+                measurement_std=math.sqrt(float(std) ** 2 + max(noise, 0.0)),
+            )
+            for one, mean, std, noise in zip(others, means, stds, noises, strict=True)
+        }
+        return [told.get(one.query, one) for one in proposals]
 
     def scoring(self, n: int, state: SearchState, rng: np.random.Generator) -> Scoring:
         """GIBBON per cost at every string in every context."""

@@ -83,6 +83,7 @@ class ModelBased(Configurable):
             raise InputError(f"unknown search {search!r}: choose auto, or give an object")
         self._search = search
         self._given = surrogate, search
+        self._at_first: tuple[dict[str, Any] | None, dict[str, Any] | None] | None = None
         self._hyperparameters: dict[str, float] = {}
 
     def start(self, space: Space, contexts: Contexts | None = None) -> None:
@@ -91,6 +92,7 @@ class ModelBased(Configurable):
         Raises:
             InputError: If a part does not fit another or the space; the message names both.
         """
+        self._begin_anew()
         self._surrogate = resolve_surrogate(self._surrogate, space)
         if isinstance(self._surrogate, SpaceBound):
             self._surrogate.bind(space)
@@ -115,6 +117,24 @@ class ModelBased(Configurable):
                     f"acquisition function {self.acquisition.name!r} could use: it needs the methods {methods} and "
                     f"untransform of seqopt.models.{needed.__name__}"
                 )
+
+    def _begin_anew(self) -> None:
+        """Forget what an earlier search has left behind, so that one strategy may serve several, one after another."""
+        surrogate, search = self._given
+        self._hyperparameters = {}
+        # Parts that go by name are found anew, since the space may be another one.
+        self._surrogate, self._search = surrogate, search
+        if self._at_first is None:
+            self._at_first = (
+                surrogate.state_dict() if isinstance(surrogate, Surrogate) else None,
+                search.state_dict() if isinstance(search, StatefulSearch) else None,
+            )
+            return
+        known, remembered = self._at_first
+        if known is not None and isinstance(surrogate, Surrogate):
+            surrogate.load_state_dict(copy.deepcopy(known))
+        if remembered is not None and isinstance(search, StatefulSearch):
+            search.load_state_dict(copy.deepcopy(remembered))
 
     def config_arguments(self) -> dict[str, Any]:
         """See `seqopt.utils.config.Configurable`: parts as they were given, by name or as objects."""

@@ -112,7 +112,6 @@ def test_what_does_not_fit_is_refused():
     assert FeasibleModelBased(acquisition="ucb", combine="add").combine == "add"
     with pytest.raises(InputError, match="expected 'add' or 'multiply'"):
         FeasibleModelBased(combine="times")
-    strategy = FeasibleModelBased("ssk", search=RandomSearch())
-    strategy._search = Gradients()
+    strategy = FeasibleModelBased("ssk", search=Gradients())
     with pytest.raises(InputError, match="Gradients follows the acquisition function alone"):
         strategy.start(CandidateSet(POOL))
