@@ -260,27 +260,17 @@ class _Driver:
             change.add_measurements([self._measurement(row, evaluation, None if gone else row.name)])
 
     def _measurement(self, row: Suggestion, evaluation: Evaluation, name: str | None) -> NewMeasurement:
-        details = {"seconds": evaluation.seconds}
-        if not evaluation.ok:
-            return NewMeasurement(
-                row.string,
-                row.key,
-                failure=storable(evaluation.error),
-                suggestion=name,
-                details=details,
-                context=row.context,
-            )
         names = [outcome.name for outcome in self.outcomes[1:]]
+        further = {name: value for name, value in zip(names, evaluation.further, strict=False) if not math.isnan(value)}
         return NewMeasurement(
             row.string,
             row.key,
-            None if math.isnan(evaluation.value) else evaluation.value,
+            evaluation.value if evaluation.ok else None,
+            None if evaluation.ok else storable(evaluation.error),
             suggestion=name,
-            details=details,
+            details={"seconds": evaluation.seconds},
             context=row.context,
-            further={
-                name: value for name, value in zip(names, evaluation.further, strict=True) if not math.isnan(value)
-            },
+            further=further,
         )
 
     def _recorded(self, row: Suggestion, evaluation: Evaluation) -> bool:
@@ -323,20 +313,24 @@ class _Driver:
             values.append(math.nan if problem else value)
         if all(map(math.isnan, values)):
             return replace(evaluation, value=math.nan, further=(), status=FAILED, error="; ".join(problems))
-        # What is no value of one outcome harms no other.
+        # What is no value of one outcome harms no other; without one of the objective, an evaluation has failed.
         for problem in problems:
             logger.warning("%r: %s; it counts as not measured", evaluation.string, problem)
-        return replace(evaluation, value=values[0], further=tuple(values[1:]))
+        found = replace(evaluation, value=values[0], further=tuple(values[1:]))
+        if not math.isnan(values[0]):
+            return found
+        why = "; ".join(problems) or f"the objective returned no value of {self.outcomes[0].name}"
+        return replace(found, status=FAILED, error=why)
 
     def _complain(self, evaluation: Evaluation) -> None:
         """Stop a search in which nothing has ever succeeded."""
         if not math.isnan(evaluation.value):
             return
         told = self.session().journal.told
-        failed = [row for row in told if row.status != "withdrawn"]
-        if len(failed) >= self.settings.initial and all(math.isnan(row.value) for row in failed):
+        failed = [row for row in told if row.status == "failed"]
+        if len(failed) >= self.settings.initial and all(math.isnan(row.value) for row in told):
             first = failed[0]
-            why = first.details["error"] or f"it has no value of {self.outcomes[0].name}"
+            why = first.details["error"]
             raise ObjectiveError(
                 f"all {len(failed)} evaluations so far failed, the first ({first.string!r}) with: {why}. Fix the "
                 "objective, then start again in another folder or campaign, or take results back with seqopt campaign "

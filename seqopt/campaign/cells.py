@@ -48,15 +48,14 @@ def read_rows(
             for role, matches in columns.items()
         }
         further = _further(row, texts, settings, decimal_comma)
-        valued = any(text for text, _ in texts.get("value", []))
-        given = valued or bool(further)
+        given = any(text for text, _ in texts.get("value", []))
         single = {role: found[0][0] or None for role, found in texts.items() if role != "value"}
         row.entry = ResultEntry(
             single.get("string"),
             single.get("identifier"),
             _value(row, texts.get("value", []), settings, decimal_comma),
             _failure(row, texts, given=given),
-            _standard_error(row, texts, decimal_comma, given=valued),
+            _standard_error(row, texts, decimal_comma, given=given),
             single.get("replicate"),
             line,
             _context(row, texts, settings, decimal_comma),

@@ -267,8 +267,10 @@ def no_text(error: UnicodeEncodeError) -> InputError:
 
 
 def _check_measurement(entry: NewMeasurement) -> None:
-    if (entry.value is None and not entry.further) == (entry.failure is None):
+    if entry.value is not None and entry.failure is not None:
         raise InputError(f"{entry.string!r} needs a value or a reason for its failure, and not both")
+    if entry.value is None and entry.failure is None and not entry.further:
+        raise InputError(f"{entry.string!r} needs a value or a reason for its failure")
     for name, number in entry.further.items():
         if not abs(number) <= LARGEST_VALUE:
             raise InputError(f"{name} of {entry.string!r} is {number}; expected a number up to {LARGEST_VALUE:g}")

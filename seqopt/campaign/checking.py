@@ -9,7 +9,8 @@ from seqopt.campaign import schema
 from seqopt.campaign.rows import KINDS, UNDOABLE
 
 _OPEN = """s.undone_by IS NULL
-    AND NOT EXISTS (SELECT 1 FROM measurements m WHERE m.suggestion = s.id AND m.undone_by IS NULL)
+    AND NOT EXISTS (SELECT 1 FROM measurements m WHERE m.suggestion = s.id AND m.undone_by IS NULL
+        AND (m.value IS NOT NULL OR m.failure IS NOT NULL))
     AND NOT EXISTS (SELECT 1 FROM withdrawals w WHERE w.suggestion = s.id AND w.undone_by IS NULL)"""
 
 _OUTLIVES = """{0}.made_by <= s.made_by OR ({0}.undone_by IS NULL AND s.undone_by IS NOT NULL)
@@ -23,7 +24,9 @@ _QUERIES = {
     "withdrawal {} is of a suggestion that is undone, or was made later": f"""SELECT w.id FROM withdrawals w
         JOIN suggestions s ON s.id = w.suggestion WHERE {_OUTLIVES.format("w")}""",
     "measurement {} is neither a value nor a failure": """SELECT id FROM measurements
-        WHERE (value IS NULL AND further = '{}') <> (failure IS NOT NULL)""",
+        WHERE value IS NULL AND failure IS NULL AND further = '{}'""",
+    "measurement {} is a value and a failure": """SELECT id FROM measurements
+        WHERE value IS NOT NULL AND failure IS NOT NULL""",
     "key {} is open more than once": f"""SELECT s.key FROM suggestions s WHERE {_OPEN} GROUP BY s.key, s.context
         HAVING count(*) > 1""",
     "batch {} was made by several commands": """SELECT batch FROM suggestions GROUP BY batch

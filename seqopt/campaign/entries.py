@@ -110,11 +110,11 @@ class Row:
 
     @property
     def has_value(self) -> bool:
-        return self.entry.value is not None or bool(self.entry.further)
+        return self.entry.value is not None
 
     @property
     def has_result(self) -> bool:
-        return self.has_value or self.entry.failure is not None
+        return self.has_value or self.entry.failure is not None or bool(self.entry.further)
 
     @property
     def shown(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -76,7 +77,8 @@ class Journal:
     def tell(self, row: Observation) -> None:
         """Note a result, or what was withdrawn."""
         self.told.append(row)
-        self.results += row.status != "withdrawn"
+        # Where only further outcomes are known, the result is still to come.
+        self.results += row.status == "failed" or not math.isnan(row.value)
 
     def steps(self, optimizer: Optimizer, *, by_results: bool) -> list[Step]:
         """Every complete step.

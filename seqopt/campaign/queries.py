@@ -16,8 +16,9 @@ CONTEXT = 9
 STATUS = """CASE
     WHEN s.undone_by IS NOT NULL THEN 'undone'
     WHEN EXISTS (SELECT 1 FROM measurements m
-        WHERE m.suggestion = s.id AND m.undone_by IS NULL AND m.failure IS NULL) THEN 'measured'
-    WHEN EXISTS (SELECT 1 FROM measurements m WHERE m.suggestion = s.id AND m.undone_by IS NULL) THEN 'failed'
+        WHERE m.suggestion = s.id AND m.undone_by IS NULL AND m.value IS NOT NULL) THEN 'measured'
+    WHEN EXISTS (SELECT 1 FROM measurements m
+        WHERE m.suggestion = s.id AND m.undone_by IS NULL AND m.failure IS NOT NULL) THEN 'failed'
     WHEN EXISTS (SELECT 1 FROM withdrawals w WHERE w.suggestion = s.id AND w.undone_by IS NULL) THEN 'withdrawn'
     ELSE 'open' END"""
 

@@ -9,7 +9,8 @@ twice by mistake:
    apart. The same label twice is always a problem.
 2. A result for a string that has one is taken if ``replicates`` is set, or if the row has a label that no earlier
    result of the string has. An earlier label again is always a problem.
-3. A value for a string that so far only failed is taken.
+3. A value for a string that so far only failed is taken, and so is what was not measured yet: of a string with a
+   solubility its activity, and the other way round.
 4. With ``replicates``, a file that was recorded before, byte for byte, is refused.
 
 What was recorded before is kept in every case, replicate by replicate.
@@ -26,6 +27,10 @@ from seqopt.campaign.rows import Measurement
 
 if TYPE_CHECKING:
     from seqopt.data import Context
+
+
+OBJECTIVE = ""
+"""Stands for the objective among the names of outcomes."""
 
 
 def find_repeats(answered: Sequence[Row], warnings: list[Remark], *, replicates: bool) -> None:
@@ -56,23 +61,34 @@ def find_repeats(answered: Sequence[Row], warnings: list[Remark], *, replicates:
 def compare_with_earlier(row: Row, earlier: Sequence[Measurement], warnings: list[Remark], *, replicates: bool) -> None:
     """Results of a string that has some already."""
     label = row.entry.replicate
-    measured = [other for other in earlier if other.failure is None]
+    # What is measured later than the rest completes it.
+    new = set(row.entry.further) | ({OBJECTIVE} if row.has_value or row.entry.failure is not None else set())
+    known = [other for other in earlier if new & _answered(other)]
+    if not known and not [other for other in earlier if label is not None and other.replicate == label]:
+        return
+    measured = [other for other in known if other.failure is None]
     same = [other for other in earlier if label is not None and other.replicate == label]
     if same:
         row.wrong(f"has replicate {label!r} already: {_told(same[0])}")
-    elif label is not None or not earlier:
+    elif label is not None:
         return
     elif row.has_value and not measured:
-        warnings.append(row.remark(f"has a value now, and so far {_told(earlier[-1])}"))
+        warnings.append(row.remark(f"has a value now, and so far {_told(known[-1])}"))
     elif not replicates:
         row.wrong(
-            f"has a result already: {_told((measured or earlier)[-1])}. If this is another measurement of it, say "
+            f"has a result already: {_told((measured or known)[-1])}. If this is another measurement of it, say "
             "so with --replicate; what was recorded is kept"
         )
     else:
         equal = [other for other in measured if _values(other) == _values(row.entry)]
         if equal:
             warnings.append(row.remark(f"has exactly this value already: {_told(equal[0])}. A copy?"))
+
+
+def _answered(measurement: Measurement) -> set[str]:
+    """What is known by a measurement: names of further outcomes, and `OBJECTIVE`."""
+    main = measurement.value is not None or measurement.failure is not None
+    return set(measurement.further) | ({OBJECTIVE} if main else set())
 
 
 def _values(result: ResultEntry | Measurement) -> tuple[float | None, Mapping[str, float]]:

@@ -399,7 +399,7 @@ class Counts:
         withdrawn: Suggestions that were withdrawn.
         batches: Batches that were suggested (and not undone).
         strings: Different strings with a value.
-        values: Results with a value, replicates counted one by one.
+        values: Values of the objective, replicates counted one by one.
         failures: Failures.
     """
 

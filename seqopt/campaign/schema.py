@@ -18,11 +18,12 @@ Invariants, which hold after every commit (`seqopt.campaign.CampaignStore.check`
    that it made (``changes``): a command is there with all its rows or not at all.
 4. An undo (``undoes``) takes back a whole command: the last one that is not undone, of a kind that can be. No command
    is undone twice, and an undo is not undone.
-5. A measurement has values or a reason for its failure, not both. A standard error is positive, and of a value.
+5. A measurement has a value of the objective or a reason for its failure, not both, or only values of further
+   outcomes, which also a failure may have. A standard error is positive, and of a value of the objective.
 6. A measurement that answers a suggestion has its key and context, and does not outlive it: while the measurement
    counts, so does the suggestion.
-7. A key is open at most once in each context: of the suggestions that count, at most one of them has neither
-   measurement nor withdrawal.
+7. A key is open at most once in each context: of the suggestions that count, at most one of them has neither a value
+   of the objective, nor a failure, nor a withdrawal. Values of further outcomes leave it open.
 8. A suggestion's name and its batch number are never given again, even when it is undone: a list that was printed
    never means something else.
 
@@ -110,7 +111,8 @@ _STATEMENTS = (
     replicate TEXT,
     details TEXT NOT NULL DEFAULT '{{}}',
     {_ORIGIN},
-    CHECK ((value IS NULL AND further = '{{}}') = (failure IS NOT NULL)))""",
+    CHECK (value IS NULL OR failure IS NULL),
+    CHECK (value IS NOT NULL OR failure IS NOT NULL OR further <> '{{}}'))""",
     f"""CREATE TABLE withdrawals (
     id INTEGER PRIMARY KEY,
     suggestion INTEGER NOT NULL REFERENCES suggestions (id),

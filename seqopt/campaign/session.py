@@ -233,10 +233,11 @@ class Session:
             return
         # A result of an earlier suggestion of the string is a replicate, and what is open stays so.
         open_queries = {(row.key, row.context): name for name, row in self.open.items()}
+        # And while only further outcomes are known, the objective is awaited.
         others = [
             Query(row.key, row.context)
             for row in measurements
-            if open_queries.get((row.key, row.context), row.suggestion) != row.suggestion
+            if open_queries.get((row.key, row.context), row.suggestion) != row.suggestion or not _answers(row)
         ]
         before = len(self.optimizer.observations)
         if others and len(measurements) > 1:
@@ -254,12 +255,13 @@ class Session:
                         logger.warning("the model does not learn from %r: %s", measurements[index].string, why)
                 self._tell_usable(measurements, refused)
         self.journal.seconds += sum(row.details.get("seconds") or 0.0 for row in measurements)
-        self._note_told([row.suggestion for row in measurements], before)
+        self._note_told([row.suggestion if _answers(row) else None for row in measurements], before)
 
     def _tell_usable(self, measurements: Sequence[Measurement], refused: Mapping[int, str]) -> None:
         names = [outcome.name for outcome in self.optimizer.outcomes][1:]
         values, errors = [], []
         for index, row in enumerate(measurements):
+            # A failure may have values of further outcomes.
             cells = (row.value, *(row.further.get(name) for name in names))
             values.append([cell if cell is not None and index not in refused else math.nan for cell in cells])
             errors.append(row.failure if row.failure is not None else refused.get(index))
@@ -310,6 +312,11 @@ def _new_suggestions(
             {"kind": "random"} if random else reason,
             row.context,
         )
+
+
+def _answers(row: Measurement) -> bool:
+    """Whether a measurement says what a suggestion asks for."""
+    return row.value is not None or row.failure is not None
 
 
 def _item(row: Measurement) -> Item:

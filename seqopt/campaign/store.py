@@ -376,8 +376,8 @@ class CampaignStore:
             statuses = dict(self._rows(f"SELECT {STATUS} AS status, count(*) FROM suggestions s GROUP BY status"))
             batches = self._rows("SELECT count(DISTINCT batch) FROM suggestions WHERE undone_by IS NULL")[0][0]
             totals = self._rows(
-                "SELECT count(DISTINCT CASE WHEN failure IS NULL THEN key END), count(*) - count(failure), "
-                "count(failure) FROM measurements WHERE undone_by IS NULL"
+                "SELECT count(DISTINCT CASE WHEN value IS NOT NULL THEN key END), count(value), count(failure) "
+                "FROM measurements WHERE undone_by IS NULL"
             )[0]
         by_status = [statuses.get(status, 0) for status in ("open", "measured", "failed", "withdrawn")]
         return Counts(*[*by_status, batches, *totals])

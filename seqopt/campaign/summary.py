@@ -130,7 +130,7 @@ def _heading(status: Status) -> Section:
 
 
 def _best(settings: Settings, observed: Sequence[Observed], suggestions: Sequence[Suggestion]) -> Section:
-    names = {row.key: row.name for row in suggestions}
+    names = {row.key: row.name for row in suggestions if row.context == settings.target}
     geometric = settings.transform == "log10"
     sign = -1.0 if settings.direction == "maximize" else 1.0
     measured = sorted(

@@ -321,7 +321,8 @@ class Optimizer(Tabulated):
                 any has failed.
             standard_errors: Known standard error of each value of the objective, in the user's units; `None` where it
                 is not known. The model also learns how noisy values are.
-            errors: Why each failed evaluation failed.
+            errors: Why each failed evaluation failed. One with a reason and without a value of the objective has
+                failed, whatever else was measured.
             seconds: How long each evaluation took.
 
         Raises:
@@ -370,12 +371,14 @@ class Optimizer(Tabulated):
                 )
                 self.observations.add(found)
                 self.observations.resolve(query)
-            found.status = "ok" if measured[i] else "failed"
+            # A failure may have values of other outcomes: what precipitated has a solubility.
+            failed = not measured[i] or bool(errors and errors[i] and not _is_value(numbers[0]))
+            found.status = "failed" if failed else "ok"
             found.values = tuple(value if _is_value(value) else math.nan for value in numbers) if measured[i] else ()
             variance = known[i]
             found.noise_variance = (variance,) if found.values and variance is not None else None
             found.details["error"] = (errors[i] if errors else None) or (
-                "" if found.values else f"the value is {numbers[0]:g}"
+                f"the value is {numbers[0]:g}" if failed else ""
             )
             found.details["seconds"] = seconds[i] if seconds else None
         self._fitted = None

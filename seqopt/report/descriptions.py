@@ -31,13 +31,16 @@ def describe_result(result: Result) -> Description:
 
     optimizer = result.optimizer
     contexts = {} if optimizer.contexts is None else optimizer.contexts.config()
+    everything = tidy_evaluations(result.evaluations)
     table = tidy_evaluations(of_target(result.evaluations, contexts))
     best = ranked(table, optimizer.direction)
     listed, columns = evaluated(best.head(SHOWN), _log10(optimizer))
-    failed = int((table["status"] == "failed").sum())
-    title = f"Result of {count(len(table), 'evaluation')}" + (f" ({failed} failed)" if failed else "")
+    failed = int((everything["status"] == "failed").sum())
+    title = f"Result of {count(len(everything), 'evaluation')}" + (f" ({failed} failed)" if failed else "")
     extreme = "smallest" if optimizer.direction == "minimize" else "largest"
     remarks = [f"{_the(len(listed), len(best))} best of {len(best):,} measured; all of them: .to_pandas()"]
+    if len(table) < len(everything):
+        remarks.append(f"{len(everything) - len(table)} were measured in other ways than the target's")
     if result.run_folder is not None:
         remarks.append(f"the run is kept in {result.run_folder.name}")
     return Description(

@@ -108,15 +108,18 @@ class MultiFidelity(ModelBased):
         if not others:
             return proposals
         surrogate = cast("StringSurrogate", self.surrogate)
-        queries = cast("list[str]", [one.query for one in others])
-        means, stds = surrogate.predict(queries)
+        found = surrogate.conditioned().at([one.query for one in others]).moments
+        # Of a mixture, where parameters are averaged over.
+        mean, spread = found.outcome_mean.mean(0), found.outcome_mean.var(0, unbiased=False)
+        variance = found.outcome_variance.mean(0) + spread
+        means, stds = surrogate.untransform(mean.numpy(), variance.numpy())
         noises = [(one.measurement_std or 0.0) ** 2 - (one.predicted_std or 0.0) ** 2 for one in others]
         told = {
             one.query: replace(
                 one,
                 predicted_mean=float(mean),
-                predicted_std=float(std),
-                measurement_std=math.sqrt(float(std) ** 2 + max(noise, 0.0)),
+                predicted_std=math.sqrt(max(float(std) ** 2 - max(noise, 0.0), 0.0)),
+                measurement_std=float(std),
             )
             for one, mean, std, noise in zip(others, means, stds, noises, strict=True)
         }

@@ -20,8 +20,9 @@ from seqopt.data import Contexts, Outcome, Query
 from seqopt.data.transforms import Log10
 from seqopt.errors import InputError, ObjectiveError, RunFolderError
 from seqopt.models.classifiers import NgramTrees
+from seqopt.search import Proposal
 from seqopt.spaces import StringSpace
-from seqopt.strategies import BORE, FeasibleModelBased, MultiFidelity, Strategy
+from seqopt.strategies import BORE, FeasibleModelBased, ModelBased, MultiFidelity, RandomStrategy, Strategy
 
 SPACE = StringSpace("AB", 8)
 LEVELS = Contexts.of_levels("fidelity", {"docking": 0.05, "assay": 1.0}, target="assay")
@@ -269,16 +270,55 @@ def test_several_values_of_a_string_are_kept_and_each_constrains_itself(tmp_path
             campaign.record(three.name, 1.0, further={"Ki": -1.0})
         with pytest.raises(CampaignError, match=r"'Kd' is not measured besides 'y' .* it has 'solubility', 'Ki'"):
             campaign.record(three.name, 1.0, further={"Kd": 1.0})
-        campaign.record(three.name, failure="dropped")
+        # What precipitated has a solubility, too.
+        campaign.record(three.name, failure="precipitated", further={"solubility": 0.1})
         counts = campaign.status().counts
-        assert (counts.values, counts.failures, counts.open) == (2, 1, 0)
-        table = campaign.optimizer().to_pandas()
-        assert table["status"].tolist() == ["ok", "ok", "failed"]
-        assert table["solubility"].tolist()[:2] == [3.0, 2.5]
-        np.testing.assert_array_equal(table["value"], [1.0, math.nan, math.nan])
+        assert (counts.values, counts.strings, counts.failures, counts.open) == (1, 1, 1, 1)
+        assert [row.name for row in campaign.store.open_suggestions()] == [two.name]
+        optimizer = campaign.optimizer()
+        assert optimizer.pending == [two.string]
+        table = optimizer.to_pandas()
+        assert table["status"].tolist() == ["ok", "pending", "failed", "ok"]
+        np.testing.assert_array_equal(table["solubility"], [3.0, math.nan, 0.1, 2.5])
+        np.testing.assert_array_equal(table["value"], [1.0, math.nan, math.nan, math.nan])
+        assert optimizer.state().data.failed.tolist() == [False, True, False]
+        # What is measured on another day completes it, and is no replicate; the same again is one.
+        with pytest.raises(CampaignError, match=r"has a result already: solubility 2\.5"):
+            campaign.record(two.name, further={"solubility": 2.5})
+        with pytest.raises(CampaignError, match="has a result already"):
+            campaign.record(one.name, 1.5)
+        campaign.record(two.name, 2.0)
+        campaign.record(two.name, further={"Ki": 4.0})
+        assert campaign.store.open_suggestions() == []
+        with Campaign.open(tmp_path / "a.seqopt") as fresh:
+            assert fresh.session().optimizer.state_dict() == campaign.session().optimizer.state_dict()
         assert campaign.undo().kind == "record"
         assert campaign.store.check() == []
         assert len(campaign.suggest(2, more=True)) == 2
+
+
+def test_a_table_is_filled_in_on_several_days(tmp_path: Path) -> None:
+    with Campaign.create(
+        tmp_path / "a.seqopt", SPACE, objective="y", batch_size=3, surrogate="one-hot", constraints=[SOLUBILITY]
+    ) as campaign:
+        batch = campaign.suggest()
+        path = tmp_path / "batch.csv"
+        campaign.write_batch(path)
+
+        def solubility(row: dict[str, str]) -> None:
+            row["solubility"] = "3.5"
+
+        def activity(row: dict[str, str]) -> None:
+            row["y"], row["solubility"] = "1.5", ""
+
+        filled_in(path, solubility)
+        campaign.record_file(path)
+        assert campaign.suggest() == batch
+        filled_in(path, activity)
+        taken, results = campaign.record_file(path)
+        assert (len(taken), results.warnings) == (3, ())
+        assert campaign.store.open_suggestions() == []
+        assert campaign.status().counts.values == 3
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -364,7 +404,9 @@ def test_an_objective_that_never_has_its_own_value_is_said() -> None:
         calls.extend(strings)
         return [[math.nan, 3.0] for _ in strings]
 
-    with pytest.raises(ObjectiveError, match=r"all 4 evaluations so far failed, .*: it has no value of"):
+    with pytest.raises(
+        ObjectiveError, match=r"all 4 evaluations so far failed, .*: the objective returned no value of"
+    ):
         seqopt.maximize(objective, SPACE, constraints=[SOLUBILITY], initial=4, budget=20, surrogate="one-hot")
     assert len(calls) == 4
 
@@ -391,3 +433,60 @@ def test_known_results_in_another_context_are_others(tmp_path: Path) -> None:
     search("docking", resume=True)
     with pytest.raises(RunFolderError, match=r"known\.sha256 was"):
         search("assay", resume=True)
+
+
+@pytest.mark.parametrize(
+    ("make", "contexts"),
+    [(MultiFidelity, LEVELS), (lambda: ModelBased("one-hot", "logei"), None), (BORE, None)],
+    ids=["fidelity", "model", "bore"],
+)
+def test_a_strategy_that_was_used_begins_anew(
+    make: Callable[[], Strategy], contexts: Contexts | None, tmp_path: Path
+) -> None:
+    def objective(items: list[Any]) -> list[float]:
+        return [value(item.key if isinstance(item, Query) else item) for item in items]
+
+    options: dict[str, Any] = {"contexts": contexts, "initial": 4, "budget": 4, "batch_size": 2}
+    strategy = make()
+    seqopt.maximize(objective, SPACE, strategy=strategy, seed=7, **options)
+    used = seqopt.maximize(objective, SPACE, strategy=strategy, seed=1, run_folder=tmp_path / "run", **options)
+    fresh = seqopt.maximize(objective, SPACE, strategy=make(), seed=1, **options)
+    assert list(used.evaluations["string"]) == list(fresh.evaluations["string"])
+
+
+@pytest.mark.parametrize(
+    ("proposals", "said"),
+    [
+        ([Proposal("ABABABAC", "ABABABAC")], "'ABABABAC', which is not in the space|ABABABAC"),
+        ([Proposal("ABABABAB", "ABABABAB")] * 2, "'ABABABAB' twice in one batch"),
+        ([Proposal("ABABABAB", "other")], "'ABABABAB' with the key 'other', which is not its key"),
+        (["ABABABAB"], r"expected a list of seqopt\.search\.Proposal"),
+    ],
+)
+def test_what_a_strategy_must_not_propose_is_refused_by_its_name(proposals: list[Any], said: str) -> None:
+    class Odd(RandomStrategy):
+        def propose(self, n: int, state: Any, rng: np.random.Generator) -> list[Proposal]:
+            return proposals
+
+    optimizer = seqopt.Optimizer(SPACE, strategy=Odd(), initial=2)
+    optimizer.tell(["AAAABBBB", "BBBBAAAA"], [1.0, 2.0])
+    with pytest.raises(InputError, match=f"Odd.propose returned .*{said}|{said}"):
+        optimizer.ask(2)
+    assert len(optimizer.observations) == 2
+
+
+def test_predictions_are_of_a_string_as_it_is_to_be_measured() -> None:
+    optimizer = seqopt.Optimizer(SPACE, strategy=MultiFidelity(), contexts=LEVELS, initial=6, seed=3)
+    optimizer.tell(optimizer.ask().queries, [measured(row.key, {}) for row in optimizer.observations.rows])
+    more = SPACE.sample(12, np.random.default_rng(5))
+    cheap = [Query(string, {"fidelity": "docking"}) for string in more]
+    optimizer.tell(cheap, [measured(string, {}) + 8.0 for string in more])
+    batch = optimizer.ask(6)
+    docked = [row for row in batch.rows if dict(row.context)["fidelity"] == "docking"]
+    assert docked
+    for row in docked:
+        mean, std = row.details["predicted_mean"], row.details["predicted_std"]
+        assert abs(mean - (value(row.string) + 8.0)) < abs(mean - value(row.string))
+        spread = optimizer.predicted_measurement(row.query)[1]
+        assert spread is not None
+        assert spread >= std
