@@ -126,8 +126,11 @@ class ModelBased(Configurable):
         self._surrogate, self._search = surrogate, search
         if self._at_first is None:
             self._at_first = (
-                surrogate.state_dict() if isinstance(surrogate, Surrogate) else None,
-                search.state_dict() if isinstance(search, StatefulSearch) else None,
+                # A class has the same methods as its objects; it is refused later.
+                surrogate.state_dict()
+                if isinstance(surrogate, Surrogate) and not isinstance(surrogate, type)
+                else None,
+                search.state_dict() if isinstance(search, StatefulSearch) and not isinstance(search, type) else None,
             )
             return
         known, remembered = self._at_first
