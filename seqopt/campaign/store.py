@@ -97,6 +97,7 @@ class CampaignStore:
         self._timeout = timeout
         self._process = os.getpid()
         self._depth = 0
+        self._closed = False
         self._copy: tempfile.TemporaryDirectory[str] | None = None
         self._settings: tuple[int, str] | None = None
         self._contexts: Contexts | None = None
@@ -240,6 +241,7 @@ class CampaignStore:
 
     def close(self) -> None:
         """Close the file; what was committed is on the disk already."""
+        self._closed = True
         self._connection.close()
         if self._copy is not None:
             self._copy.cleanup()
@@ -262,6 +264,7 @@ class CampaignStore:
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Inside the block, all reads see the campaign as it is at the first of them, whatever others commit."""
+        self._check_open()
         if self._depth:
             yield
             return
@@ -529,6 +532,7 @@ class CampaignStore:
     def _write(
         self, kind: str, arguments: dict[str, Any], expected_state: int | None, *, blank: bool = False
     ) -> Iterator[Change]:
+        self._check_open()
         if self._depth:
             raise CampaignError("a command cannot begin inside another one, or inside reading()")
         if os.getpid() != self._process:
@@ -577,7 +581,12 @@ class CampaignStore:
             finally:
                 self._depth = 0
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise CampaignError(f"the campaign {self.path} was closed in this program: open it again")
+
     def _rows(self, query: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        self._check_open()
         try:
             with explained(self.path, self._timeout):
                 return self._connection.execute(query, parameters).fetchall()

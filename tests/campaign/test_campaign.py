@@ -415,3 +415,12 @@ def test_an_interval_on_a_logarithmic_scale_is_that_of_the_logarithms() -> None:
     np.testing.assert_allclose([low, high], [10 ** (2 - 1.6448536 * 0.3), 10 ** (2 + 1.6448536 * 0.3)], rtol=1e-6)
     assert interval(1.0, 2.0, None) == pytest.approx((1 - 3.2897073, 1 + 3.2897073))
     assert interval(None, None, None) == (None, None)
+
+
+def test_a_closed_campaign_says_that_it_is_closed(tmp_path: Path) -> None:
+    campaign = Campaign.create(tmp_path / "a.seqopt", StringSpace("AB", 6), objective="y", surrogate="one-hot")
+    campaign.suggest()
+    campaign.close()
+    for command in (campaign.status, campaign.suggest, campaign.undo, lambda: campaign.record("AAABBB", 1.0)):
+        with pytest.raises(CampaignError, match="was closed in this program: open it again"):
+            command()
