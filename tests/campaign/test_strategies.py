@@ -19,6 +19,7 @@ from seqopt.campaign.summary import render, summarize
 from seqopt.data import Contexts, Outcome, Query
 from seqopt.data.transforms import Log10
 from seqopt.errors import InputError, ObjectiveError, RunFolderError
+from seqopt.models import StringGP
 from seqopt.models.classifiers import NgramTrees
 from seqopt.search import Proposal
 from seqopt.spaces import StringSpace
@@ -183,6 +184,11 @@ def test_results_say_how_they_were_measured_or_mean_what_was_suggested(tmp_path:
             (third.string, "docking"),
         ]
         assert data.values[:, 0].tolist() == [1.0, 2.0, 0.5]
+        # However large a cheap value is, the best is one of the target.
+        campaign.record("ABABABAB", 50.0, context={"fidelity": "docking"})
+        best = campaign.status().best
+        assert best is not None
+        assert (best.string, best.mean()) == (second.string, 2.0)
     with Campaign.create(tmp_path / "plain.seqopt", SPACE, objective="y") as plain:
         with pytest.raises(CampaignError, match="knows only one way to measure"):
             plain.record("AAAABBBB", 1.0, context={"fidelity": "assay"})
@@ -437,8 +443,13 @@ def test_known_results_in_another_context_are_others(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("make", "contexts"),
-    [(MultiFidelity, LEVELS), (lambda: ModelBased("one-hot", "logei"), None), (BORE, None)],
-    ids=["fidelity", "model", "bore"],
+    [
+        (MultiFidelity, LEVELS),
+        (lambda: ModelBased("one-hot", "logei"), None),
+        (lambda: ModelBased(StringGP(restarts=1), "logei"), None),
+        (BORE, None),
+    ],
+    ids=["fidelity", "model", "object", "bore"],
 )
 def test_a_strategy_that_was_used_begins_anew(
     make: Callable[[], Strategy], contexts: Contexts | None, tmp_path: Path

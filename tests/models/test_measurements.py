@@ -199,3 +199,19 @@ def test_two_values_are_enough() -> None:
     gp.fit(["AC", "GT"], [0.0, 1.0], rng=np.random.default_rng(0))
     found = MeasurementVariance(gp.fitted, gp.model.covar_module.base_kernel, 2).at(gp.encoder.encode(["AT"]))
     assert 0.5 < float(found) < 20.0
+
+
+def test_what_the_kernels_parameters_add_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    gp = _fitted(SubsequenceKernel())
+    state = gp.fitted
+    own, new = gp.encoder.encode(STRINGS), gp.encoder.encode(NEW)
+    rows = state.evaluator.cross(own, new, state.evaluator.self_similarity(own), state.evaluator.self_similarity(new))
+    kernel = gp.model.covar_module.base_kernel
+    slopes = module._Slopes(state, kernel, own.width)
+    moved = slopes.derivatives(new, torch.from_numpy(rows)).numpy()
+    added = np.einsum("in,ij,jn->n", moved, slopes.covariance.numpy(), moved)
+    whole = MeasurementVariance(state, kernel, own.width).at(new).numpy()
+    monkeypatch.setattr(module, "MOVED", 0)
+    without = MeasurementVariance(state, kernel, own.width).at(new).numpy()
+    assert (added > 0).all()
+    np.testing.assert_allclose(whole - without, added, rtol=1e-6)
