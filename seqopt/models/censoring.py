@@ -9,9 +9,9 @@ ordinary one whose noise differs between values, and its marginal likelihood is
 .. math:: \log p = \log N(y_E; c, C_{EE}) + \log Z,
 
 with E the exact rows, and Z the probability of all limits given these. Only as many rows as there are limits iterate
-(`seqopt.models.orthants`), on the Schur complement of the exact ones. At its fixed points the gradient of log Z is as if
-the factors stayed as they are (Rasmussen and Williams 2006, section 5.5.2), so with :math:`\alpha = (C + W)^{-1} (\mu -
-c)`
+(`seqopt.models.orthants`), on the Schur complement of the exact ones. At its fixed points the gradient of log Z is as
+if the factors stayed as they are (Rasmussen and Williams 2006, section 5.5.2), so with
+:math:`\alpha = (C + W)^{-1} (\mu - c)`
 
 .. math:: \frac{\partial \log p}{\partial C} = \tfrac12 \left( \alpha \alpha^T - (C + W)^{-1} \right).
 
@@ -112,7 +112,7 @@ def censored_sites(
     return CensoredSites(values, variance, log_density + found.log_probability)
 
 
-def telling(values: npt.NDArray[np.float64], sides: Sides | None) -> npt.NDArray[np.bool_]:
+def telling(values: npt.NDArray[np.floating], sides: Sides | None) -> npt.NDArray[np.bool_]:
     """Which values have a say in mean and scale: exact ones, and limits that not all exact values satisfy.
 
     That a value is above -1000 is no news where all others are between 0 and 1.

@@ -119,8 +119,8 @@ class BatchedGPState:
             sites = censored_sites(prior + observed_noise.diag_embed(), residuals, sides)
             if not bool(torch.isfinite(sites.log_density).all()):
                 logger.warning(
-                    "what %d censored values say is known roughly: expectation propagation has not converged. Check the "
-                    "limits for slips",
+                    "what %d censored values say is known roughly: expectation propagation has not converged. Check "
+                    "the limits for slips",
                     int(sides.count_nonzero()),
                 )
             residuals, observed_noise = sites.residuals, observed_noise + sites.variance

@@ -15,8 +15,8 @@ from seqopt.models.row_model import padded
 class PartlyKnownNoise(GaussianLikelihood):
     """Gaussian noise whose variance is learned, plus a known variance for each training value.
 
-    A value to come is taken to have the mean of them, 0 counting where nothing is known. What stands for a censored value
-    has a further variance (`replaced`), which says nothing of values to come.
+    A value to come is taken to have the mean of them, 0 counting where nothing is known. What stands for a censored
+    value has a further variance (`replaced`), which says nothing of values to come.
 
     Args:
         known: Known variances of the n training values, 0 where nothing is known.

@@ -175,8 +175,7 @@ def _cavities(mean: Tensor, covariance: Tensor, mu: Tensor, w: Tensor) -> tuple[
     difference = root * (mu - mean)
     solved = (inverse.mT @ (inverse @ difference[..., None]))[..., 0]
     cavity_variance = (w * (1.0 / own - 1.0)).clamp_min(1e-300)
-    rest = (
-        0.5 * (solved.square() / own - own.log() - difference * solved).sum(-1)
-        - factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-    )
+    rest = 0.5 * (solved.square() / own - own.log() - difference * solved).sum(-1) - factor.diagonal(
+        dim1=-2, dim2=-1
+    ).log().sum(-1)
     return mu - solved / (root * own), cavity_variance, rest

@@ -67,9 +67,7 @@ class ScaledStandardize(Standardize):
         super().__init__(m, **options)
         self.telling = telling
 
-    def forward(
-        self, Y: Tensor, Yvar: Tensor | None = None, X: Tensor | None = None
-    ) -> tuple[Tensor, Tensor | None]:
+    def forward(self, Y: Tensor, Yvar: Tensor | None = None, X: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         """Standardised values.
 
         Args:

@@ -14,9 +14,11 @@ and it is drawn exactly afterwards.
 
 Cost: a new value of a kernel parameter takes a Gram matrix, O(n^2) kernel evaluations, and a Cholesky factorisation,
 O(n^3 / 3). As soon as output scale and noise move at the same kernel parameters, one eigendecomposition K = U e U^T
-makes each of these moves O(n); with known noise that differs between values, they take a factorisation each. Where values are
-censored, log p(y) is that of expectation propagation, whose sites are found for each point (`seqopt.models.censoring`):
-with the mean integrated out the covariance is C + m^2 1 1^T, and what is said of the mean above holds given the sites.
+makes each of these moves O(n); with known noise that differs between values, they take a factorisation each.
+
+Where values are censored, log p(y) is that of expectation propagation, whose sites are found for each point
+(`seqopt.models.censoring`): with the mean integrated out the covariance is C + m^2 1 1^T, and what is said of the mean
+above holds given the sites.
 
 References:
     Rasmussen, C. E. and Williams, C. K. I. (2006). Gaussian Processes for Machine Learning, sections 2.7 and 5.4.

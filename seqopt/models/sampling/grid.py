@@ -20,9 +20,9 @@ from seqopt.errors import InputError
 from seqopt.kernels import SubsequenceKernel
 from seqopt.kernels.engines import order_sums
 from seqopt.models.covariance import FloatArray
+from seqopt.models.sampling.censored import CensoredTables
 from seqopt.models.sampling.density import NOISE_PRIOR, SCALE_PRIOR, LogPosterior
 from seqopt.models.sampling.parameters import NOISE_VARIANCE, OUTPUTSCALE, Numbers
-from seqopt.models.sampling.censored import CensoredTables
 from seqopt.models.sampling.protocols import ParameterSample
 from seqopt.utils.config import Configurable
 
@@ -159,14 +159,12 @@ class GridSampler(Configurable):
         """Log p(y) at all points of the grid, in the order of ``grids``.
 
         Where values are censored it is minus infinity at points of next to no posterior probability, which were not
-        looked at; ``prior`` is needed then.
+        looked at. The logarithm of the prior is only used to tell these; by default it is flat.
         """
         scales, noises = np.array(self.outputscales), np.array(self.noise_variances)
         table = np.empty(tuple(map(len, grids.values())))
-        limited = None
-        if density.sides is not None:
-            assert prior is not None
-            limited = CensoredTables(density, scales, noises)
+        prior = np.zeros(table.shape) if prior is None else prior
+        limited = CensoredTables(density, scales, noises) if density.sides is not None else None
         if density.mean_std == 0.0 and _has_decays(density) and isinstance(density.encoded, EncodedStrings):
             for place, gap in enumerate(grids["gap_decay"]):
                 grams = _unnormalised(density.kernel, density.encoded, gap, grids["match_decay"])
