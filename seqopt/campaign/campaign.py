@@ -386,7 +386,7 @@ class Campaign(Tabulated):
     def record(
         self,
         what: str,
-        value: float | None = None,
+        value: float | str | None = None,
         *,
         failure: str | None = None,
         standard_error: float | None = None,
@@ -398,7 +398,7 @@ class Campaign(Tabulated):
 
         Args:
             what: The name of a suggestion (``"B03-07"``, or ``"b3-7"``), or a string.
-            value: What was measured; `None` for a failure.
+            value: What was measured, a number, or a limit of it as text, such as ``"<0.1"``; `None` for a failure.
             failure: Why there is no value.
             standard_error: Known standard error of the value.
             replicate: Whether this is a further measurement of a string that has one.

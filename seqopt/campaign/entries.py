@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from seqopt.campaign.rows import NewMeasurement, Suggestion
+from seqopt.campaign.rows import Censoring, NewMeasurement, Suggestion
 
 if TYPE_CHECKING:
     from seqopt.data import Context, ContextValue
@@ -55,6 +55,7 @@ class ResultEntry:
         line: Its line in a file.
         context: How it was measured, as far as that is said.
         further: Values of what was measured besides the objective, by name.
+        censored: ``"<"`` or ``">"`` where the value is only a limit.
     """
 
     string: str | None = None
@@ -66,6 +67,7 @@ class ResultEntry:
     line: int | None = None
     context: Mapping[str, ContextValue] = field(default_factory=dict)
     further: Mapping[str, float] = field(default_factory=dict)
+    censored: Censoring | None = None
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from seqopt.campaign.cells import LIMIT_SIGNS, read_value
 from seqopt.campaign.columns import is_named_like_suggestion, suggestion_name
 from seqopt.campaign.entries import ResultEntry, Results
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.results import check_entries, read_results
-from seqopt.campaign.rows import Measurement, Suggestion
+from seqopt.campaign.rows import Censoring, Measurement, Suggestion
 from seqopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Recorder:
     def record(
         self,
         what: str,
-        value: float | None,
+        value: float | str | None,
         *,
         failure: str | None,
         standard_error: float | None,
@@ -55,6 +56,7 @@ class Recorder:
             raise InputError(f"record takes the name of a suggestion or a string, not {what!r}; context= says how")
         if context is not None and not isinstance(context, Mapping):
             raise InputError(f"context is {context!r}; expected names and values, such as {{'fidelity': 'assay'}}")
+        value, censored = _limit(value)
         numbers = {"the value": value, "the standard error": standard_error, **(further or {})}
         value, standard_error, *others = (_as_float(name, number) for name, number in numbers.items())
         further = {name: number for name, number in zip(further or {}, others, strict=True) if number is not None}
@@ -67,6 +69,7 @@ class Recorder:
             standard_error=standard_error,
             context=dict(context or {}),
             further=dict(further or {}),
+            censored=censored,
         )
         with self.store.transaction("record", {"string": what}) as change:
             results = check_entries([entry], self.store, self._identify, replicates=replicate)
@@ -162,6 +165,20 @@ class Recorder:
         if isinstance(self._campaign.space, EvolvableSpace):
             self._campaign.space.from_string(string)  # complains of a string outside the space
         return key
+
+
+def _limit(value: float | str | None) -> tuple[float | str | None, Censoring | None]:
+    """A value, or the number of a limit and its side.
+
+    Raises:
+        InputError: For a limit whose number cannot be read.
+    """
+    if not isinstance(value, str) or value.strip()[:1] not in LIMIT_SIGNS:
+        return value, None
+    number, censored, problem = read_value(value.strip())
+    if problem:
+        raise InputError(f"the value {value!r} {problem}")
+    return number, censored
 
 
 def _as_float(name: str, number: object) -> float | None:

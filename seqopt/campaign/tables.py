@@ -155,7 +155,7 @@ def measurements_table(store: CampaignStore) -> tuple[list[str], list[list[Cell]
             row.suggestion,
             row.string,
             *(dict(row.context).get(name) for name in contexts),
-            row.value,
+            row.value if row.censored is None else f"{row.censored}{row.value!r}",
             row.standard_error,
             *(row.further.get(name) for name in further),
             row.failure,

@@ -153,9 +153,8 @@ def observation_table(rows: Sequence[Observation], outcomes: Sequence[str] = ())
     contexts = sorted({name for row in rows for name, _ in row.context})
     further = list(enumerate(outcomes))[1:]
     # A column that is named like another one is told apart from it.
-    named = {name: name if name not in COLUMNS else f"{name} (context)" for name in contexts}
+    named = {name: name if name not in (*COLUMNS, CENSORED) else f"{name} (context)" for name in contexts}
     limits = [CENSORED] if any(row.censored for row in rows) else []
-    named = {name: told if told != CENSORED else f"{name} (context)" for name, told in named.items()}
     taken = {*COLUMNS, CENSORED, *named.values()}
     measured = {name: name if name not in taken else f"{name} (outcome)" for _, name in further}
     records = [

@@ -74,6 +74,18 @@ def number_of(text: str) -> float:
     return number
 
 
+def value_of(text: str, decimal_comma: bool) -> float | str:
+    """A value, or a limit as a campaign takes it."""
+    from seqopt.campaign.cells import LIMIT_SIGNS, read_value
+
+    if text.strip()[:1] not in LIMIT_SIGNS:
+        return number_of(text.replace(",", ".", 1) if decimal_comma and "." not in text else text)
+    number, side, problem = read_value(text.strip(), decimal_comma)
+    if problem or side is None:
+        raise InputError(f"the value {text!r} {problem}")
+    return f"{side}{number!r}"
+
+
 def pair_of(text: str) -> tuple[str, str]:
     """A name and its value."""
     name, equals, value = text.partition("=")
