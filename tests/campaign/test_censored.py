@@ -155,14 +155,16 @@ def test_results_of_a_batch_are_held_against_intervals_only_where_limits_decide(
     assert "without a value so far" in section.lines[0]
 
 
-def test_exports_bring_limits_back(campaign: Campaign, tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_exports_bring_limits_back(campaign: Campaign, tmp_path: Path, ending: str) -> None:
     campaign.record(STRINGS[0], "<0.1")
     campaign.record(STRINGS[1], f">{100 / 3!r}")
     campaign.record(STRINGS[2], 7.0)
     header, rows = measurements_table(campaign.store)
-    write_sheet(tmp_path / "export.csv", header, rows)
+    export = tmp_path / f"export.{ending}"
+    write_sheet(export, header, rows)
     other = Campaign.create(tmp_path / "c.seqopt", StringSpace("01", 8), objective="IC50")
-    taken, _ = other.record_file(tmp_path / "export.csv", history=True)
+    taken, _ = other.record_file(export, history=True)
     first = [(row.string, row.value, row.censored) for row in campaign.store.measurements()]
     assert [(row.string, row.value, row.censored) for row in taken] == first
 
