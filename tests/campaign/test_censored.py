@@ -208,3 +208,24 @@ def test_a_surrogate_that_knows_no_limits_takes_them_as_values(
     assert campaign.session().optimizer.best.told == "0.1"
     assert "StringGP cannot learn from censored values: their limits count as values" in caplog.text
     assert campaign.store.measurements()[0].told == "<0.1"
+
+
+def test_a_limit_is_corrected_to_a_value_and_back(campaign: Campaign) -> None:
+    campaign.record(STRINGS[0], "<0.1")
+    campaign.record(STRINGS[1], 5.0, standard_error=0.5)
+    with pytest.raises(CampaignError, match=r"is <0\.1 already"):
+        campaign.correct(STRINGS[0], "< 0.1")
+    assert campaign.correct(STRINGS[0], 0.1).told == "0.1"
+    assert campaign.correct(STRINGS[1], ">5").standard_error is None
+    with pytest.raises(CampaignError, match="is a standard error, but the value is a limit"):
+        campaign.correct(STRINGS[1], ">6", standard_error=0.5)
+    assert [row.told for row in campaign.session().optimizer.observations.rows] == ["0.1", ">5"]
+    assert [command.arguments["now"] for command in campaign.history()[-2:]] == ["0.1", ">5"]
+    campaign.discard(STRINGS[1], was=">5")
+    assert [row.discarded is not None for row in campaign.store.measurements()] == [False, True]
+
+
+def test_a_change_to_log10_names_limits_without_a_logarithm(campaign: Campaign) -> None:
+    campaign.record(STRINGS[0], "<0")
+    with pytest.raises(CampaignError, match="have no logarithm: <0 of 00000000"):
+        campaign.change_settings(transform="log10")
