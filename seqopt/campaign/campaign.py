@@ -641,10 +641,10 @@ class Campaign(Revising, Tabulated):
         write_sheet(target, header, rows)
 
     def to_pandas(self) -> pd.DataFrame:
-        """All measurements one by one, failures too."""
+        """All measurements one by one, failures too; of limits the numbers, with their signs in ``censored``."""
         import pandas as pd
 
-        header, rows = measurements_table(self.store)
+        header, rows = measurements_table(self.store, numeric=True)
         return pd.DataFrame(rows, columns=header)
 
     def _labels(self, strings: Sequence[str]) -> list[Label]:

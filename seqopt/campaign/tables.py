@@ -154,28 +154,31 @@ def check_batch_target(path: str | os.PathLike[str], store: CampaignStore) -> No
         )
 
 
-def measurements_table(store: CampaignStore) -> tuple[list[str], list[list[Cell]]]:
+def measurements_table(store: CampaignStore, *, numeric: bool = False) -> tuple[list[str], list[list[Cell]]]:
     """All measurements that count, one by one, as the header and the rows of a table that `read_results` reads.
 
-    Where some are limits, all values are texts.
+    Args:
+        store: The campaign.
+        numeric: Whether limits are numbers whose signs stand in a column ``censored``; by default they are texts such
+            as ``<0.1``.
     """
     with store.reading():
         settings = store.settings
         commands = {command.id: command for command in store.history()}
         rows = store.measurements()
     contexts, further = settings.context_names, settings.constraint_names
-    # A column of a .parquet file holds numbers or texts, not both.
-    limits = any(row.censored is not None for row in rows)
+    apart = numeric and any(row.censored is not None for row in rows)
     header = [IDENTIFIER, settings.string_column, *contexts, settings.objective, STANDARD_ERROR, *further]
     header += [FAILURE, REPLICATE]
     taken = {plain_name(name) for name in header}.union(*wanted_names(settings, None, None).values())
-    header += told_apart(("key", "source", "line", "command", "recorded"), taken, "seqopt").values()
+    told = ("key", "source", "line", "command", "recorded", *(["censored"] if apart else []))
+    header += told_apart(told, taken, "seqopt").values()
     return header, [
         [
             row.suggestion,
             row.string,
             *(dict(row.context).get(name) for name in contexts),
-            row.value if not limits or row.value is None else f"{row.censored or ''}{row.value!r}",
+            row.value if row.censored is None or apart else f"{row.censored}{row.value!r}",
             row.standard_error,
             *(row.further.get(name) for name in further),
             row.failure,
@@ -185,6 +188,7 @@ def measurements_table(store: CampaignStore) -> tuple[list[str], list[list[Cell]
             row.line,
             row.made_by,
             commands[row.made_by].time,
+            *([row.censored] if apart else []),
         ]
         for row in rows
     ]

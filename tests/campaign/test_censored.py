@@ -163,8 +163,10 @@ def test_exports_bring_limits_back(campaign: Campaign, tmp_path: Path) -> None:
     header, rows = measurements_table(campaign.store)
     export = tmp_path / "export.csv"
     write_sheet(export, header, rows)
-    write_sheet(tmp_path / "export.parquet", header, rows)
-    assert pd.read_parquet(tmp_path / "export.parquet")["IC50"].tolist() == ["<0.1", ">33.333333333333336", "7.0"]
+    campaign.export(tmp_path / "export.parquet")
+    stored = pd.read_parquet(tmp_path / "export.parquet")
+    assert stored["IC50"].tolist() == [0.1, 100 / 3, 7.0]
+    assert stored["censored"].tolist() == ["<", ">", None]
     other = Campaign.create(tmp_path / "c.seqopt", StringSpace("01", 8), objective="IC50")
     taken, _ = other.record_file(export, history=True)
     first = [(row.string, row.value, row.censored) for row in campaign.store.measurements()]

@@ -79,12 +79,12 @@ def value_of(text: str, decimal_comma: bool = False) -> float | str:
     from seqopt.campaign.cells import LIMIT_SIGNS, read_value
 
     # What is rough is no limit, and says so.
-    if text.strip()[:1] not in (*LIMIT_SIGNS, "~", "\u2248"):
-        return number_of(text.replace(",", ".", 1) if decimal_comma and "." not in text else text)
+    if not decimal_comma and text.strip()[:1] not in (*LIMIT_SIGNS, "~", "\u2248"):
+        return number_of(text)
     number, side, problem = read_value(text.strip(), decimal_comma)
-    if problem or side is None:
+    if problem or number is None:
         raise InputError(f"the value {text!r} {problem}")
-    return f"{side}{number!r}"
+    return number if side is None else f"{side}{number!r}"
 
 
 def pair_of(text: str) -> tuple[str, str]:
