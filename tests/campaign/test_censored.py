@@ -166,7 +166,7 @@ def test_exports_bring_limits_back(campaign: Campaign, tmp_path: Path) -> None:
     campaign.export(tmp_path / "export.parquet")
     stored = pd.read_parquet(tmp_path / "export.parquet")
     assert stored["IC50"].tolist() == [0.1, 100 / 3, 7.0]
-    assert stored["censored"].tolist() == ["<", ">", None]
+    assert stored["censored"].fillna("").tolist() == ["<", ">", ""]
     other = Campaign.create(tmp_path / "c.seqopt", StringSpace("01", 8), objective="IC50")
     taken, _ = other.record_file(export, history=True)
     first = [(row.string, row.value, row.censored) for row in campaign.store.measurements()]
