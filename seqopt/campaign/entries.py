@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from seqopt.campaign.rows import Censoring, NewMeasurement, Suggestion
+from seqopt.campaign.rows import Censoring, NewExclusion, NewMeasurement, Suggestion
 
 if TYPE_CHECKING:
     from seqopt.data import Context, ContextValue
@@ -59,6 +59,10 @@ class ResultEntry:
         context: How it was measured, as far as that is said.
         further: Values of what was measured besides the objective, by name.
         owned: What the owner of the library calls the string, if that is given.
+        status: ``"discarded"`` or ``"withdrawn"``, if the row says so.
+        remark: Why.
+        prediction: What was predicted before, as far as the row says: ``predicted``, ``predicted_low``,
+            ``predicted_high``.
         censored: ``"<"`` or ``">"`` where the value is only a limit.
     """
 
@@ -72,6 +76,9 @@ class ResultEntry:
     context: Mapping[str, ContextValue] = field(default_factory=dict)
     further: Mapping[str, float] = field(default_factory=dict)
     owned: str | None = None
+    status: str | None = None
+    remark: str = ""
+    prediction: Mapping[str, float] = field(default_factory=dict)
     censored: Censoring | None = None
 
 
@@ -88,6 +95,8 @@ class Results:
         source: The file.
         sha256: Its checksum.
         columns: Which column was taken for what.
+        discards: Why some of ``records`` are discarded, by their index.
+        exclusions: Strings that the table says were withdrawn.
     """
 
     records: tuple[NewMeasurement, ...]
@@ -97,6 +106,8 @@ class Results:
     source: str = ""
     sha256: str = ""
     columns: dict[str, str] = field(default_factory=dict)
+    discards: Mapping[int, str] = field(default_factory=dict)
+    exclusions: tuple[NewExclusion, ...] = ()
 
     @property
     def arguments(self) -> dict[str, Any]:
