@@ -179,7 +179,7 @@ def observation_table(rows: Sequence[Observation], outcomes: Sequence[str] = ())
         }
         for number, row in enumerate(rows, start=1)
     ]
-    columns = [*COLUMNS, *limits, *owned, *named.values(), *measured.values()]
+    columns = [COLUMNS[0], *owned, *COLUMNS[1:], *limits, *named.values(), *measured.values()]
     return pd.DataFrame.from_records(records, columns=columns)
 
 
