@@ -35,7 +35,7 @@ from seqopt.optimizer import Evaluation, Evaluator, Optimizer
 from seqopt.report.descriptions import describe_result
 from seqopt.search import Search
 from seqopt.search.protocols import AnySpace
-from seqopt.spaces import CandidateSet, EvolvableSpace, PoolSpace, Space
+from seqopt.spaces import EvolvableSpace, PoolSpace, Space, as_space
 from seqopt.strategies import Strategy
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.cache import digest
@@ -111,7 +111,7 @@ class Result(Tabulated):
 
 def maximize(
     objective: ObjectiveFunction | QueryObjective | str,
-    space: AnySpace | Pool | Iterable[str] | str | os.PathLike[str],
+    space: AnySpace | Pool | Iterable[Any] | str | os.PathLike[str],
     *,
     budget: int = 100,
     initial: int = 20,
@@ -147,7 +147,8 @@ def maximize(
             objective, ``"module:function"``, or ``"column:NAME"`` of the file of candidates. An exception, a NaN or a
             time-out is a recorded failure of that string, never a crash.
         space: The allowed strings: a space of `seqopt.spaces` (strings over an alphabet, genes of a protein, strings of
-            a grammar, ...) or a custom one, a list of candidates, a file of candidates or the name of a candidate set
+            a grammar, ...) or a custom one; candidates as `seqopt.spaces.CandidateSet` takes them (a list, a Series,
+            the column of strings of a DataFrame, RDKit molecules); a file of candidates or the name of a candidate set
             (``"zinc250k"``), or what `seqopt.datasets.read_pool` returned for one.
         budget: Evaluations after the initial ones.
         initial: Random strings evaluated first; each result in ``known`` takes the place of one.
@@ -226,7 +227,7 @@ def maximize(
         logger.info(pool.summary())
     if isinstance(score, Objective) and isinstance(space, Pool | Space):
         _check_kind(score, space)
-    candidates = _candidates(space, tokenizer)
+    candidates = as_space(space, tokenizer=tokenizer)
     unrepeatable, parts = "" if tokenizer is None else "it has its own tokenizer", {}
     given: dict[str, Any] = {
         "surrogate": surrogate,
@@ -376,7 +377,7 @@ class SearchOptions(TypedDict, Generic[AnySpace], total=False):
 
 def minimize(
     objective: ObjectiveFunction | QueryObjective | str,
-    space: AnySpace | Pool | Iterable[str] | str | os.PathLike[str],
+    space: AnySpace | Pool | Iterable[Any] | str | os.PathLike[str],
     **options: Unpack[SearchOptions[AnySpace]],
 ) -> Result:
     """Find a string with a small value; takes the options of `maximize`, and raises what it raises.
@@ -400,23 +401,6 @@ def _all_of(*listeners: Callable[[T], Any] | None) -> Callable[[T], None]:
                 listener(what)
 
     return tell
-
-
-def _candidates(space: Space | Pool | Iterable[str], tokenizer: str | Tokenizer | None) -> Space:
-    """Where a search takes place.
-
-    Raises:
-        InputError: If a space is given a tokeniser, which has its own, or for candidates that cannot be used.
-    """
-    if isinstance(space, Pool):
-        return CandidateSet(
-            space.strings, kind=space.kind, keys=space.keys, standardize=space.standardized, tokenizer=tokenizer
-        )
-    if not isinstance(space, Space):
-        return CandidateSet(space, tokenizer=tokenizer)
-    if tokenizer is not None:
-        raise InputError(f"a {type(space).__name__} has its own tokeniser: leave tokenizer out, or choose it there")
-    return space
 
 
 def _read_known(known: KnownResults, optimizer: Optimizer, objective: str, pool: Pool | None) -> list[NewMeasurement]:

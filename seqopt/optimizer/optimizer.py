@@ -25,12 +25,13 @@ from seqopt.data import (
     as_context,
     resolve_transform,
 )
+from seqopt.datasets import Pool
 from seqopt.errors import ExhaustedError, InputError, ModelError
 from seqopt.models import JointSurrogate, Surrogate
 from seqopt.optimizer.batch import Batch
 from seqopt.search import Proposal, Search
 from seqopt.search.protocols import AnySpace, SomeSearch
-from seqopt.spaces import CandidateSet, EvolvableSpace, PoolSpace, Space
+from seqopt.spaces import EvolvableSpace, PoolSpace, Space, as_space
 from seqopt.strategies import InitialDesign, ModelBased, SearchState, Strategy
 from seqopt.strategies.protocols import CheckedStrategy
 from seqopt.utils.arguments import checked_integer
@@ -61,7 +62,8 @@ class Optimizer(Tabulated):
     (`seqopt.strategies.ModelBased`), after some random strings.
 
     Args:
-        space: Where to search: a `seqopt.spaces.Space`, or a list of candidate strings.
+        space: Where to search: a `seqopt.spaces.Space`, what `seqopt.datasets.read_pool` returned, or candidates as
+            `seqopt.spaces.CandidateSet` takes them: a list of strings, a Series, a DataFrame, RDKit molecules.
         surrogate: A `seqopt.models.Surrogate`, the name of one of `seqopt.models.SURROGATES`, or ``"auto"``: see
             `seqopt.models.default_surrogate`.
         acquisition: A name (``gibbon``, ``logei``, ``ucb``, ``thompson``, ``mean``, ``random``) or an object.
@@ -94,7 +96,7 @@ class Optimizer(Tabulated):
 
     def __init__(
         self,
-        space: AnySpace | Iterable[str],
+        space: AnySpace | Pool | Iterable[Any],
         *,
         surrogate: Surrogate | str | None = None,
         acquisition: Acquisition | str | None = None,
@@ -115,7 +117,7 @@ class Optimizer(Tabulated):
         )
         self.outcomes = _checked_outcomes(outcomes, direction, transform)
         self.seed = checked_integer("seed", seed, 0, "expected 0 or a positive integer")
-        self.space: Space = space if isinstance(space, Space) else CandidateSet(space)
+        self.space: Space = as_space(space)
         self.contexts = contexts
         if strategy is None:
             strategy = ModelBased(surrogate or "auto", acquisition or "gibbon", search or "auto")
@@ -207,8 +209,10 @@ class Optimizer(Tabulated):
         batch = self._batches + 1 if len(self.observations) >= self.initial else 0
         proposals = self.strategy.propose(n, self.state(remaining), rng)
         if not proposals:
+            seen, waiting = len(self.observations.seen), len(self.observations.pending)
             raise ExhaustedError(
-                f"all {len(self.observations.seen):,} strings have been suggested already: nothing is left"
+                f"nothing is left to suggest: {seen:,} strings are known or suggested already"
+                + (f", {waiting:,} of which await a result" if waiting else "")
             )
         self._check(proposals)
         self._asks += 1
