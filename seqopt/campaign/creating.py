@@ -17,6 +17,7 @@ from seqopt.utils.config import described
 
 if TYPE_CHECKING:
     from seqopt.data import Contexts, Outcome
+    from seqopt.datasets import Pool
     from seqopt.evaluation import Direction
     from seqopt.filters.conditions import Filter
     from seqopt.spaces import Space
@@ -25,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 def new_campaign(
-    space: Space | str | os.PathLike[str],
+    space: Space | Pool | Iterable[Any] | str | os.PathLike[str],
     *,
     objective: str,
     direction: Direction,
@@ -33,6 +34,7 @@ def new_campaign(
     column: str | None,
     kind: str | None,
     standardize: bool,
+    attachment_points: bool,
     batch_size: int,
     parts: Mapping[str, Any],
     transform: str | None,
@@ -55,12 +57,17 @@ def new_campaign(
     from seqopt.filters.conditions import checked, to_json
     from seqopt.models.registry import LATENT, latent_file
     from seqopt.optimizer import Optimizer
+    from seqopt.spaces import as_space
 
     surrogate, pool, string_column = parts.get("surrogate"), None, "string"
     if isinstance(space, str | os.PathLike):
-        pool, space, string_column, left_out = read_library(Path(space), column, kind, standardize)
+        pool, space, string_column, left_out = read_library(
+            Path(space), column, kind, standardize, attachment_points=attachment_points
+        )
         for text in left_out:
             logger.warning("%s", text)
+    else:
+        space = as_space(space)
     facts = described(space) if pool is None else {"type": "pool", "kind": space.kind}
     wanted = fitting(checked(filters), space.kind, space, pool)
     batch_size = checked_integer(

@@ -7,25 +7,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.errors import CampaignError
+from seqopt.utils.progress import doing
 
 if TYPE_CHECKING:
     from seqopt.spaces import CandidateSet
 
 
 def read_library(
-    path: Path, column: str | None, kind: str | None, standardize: bool
+    path: Path, column: str | None, kind: str | None, standardize: bool, *, attachment_points: bool = False
 ) -> tuple[dict[str, Any], CandidateSet, str, list[str]]:
     """Facts of a file of candidates, the space of them, the name of their column, and what of the file is left out."""
     from seqopt.datasets import read_pool
     from seqopt.spaces import CandidateSet
 
-    pool = read_pool(path, column=column, kind=kind, standardize=standardize)
+    pool = read_pool(path, column=column, kind=kind, standardize=standardize, attachment_points=attachment_points)
     space = CandidateSet(pool.strings, kind=pool.kind, keys=pool.keys, standardize=pool.standardized)
     facts = {
         "path": str(pool.source if not Path(path).exists() else Path(path).resolve()),
         "column": pool.column,
         "kind": pool.kind,
         "standardize": pool.standardized,
+        "attachment_points": attachment_points,
         "size": len(space),
         "keys_sha256": _digest(space),
     }
@@ -43,7 +45,12 @@ def same_library(facts: Mapping[str, Any]) -> CandidateSet:
         raise CampaignError(
             f"the library {path} no longer exists: restore it, or put it next to the file of the campaign"
         )
-    _, space, _, _ = read_library(path, facts["column"], facts["kind"], facts["standardize"])
+    # Campaigns from before there was this option hold whatever the file did.
+    attached = facts.get("attachment_points", True)
+    with doing(f"reading {path}"):
+        _, space, _, _ = read_library(
+            path, facts["column"], facts["kind"], facts["standardize"], attachment_points=attached
+        )
     if _digest(space) != facts["keys_sha256"]:
         raise CampaignError(
             f"the library {path} has changed since the campaign began: it held {facts['size']:,} candidates then and "

@@ -129,6 +129,7 @@ class Pool:
         values_column: The name of the column of values.
         sha256: Checksum of the file.
         standardized: Whether the keys are those of the molecules' charge parents.
+        attachment_points: Whether molecules with attachment points were kept.
     """
 
     strings: tuple[str, ...]
@@ -145,6 +146,7 @@ class Pool:
     values_column: str | None
     sha256: str
     standardized: bool = False
+    attachment_points: bool = False
 
     def __len__(self) -> int:
         return len(self.strings)
@@ -259,7 +261,7 @@ def read_pool(
         strict=strict,
         standardized=standardize,
         log_values=log_values,
-        attachment_points=attachment_points or kind != "molecule",
+        attachment_points=attachment_points,
     )
 
 
@@ -484,7 +486,8 @@ def _assemble(
         if key is None:
             rejected.append(Rejected(line, rows.strings[row], explain_rejection(rows.strings[row], kind)))
             continue
-        open_end = None if attachment_points else explain_attachment(key, option=_ATTACHMENT_OPTION)
+        whole = attachment_points or kind != "molecule"
+        open_end = None if whole else explain_attachment(key, option=_ATTACHMENT_OPTION)
         if open_end is not None:
             rejected.append(Rejected(line, rows.strings[row], open_end))
             continue
@@ -524,6 +527,7 @@ def _assemble(
         values_column=rows.values_column,
         sha256=rows.sha256,
         standardized=standardized,
+        attachment_points=attachment_points,
     )
 
 

@@ -35,6 +35,7 @@ from seqopt.spaces import EvolvableSpace, PoolSpace, Space, as_space
 from seqopt.strategies import InitialDesign, ModelBased, SearchState, Strategy
 from seqopt.strategies.protocols import CheckedStrategy
 from seqopt.utils.arguments import checked_integer
+from seqopt.utils.progress import doing
 from seqopt.utils.shown import Tabulated
 
 if TYPE_CHECKING:
@@ -207,7 +208,8 @@ class Optimizer(Tabulated):
         n = checked_integer("the number of strings", n, 1)
         rng = np.random.default_rng([self.seed, self._asks])
         batch = self._batches + 1 if len(self.observations) >= self.initial else 0
-        proposals = self.strategy.propose(n, self.state(remaining), rng)
+        with doing("choosing what to evaluate next"):
+            proposals = self.strategy.propose(n, self.state(remaining), rng)
         if not proposals:
             seen, waiting = len(self.observations.seen), len(self.observations.pending)
             raise ExhaustedError(
@@ -527,7 +529,8 @@ class Optimizer(Tabulated):
     def _model(self) -> Surrogate:
         if self._fitted is None:
             rng = np.random.default_rng([self.seed, self._asks, AFTERWARDS])
-            self._fitted = self.model_based.fitted(self.state(), rng)
+            with doing("fitting the model to all values"):
+                self._fitted = self.model_based.fitted(self.state(), rng)
         return self._fitted
 
     def _joint(self) -> JointSurrogate:
@@ -659,7 +662,8 @@ class Optimizer(Tabulated):
             ModelError: Before two values have been told.
         """
         rng = np.random.default_rng([self.seed, self._asks, AFTERWARDS])
-        key = self.strategy.recommend(self.state(), rng)
+        with doing("fitting the model to all values"):
+            key = self.strategy.recommend(self.state(), rng)
         measured = [row for row in self.observations.with_status("ok") if row.key == key and not math.isnan(row.value)]
         return next((row for row in reversed(measured) if row.context == self._target), measured[-1])
 

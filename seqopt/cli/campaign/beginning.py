@@ -56,6 +56,10 @@ def new(
     standardize: Annotated[
         bool, typer.Option("--standardize", help="Treat salts and charge states as one.", rich_help_panel=WHAT)
     ] = False,
+    attachment_points: Annotated[
+        bool,
+        typer.Option("--attachment-points", help="Keep molecules with attachment points (*).", rich_help_panel=WHAT),
+    ] = False,
     alphabet: Annotated[
         str | None,
         typer.Option(help="Instead of a pool: all strings over these letters.", rich_help_panel=WHAT),
@@ -118,6 +122,7 @@ def new(
             column=column,
             kind=None if kind == "auto" else kind,
             standardize=standardize,
+            attachment_points=attachment_points,
             batch_size=batch,
             surrogate=surrogate,
             acquisition=acquisition,

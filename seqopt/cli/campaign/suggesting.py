@@ -14,6 +14,8 @@ from seqopt.cli.campaign.common import (
     print_batch,
     print_lines,
     progress_in,
+    shown_in,
+    told_if_stopped,
 )
 from seqopt.cli.campaign.options import Debug, Which
 from seqopt.cli.running import console, note
@@ -39,7 +41,7 @@ def suggest(
         if out is not None:
             check_batch_target(out, campaign.store)  # before minutes are spent on choosing
         waiting = len(campaign.store.open_suggestions())
-        with console.status("choosing") as progress:
+        with told_if_stopped(campaign), console.status("choosing") as progress, shown_in(progress, "choosing"):
             if more or not waiting:
                 report = campaign.filter_report(progress_in(progress))
                 if report is not None:
