@@ -40,8 +40,8 @@ class Library:
 
     Attributes:
         facts: What a campaign keeps of them: ``path``, ``column``, ``kind``, ``standardize``, ``attachment_points``,
-            ``size``, ``sha256`` of the file, ``keys_sha256``, ``id_column`` and ``price_column`` (`None` where there is none), and ``added``,
-            the facts of further files.
+            ``size``, ``sha256`` of the file, ``keys_sha256``, ``id_column`` and ``price_column`` (`None` where there is
+            none), and ``added``, the facts of further files.
         space: The candidates, ordered by their hashes, so that no suggestion depends on the order of rows.
         hashes: Of their keys, sorted.
         string_column: What the column of strings is called.
