@@ -214,7 +214,7 @@ class Naming:
         return not known and cast("CandidateSet", self._campaign.space).index_of(key) is None
 
     def _key(self, string: str) -> str:
-        from seqopt.strings.identity import explain_rejection, identity_keys
+        from seqopt.strings.identity import explain_rejection, identity_keys, quoted
 
         pool = self._store.settings.pool
         if pool is not None:
@@ -222,7 +222,7 @@ class Naming:
             (found,) = identity_keys([string], pool["kind"], standardize=pool["standardize"])
             if found is None:
                 why = explain_rejection(string, pool["kind"])
-                raise InputError(f"{string!r} is not a valid {pool['kind']}: {why}")
+                raise InputError(f"{quoted(string)} is not a valid {pool['kind']}: {why}")
             return found
         from seqopt.spaces import EvolvableSpace
 

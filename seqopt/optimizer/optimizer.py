@@ -384,7 +384,7 @@ class Optimizer(Tabulated):
             variance = known[i]
             found.noise_variance = (variance,) if found.values and variance is not None else None
             found.details["error"] = (errors[i] if errors else None) or (
-                f"the value is {numbers[0]:g}" if failed else ""
+                f"the value is {'None' if _is_none(values, i) else f'{numbers[0]:g}'}" if failed else ""
             )
             found.details["seconds"] = seconds[i] if seconds else None
         self._fitted = None
@@ -701,6 +701,11 @@ def _checked_outcomes(
 
 def _item(row: Observation) -> Item:
     return row.query if row.context else row.key
+
+
+def _is_none(values: npt.ArrayLike, index: int) -> bool:
+    """Whether a value was given as `None`, which numbers hold as NaN."""
+    return isinstance(values, Sequence) and values[index] is None
 
 
 def _is_value(number: float) -> bool:

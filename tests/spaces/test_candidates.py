@@ -12,8 +12,9 @@ import pytest
 from rdkit import Chem
 
 import seqopt
+from seqopt.campaign import Campaign, CampaignError
 from seqopt.datasets import read_pool
-from seqopt.errors import InputError
+from seqopt.errors import ExhaustedError, InputError
 from seqopt.optimizer import Optimizer
 from seqopt.spaces import CandidateSet, StringSpace, as_space, candidate_strings
 
@@ -132,3 +133,53 @@ def test_a_smiles_that_is_far_too_long_is_refused_and_shown_in_short() -> None:
     with pytest.raises(InputError, match="a SMILES of 100,000 characters") as caught:
         CandidateSet(["CCO"], kind="molecule").key("C" * 100_000)
     assert len(str(caught.value)) < 400
+
+
+def test_campaigns_take_all_of_them_and_find_them_again(tmp_path: Path) -> None:
+    for number, given in enumerate((FRAME, SMILES, [Chem.MolFromSmiles(smiles) for smiles in SMILES], set(SMILES))):
+        path = tmp_path / f"{number}.seqopt"
+        with Campaign.create(path, given, objective="y", batch_size=2) as campaign:
+            made = campaign.suggest()
+        with Campaign.open(path) as campaign:
+            assert campaign.suggest() == made
+            assert sorted(campaign.space.keys) == sorted(CandidateSet(SMILES).keys)  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match="whether its keys or its values"):
+        Campaign.create(tmp_path / "no.seqopt", {"CCO": 1.0}, objective="y")
+    assert not (tmp_path / "no.seqopt").exists()
+
+
+def test_a_long_list_is_given_again(tmp_path: Path) -> None:
+    many = [f"C{'C' * (n % 40)}{'O' * (n // 40)}" for n in range(1_200)]
+    frame = pd.DataFrame({"smiles": many})
+    path = tmp_path / "many.seqopt"
+    with Campaign.create(path, frame, objective="y", batch_size=2) as campaign:
+        made = campaign.suggest()
+    with Campaign.open(path, space=frame) as campaign:
+        assert campaign.suggest() == made
+    with Campaign.open(path, space=many[1:]) as campaign, pytest.raises(CampaignError, match="another space"):
+        campaign.suggest(more=True)
+
+
+def test_a_campaign_keeps_whether_attachment_points_are_allowed(tmp_path: Path) -> None:
+    library = tmp_path / "blocks.smi"
+    library.write_text("CCO\n*CCO\n[*:1]CCN\nCCN\n")
+    for allowed, size in ((False, 2), (True, 4)):
+        path = tmp_path / f"{allowed}.seqopt"
+        with Campaign.create(path, library, objective="y", batch_size=2, attachment_points=allowed) as campaign:
+            campaign.suggest()
+        with Campaign.open(path) as campaign:
+            assert len(campaign.space) == size  # type: ignore[arg-type]
+
+
+def test_none_is_called_none_where_results_are_told() -> None:
+    optimizer = Optimizer(SMILES, initial=3)
+    optimizer.tell(SMILES[:3], [None, float("nan"), 1.0])  # type: ignore[list-item]
+    assert optimizer.to_pandas()["error"].tolist() == ["the value is None", "the value is nan", ""]
+
+
+def test_when_nothing_is_left_results_from_elsewhere_count_as_such() -> None:
+    optimizer = Optimizer(SMILES, initial=3)
+    optimizer.tell(SMILES[:5], [1.0, 2.0, 3.0, 4.0, 5.0])
+    optimizer.ask(3)
+    with pytest.raises(ExhaustedError, match="6 strings are known or suggested already, 1 of which await"):
+        optimizer.ask(1)
