@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from seqopt.acquisition import Acquisition
@@ -24,6 +26,7 @@ from seqopt.campaign.run_settings import run_settings
 from seqopt.campaign.runs import RunFolder
 from seqopt.campaign.store import CampaignStore
 from seqopt.data import Contexts, Outcome, resolve_transform
+from seqopt.data.replay import Replay
 from seqopt.datasets import Pool, read_pool, write_rejected
 from seqopt.encoding import Tokenizer
 from seqopt.errors import InputError
@@ -32,6 +35,7 @@ from seqopt.models import Surrogate
 from seqopt.models.registry import looks_at_symbols
 from seqopt.objectives import Objective, resolve_objective
 from seqopt.optimizer import Evaluation, Evaluator, Optimizer
+from seqopt.optimizer.replayed import replayed
 from seqopt.report.descriptions import describe_result
 from seqopt.search import Search
 from seqopt.search.protocols import AnySpace
@@ -74,6 +78,7 @@ class Result(Tabulated):
         steps: What happened in each step.
         optimizer: Ask it for more.
         run_folder: Where the run was kept, if it was.
+        replay: Of a column of known results, how much of the best was found, beside random search; else `None`.
     """
 
     best_string: str
@@ -82,6 +87,7 @@ class Result(Tabulated):
     steps: list[Step]
     optimizer: Optimizer
     run_folder: Path | None = None
+    replay: Replay | None = None
 
     def to_pandas(self) -> pd.DataFrame:
         """`evaluations`, as a table that may be changed."""
@@ -308,6 +314,7 @@ def maximize(
         initial_at_once=True,
         explained=False,
     )
+    values = _known_values(pool, optimizer.space)
     steps: list[Step] = []
     with evaluating:
         if run_folder is None:
@@ -318,6 +325,7 @@ def maximize(
         else:
             status = "interrupted"
             folder = RunFolder.begin(run_folder, facts, campaign, resume=resume)
+            folder.known_values = values
             try:
                 with folder.watched():
                     if pool is not None and pool.rejected:
@@ -342,6 +350,7 @@ def maximize(
         steps,
         optimizer,
         None if run_folder is None else Path(run_folder),
+        None if values is None else replayed(optimizer, values),
     )
 
 
@@ -467,6 +476,14 @@ def _check_kind(score: Objective, space: Pool | Space) -> None:
         f"{wanted}, but those of {type(space).__name__} are of kind {space.kind!r}: choose another objective, or give "
         "the space another kind"
     )
+
+
+def _known_values(pool: Pool | None, space: Space) -> npt.NDArray[np.float64] | None:
+    """The value of each candidate, where the objective is a column of the pool."""
+    if pool is None or pool.values is None or not isinstance(space, PoolSpace):
+        return None
+    of = dict(zip(pool.keys, pool.values.tolist(), strict=True))
+    return np.array([of[key] for key in space.keys])
 
 
 def _part_facts(optimizer: Optimizer, strategy: Strategy | None) -> dict[str, Any]:

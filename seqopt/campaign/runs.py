@@ -19,6 +19,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from seqopt.campaign.campaign import Campaign
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.journal import Journal, Step
@@ -29,6 +32,7 @@ from seqopt.campaign.store import CampaignStore
 from seqopt.errors import RunFolderError
 from seqopt.evaluation import Evaluation
 from seqopt.optimizer import Optimizer
+from seqopt.optimizer.replayed import replayed
 from seqopt.utils.files import write_atomically
 from seqopt.utils.versions import versions
 
@@ -76,6 +80,14 @@ class RunFolder:
     """The folder of one run: its campaign, and the tables that are exported from it while it goes on.
 
     Use `begin`, then `campaign` with the optimiser of the run, `watched` around the search, and `close` it.
+
+    Attributes:
+        path: The folder.
+        settings: What describes the run.
+        status: ``"running"``, ``"interrupted"`` or ``"finished"``.
+        store: The open campaign.
+        known_values: The value of each candidate of the pool, where all are known; then the summary says how much of
+            the best was found.
     """
 
     def __init__(self, path: Path, settings: dict[str, Any], store: CampaignStore, lock: RunLock) -> None:
@@ -83,6 +95,7 @@ class RunFolder:
         self.settings = settings
         self.status = "running"
         self.store = store
+        self.known_values: npt.NDArray[np.float64] | None = None
         self._lock = lock
         self._campaign: Campaign | None = None
         self._spent = 0.0
@@ -194,6 +207,7 @@ class RunFolder:
             },
             "evaluations": len(frame),
             "failed": int((frame["status"] == "failed").sum()),
+            **({} if self.known_values is None else {"replay": replayed(optimizer, self.known_values).to_json()}),
             "steps": [asdict(step) for step in steps],
             "timings": {
                 "total_seconds": round(self._spent + started - self._started, 2),

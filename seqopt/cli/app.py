@@ -561,7 +561,7 @@ def bench(
         typer.Argument(
             metavar="NAME",
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
-            "filters, choices, ask, intervals; NAME --help shows its options.",
+            "filters, choices, ask, intervals, design; NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -571,7 +571,7 @@ def bench(
     names = (
         *("zinc", "docking", "regression", "boss", "vae", "embedding"),
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
-        *("choices", "ask", "intervals"),
+        *("choices", "ask", "intervals", "design"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:

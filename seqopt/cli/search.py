@@ -110,3 +110,7 @@ def _describe_result(result: Any, name: str, direction: str) -> None:
         {"value": "right", "batch": "right", "string": "left"},
         [(f"{row.value:,.5g}", origin(row.batch), str(row.string)) for row in top.itertuples()],
     )
+    if result.replay is not None and result.replay.tops:
+        console.print("\nHow much of the best it found (candidates that tie with the last of them included)")
+        for line in result.replay.lines():
+            console.print(f"  {line}")

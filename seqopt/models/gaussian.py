@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import gpytorch
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -18,6 +19,7 @@ from seqopt.errors import InputError, ModelError
 from seqopt.models.column_cache import ColumnCache
 from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess
 from seqopt.models.covariance import FloatArray, correlations
+from seqopt.models.distances import KernelDistances
 from seqopt.models.gp_state import BatchedGPState, Conditioning, stacked
 from seqopt.models.leave_one_out import LeaveOneOut, leave_one_out
 from seqopt.models.pool_posterior import PoolPosterior
@@ -193,6 +195,21 @@ class GaussianSurrogate:
             those = chosen == draw
             found[those] = mean[draw] + normal[those, :, 0] @ roots[draw].T
         return offset + unit * found
+
+    def prior_distances(self, candidates: PoolSpace | Sequence[str], others: Sequence[str] = ()) -> KernelDistances:
+        """Kernel distances before any fit; see `seqopt.models.DistanceSurrogate`.
+
+        Raises:
+            ModelError: If there are several kernels to average over.
+        """
+        kernel = getattr(self, "kernel", None)
+        if not isinstance(kernel, gpytorch.kernels.Kernel):
+            raise ModelError(f"{type(self).__name__} has several kernels, and so no distance between strings")
+        if isinstance(candidates, PoolSpace):
+            encoded = self._encoded_pool(candidates)
+        else:
+            encoded = self.encoder.encode(candidates)
+        return KernelDistances(kernel, encoded.joined(self.encoder.encode(others)) if others else encoded)
 
     def similarity(self, a: Sequence[Item], b: Sequence[Item]) -> FloatArray:
         """Prior correlation (len(a) x len(b)) at two lists of strings, mean over the draws: 1 for equal ones.

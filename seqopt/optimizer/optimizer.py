@@ -31,7 +31,7 @@ from seqopt.optimizer.batch import Batch
 from seqopt.search import Proposal, Search
 from seqopt.search.protocols import AnySpace, SomeSearch
 from seqopt.spaces import CandidateSet, EvolvableSpace, PoolSpace, Space
-from seqopt.strategies import InitialDesign, ModelBased, SearchState, Strategy
+from seqopt.strategies import Design, InitialDesign, ModelBased, SearchState, Strategy
 from seqopt.strategies.protocols import CheckedStrategy
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.shown import Tabulated
@@ -70,7 +70,10 @@ class Optimizer(Tabulated):
             (`RandomSearch`).
         strategy: Decides instead of ``surrogate``, ``acquisition`` and ``search``: a `seqopt.strategies.Strategy`.
         batch_size: Strings per `ask`.
-        initial: Random strings asked for before the strategy decides.
+        initial: Strings asked for before the strategy decides.
+        design: How these are chosen: ``"random"``; ``"maxmin"``, each as far as can be from those before it by the
+            surrogate's own kernel; ``"medoids"``, representatives of a random sample by the same distance; or
+            ``"auto"``: see `seqopt.strategies.resolve_design`.
         direction: ``"maximize"`` or ``"minimize"``.
         transform: ``"log10"`` lets the model see log10 of the values; the user's units stay outside.
         outcomes: What is measured of each string, the objective first, instead of ``direction`` and ``transform``.
@@ -102,6 +105,7 @@ class Optimizer(Tabulated):
         strategy: Strategy | None = None,
         batch_size: int = 1,
         initial: int = 20,
+        design: Design | str = "auto",
         direction: Direction = "maximize",
         transform: Transform | str | None = None,
         outcomes: Sequence[Outcome] | None = None,
@@ -128,7 +132,7 @@ class Optimizer(Tabulated):
             raise InputError(
                 f"{strategy!r} is not a strategy: give an object with the methods of seqopt.strategies.Strategy"
             )
-        self.strategy = InitialDesign(self.initial, strategy)
+        self.strategy = InitialDesign(self.initial, strategy, design)
         if isinstance(self.strategy, CheckedStrategy):
             self.strategy.start(self.space, contexts)
         self.allow_repeats = allow_repeats

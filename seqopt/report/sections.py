@@ -81,6 +81,21 @@ def headline(view: View, best: pd.DataFrame) -> dict[str, Any]:
     }
 
 
+def replay_of(run: Run) -> list[dict[str, str]]:
+    """What a search of known results found of the best: for each tile a title, a share, and what random search finds."""
+    if run.replay is None:
+        return []
+    return [
+        {
+            "title": f"Found of the {top.name}",
+            "share": f"{100 * top.share:.3g} %",
+            "text": f"{top.found:,} of {top.size:,}, ties with the last included; {run.replay.evaluated:,} random "
+            f"evaluations find {top.expected:,.1f} on average (90 %: {top.low:,} to {top.high:,})",
+        }
+        for top in run.replay.tops
+    ]
+
+
 def _initial(run: Run, initial: pd.DataFrame) -> str:
     """How many strings no model chose, in words: in a campaign they may have been imported or recorded by hand."""
     if not run.campaign:
