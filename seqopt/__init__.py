@@ -17,9 +17,11 @@ __version__ = "0.2.0"
 if TYPE_CHECKING:
     from seqopt.api import Result, maximize, minimize
     from seqopt.optimizer import Optimizer
+    from seqopt.scorers.limits import BatchLimits
     from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, LocalSpace, StringSpace
 
 _HOMES = {
+    "BatchLimits": "seqopt.scorers.limits",
     "CandidateSet": "seqopt.spaces",
     "CodonSpace": "seqopt.spaces",
     "GrammarSpace": "seqopt.spaces",
@@ -32,6 +34,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "BatchLimits",
     "CandidateSet",
     "CodonSpace",
     "GrammarSpace",

@@ -279,7 +279,7 @@ def table(runs: Runs) -> str:
             lines.append(f"| {label} | {len(found)} | {' | '.join(cells)} | {spent:.1f} |")
         lines.append("")
     lines.append(
-        "The rows of *random* give means, the others differences from it paired by seed, each ± one standard error. The "
-        "best values are in standard deviations above the mean of the candidates. Time: median for the first batch."
+        "The rows of *random* give means, the others differences from it paired by seed, each ± one standard error. "
+        "The best values are in standard deviations above the mean of the candidates. Time: median for the first batch."
     )
     return "\n".join(lines)

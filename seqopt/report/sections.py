@@ -82,7 +82,7 @@ def headline(view: View, best: pd.DataFrame) -> dict[str, Any]:
 
 
 def replay_of(run: Run) -> list[dict[str, str]]:
-    """What a search of known results found of the best: for each tile a title, a share, and what random search finds."""
+    """What a search of known results found of the best: for each tile a title, a share, and the same of chance."""
     if run.replay is None:
         return []
     return [

@@ -16,6 +16,7 @@ References:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -37,6 +38,9 @@ DRAWN = 2_000
 
 ROUNDS = 20
 """Most rounds in which medoids are moved."""
+
+RETRIES = 5
+"""Times that a design chooses again in place of strings that are too much like others of the batch."""
 
 TIE = 1e-9
 """Squared distances that differ by less are equal."""
@@ -223,19 +227,45 @@ def designed_proposals(
         distances: Between candidates (a pool, or keys) and, after them, further keys.
         unsupported: Why a model cannot take some strings; those are left out.
     """
-    known = list(dict.fromkeys([*(query.key for query in state.data.queries), *map(key_of, state.pending)]))
+    found: list[Proposal] = []
+    refused: set[str] = set()
+    for _ in range(1 if state.batch is None else RETRIES):
+        members = [proposal.key for proposal in found]
+        # Also what may not join the batch is not chosen again.
+        left = replace(state, batch=None, excluded=state.excluded | set(members) | refused)
+        known = [*(query.key for query in state.data.queries), *map(key_of, state.pending), *members]
+        chosen = _chosen(n - len(found), left, list(dict.fromkeys(known)), rng, design, distances, unsupported)
+        for proposal in chosen:
+            if state.batch is not None and not state.batch.allows([proposal.key])[0]:
+                refused.add(proposal.key)
+                continue
+            if state.batch is not None:
+                state.batch.add(proposal.key)
+            found.append(proposal)
+        if len(found) >= n or not chosen:
+            break
+    return found
+
+
+def _chosen(
+    n: int,
+    state: SearchState,
+    known: list[str],
+    rng: np.random.Generator,
+    design: Design,
+    distances: Callable[[PoolSpace | Sequence[str], Sequence[str]], Distances],
+    unsupported: Callable[[Sequence[str]], dict[int, str]],
+) -> list[Proposal]:
+    """What a design chooses of the whole pool, or of a random sample of the space, whatever may join a batch."""
     without = unsupported(known)
     known = [key for index, key in enumerate(known) if index not in without]
     if isinstance(state.space, PoolSpace) and design.sample is None:
         return _of_pool(n, state.space, known, state, rng, design, distances)
-    drawn = {
-        proposal.key: proposal
-        for proposal in random_proposals(max(n, design.sample or DRAWN), state, rng, unsupported=unsupported)
-    }
-    keys = list(drawn)
-    if not keys:
+    drawn = random_proposals(max(n, design.sample or DRAWN), state, rng, unsupported=unsupported)
+    if not drawn:
         return []
-    return [drawn[keys[index]] for index in design.choose(n, distances(keys, known), len(known), rng)]
+    between = distances([proposal.key for proposal in drawn], known)
+    return [replace(drawn[index], why=design.name) for index in design.choose(n, between, len(known), rng)]
 
 
 def _of_pool(
@@ -256,7 +286,7 @@ def _of_pool(
     between = _Part(distances(pool, known), np.concatenate([allowed, len(pool) + np.arange(len(known))]))
     context = () if state.contexts is None else state.contexts.target
     chosen = [int(allowed[index]) for index in design.choose(n, between, len(known), rng)]
-    return [Proposal(pool[index], pool.keys[index], context) for index in chosen]
+    return [Proposal(pool[index], pool.keys[index], context, why=design.name) for index in chosen]
 
 
 class _Part:

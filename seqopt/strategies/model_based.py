@@ -24,6 +24,7 @@ from seqopt.models import (
     unsupported,
 )
 from seqopt.scorers import GaussianScoring, Scoring
+from seqopt.scorers.limits import limited
 from seqopt.search import GeneticSearch, PoolSearch, Proposal, RandomSearch, Search
 from seqopt.search.protocols import CheckedSearch, PartsCheckedSearch, SomeSearch, StatefulSearch
 from seqopt.spaces import EvolvableSpace, PoolSpace, Space
@@ -175,7 +176,7 @@ class ModelBased(Configurable):
         self._fit(self.surrogate, measured, rng)
         self._hyperparameters = dict(getattr(self.surrogate, "hyperparameters", {}))
         search = cast("Search[Space]", self.search)  # `start` has held it against the space
-        scoring = self.scoring(n, state, rng)
+        scoring = limited(self.scoring(n, state, rng), state.batch)
         proposals = search.propose(n, space=state.space, scoring=scoring, excluded=state.excluded, rng=rng)
         proposals = _with_measurements(proposals, self.surrogate)
         return filled_up(proposals, n, state, rng, unsupported=self.unsupported)
