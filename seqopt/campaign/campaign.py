@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from seqopt.filters.filtering import FilterReport
     from seqopt.models import Surrogate
     from seqopt.optimizer import Optimizer
+    from seqopt.scorers.limits import BatchLimits
     from seqopt.search.protocols import SomeSearch
     from seqopt.spaces import Space
     from seqopt.strategies import Strategy
@@ -116,6 +117,9 @@ class Campaign(Tabulated):
         constraints: Sequence[Outcome] = (),
         seed: int = 0,
         filters: Iterable[Filter | Mapping[str, Any]] = (),
+        design: str = "auto",
+        include: Sequence[str] | str | os.PathLike[str] = (),
+        limits: BatchLimits | None = None,
     ) -> Campaign:
         """Begin a campaign in a new file.
 
@@ -129,7 +133,7 @@ class Campaign(Tabulated):
             column: Column of the candidates in their file, if it is not to be recognised.
             kind: What candidates are, if it is not to be recognised; see `seqopt.datasets.read_pool`.
             standardize: Whether salts and charge states of a molecule are one candidate.
-            batch_size: Suggestions at a time, and random ones to begin with.
+            batch_size: Suggestions at a time, and strings to begin with.
             surrogate: The model, or its name; see `seqopt.models.resolve_surrogate`.
             acquisition: The acquisition function, or its name.
             search: The inner search, or ``"auto"``.
@@ -144,6 +148,9 @@ class Campaign(Tabulated):
                 ``"constraint"``. Tables have a column for each.
             seed: Fixes every random draw.
             filters: What strings have to pass in order to be suggested: see `seqopt.filters`.
+            design: How the first batch is chosen, by name: see `seqopt.Optimizer`.
+            include: Strings that are suggested first of all: a list of candidates, or a file of them.
+            limits: How much alike the strings of one batch may be: see `seqopt.BatchLimits`.
 
         Raises:
             InputError: For what cannot be used.
@@ -164,6 +171,9 @@ class Campaign(Tabulated):
             constraints=constraints,
             seed=seed,
             filters=filters,
+            design=design,
+            include=include,
+            limits=limits,
         )
         campaign = cls(CampaignStore.create(path, settings), made if settings.space.get("custom") else None)
         campaign._space = made

@@ -38,6 +38,7 @@ def run_search(
     candidates: int | None,
     tokenizer: str | None,
     out: Path | None,
+    choosing: dict[str, Any],
 ) -> None:
     """Read the pool, search it, and say what is happening; see ``seqopt search --help``."""
     started = time.perf_counter()
@@ -50,6 +51,9 @@ def run_search(
     check_names(plan)
     from seqopt.campaign.runs import check_folder
     from seqopt.search import PoolSearch
+    from seqopt.strategies.designs import check_design
+
+    check_design(choosing["design"])
 
     check_folder(folder, plan.resume)
     with console.status(f"reading {escape(source)}") as status:
@@ -78,6 +82,7 @@ def run_search(
         tokenizer=tokenizer,
         search=PoolSearch(candidates),
         transform=transform,
+        **choosing,
     )
     _describe_result(result, objective.name, goal)
     console.print(

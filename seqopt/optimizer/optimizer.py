@@ -275,7 +275,7 @@ class Optimizer(Tabulated):
                 # What the user asked for is not held against limits.
                 if proposal.why != "included" and not batch.allows([proposal.key])[0]:
                     raise InputError(
-                        f"{who} {proposal.string!r}, against the limits of a batch: {self.limits.describe()}"
+                        f"{who} {proposal.string!r}, against the limits of a batch: {batch.limits.describe()}"
                     )
                 batch.add(proposal.key)
             if self.space.key(proposal.string) != proposal.key:

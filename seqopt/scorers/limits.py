@@ -141,8 +141,10 @@ def scaffold_of(key: str) -> str:
     from rdkit import Chem
     from rdkit.Chem.Scaffolds import MurckoScaffold
 
-    molecule = Chem.MolFromSmiles(key)
-    return "" if molecule is None else str(MurckoScaffold.MurckoScaffoldSmiles(mol=molecule))
+    molecule: object | None = Chem.MolFromSmiles(key)
+    if molecule is None:
+        return ""
+    return str(MurckoScaffold.MurckoScaffoldSmiles(mol=molecule))  # type: ignore[no-untyped-call]
 
 
 class LimitedScoring:

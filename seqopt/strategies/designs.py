@@ -190,12 +190,9 @@ def resolve_design(design: Design | str, space: Space, surrogate: object | None)
         InputError: For an unknown name, or a design that needs distances where there are none.
     """
     if isinstance(design, str):
+        check_design(design)
         name = design.strip().lower()
-        if name == "auto":
-            return None
-        if name not in DESIGNS:
-            raise InputError(f"unknown design {design!r}: choose auto, {', '.join(DESIGNS)}, or give an object")
-        found = DESIGNS[name]()
+        found = None if name == "auto" else DESIGNS[name]()
     elif isinstance(design, Design) and not isinstance(design, type):
         found = design
     else:
@@ -206,6 +203,16 @@ def resolve_design(design: Design | str, space: Space, surrogate: object | None)
             "how far apart strings are: choose the design random"
         )
     return found
+
+
+def check_design(design: str) -> None:
+    """Refuse a name that means nothing, before anything else is done.
+
+    Raises:
+        InputError: For an unknown name.
+    """
+    if design.strip().lower() not in ("auto", *DESIGNS):
+        raise InputError(f"unknown design {design!r}: choose auto, {', '.join(DESIGNS)}, or give an object")
 
 
 def designed_proposals(

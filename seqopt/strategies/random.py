@@ -48,8 +48,8 @@ def random_proposals(
         size = n + len(excluded)
         if batch is not None and attempt:
             # Of a pool, all in the end: what may join a batch may be rare.
-            last = attempt == REDRAWS - 1 and isinstance(state.space, PoolSpace)
-            size = len(state.space) if last else REDRAWS * size
+            whole = attempt == REDRAWS - 1 and isinstance(state.space, PoolSpace)
+            size = len(state.space) if whole and isinstance(state.space, PoolSpace) else REDRAWS * size
         drawn = state.space.sample(size, rng)
         keys = [state.space.key(string) for string in drawn]
         without = {} if unsupported is None else unsupported(keys)

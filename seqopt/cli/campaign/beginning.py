@@ -20,16 +20,24 @@ from seqopt.cli.campaign.common import (
 from seqopt.cli.campaign.options import (
     HOW,
     WHAT,
-    AlertNames,
     Debug,
+    Which,
+)
+from seqopt.cli.choosing import (
+    AlertNames,
+    DesignName,
+    Exclude,
     Forbid,
     ForbidPattern,
+    Include,
+    MaxSimilarity,
+    PerScaffold,
     Properties,
     Require,
     RequirePattern,
     Where,
-    Which,
     given_filters,
+    given_limits,
 )
 from seqopt.cli.running import console, note, show_notes
 from seqopt.errors import InputError
@@ -93,6 +101,11 @@ def new(
     where: Where = None,
     require_pattern: RequirePattern = None,
     forbid_pattern: ForbidPattern = None,
+    exclude: Exclude = None,
+    include: Include = None,
+    design: DesignName = "auto",
+    per_scaffold: PerScaffold = None,
+    max_similarity: MaxSimilarity = None,
     debug: Debug = False,
 ) -> None:
     """Begin a campaign.
@@ -123,7 +136,10 @@ def new(
             acquisition=acquisition,
             transform=None if transform == "none" else transform,
             seed=seed,
-            filters=given_filters(properties, require, forbid, alerts, where, require_pattern, forbid_pattern),
+            filters=given_filters(properties, require, forbid, alerts, where, require_pattern, forbid_pattern, exclude),
+            design=design,
+            include=include or (),
+            limits=given_limits(per_scaffold, max_similarity),
         )
     with campaign:
         facts, filters = campaign.store.library, campaign.status().filters
@@ -144,6 +160,7 @@ def filter_suggestions(
     where: Where = None,
     require_pattern: RequirePattern = None,
     forbid_pattern: ForbidPattern = None,
+    exclude: Exclude = None,
     drop: Annotated[
         list[int] | None, typer.Option(help="Remove this filter, by its number in the list.", min=1)
     ] = None,
@@ -161,7 +178,7 @@ def filter_suggestions(
     del debug
     from seqopt.filters.filtering import failing_note
 
-    added = given_filters(properties, require, forbid, alerts, where, require_pattern, forbid_pattern)
+    added = given_filters(properties, require, forbid, alerts, where, require_pattern, forbid_pattern, exclude)
     if show and (added or drop or clear):
         raise InputError("--list only lists the filters: leave it out to change them")
     if clear and drop:
