@@ -21,6 +21,8 @@ from seqopt.cli.campaign.options import (
     HOW,
     WHAT,
     Debug,
+    IdColumn,
+    PriceColumn,
     Which,
 )
 from seqopt.cli.choosing import (
@@ -64,6 +66,8 @@ def new(
     standardize: Annotated[
         bool, typer.Option("--standardize", help="Treat salts and charge states as one.", rich_help_panel=WHAT)
     ] = False,
+    id_column: IdColumn = None,
+    price_column: PriceColumn = None,
     alphabet: Annotated[
         str | None,
         typer.Option(help="Instead of a pool: all strings over these letters.", rich_help_panel=WHAT),
@@ -131,6 +135,8 @@ def new(
             column=column,
             kind=None if kind == "auto" else kind,
             standardize=standardize,
+            id_column=id_column,
+            price_column=price_column,
             batch_size=batch,
             surrogate=surrogate,
             acquisition=acquisition,
