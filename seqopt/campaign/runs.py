@@ -262,7 +262,7 @@ def _store(
     file = folder / CAMPAIGN
     if not CampaignStore.begun(file):
         if candidates is not None:
-            keep_candidates(folder, candidates)
+            _keep(folder, candidates)
         return CampaignStore.create(file, campaign)
     # Another process may have begun a run since the folder was looked at.
     check_folder(folder, resume)
@@ -286,6 +286,8 @@ def _take_up(
     old = run["settings"]
     names = ("pool_sha256", "values_sha256")
     if all(old.get(name) == facts.get(name) for name in names):
+        if kept_candidates(folder) is None:
+            _keep(folder, candidates)  # of a run that was begun before they were kept
         return
     if old.get("pool_sha256") != facts.get("pool_sha256"):
         evaluated = {row.key for row in store.measurements()}
@@ -307,7 +309,15 @@ def _take_up(
     kept = {**settings.extra, RUN: {**run, "settings": {**old, **now}}}
     with store.transaction("configure", {"what": "candidates", **told}) as change:
         change.save_settings(replace(settings, pool=campaign.pool, extra=kept))
-    keep_candidates(folder, candidates)
+    _keep(folder, candidates)
+
+
+def _keep(folder: Path, candidates: Sequence[str]) -> None:
+    """Write down which candidates there are; a run goes on without, and can then say less of what has changed."""
+    try:
+        keep_candidates(folder, candidates)
+    except OSError as error:
+        logger.warning("which candidates there are could not be written to %s: %s", folder, error.strerror or error)
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import gpytorch
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -203,8 +202,13 @@ class GaussianSurrogate:
             ModelError: If there are several kernels to average over.
         """
         kernel = getattr(self, "kernel", None)
-        if not isinstance(kernel, gpytorch.kernels.Kernel):
-            raise ModelError(f"{type(self).__name__} has several kernels, and so no distance between strings")
+        kernels = getattr(self, "kernels", [] if kernel is None else [kernel])
+        if len(kernels) != 1 or kernels[0].batch_shape:
+            raise ModelError(
+                f"a {type(self).__name__} of {len(kernels)} kernels has no one distance between strings: choose the "
+                "design random, or a surrogate of one kernel"
+            )
+        (kernel,) = kernels
         if isinstance(candidates, PoolSpace):
             encoded = self._encoded_pool(candidates)
         else:

@@ -51,6 +51,10 @@ class InitialDesign(Configurable):
         if isinstance(self.then, CheckedStrategy):
             self.then.start(space, contexts)
         self._design = resolve_design(self.design, space, self._surrogate)
+        if self._design is not None and self._surrogate is not None:
+            # What has no distances says so now, not when the first strings are asked for.
+            some = space.sample(2, np.random.default_rng(0))
+            self._surrogate.prior_distances([space.key(string) for string in some])
         for string in self.include:
             if not space.contains(string):
                 raise InputError(

@@ -9,9 +9,9 @@ import pytest
 
 from seqopt import CandidateSet, Optimizer, StringSpace
 from seqopt.encoding import Encoder
-from seqopt.errors import InputError
+from seqopt.errors import InputError, ModelError
 from seqopt.kernels import NgramKernel, SubsequenceKernel
-from seqopt.models import KernelDistances
+from seqopt.models import FullyBayesianGP, KernelDistances
 from seqopt.strategies import BORE, Design, MaxMinDesign, MedoidsDesign
 
 SMILES = ["CCO", "CCCO", "CCCCO", "c1ccccc1", "c1ccccc1O", "c1ccccc1N", "CC(=O)O", "CCN", "CCCN", "C1CCCCC1", "CCCl"]
@@ -126,6 +126,11 @@ def test_a_search_without_distances_refuses_a_design() -> None:
         Optimizer(["AB", "BA", "BB"], strategy=BORE(), initial=2, design="maxmin")
     with pytest.raises(InputError, match="unknown design 'latin'"):
         Optimizer(["AB", "BA", "BB"], initial=2, design="latin")
+    several = FullyBayesianGP([SubsequenceKernel(), NgramKernel()])
+    with pytest.raises(ModelError, match="of 2 kernels has no one distance"):
+        Optimizer(["AB", "BA", "BB"], surrogate=several, initial=2, design="maxmin")
+    one = Optimizer(["AB", "BA", "BB"], surrogate=FullyBayesianGP(SubsequenceKernel()), initial=2, design="maxmin")
+    assert len(one.ask()) == 2
     with pytest.raises(InputError, match="sample is 0"):
         MaxMinDesign(0)
     assert len(Optimizer(["AB", "BA", "BB"], strategy=BORE(), initial=2).ask()) == 2
