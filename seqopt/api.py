@@ -294,6 +294,7 @@ def maximize(
         allow_repeats=allow_repeats,
     )
     measured = [] if known is None else _read_known(known, optimizer, name, pool)
+    values = _known_values(pool, optimizer.space)
     facts = {
         "objective": name,
         "direction": direction,
@@ -316,7 +317,7 @@ def maximize(
         **({"constraints": [outcome.config() for outcome in constraints]} if constraints else {}),
         **({"known": {"results": len(measured), "sha256": digest_of(measured)}} if measured else {}),
         **_space_facts(optimizer.space),
-        **(_pool_facts(pool) if pool is not None else {}),
+        **(_pool_facts(pool, values) if pool is not None else {}),
         **(settings or {}),
     }
     # Those that are known beyond the initial ones are not part of the budget.
@@ -346,7 +347,6 @@ def maximize(
         initial_at_once=True,
         explained=False,
     )
-    values = _known_values(pool, optimizer.space)
     steps: list[Step] = []
     with evaluating:
         if run_folder is None:
@@ -582,14 +582,15 @@ def _space_facts(space: Space) -> dict[str, Any]:
     return {"space": described(space)}
 
 
-def _pool_facts(pool: Pool) -> dict[str, Any]:
+def _pool_facts(pool: Pool, values: npt.NDArray[np.float64] | None) -> dict[str, Any]:
     return {
         "pool": str(pool.source),
         "column": pool.column,
         "standardize": pool.standardized,
         "rejected": len(pool.rejected),
         "duplicates": pool.duplicates,
-        "values_sha256": None if pool.values is None else digest(map(repr, pool.values.tolist())),
+        # In the order of the search, so that rows may be sorted anew.
+        "values_sha256": None if values is None else digest(map(repr, values.tolist())),
     }
 
 

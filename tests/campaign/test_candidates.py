@@ -18,6 +18,12 @@ from seqopt.errors import RunFolderError
 WORDS = ["".join(letters) for letters in itertools.product("AB", repeat=5)]
 
 
+@pytest.fixture(autouse=True)
+def _without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    # They have tests of their own, and take most of the time of a short run.
+    monkeypatch.setattr("seqopt.api._write_report", lambda folder: None)
+
+
 def score(strings: list[str]) -> list[float]:
     return [string.count("AB") + 0.1 * string.count("B") for string in strings]
 
@@ -37,17 +43,21 @@ def search(pool: Path, folder: Path, budget: int, *, resume: bool = False, **opt
     return [str(key) for key in result.evaluations["key"]]
 
 
+@pytest.mark.parametrize("objective", [score, "column:value"])
 def test_rows_in_another_order_and_other_columns_change_nothing(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, objective: Any
 ) -> None:
-    pool = write(tmp_path / "pool.csv", WORDS, price=lambda word: 1)
-    whole = search(pool, tmp_path / "whole", 9)
-    search(pool, tmp_path / "run", 3)
+    def value(word: str) -> float:
+        return score([word])[0]
+
+    pool = write(tmp_path / "pool.csv", WORDS, value=value, price=lambda word: 1)
+    whole = search(pool, tmp_path / "whole", 9, objective=objective)
+    search(pool, tmp_path / "run", 3, objective=objective)
     shuffled = random.Random(0).sample(WORDS, len(WORDS))
-    write(pool, shuffled, supplier=lambda word: "A", price=lambda word: 2)
+    write(pool, shuffled, supplier=lambda word: "A", value=value, price=lambda word: 2)
     with caplog.at_level(logging.WARNING):
-        assert search(pool, tmp_path / "run", 9, resume=True) == whole
-    assert "candidates" not in caplog.text
+        assert search(pool, tmp_path / "run", 9, resume=True, objective=objective) == whole
+    assert "have changed" not in caplog.text
 
 
 def test_added_rows_are_taken_up_and_removed_ones_left(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
