@@ -60,7 +60,6 @@ TASKS: Mapping[str, Task] = {
     "docking-20": Task("docking, 20 + 8 x 10", "docking", "minimize", 20, 10, 8),
     "zinc-20": Task("penalised logP of 20,000 of ZINC, 20 + 8 x 10", "zinc", "maximize", 20, 10, 8, 20_000),
     "esol-10": Task("solubility of 800 of ESOL, 10 + 5 x 10", "esol", "maximize", 10, 10, 5, 800),
-    "esol-low-10": Task("insolubility of 800 of ESOL, 10 + 5 x 10", "esol", "minimize", 10, 10, 5, 800),
 }
 """What is searched."""
 

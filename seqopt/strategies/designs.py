@@ -182,7 +182,8 @@ def resolve_design(design: Design | str, space: Space, surrogate: object | None)
     """A design for ``space`` from its name; an object is returned as it is, and `None` stands for random strings.
 
     Args:
-        design: A name in `DESIGNS`, ``"auto"``, or a design.
+        design: A name in `DESIGNS`, ``"auto"``, or a design. ``"auto"`` stands for random strings: on three sets of
+            molecules each of the others was ahead on one and behind on another (``docs/results.md``).
         space: Where the search takes place.
         surrogate: What says how far apart strings are; `None` if nothing does.
 
