@@ -4,6 +4,7 @@ from seqopt.data.outcome import Direction
 from seqopt.evaluation.batch import OnResult, Supply
 from seqopt.evaluation.evaluator import Evaluator, evaluate
 from seqopt.evaluation.judging import FAILED, OK, Evaluation, ObjectiveFunction, QueryObjective, call, describe
+from seqopt.evaluation.single import PerString, per_string
 
 __all__ = [
     "FAILED",
@@ -13,9 +14,11 @@ __all__ = [
     "Evaluator",
     "ObjectiveFunction",
     "OnResult",
+    "PerString",
     "QueryObjective",
     "Supply",
     "call",
     "describe",
     "evaluate",
+    "per_string",
 ]
