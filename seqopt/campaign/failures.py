@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from seqopt.errors import StoppedRunError
-from seqopt.evaluation import Evaluation
+from seqopt.evaluation import ANSWERED_NAN, Evaluation
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,7 +62,8 @@ class FailureWatch:
 
     Args:
         warn_after: Failures in a row, for whatever reasons, after which it warns, again and again.
-        stop_after: Failures in a row, all for the same reason, after which the run stops; `None` for never.
+        stop_after: Failures in a row, all for the same reason, after which the run stops; `None` for never. An
+            objective that has returned a value may return NaN as often as it likes.
     """
 
     def __init__(self, warn_after: int, stop_after: int | None) -> None:
@@ -92,7 +93,9 @@ class FailureWatch:
             self.succeeded, self._failed, self._same, self._reason = True, 0, 0, ""
             return
         reason = reason_of(evaluation.error, evaluation.string)
-        self._same = self._same + 1 if reason == self._reason else 1
+        # Where the objective works, NaN is its answer for what cannot be scored, however often that comes.
+        deliberate = self.succeeded and evaluation.error == ANSWERED_NAN
+        self._same = 0 if deliberate else self._same + 1 if reason == self._reason else 1
         self._reason, self._last = reason, evaluation
         self._failed += 1
         if evaluation.traceback and reason not in self._traced:

@@ -22,6 +22,9 @@ ObjectiveFunction = Callable[[list[str]], npt.ArrayLike]
 QueryObjective = Callable[[list[Query]], npt.ArrayLike]
 """The same where there are several ways to measure: from a list of queries, whose ``key`` is the string."""
 
+ANSWERED_NAN = "the objective returned nan"
+"""Why an evaluation failed whose objective works, and says that there is no value."""
+
 OK, FAILED = "ok", "failed"
 
 _IS_GIVEN = "it is given a list of strings and must return a list with one number for each"
@@ -228,6 +231,6 @@ def _judged_value(value: Any) -> tuple[float, str]:
     except (TypeError, ValueError):
         return math.nan, f"the objective returned {value!r}, expected a number"
     if not math.isfinite(number):
-        return math.nan, f"the objective returned {number}"
+        return math.nan, ANSWERED_NAN if math.isnan(number) else f"the objective returned {number}"
     # A database does not tell -0.0 from 0.0, and a run is resumed from one.
     return number + 0.0, ""

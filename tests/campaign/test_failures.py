@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import traceback
 from collections import Counter
 from collections.abc import Callable
@@ -113,6 +114,17 @@ def test_a_success_in_between_breaks_the_row() -> None:
     calls.clear()
     with pytest.raises(StoppedRunError):
         seqopt.maximize(every_fourth, SPACE, stop_after_failures=3, **options)
+
+
+def test_nan_is_an_answer_once_the_objective_has_returned_a_value() -> None:
+    def infeasible(strings: list[str]) -> list[float]:
+        calls.append(strings[0])
+        return [1.0 if len(calls) == 2 else math.nan]
+
+    calls: list[str] = []
+    options = {"initial": 5, "budget": 15, "batch_size": 5, **QUICK}
+    result = seqopt.maximize(infeasible, SPACE, stop_after_failures=3, **options)
+    assert result.failures == {"the objective returned nan": 19}
 
 
 @pytest.mark.parametrize("limit", [0, -1, 2.5, "3"])
