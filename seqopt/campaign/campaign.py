@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from seqopt.filters.filtering import FilterReport
     from seqopt.models import Surrogate
     from seqopt.optimizer import Optimizer
+    from seqopt.scorers.limits import BatchLimits
     from seqopt.search.protocols import SomeSearch
     from seqopt.spaces import Space
     from seqopt.strategies import Strategy
@@ -127,6 +128,9 @@ class Campaign(Revising, Tabulated):
         constraints: Sequence[Outcome] = (),
         seed: int = 0,
         filters: Iterable[Filter | Mapping[str, Any]] = (),
+        design: str = "auto",
+        include: Sequence[str] | str | os.PathLike[str] = (),
+        limits: BatchLimits | None = None,
     ) -> Campaign:
         """Begin a campaign in a new file.
 
@@ -145,7 +149,7 @@ class Campaign(Revising, Tabulated):
             attachment_points: Whether candidates of a file may have attachment points (``*``).
             id_column: Column of the identifiers that the owner of the file uses, if it is not to be recognised.
             price_column: Column of prices, if what suggestions cost is to be shown.
-            batch_size: Suggestions at a time, and random ones to begin with.
+            batch_size: Suggestions at a time, and strings to begin with.
             surrogate: The model, or its name; see `seqopt.models.resolve_surrogate`.
             acquisition: The acquisition function, or its name.
             search: The inner search, or ``"auto"``.
@@ -160,6 +164,9 @@ class Campaign(Revising, Tabulated):
                 ``"constraint"``. Tables have a column for each.
             seed: Fixes every random draw.
             filters: What strings have to pass in order to be suggested: see `seqopt.filters`.
+            design: How the first batch is chosen, by name: see `seqopt.Optimizer`.
+            include: Strings that are suggested first of all: a list of candidates, or a file of them.
+            limits: How much alike the strings of one batch may be: see `seqopt.BatchLimits`.
 
         Raises:
             InputError: For what cannot be used.
@@ -183,6 +190,9 @@ class Campaign(Revising, Tabulated):
             constraints=constraints,
             seed=seed,
             filters=filters,
+            design=design,
+            include=include,
+            limits=limits,
         )
         kept = None
         if library is not None:

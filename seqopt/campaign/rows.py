@@ -52,7 +52,10 @@ class Settings:
         unit: Of the values.
         string_column: What the column of strings is called in the user's files.
         batch_size: Suggestions at a time.
-        initial: Random suggestions before a model is used.
+        initial: Suggestions before a model is used.
+        design: How these are chosen: see `seqopt.strategies.resolve_design`.
+        include: Strings that are suggested first of all.
+        limits: Description of `seqopt.BatchLimits`, if there are any.
         surrogate: Name of the model, or its type where it was given as an object; empty where a strategy decides.
         acquisition: Name of the acquisition function, or the type of the strategy that decides.
         transform: ``"log10"`` for values that span decades.
@@ -76,6 +79,9 @@ class Settings:
     string_column: str = "string"
     batch_size: int = 10
     initial: int = 10
+    design: str = "random"
+    include: list[str] = field(default_factory=list)
+    limits: dict[str, Any] | None = None
     surrogate: str = "auto"
     acquisition: str = "gibbon"
     transform: str | None = None

@@ -376,6 +376,8 @@ def _new_suggestions(
     for row, reason in zip(rows, reasons, strict=True):
         mean, std, score = (row.details[name] for name in ("predicted_mean", "predicted_std", "acquisition"))
         random = mean is None and score is None
+        # What neither a model nor chance has chosen says what did: a design, or its user.
+        origin = str(row.details.get("why") or "random")
         low, high = interval(*optimizer.predicted_measurement(row.query), transform)
         yield NewSuggestion(
             row.string,
@@ -384,9 +386,9 @@ def _new_suggestions(
             std,
             low,
             high,
-            "random" if random else chosen_by,
+            origin if random else chosen_by,
             score,
-            {"kind": "random"} if random else reason,
+            {"kind": origin} if random else reason,
             row.context,
         )
 

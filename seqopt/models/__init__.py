@@ -2,6 +2,7 @@
 
 from seqopt.models import pathwise  # noqa: F401  # BoTorch's draws of functions find the sub-sequence kernel
 from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess
+from seqopt.models.distances import DistanceSurrogate, KernelDistances
 from seqopt.models.fully_bayesian import FullyBayesianGP, FullyBayesianStringGP, KernelDiagnostics
 from seqopt.models.gaussian import GaussianSurrogate
 from seqopt.models.leave_one_out import LeaveOneOut
@@ -28,6 +29,7 @@ __all__ = [
     "BlockwisePosterior",
     "CensoredSurrogate",
     "ConditionedProcess",
+    "DistanceSurrogate",
     "ExplainedSurrogate",
     "FullyBayesianGP",
     "FullyBayesianStringGP",
@@ -36,6 +38,7 @@ __all__ = [
     "GridSampler",
     "JointSurrogate",
     "KernelDiagnostics",
+    "KernelDistances",
     "LeaveOneOut",
     "MeasurementSurrogate",
     "NoiseAwareSurrogate",

@@ -19,6 +19,7 @@ from seqopt.errors import InputError, ModelError
 from seqopt.models.column_cache import ColumnCache
 from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess
 from seqopt.models.covariance import FloatArray, correlations
+from seqopt.models.distances import KernelDistances
 from seqopt.models.gp_state import BatchedGPState, Conditioning, stacked
 from seqopt.models.leave_one_out import LeaveOneOut, leave_one_out
 from seqopt.models.pool_posterior import PoolPosterior
@@ -194,6 +195,26 @@ class GaussianSurrogate:
             those = chosen == draw
             found[those] = mean[draw] + normal[those, :, 0] @ roots[draw].T
         return offset + unit * found
+
+    def prior_distances(self, candidates: PoolSpace | Sequence[str], others: Sequence[str] = ()) -> KernelDistances:
+        """Kernel distances before any fit; see `seqopt.models.DistanceSurrogate`.
+
+        Raises:
+            ModelError: If there are several kernels to average over.
+        """
+        kernel = getattr(self, "kernel", None)
+        kernels = getattr(self, "kernels", [] if kernel is None else [kernel])
+        if len(kernels) != 1 or kernels[0].batch_shape:
+            raise ModelError(
+                f"a {type(self).__name__} of {len(kernels)} kernels has no one distance between strings: choose the "
+                "design random, or a surrogate of one kernel"
+            )
+        (kernel,) = kernels
+        if isinstance(candidates, PoolSpace):
+            encoded = self._encoded_pool(candidates)
+        else:
+            encoded = self.encoder.encode(candidates)
+        return KernelDistances(kernel, encoded.joined(self.encoder.encode(others)) if others else encoded)
 
     def similarity(self, a: Sequence[Item], b: Sequence[Item]) -> FloatArray:
         """Prior correlation (len(a) x len(b)) at two lists of strings, mean over the draws: 1 for equal ones.

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from seqopt.data import COLUMNS
+from seqopt.data.replay import Replay
 from seqopt.errors import InputError, RunFolderError
 
 TEXT_COLUMNS = ("string", "key", "status", "error", "name", "why", "nearest", "censored")
@@ -48,6 +49,7 @@ class Run:
         campaign: Name of the campaign; empty for a run folder.
         model: The surrogate's state when it last made suggestions, as `Surrogate.state_dict` gave it; `None` where it
             was not kept.
+        replay: Of a column of known results, how much of the best was found; `None` elsewhere.
         measurements: One row per measurement, with columns ``key``, ``value`` and ``standard_error`` (NaN where
             unknown), where ``evaluations`` has means of several; else `None`.
         missing: What is not there and why, a sentence each.
@@ -64,6 +66,7 @@ class Run:
     campaign: str = ""
     model: dict[str, Any] | None = None
     measurements: pd.DataFrame | None = None
+    replay: Replay | None = None
     missing: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
@@ -157,8 +160,17 @@ def _summarized(folder: Path, evaluations: pd.DataFrame, missing: tuple[str, ...
         versions=_mapping(summary.get("versions")) or _mapping(settings.get("versions")),
         steps=[step for step in _listed(summary.get("steps")) if isinstance(step, dict)],
         total_seconds=as_number(timings.get("total_seconds", timings.get("total"))),
+        replay=_replay(summary.get("replay")),
         missing=(*missing, *([problem] if problem else [])),
     )
+
+
+def _replay(kept: object) -> Replay | None:
+    """What a summary says of known results; a file that was edited may hold anything."""
+    try:
+        return None if kept is None else Replay.from_json(_mapping(kept))
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _read_summary(path: Path) -> tuple[dict[str, Any], str]:
