@@ -11,8 +11,20 @@ from seqopt.utils.shown import Tabulated
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = ("name", "string", "predicted_mean", "predicted_std", "predicted_low", "predicted_high")
-FURTHER = ("acquisition", "acquisition_value", "why", "nearest_measured", "similarity", "status")
+COLUMNS = ("name", "string", "predicted", "predicted_low", "predicted_high", "acquisition", "acquisition_value")
+REASONS = ("kind", "rank", "improvement", "nearest", "value", "similarity", "difference")
+"""What is told of the reason for a suggestion, by its name there."""
+
+TOLD = (
+    "why",
+    "rank_by_prediction",
+    "chance_to_beat_best",
+    "nearest_measured",
+    "nearest_value",
+    "similarity",
+    "difference",
+)
+"""The same as columns of tables."""
 
 
 class Suggestions(Tabulated, list[Suggestion]):
@@ -50,10 +62,10 @@ class Suggestions(Tabulated, list[Suggestion]):
             (
                 *(row.name, row.string),
                 *(dict(row.context).get(name) for name in contexts),
-                *(row.mean, row.std, row.low, row.high, row.acquisition, row.score),
-                *(row.reason.get(name) for name in ("kind", "nearest", "similarity")),
+                *(row.predicted(self.settings.transform), row.low, row.high, row.acquisition, row.score),
+                *(row.reason.get(name) for name in REASONS),
                 row.status,
             )
             for row in self
         ]
-        return pd.DataFrame(cells, columns=[*COLUMNS[:2], *contexts, *COLUMNS[2:], *FURTHER])
+        return pd.DataFrame(cells, columns=[*COLUMNS[:2], *contexts, *COLUMNS[2:], *TOLD, "status"])

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.batches import Suggestions
+from seqopt.campaign.calibration import calibration_of
 from seqopt.campaign.creating import new_campaign
 from seqopt.campaign.entries import Results
 from seqopt.campaign.errors import CampaignError
@@ -571,6 +572,7 @@ class Campaign(Tabulated):
         with self.store.reading():
             settings, counts, best = self.store.settings, self.store.counts(), self.store.best()
             latest, failing = self.store.latest_snapshot(), self._failing()
+            calibration = calibration_of(self.store.suggestions(), self.store.measurements())
         model = {} if latest is None else {"surrogate": latest.surrogate, "n": latest.n, **latest.summary}
         warnings = warnings_of(settings, counts, model)
         if failing:
@@ -578,7 +580,7 @@ class Campaign(Tabulated):
 
             warnings.append(failing_note(failing))
         filters = tuple(item.describe() for item in self.filters)
-        return Status(settings, counts, best, model, tuple(warnings), filters, failing)
+        return Status(settings, counts, best, model, tuple(warnings), filters, failing, calibration)
 
     def write_batch(self, path: str | os.PathLike[str], suggestions: Sequence[Suggestion] | None = None) -> None:
         """Write suggestions (by default the open ones) as a table to be filled in and recorded.

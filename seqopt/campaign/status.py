@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from seqopt.campaign.calibration import Calibration
 from seqopt.campaign.rows import Counts, Observed, Settings
 from seqopt.utils.shown import Tabulated
 
@@ -22,6 +23,7 @@ class Status(Tabulated):
         warnings: What the user should know of it.
         filters: The filters in words.
         failing: Open suggestions that fail a filter that was added after them, by name, and why.
+        calibration: How predictions compare with the results that came.
     """
 
     settings: Settings
@@ -31,6 +33,7 @@ class Status(Tabulated):
     warnings: tuple[str, ...]
     filters: tuple[str, ...] = ()
     failing: Mapping[str, str] = field(default_factory=dict)
+    calibration: Calibration | None = None
 
 
 def warnings_of(settings: Settings, counts: Counts, model: dict[str, Any]) -> list[str]:

@@ -77,8 +77,9 @@ def log_normal(mean: float, std: float) -> tuple[float, float]:
     With v = ln(1 + S^2 / M^2): ln M - v / 2, and sqrt(v).
 
     Example:
-        >>> [round(moment, 6) for moment in log_normal(math.exp(1.5), math.exp(1) * math.sqrt(math.exp(2) - math.exp(1)))]
-        [1.0, 1.0]
+        >>> centre, spread = log_normal(math.exp(2.5), math.exp(2) * math.sqrt(math.exp(2) - math.exp(1)))
+        >>> round(centre, 6), round(spread, 6)
+        (2.0, 1.0)
     """
     ratio = std / mean
     # Squares of large ratios overflow, and there 1 is nothing.

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from seqopt.campaign import Campaign, CampaignError, ColumnCondition, StaleStateError
-from seqopt.campaign.predictions import interval
+from seqopt.data import interval
 from seqopt.data.transforms import Log10
 from seqopt.errors import InputError
 from seqopt.spaces import CodonSpace, GrammarSpace, LocalSpace, Space, StringSpace

@@ -108,19 +108,21 @@ def levels_of(campaign: Campaign, texts: list[str]) -> dict[str, ContextValue]:
 
 
 def print_batch(campaign: Campaign, batch: list[Suggestion]) -> None:
+    from seqopt.campaign.reasons import in_words, nearest_in_words
+    from seqopt.data import shown_interval
+
     settings = campaign.store.settings
     table = Table(box=None, pad_edge=False)
-    told = (f"predicted {settings.objective}", "90 %", "why", "nearest measured")
+    told = (f"predicted {settings.objective}", "90 % of a measurement", "why", "nearest measured")
     for heading in ("id", settings.string_column, *settings.context_names, *told):
         table.add_column(escape(heading), overflow="fold")
     for row in batch:
-        predicted = "" if row.mean is None else f"{row.mean:,.4g}"
-        interval = "" if row.low is None or row.high is None else f"{row.low:,.4g} to {row.high:,.4g}"
-        similarity = row.reason.get("similarity")
-        nearest = "" if similarity is None else f"{row.reason['nearest']} ({similarity:.2f})"
+        central = row.predicted(settings.transform)
+        predicted = "" if central is None else f"{central:,.4g}"
+        interval = shown_interval(row.low, row.high, settings.transform, settings.objective, settings.unit)
         ways = [escape(str(dict(row.context).get(name, ""))) for name in settings.context_names]
-        why = escape(str(row.reason.get("kind", "")))
-        table.add_row(row.name, escape(row.string), *ways, predicted, interval, why, escape(nearest))
+        why, nearest = escape(in_words(row.reason)), escape(nearest_in_words(row.reason))
+        table.add_row(row.name, escape(row.string), *ways, predicted, escape(interval), why, nearest)
     console.print(table)
 
 
