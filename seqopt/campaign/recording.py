@@ -127,8 +127,12 @@ class Recorder:
         known = any(row.key == key for row in self.store.measurements())
         return not known and cast("CandidateSet", self._campaign.space).index_of(key) is None
 
+    def suggestion(self, what: str) -> Suggestion | None:
+        """The suggestion of a name, written as it is or like ``b3-7``; `None` for a string."""
+        return self.store.suggestion(what) or self._alike(what)
+
     def _identify(self, string: str) -> str:
-        key = self._key(string)
+        key = self.key(string)
         settings = self.store.settings
         if not settings.parts.keys() & {"surrogate", "strategy"} and not settings.surrogate.strip().lower().startswith(
             SELECTIVE
@@ -145,7 +149,12 @@ class Recorder:
             )
         return key
 
-    def _key(self, string: str) -> str:
+    def key(self, string: str) -> str:
+        """The identity of any string of the campaign's kind.
+
+        Raises:
+            InputError: If it is not valid, or not in a space that generates its strings.
+        """
         from seqopt.strings.identity import explain_rejection, identity_keys
 
         pool = self.store.settings.pool

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seqopt.campaign.reasons import in_words, nearest_in_words
 from seqopt.campaign.rows import Observed, Settings, Suggestion
+from seqopt.campaign.wording import in_words, nearest_in_words
 
 if TYPE_CHECKING:
     from seqopt.campaign.campaign import Campaign

@@ -10,6 +10,7 @@ from seqopt.data.predictions import (
     interval,
     negative_log_of,
     shown_interval,
+    shown_number,
 )
 from seqopt.data.query import Context, ContextValue, Item, Query, as_context, context_of, key_of, targets_of
 from seqopt.data.table import Data, Measured
@@ -44,6 +45,7 @@ __all__ = [
     "observation_table",
     "resolve_transform",
     "shown_interval",
+    "shown_number",
     "targets_of",
     "written",
 ]

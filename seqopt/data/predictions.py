@@ -184,6 +184,16 @@ def fold_range(
     return None
 
 
+def shown_number(value: float) -> str:
+    """A number that was predicted, to the three significant digits that a prediction has at most.
+
+    Example:
+        >>> [shown_number(value) for value in (0.058294, 6.4, 1426.75, 1.5e9)]
+        ['0.0583', '6.4', '1,427', '1.5e+09']
+    """
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.3g}"
+
+
 def shown_interval(
     low: float | None, high: float | None, transform: str | None, objective: str = "", unit: str | None = None
 ) -> str:
@@ -202,9 +212,9 @@ def shown_interval(
     """
     if low is None or high is None:
         return ""
-    text = f"{low:,.4g} to {high:,.4g}"
+    text = f"{shown_number(low)} to {shown_number(high)}"
     fold = fold_range(low, high, transform, objective, unit)
     if fold is None:
         return text
     of = "" if transform == "log10" else f"{negative_log_of(objective, unit)} "
-    return f"{text} ({of}×/÷ {fold:,.2g})" if fold < 1000 else f"{text} ({of}×/÷ {fold:.1e})"
+    return f"{text} ({of}×/÷ {shown_number(float(f'{fold:.2g}'))})"

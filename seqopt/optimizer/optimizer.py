@@ -48,6 +48,9 @@ AFTERWARDS = 1
 """Keeps the random numbers of `Optimizer.recommend` and `Optimizer.predict`, which fit the same model, apart from those
 of `Optimizer.ask`."""
 
+BLOCK = 4096
+"""Strings that are predicted at a time."""
+
 LARGEST_VALUE = 1e150
 """Larger values are not measurements, and their squares would overflow."""
 
@@ -488,7 +491,7 @@ class Optimizer(Tabulated):
             >>> bool(mean[0] > mean[1])
             True
         """
-        mean, std = self._model().predict(self._keys(strings))
+        mean, std = self.fitted.predict(self._keys(strings))
         moments = [self.transform.moments(self.outcome.sign * m, s) for m, s in zip(mean, std, strict=True)]
         table = np.array(moments, dtype=np.float64).reshape(-1, 2)
         return table[:, 0], table[:, 1]
@@ -515,9 +518,13 @@ class Optimizer(Tabulated):
             >>> bool(found.low[0] < found.true_low[0] < found.central[0] < found.true_high[0] < found.high[0])
             True
         """
-        model, keys = self._model(), self._keys(strings)
-        mean, std = (np.asarray(moment, dtype=np.float64) for moment in model.predict(keys))
-        measurement = np.maximum(measurement_std(model, keys, std), std)
+        model, keys = self.fitted, self._keys(strings)
+        parts = []
+        for start in range(0, max(len(keys), 1), BLOCK):
+            block = keys[start : start + BLOCK]
+            mean, std = (np.asarray(moment, dtype=np.float64) for moment in model.predict(block))
+            parts.append((mean, std, np.maximum(measurement_std(model, block, std), std)))
+        mean, std, measurement = (np.concatenate(moments) for moments in zip(*parts, strict=True))
         return Predictions.of(mean, std, measurement, self.transform, self.outcome.sign)
 
     def posterior(self, strings: Sequence[str]) -> tuple[FloatArray, FloatArray]:
@@ -554,14 +561,20 @@ class Optimizer(Tabulated):
             raise InputError(f"nothing can be predicted: {message}")
         return keys
 
-    def _model(self) -> Surrogate:
+    @property
+    def fitted(self) -> Surrogate:
+        """The surrogate, fitted to everything told so far. To look at: later batches do not depend on it.
+
+        Raises:
+            ModelError: Before two values have been told, or if the strategy has no surrogate.
+        """
         if self._fitted is None:
             rng = np.random.default_rng([self.seed, self._asks, AFTERWARDS])
             self._fitted = self.model_based.fitted(self.state(), rng)
         return self._fitted
 
     def _joint(self) -> JointSurrogate:
-        surrogate = self._model()
+        surrogate = self.fitted
         if not isinstance(surrogate, JointSurrogate):
             raise ModelError(f"{type(surrogate).__name__} has no joint posterior")
         return surrogate

@@ -88,6 +88,7 @@ def _measurements(observed: Sequence[Observed]) -> pd.DataFrame:
 
 _COLUMNS = (
     *("number", "string", "key", "status", "value", "batch", "predicted_mean", "predicted_std", "acquisition"),
+    *("predicted_low", "predicted_high"),
     *("error", "name", "why", "nearest", "similarity", "measurements", "standard_error"),
 )
 
@@ -128,6 +129,8 @@ def _identity(suggestion: Suggestion) -> dict[str, Any]:
         "batch": 0 if suggestion.mean is None else suggestion.batch,
         "predicted_mean": suggestion.mean,
         "predicted_std": suggestion.std,
+        "predicted_low": suggestion.low,
+        "predicted_high": suggestion.high,
         "acquisition": suggestion.score,
         "why": reason.get("kind"),
         "nearest": reason.get("nearest"),

@@ -13,7 +13,8 @@ from seqopt import Optimizer
 from seqopt.campaign import Campaign
 from seqopt.campaign.batches import REASONS, TOLD
 from seqopt.campaign.differences import difference
-from seqopt.campaign.reasons import Reason, in_words, label, reasons_of
+from seqopt.campaign.reasons import Reason, label, reasons_of
+from seqopt.campaign.wording import in_words
 from seqopt.spaces import CandidateSet, StringSpace
 
 POOL = ["".join(letters) for letters in itertools.product("AB", repeat=6)]

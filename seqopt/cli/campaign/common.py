@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
-from rich.table import Table
 
 from seqopt.cli.running import console, note
 from seqopt.errors import InputError
@@ -108,22 +108,36 @@ def levels_of(campaign: Campaign, texts: list[str]) -> dict[str, ContextValue]:
 
 
 def print_batch(campaign: Campaign, batch: list[Suggestion]) -> None:
-    from seqopt.campaign.reasons import in_words, nearest_in_words
-    from seqopt.data import shown_interval
+    """Suggestions one below the other, each string on a line of its own, from which it can be copied."""
+    from seqopt.campaign.wording import in_words, nearest_in_words
+    from seqopt.data import shown_interval, shown_number
 
     settings = campaign.store.settings
-    table = Table(box=None, pad_edge=False)
-    told = (f"predicted {settings.objective}", "90 % of a measurement", "why", "nearest measured")
-    for heading in ("id", settings.string_column, *settings.context_names, *told):
-        table.add_column(escape(heading), overflow="fold")
     for row in batch:
+        ways = "".join(f", {name} {value}" for name, value in row.context)
+        print_whole(f"[bold]{escape(row.name)}[/bold]  {escape(row.string + ways)}")
         central = row.predicted(settings.transform)
-        predicted = "" if central is None else f"{central:,.4g}"
         interval = shown_interval(row.low, row.high, settings.transform, settings.objective, settings.unit)
-        ways = [escape(str(dict(row.context).get(name, ""))) for name in settings.context_names]
-        why, nearest = escape(in_words(row.reason)), escape(nearest_in_words(row.reason))
-        table.add_row(row.name, escape(row.string), *ways, predicted, escape(interval), why, nearest)
-    console.print(table)
+        if central is not None:
+            of = f", 90 % of a measurement {interval}" if interval else ""
+            console.print(f"        predicted {escape(f'{settings.objective} {shown_number(central)}{of}')}")
+        if row.reason.get("kind"):
+            console.print(f"        {escape(in_words(row.reason))}")
+        if row.reason.get("nearest"):
+            print_whole(f"        nearest measured: {escape(nearest_in_words(row.reason))}")
+
+
+def print_whole(line: str) -> None:
+    """A line that is broken by the terminal only, so that what stands in it can be copied."""
+    console.print(line, soft_wrap=True, highlight=False)
+
+
+def print_aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table without markup whose last column may be as long as it likes: strings, which are copied from it."""
+    widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header) - 1)]
+    for row in (header, *rows):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        print_whole(escape("  ".join([*cells, row[-1]])))
 
 
 def print_results(taken: int, results: Results) -> None:
