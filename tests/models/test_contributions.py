@@ -14,28 +14,13 @@ from seqopt.models import StringGP, contributions_of
 from seqopt.models.contributions import atoms_of_symbols
 from seqopt.models.registry import SURROGATES, smooth_gp
 
+# fmt: off
 SMILES = [
-    "CCO",
-    "CCCO",
-    "CC(=O)O",
-    "CC(=O)OCC",
-    "c1ccccc1O",
-    "c1ccccc1N",
-    "CC(=O)Nc1ccc(O)cc1",
-    "NC(=O)c1cccnc1",
-    "CCCl",
-    "CCCCBr",
-    "C[C@H](N)C(=O)O",
-    "CC(C)Cc1ccc(cc1)C(C)C(=O)O",
-    "OCC1OC(O)C(O)C(O)C1O",
-    "c1ccc2[nH]ccc2c1",
-    "FC(F)(F)c1ccccc1",
-    "CCCCCCCC",
-    "C1CCCCC1",
-    "C1CCCCC1O",
-    "CCN(CC)CC",
-    "O=C1CCCN1",
+    "CCO", "CCCO", "CC(=O)O", "CC(=O)OCC", "c1ccccc1O", "c1ccccc1N", "CC(=O)Nc1ccc(O)cc1", "NC(=O)c1cccnc1",
+    "CCCl", "CCCCBr", "C[C@H](N)C(=O)O", "CC(C)Cc1ccc(cc1)C(C)C(=O)O", "OCC1OC(O)C(O)C(O)C1O",
+    "c1ccc2[nH]ccc2c1", "FC(F)(F)c1ccccc1", "CCCCCCCC", "C1CCCCC1", "C1CCCCC1O", "CCN(CC)CC", "O=C1CCCN1",
 ]
+# fmt: on
 KEYS = [Chem.CanonSmiles(smiles) for smiles in SMILES]
 TEXTS = ["".join(letters) for letters in np.random.default_rng(0).choice(list("ACGT"), (20, 9))]
 
