@@ -11,6 +11,9 @@ from seqopt.utils.shown import Tabulated
 if TYPE_CHECKING:
     import pandas as pd
 
+IDENTIFIER = "identifier"
+"""The column of what the owner of the library calls candidates, where there is one."""
+
 COLUMNS = ("name", "string", "predicted", "predicted_low", "predicted_high", "acquisition", "acquisition_value")
 REASONS = ("kind", "rank", "improvement", "nearest", "value", "similarity", "difference")
 """What is told of the reason for a suggestion, by its name there."""
@@ -58,9 +61,12 @@ class Suggestions(Tabulated, list[Suggestion]):
         import pandas as pd
 
         contexts = self.settings.context_names
+        owned = any(row.identifier is not None for row in self)
         cells = [
             (
-                *(row.name, row.string),
+                row.name,
+                *([row.identifier] if owned else []),
+                row.string,
                 *(dict(row.context).get(name) for name in contexts),
                 *(row.predicted(self.settings.transform), row.low, row.high, row.acquisition, row.score),
                 *(row.reason.get(name) for name in REASONS),
@@ -68,4 +74,5 @@ class Suggestions(Tabulated, list[Suggestion]):
             )
             for row in self
         ]
-        return pd.DataFrame(cells, columns=[*COLUMNS[:2], *contexts, *COLUMNS[2:], *TOLD, "status"])
+        columns = [COLUMNS[0], *([IDENTIFIER] if owned else []), COLUMNS[1], *contexts, *COLUMNS[2:], *TOLD, "status"]
+        return pd.DataFrame(cells, columns=columns)

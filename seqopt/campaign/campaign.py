@@ -18,9 +18,11 @@ from seqopt.campaign.calibration import calibration_of
 from seqopt.campaign.creating import new_campaign
 from seqopt.campaign.entries import Results
 from seqopt.campaign.errors import CampaignError
-from seqopt.campaign.library import same_library
+from seqopt.campaign.labels import Label, labels_of, spending
+from seqopt.campaign.library import Library, packed, same_library
 from seqopt.campaign.narrowing import Narrowed, fitting, narrowed
 from seqopt.campaign.recording import Recorder
+from seqopt.campaign.revising import Revising, located
 from seqopt.campaign.rows import (
     Command,
     Measurement,
@@ -58,7 +60,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Campaign(Tabulated):
+class Campaign(Revising, Tabulated):
     """A search that lasts for weeks, with a laboratory as its objective.
 
     Args:
@@ -93,6 +95,7 @@ class Campaign(Tabulated):
         self._given_optimizer = optimizer
         self._space: Space | None = None if optimizer is None else optimizer.space
         self._session: Session | None = None
+        self._facts: dict[str, Any] | None = None if optimizer is None else store.settings.pool
         self._narrowed: Narrowed | None = None
         self._recorder = Recorder(self)
 
@@ -108,6 +111,8 @@ class Campaign(Tabulated):
         column: str | None = None,
         kind: str | None = None,
         standardize: bool = False,
+        id_column: str | None = None,
+        price_column: str | None = None,
         batch_size: int = 10,
         surrogate: Surrogate | str | None = None,
         acquisition: Acquisition | str | None = None,
@@ -131,6 +136,8 @@ class Campaign(Tabulated):
             column: Column of the candidates in their file, if it is not to be recognised.
             kind: What candidates are, if it is not to be recognised; see `seqopt.datasets.read_pool`.
             standardize: Whether salts and charge states of a molecule are one candidate.
+            id_column: Column of the identifiers that the owner of the file uses, if it is not to be recognised.
+            price_column: Column of prices, if what suggestions cost is to be shown.
             batch_size: Suggestions at a time, and random ones to begin with.
             surrogate: The model, or its name; see `seqopt.models.resolve_surrogate`.
             acquisition: The acquisition function, or its name.
@@ -151,7 +158,7 @@ class Campaign(Tabulated):
             InputError: For what cannot be used.
             CampaignError: If there is such a file already.
         """
-        made, settings = new_campaign(
+        library, made, settings = new_campaign(
             space,
             objective=objective,
             direction=direction,
@@ -159,6 +166,8 @@ class Campaign(Tabulated):
             column=column,
             kind=kind,
             standardize=standardize,
+            id_column=id_column,
+            price_column=price_column,
             batch_size=batch_size,
             parts={"surrogate": surrogate, "acquisition": acquisition, "search": search, "strategy": strategy},
             transform=transform,
@@ -167,8 +176,13 @@ class Campaign(Tabulated):
             seed=seed,
             filters=filters,
         )
-        campaign = cls(CampaignStore.create(path, settings), made if settings.space.get("custom") else None)
-        campaign._space = made
+        kept = None
+        if library is not None:
+            kept = len(library.space), packed(library.hashes)
+            settings = replace(settings, pool=located(library.facts, Path(path)))
+        store = CampaignStore.create(path, settings, library=kept)
+        campaign = cls(store, made if settings.space.get("custom") else None)
+        campaign._space, campaign._facts = made, settings.pool
         return campaign
 
     @classmethod
@@ -202,12 +216,26 @@ class Campaign(Tabulated):
         Raises:
             CampaignError: If a file that it needs is missing or has changed.
         """
-        if self._space is None:
-            library = self.store.library
-            self._space = (
-                restored_space(self.store.settings.space, self._given) if library is None else same_library(library)
-            )
+        facts = self.store.settings.pool
+        if self._space is None or facts != self._facts:
+            library = self.library()
+            self._space = restored_space(self.store.settings.space, self._given) if library is None else library.space
+            self._facts = facts
         return self._space
+
+    def library(self) -> Library | None:
+        """The files of candidates, read anew; `None` where the campaign searches none. What has changed is logged.
+
+        Raises:
+            CampaignError: If a file is missing, or lacks candidates.
+        """
+        facts = self.store.library
+        if facts is None:
+            return None
+        found = same_library(facts, *self.store.library_hashes())
+        for note in found.notes:
+            logger.warning("%s", note)
+        return found
 
     @property
     def filters(self) -> list[Filter]:
@@ -376,12 +404,12 @@ class Campaign(Tabulated):
 
         settings = self.store.settings
         if self._given_optimizer is not None:
-            session = Session(self.store, self._given_optimizer)
+            session = Session(self.store, self._given_optimizer, labels=self._labels)
         else:
             check_by_hand(settings, self.store.path)
             narrowed = self._narrow()
             allowed = self.space if narrowed is None else narrowed.allowed
-            session = Session(self.store, made_optimizer(settings, self.space, allowed), allowed)
+            session = Session(self.store, made_optimizer(settings, self.space, allowed), allowed, self._labels)
         session.catch_up()
         return session
 
@@ -395,17 +423,19 @@ class Campaign(Tabulated):
         replicate: bool = False,
         context: Mapping[str, ContextValue] | None = None,
         further: Mapping[str, float] | None = None,
+        force: bool = False,
     ) -> list[Measurement]:
         """Record one result.
 
         Args:
-            what: The name of a suggestion (``"B03-07"``, or ``"b3-7"``), or a string.
+            what: The name of a suggestion (``"B03-07"``, or ``"b3-7"``), an identifier of the library, or a string.
             value: What was measured; `None` for a failure.
             failure: Why there is no value.
             standard_error: Known standard error of the value.
             replicate: Whether this is a further measurement of a string that has one.
             context: How it was measured, where there are several ways and it is neither a suggestion's nor the target.
             further: Values of what is measured besides the objective, by name.
+            force: Take a value that lies far outside all others.
 
         Raises:
             CampaignError: If the result does not fit; the message says why. What is only worth a second look, such as a
@@ -419,6 +449,7 @@ class Campaign(Tabulated):
             replicate=replicate,
             context=context,
             further=further,
+            force=force,
         )
 
     def record_file(
@@ -431,6 +462,7 @@ class Campaign(Tabulated):
         partial: bool = False,
         history: bool = False,
         decimal_comma: bool = False,
+        force: bool = False,
     ) -> tuple[list[Measurement], Results]:
         """Record a file of results; see `seqopt.campaign.results.read_results`.
 
@@ -442,6 +474,7 @@ class Campaign(Tabulated):
             partial: Whether to take the good rows of a file that has bad ones.
             history: Whether the results are from elsewhere, and their strings were never suggested.
             decimal_comma: Whether numbers are written 6,5.
+            force: Whether to take values that lie far outside all others.
 
         Returns:
             What was recorded, and what the file holds: the problems and warnings with their lines.
@@ -458,19 +491,8 @@ class Campaign(Tabulated):
             partial=partial,
             history=history,
             decimal_comma=decimal_comma,
+            force=force,
         )
-
-    def withdraw(self, names: Iterable[str], reason: str = "") -> None:
-        """Withdraw open suggestions that will not be measured; their strings are not suggested again.
-
-        Raises:
-            CampaignError: If one is unknown, or not open.
-        """
-        if isinstance(names, str):
-            raise InputError(f"withdraw takes a list of names: withdraw([{names!r}])")
-        names = list(names)
-        with self.store.transaction("withdraw", {"suggestions": names, "reason": reason}) as change:
-            change.withdraw(names, reason)
 
     def run(
         self,
@@ -556,14 +578,6 @@ class Campaign(Tabulated):
                 on_step=on_step,
             )
 
-    def undo(self) -> Command:
-        """Take back the last command that recorded, imported, suggested, withdrew or filtered something, and return it.
-
-        Raises:
-            CampaignError: If there is nothing to undo.
-        """
-        return self.store.undo()
-
     def history(self) -> list[Command]:
         """All commands, the first one first."""
         return self.store.history()
@@ -574,7 +588,7 @@ class Campaign(Tabulated):
         A model is fitted, as for a suggestion; nothing is written.
 
         Args:
-            strings: Strings of the kind that is searched.
+            strings: Strings of the kind that is searched, or identifiers of the library.
 
         Returns:
             In their order, for each the central prediction, the central 90 % of a measurement and of the true value in
@@ -603,13 +617,16 @@ class Campaign(Tabulated):
         if isinstance(strings, str):
             raise InputError(f"predict takes a list of strings: predict([{strings!r}])")
         strings = list(strings)
-        keys = []
-        for number, string in enumerate(strings, 1):
+        found = []
+        for number, what in enumerate(strings, 1):
             try:
-                keys.append(self._recorder.key(string))
+                string = self._naming.owned(what) or what
+                found.append((string, self._naming.key(string), None if string == what else what))
             except InputError as error:
                 raise InputError(f"string {number} of {len(strings)}: {error}") from error
-        return PredictedStrings(predict(self.session().optimizer, strings, keys), self.store.settings)
+        rows = predict(self.session().optimizer, [one[0] for one in found], [one[1] for one in found])
+        named = [replace(row, identifier=one[2]) for row, one in zip(rows, found, strict=True)]
+        return PredictedStrings(named, self.store.settings)
 
     def predict_file(self, path: str | os.PathLike[str], *, column: str | None = None) -> PredictedStrings:
         """What is predicted of the strings of a file; of equal ones the first is taken.
@@ -626,7 +643,7 @@ class Campaign(Tabulated):
         """
         from seqopt.campaign.inquiry import PredictedStrings, predict, read_strings
 
-        strings, keys, left_out = read_strings(path, column, self.store.settings, self.space, self._recorder.key)
+        strings, keys, left_out = read_strings(path, column, self.store.settings, self.space, self._naming.key)
         for text in left_out:
             logger.warning("%s", text)
         return PredictedStrings(predict(self.session().optimizer, strings, keys), self.store.settings)
@@ -645,27 +662,31 @@ class Campaign(Tabulated):
             ModelError: As `predict`; or if the model cannot say.
         """
         from seqopt.campaign.inquiry import PredictedStrings, rank
+        from seqopt.campaign.labels import labels_of
 
         n = None if n is None else checked_integer("the number of candidates", n, 1)
-        return PredictedStrings(rank(self.session().optimizer, n, by), self.store.settings)
+        rows = rank(self.session().optimizer, n, by)
+        labels = labels_of(self.store.library, [row.string for row in rows])
+        named = [replace(row, identifier=label.identifier) for row, label in zip(rows, labels, strict=True)]
+        return PredictedStrings(named, self.store.settings)
 
     def explain(self, what: str) -> Explanation:
         """What is predicted of a suggestion or any string, how it stands, and what the prediction rests on.
 
         Args:
-            what: The name of a suggestion (``"B03-07"``, or ``"b3-7"``), or a string.
+            what: The name of a suggestion (``"B03-07"``, or ``"b3-7"``), an identifier of the library, or a string.
 
         Raises:
-            InputError: If it is neither.
+            InputError: If it is none of these.
             ModelError: As `predict`.
         """
         from seqopt.campaign.inquiry import explain
 
         if not isinstance(what, str):
             raise InputError(f"explain takes the name of a suggestion or a string, not {what!r}")
-        found = self._recorder.suggestion(what)
-        string = what if found is None else found.string
-        key = self._recorder.key(string) if found is None else found.key
+        found = self._naming.suggestion(what)
+        string = self._naming.called(what) if found is None else found.string
+        key = self._naming.key(string) if found is None else found.key
         name, reason = ("", {}) if found is None else (found.name, found.reason)
         return explain(self.session().optimizer, name, string, key, reason)
 
@@ -674,7 +695,8 @@ class Campaign(Tabulated):
         with self.store.reading():
             settings, counts, best = self.store.settings, self.store.counts(), self.store.best()
             latest, failing = self.store.latest_snapshot(), self._failing()
-            calibration = calibration_of(self.store.suggestions(), self.store.measurements())
+            suggestions, library = self.store.suggestions(), self.store.library
+            calibration = calibration_of(suggestions, self.store.measurements())
         model = {} if latest is None else {"surrogate": latest.surrogate, "n": latest.n, **latest.summary}
         warnings = warnings_of(settings, counts, model)
         if failing:
@@ -682,7 +704,18 @@ class Campaign(Tabulated):
 
             warnings.append(failing_note(failing))
         filters = tuple(item.describe() for item in self.filters)
-        return Status(settings, counts, best, model, tuple(warnings), filters, failing, calibration)
+        return Status(
+            settings,
+            counts,
+            best,
+            model,
+            tuple(warnings),
+            filters,
+            failing,
+            spending(suggestions, settings),
+            None if library is None else library["path"],
+            calibration,
+        )
 
     def write_batch(self, path: str | os.PathLike[str], suggestions: Sequence[Suggestion] | None = None) -> None:
         """Write suggestions (by default the open ones) as a table to be filled in and recorded.
@@ -699,6 +732,10 @@ class Campaign(Tabulated):
         check_batch_target(path, self.store)
         chosen = list(self.store.open_suggestions() if suggestions is None else suggestions)
         further = library_cells(self.store.library, [row.string for row in chosen])
+        if further is None:
+            # Where the library cannot be read, what it said when they were suggested.
+            columns = dict.fromkeys(name for row in chosen for name in row.cells)
+            further = {name: [row.cells.get(name, "") for row in chosen] for name in columns}
         write_batch(path, chosen, self.store.settings, further)
 
     def export(self, path: str | os.PathLike[str]) -> None:
@@ -722,12 +759,8 @@ class Campaign(Tabulated):
         header, rows = measurements_table(self.store)
         return pd.DataFrame(rows, columns=header)
 
-    def _failing(self) -> dict[str, str]:
-        """Open suggestions that fail a filter, and why: what was found when the filters that count were set."""
-        set_by = [row for row in self.store.history() if row.kind == "configure" and row.undone_by is None]
-        found: dict[str, str] = set_by[-1].arguments.get("failing", {}) if set_by else {}
-        waiting = {row.name for row in self.store.open_suggestions()} if found else set()
-        return {name: why for name, why in found.items() if name in waiting}
+    def _labels(self, strings: Sequence[str]) -> list[Label]:
+        return labels_of(self.store.library, strings)
 
     def _narrow(self, progress: Progress | None = None) -> Narrowed | None:
         """The space as the filters leave it, worked out once; `None` without filters."""

@@ -60,6 +60,7 @@ class Predicted:
         similarity: How similar the two are, up to 1.
         rank: From 1, in a ranking; else `None`.
         acquisition: Acquisition value, in a ranking by it.
+        identifier: What its owner calls it, where that is known.
     """
 
     string: str
@@ -77,10 +78,12 @@ class Predicted:
     similarity: float | None = None
     rank: int | None = None
     acquisition: float | None = None
+    identifier: str | None = None
 
 
 COLUMNS = {
     "rank": "rank",
+    "identifier": "identifier",
     "string": "string",
     "predicted": "predicted",
     "predicted_low": "low",
@@ -118,7 +121,7 @@ class PredictedStrings(Tabulated, list[Predicted]):
         import pandas as pd
 
         table = pd.DataFrame([[getattr(row, name) for name in COLUMNS.values()] for row in self], columns=list(COLUMNS))
-        idle = [name for name in ("rank", "acquisition_value") if table[name].isna().all()]
+        idle = [name for name in ("rank", "identifier", "acquisition_value") if table[name].isna().all()]
         return table.drop(columns=idle)
 
 

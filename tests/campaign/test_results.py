@@ -499,7 +499,7 @@ def test_an_export_is_read_back_exactly(tmp_path_factory: pytest.TempPathFactory
     with CampaignStore.open(folder / "one.seqopt") as one:
         write_sheet(folder / "export.csv", *measurements_table(one))
     with CampaignStore.create(folder / "two.seqopt", Settings("v")) as two:
-        found = read_results(folder / "export.csv", two, lambda string: string, history=True)
+        found = read_results(folder / "export.csv", two, lambda string: string, history=True, force=True)
     assert found.problems == ()
     assert [(row.string, row.value, row.failure, row.standard_error) for row in found.records] == [
         (row.string, row.value, row.failure, row.standard_error) for row in rows

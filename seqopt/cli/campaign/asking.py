@@ -134,13 +134,16 @@ def _show(found: PredictedStrings, out: Path | None) -> None:
         table = found.to_pandas().astype(object)
         write_sheet(out, list(table.columns), table.where(table.notna(), None).itertuples(index=False, name=None))
     ranked = any(row.rank is not None for row in found)
-    header = [f"predicted {settings.objective}", "90 % of a measurement", "chance", "known", settings.string_column]
+    owned = any(row.identifier is not None for row in found)
+    header = [f"predicted {settings.objective}", "90 % of a measurement", "chance", "known"]
+    header += [*(["identifier"] * owned), settings.string_column]
     rows = []
     for row in found[:LISTED]:
         known = row.status if row.measured is None else f"measured {shown_number(row.measured)}"
         chance = "" if row.improvement is None else percent(row.improvement)
         interval = shown_interval(row.low, row.high, settings.transform, settings.objective, settings.unit)
-        rows.append([*([str(row.rank)] * ranked), shown_number(row.predicted), interval, chance, known, row.string])
+        cells = [shown_number(row.predicted), interval, chance, known, *([row.identifier or ""] * owned), row.string]
+        rows.append([*([str(row.rank)] * ranked), *cells])
     print_aligned([*(["rank"] * ranked), *header], rows)
     if len(found) > LISTED:
         note(f"{LISTED} of {len(found):,} are shown" + ("" if out is not None else ": --out FILE writes all"))

@@ -24,6 +24,8 @@ from seqopt.cli.campaign.options import (
     Debug,
     Forbid,
     ForbidPattern,
+    IdColumn,
+    PriceColumn,
     Properties,
     Require,
     RequirePattern,
@@ -56,6 +58,8 @@ def new(
     standardize: Annotated[
         bool, typer.Option("--standardize", help="Treat salts and charge states as one.", rich_help_panel=WHAT)
     ] = False,
+    id_column: IdColumn = None,
+    price_column: PriceColumn = None,
     alphabet: Annotated[
         str | None,
         typer.Option(help="Instead of a pool: all strings over these letters.", rich_help_panel=WHAT),
@@ -118,6 +122,8 @@ def new(
             column=column,
             kind=None if kind == "auto" else kind,
             standardize=standardize,
+            id_column=id_column,
+            price_column=price_column,
             batch_size=batch,
             surrogate=surrogate,
             acquisition=acquisition,

@@ -115,7 +115,8 @@ def print_batch(campaign: Campaign, batch: list[Suggestion]) -> None:
     settings = campaign.store.settings
     for row in batch:
         ways = "".join(f", {name} {value}" for name, value in row.context)
-        print_whole(f"[bold]{escape(row.name)}[/bold]  {escape(row.string + ways)}")
+        called = f"{row.identifier}  " if row.identifier else ""
+        print_whole(f"[bold]{escape(row.name)}[/bold]  {escape(called + row.string + ways)}")
         central = row.predicted(settings.transform)
         interval = shown_interval(row.low, row.high, settings.transform, settings.objective, settings.unit)
         if central is not None:
@@ -138,6 +139,20 @@ def print_aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in (header, *rows):
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         print_whole(escape("  ".join([*cells, row[-1]])))
+
+
+def print_cost(campaign: Campaign, batch: list[Suggestion]) -> None:
+    """What suggestions cost, where a column of prices is named."""
+    from seqopt.campaign.labels import price_of, spending
+
+    settings = campaign.store.settings
+    total = spending(campaign.store.suggestions(), settings)
+    if total is None:
+        return
+    prices = [price_of(row, settings) for row in batch]
+    known = [price for price in prices if price is not None]
+    unknown = f"; {len(prices) - len(known)} without a price" if len(known) < len(prices) else ""
+    console.print(f"these cost {sum(known):,.10g}{unknown}; spent so far: {total.spent:,.10g}")
 
 
 def print_results(taken: int, results: Results) -> None:

@@ -1,10 +1,10 @@
-"""``seqopt campaign record``, ``import`` and ``undo``: results, and what is taken back."""
+"""``seqopt campaign record`` and ``import``: results."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.markup import escape
@@ -18,18 +18,21 @@ from seqopt.cli.campaign.common import (
     print_results,
     refuse_idle,
 )
-from seqopt.cli.campaign.options import Debug, DecimalComma, Partial, Replicate, Which
+from seqopt.cli.campaign.options import Debug, DecimalComma, Force, Partial, Replicate, Which
 from seqopt.cli.running import console, show_notes
 from seqopt.errors import InputError
-
-if TYPE_CHECKING:
-    pass
 
 
 # A negative value is not an option.
 @app.command(context_settings={"ignore_unknown_options": True})
 def record(
-    what: Annotated[str, typer.Argument(metavar="FILE|STRING", help="A table of results, a string or an identifier.")],
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|STRING",
+            help="A table of results, or whose result it is: a suggestion, an identifier or a string.",
+        ),
+    ],
     value: Annotated[str | None, typer.Argument(help="Its value, if it is not a table.")] = None,
     failed: Annotated[str | None, typer.Option(help="Why there is no value.", metavar="REASON")] = None,
     error: Annotated[float | None, typer.Option("--standard-error", help="Known standard error of the value.")] = None,
@@ -45,6 +48,7 @@ def record(
     column: Annotated[str | None, typer.Option(help="Column of the values in a table, if not recognised.")] = None,
     decimal_comma: DecimalComma = False,
     partial: Partial = False,
+    force: Force = False,
     which: Which = None,
     debug: Debug = False,
 ) -> None:
@@ -52,6 +56,7 @@ def record(
 
     seqopt campaign record batch.csv
     seqopt campaign record B03-07 6.4
+    seqopt campaign record CPD-00050 120
     seqopt campaign record B03-08 --failed "did not dissolve"
     """
     del debug
@@ -76,7 +81,12 @@ def record(
     with opened(which) as campaign:
         if table:
             taken, results = campaign.record_file(
-                what, value_column=column, replicates=replicate, partial=partial, decimal_comma=decimal_comma
+                what,
+                value_column=column,
+                replicates=replicate,
+                partial=partial,
+                decimal_comma=decimal_comma,
+                force=force,
             )
             print_results(len(taken), results)
             return
@@ -87,6 +97,7 @@ def record(
             standard_error=error,
             replicate=replicate,
             context=levels_of(campaign, context or []),
+            force=force,
             further={name: number_of(text) for name, text in pairs_of("--also", also or []).items()},
         )
         told = [value] if value is not None else ["failed"] if failed is not None else []
@@ -101,6 +112,7 @@ def import_history(
     replicate: Replicate = False,
     decimal_comma: DecimalComma = False,
     partial: Partial = False,
+    force: Force = False,
     which: Which = None,
     debug: Debug = False,
 ) -> None:
@@ -115,13 +127,6 @@ def import_history(
             partial=partial,
             history=True,
             decimal_comma=decimal_comma,
+            force=force,
         )
         print_results(len(taken), results)
-
-
-@app.command()
-def undo(which: Which = None, debug: Debug = False) -> None:
-    """Take back the last command that recorded, imported, suggested, withdrew or filtered something."""
-    del debug
-    with opened(which) as campaign:
-        console.print(f"undone: {escape(campaign.undo().describe())}")
