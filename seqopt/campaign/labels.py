@@ -34,11 +34,12 @@ def labels_of(facts: Mapping[str, Any] | None, strings: Sequence[str]) -> list[L
     columns = library_cells(facts, strings) if facts is not None and strings else None
     if columns is None or facts is None:
         return [Label() for _ in strings]
-    own = facts.get("id_column")
+    files = [facts, *facts.get("added", [])]
+    own = list(dict.fromkeys(name for one in files if (name := one.get("id_column")) in columns))
     return [
         Label(
-            columns[own][row].strip() or None if own in columns else None,
-            {name: cells[row].strip() for name, cells in columns.items() if name != own and cells[row].strip()},
+            next((cell for name in own if (cell := columns[name][row].strip())), None),
+            {name: cells[row].strip() for name, cells in columns.items() if name not in own and cells[row].strip()},
         )
         for row in range(len(strings))
     ]
