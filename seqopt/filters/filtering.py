@@ -341,9 +341,7 @@ def library_cells(facts: Mapping[str, Any] | None, strings: Sequence[str] | None
     Returns:
         Every column but that of the strings; `None` where there is no library, or none with columns.
     """
-    if facts is None or not Path(facts["path"]).is_file():
-        return None
-    found = _joined([facts, *facts.get("added", [])])
+    found = library_table(facts)
     if found is None:
         return None
     written, columns = found
@@ -359,13 +357,22 @@ def library_cells(facts: Mapping[str, Any] | None, strings: Sequence[str] | None
     }
 
 
-def _joined(files: Sequence[Mapping[str, Any]]) -> tuple[list[str], dict[str, list[str]]] | None:
-    """The strings and the other columns of some files, one below the other; `None` if the first has no such column.
+def library_table(facts: Mapping[str, Any] | None) -> tuple[list[str], dict[str, list[str]]] | None:
+    """The strings of a library and its other columns, the files one below the other.
 
     Where a file lacks a column of another one, its cells are empty.
+
+    Args:
+        facts: What a campaign keeps of its library.
+
+    Returns:
+        `None` where there is no library that is a file, or none with columns.
     """
+    if facts is None or not Path(facts["path"]).is_file():
+        return None
     from seqopt.datasets.tables import read_table
 
+    files = [facts, *facts.get("added", [])]
     strings: list[str] = []
     columns: dict[str, list[str]] = {}
     for number, facts in enumerate(files):
