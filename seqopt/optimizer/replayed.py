@@ -21,7 +21,8 @@ def replayed(optimizer: Optimizer, values: npt.ArrayLike) -> Replay:
         values: The value of each candidate of the pool, in its order; NaN where there is none.
 
     Example:
-        >>> optimizer = Optimizer(["A", "B", "C", "D"], initial=2)
+        >>> from seqopt.spaces import CandidateSet
+        >>> optimizer = Optimizer(CandidateSet(list("ABCD"), kind="text"), initial=2)
         >>> for key in optimizer.ask():
         ...     optimizer.tell([key], [float("ABCD".index(key))])
         >>> found = replayed(optimizer, [0.0, 1.0, 2.0, 3.0])
