@@ -706,11 +706,10 @@ class Campaign(Revising, Tabulated):
             ModelError: As `predict`; or if the model cannot say.
         """
         from seqopt.campaign.inquiry import PredictedStrings, rank
-        from seqopt.campaign.labels import labels_of
 
         n = None if n is None else checked_integer("the number of candidates", n, 1)
         rows = rank(self.session().optimizer, n, by)
-        labels = labels_of(self.store.library, [row.string for row in rows])
+        labels = self._labels([row.string for row in rows])
         named = [replace(row, identifier=label.identifier) for row, label in zip(rows, labels, strict=True)]
         return PredictedStrings(named, self.store.settings)
 
