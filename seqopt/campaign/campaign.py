@@ -11,19 +11,18 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.batches import Suggestions
-from seqopt.campaign.columns import check_column_names, is_named_like_suggestion, suggestion_name
-from seqopt.campaign.entries import ResultEntry, Results
+from seqopt.campaign.creating import new_campaign
+from seqopt.campaign.entries import Results
 from seqopt.campaign.errors import CampaignError
-from seqopt.campaign.library import read_library, same_library
+from seqopt.campaign.library import same_library
 from seqopt.campaign.narrowing import Narrowed, fitting, narrowed
-from seqopt.campaign.results import check_entries, read_results
+from seqopt.campaign.recording import Recorder
 from seqopt.campaign.rows import (
     Command,
     Measurement,
-    Settings,
     Suggestion,
 )
 from seqopt.campaign.spaces import restored_space
@@ -33,7 +32,6 @@ from seqopt.campaign.tables import check_batch_target, check_target, measurement
 from seqopt.datasets.sheets import write_sheet
 from seqopt.errors import ExhaustedError, InputError
 from seqopt.utils.arguments import checked_integer
-from seqopt.utils.config import described
 from seqopt.utils.shown import Tabulated
 
 if TYPE_CHECKING:
@@ -51,14 +49,11 @@ if TYPE_CHECKING:
     from seqopt.models import Surrogate
     from seqopt.optimizer import Optimizer
     from seqopt.search.protocols import SomeSearch
-    from seqopt.spaces import CandidateSet, Space
+    from seqopt.spaces import Space
     from seqopt.strategies import Strategy
     from seqopt.utils.workers import Progress
 
 logger = logging.getLogger(__name__)
-
-SELECTIVE = ("one-hot", "codons", "vae:")
-"""How the names of surrogates begin that may refuse a string; for all others, recording a result loads no model."""
 
 
 class Campaign(Tabulated):
@@ -97,7 +92,7 @@ class Campaign(Tabulated):
         self._space: Space | None = None if optimizer is None else optimizer.space
         self._session: Session | None = None
         self._narrowed: Narrowed | None = None
-        self._selective: Strategy | None = None
+        self._recorder = Recorder(self)
 
     @classmethod
     def create(
@@ -154,67 +149,24 @@ class Campaign(Tabulated):
             InputError: For what cannot be used.
             CampaignError: If there is such a file already.
         """
-        from seqopt.campaign.parts import AUTOENCODER, encoder_name, kept_parts, named_surrogate
-        from seqopt.data import Outcome, resolve_transform
-        from seqopt.filters.conditions import checked, to_json
-        from seqopt.models.registry import LATENT, latent_file
-        from seqopt.optimizer import Optimizer
-
-        pool, string_column = None, "string"
-        if isinstance(space, str | os.PathLike):
-            pool, space, string_column, left_out = read_library(Path(space), column, kind, standardize)
-            for text in left_out:
-                logger.warning("%s", text)
-        facts = described(space) if pool is None else {"type": "pool", "kind": space.kind}
-        wanted = fitting(checked(filters), space.kind, space, pool)
-        batch_size = checked_integer(
-            "batch_size", batch_size, 2, "expected an integer, at least 2: a model begins with so many values"
-        )
-        if (path_of_model := latent_file(surrogate)) is not None:
-            surrogate = f"{LATENT}{os.path.abspath(path_of_model)}"
-        given: dict[str, Any] = {
-            name: part
-            for name, part in (
-                ("surrogate", surrogate),
-                ("acquisition", acquisition),
-                ("search", search),
-                ("strategy", strategy),
-            )
-            if part is not None
-        }
-        parts = kept_parts(given)
-        # Whatever an optimiser would refuse is refused before there is a file.
-        trial = Optimizer(
+        made, settings = new_campaign(
             space,
-            **given,
+            objective=objective,
+            direction=direction,
+            unit=unit,
+            column=column,
+            kind=kind,
+            standardize=standardize,
             batch_size=batch_size,
-            initial=batch_size,
-            outcomes=(Outcome(objective, direction, transform=resolve_transform(transform)), *constraints),
-            contexts=contexts,
-            seed=seed,
-        )
-        settings = Settings(
-            objective,
-            direction,
-            unit,
-            string_column,
-            batch_size=batch_size,
-            initial=batch_size,
-            surrogate=named_surrogate(trial, surrogate),
-            acquisition=trial.chosen_by,
+            parts={"surrogate": surrogate, "acquisition": acquisition, "search": search, "strategy": strategy},
             transform=transform,
-            seed=trial.seed,
-            space=facts,
-            pool=pool,
-            filters=to_json(wanted),
-            parts=parts,
-            contexts=None if contexts is None else contexts.config(),
-            constraints=[outcome.config() for outcome in trial.outcomes[1:]],
-            extra={} if path_of_model is None else {AUTOENCODER: encoder_name(trial.surrogate)},
+            contexts=contexts,
+            constraints=constraints,
+            seed=seed,
+            filters=filters,
         )
-        check_column_names(settings)
-        campaign = cls(CampaignStore.create(path, settings), space if facts.get("custom") else None)
-        campaign._space = space
+        campaign = cls(CampaignStore.create(path, settings), made if settings.space.get("custom") else None)
+        campaign._space = made
         return campaign
 
     @classmethod
@@ -457,30 +409,15 @@ class Campaign(Tabulated):
             CampaignError: If the result does not fit; the message says why. What is only worth a second look, such as a
                 value a thousandfold off, is recorded, and logged as a warning.
         """
-        if not isinstance(what, str):
-            raise InputError(f"record takes the name of a suggestion or a string, not {what!r}; context= says how")
-        if context is not None and not isinstance(context, Mapping):
-            raise InputError(f"context is {context!r}; expected names and values, such as {{'fidelity': 'assay'}}")
-        numbers = {"the value": value, "the standard error": standard_error, **(further or {})}
-        value, standard_error, *others = (_as_float(name, number) for name, number in numbers.items())
-        further = {name: number for name, number in zip(further or {}, others, strict=True) if number is not None}
-        named = self.store.suggestion(what) is not None or self._alike(what) is not None or self._misnamed(what)
-        entry = ResultEntry(
-            string=None if named else what,
-            identifier=what if named else None,
-            value=value,
+        return self._recorder.record(
+            what,
+            value,
             failure=failure,
             standard_error=standard_error,
-            context=dict(context or {}),
-            further=dict(further or {}),
+            replicate=replicate,
+            context=context,
+            further=further,
         )
-        with self.store.transaction("record", {"string": what}) as change:
-            results = check_entries([entry], self.store, self._identify, replicates=replicate)
-            _refuse(results, partial=False)
-            taken = change.add_measurements(results.records)
-        for remark in results.warnings:
-            logger.warning("%s", remark)
-        return taken
 
     def record_file(
         self,
@@ -511,23 +448,15 @@ class Campaign(Tabulated):
             CampaignError: If something is wrong and ``partial`` is not set, or nothing could be taken. It lists every
                 problem; nothing has been recorded.
         """
-        arguments = {"file": Path(path).name, "partial": partial, "replicates": replicates}
-        if decimal_comma:
-            arguments["decimal_comma"] = True
-        with self.store.transaction("import" if history else "record", arguments) as change:
-            results = read_results(
-                path,
-                self.store,
-                self._identify,
-                value_column=value_column,
-                string_column=string_column,
-                replicates=replicates,
-                history=history,
-                decimal_comma=decimal_comma,
-            )
-            _refuse(results, partial=partial)
-            change.arguments.update(results.arguments)
-            return change.add_measurements(results.records), results
+        return self._recorder.record_file(
+            path,
+            value_column=value_column,
+            string_column=string_column,
+            replicates=replicates,
+            partial=partial,
+            history=history,
+            decimal_comma=decimal_comma,
+        )
 
     def withdraw(self, names: Iterable[str], reason: str = "") -> None:
         """Withdraw open suggestions that will not be measured; their strings are not suggested again.
@@ -689,27 +618,6 @@ class Campaign(Tabulated):
         header, rows = measurements_table(self.store)
         return pd.DataFrame(rows, columns=header)
 
-    def _alike(self, what: str) -> Suggestion | None:
-        """The suggestion whose name is meant by ``b3-7``, unless that is a string of the campaign itself."""
-        found = self.store.suggestion(suggestion_name(what))
-        return None if found is None or any(row.string == what for row in self.store.suggestions()) else found
-
-    def _misnamed(self, what: str) -> bool:
-        """Whether a text is the name of a suggestion that there is not, and no string that the campaign knows.
-
-        Where any text is a string, a slip of the pen would teach the model a candidate that there is not.
-        """
-        from seqopt.strings.identity import identity_keys
-
-        pool = self.store.settings.pool
-        if pool is None or not is_named_like_suggestion(what):
-            return False
-        (key,) = identity_keys([what], pool["kind"], standardize=pool["standardize"])
-        if key is None:
-            return True
-        known = any(row.key == key for row in self.store.measurements())
-        return not known and cast("CandidateSet", self.space).index_of(key) is None
-
     def _failing(self) -> dict[str, str]:
         """Open suggestions that fail a filter, and why: what was found when the filters that count were set."""
         set_by = [row for row in self.store.history() if row.kind == "configure" and row.undone_by is None]
@@ -725,60 +633,3 @@ class Campaign(Tabulated):
         if self._narrowed is None or self._narrowed.filters != settings.filters:
             self._narrowed = narrowed(self.space, replace(settings, pool=self.store.library), progress)
         return self._narrowed
-
-    def _identify(self, string: str) -> str:
-        key = self._key(string)
-        settings = self.store.settings
-        if not settings.parts.keys() & {"surrogate", "strategy"} and not settings.surrogate.strip().lower().startswith(
-            SELECTIVE
-        ):
-            return key
-        from seqopt.campaign.parts import made_optimizer
-
-        if self._selective is None:
-            self._selective = made_optimizer(settings, self.space, self.space).strategy
-        for message in self._selective.unsupported([key]).values():
-            name = settings.surrogate or settings.acquisition
-            raise InputError(
-                f"the {'surrogate' if settings.surrogate else 'strategy'} {name} cannot learn from it: {message}"
-            )
-        return key
-
-    def _key(self, string: str) -> str:
-        from seqopt.strings.identity import explain_rejection, identity_keys
-
-        pool = self.store.settings.pool
-        if pool is not None:
-            # The library itself, which may be large, is not needed for that.
-            (found,) = identity_keys([string], pool["kind"], standardize=pool["standardize"])
-            if found is None:
-                why = explain_rejection(string, pool["kind"])
-                raise InputError(f"{string!r} is not a valid {pool['kind']}: {why}")
-            return found
-        from seqopt.spaces import EvolvableSpace
-
-        key = self.space.key(string)
-        if isinstance(self.space, EvolvableSpace):
-            self.space.from_string(string)  # complains of a string outside the space
-        return key
-
-
-def _as_float(name: str, number: object) -> float | None:
-    """A number as somebody gave it.
-
-    Raises:
-        InputError: If it is none; a truth value and a text are none, either.
-    """
-    if number is None:
-        return None
-    if isinstance(number, bool | str) or not hasattr(number, "__float__"):
-        raise InputError(f"{name} is {number!r}; expected a number")
-    return float(number)
-
-
-def _refuse(results: Results, *, partial: bool) -> None:
-    if results.problems and not (partial and results.records):
-        listed = "\n".join(f"  {problem}" for problem in results.problems)
-        raise CampaignError(f"nothing was recorded:\n{listed}")
-    if not results.records:
-        raise CampaignError(f"nothing was recorded: {results.source or 'the entry'} holds no result")

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign import schema
+from seqopt.campaign.dependents import why_not
 from seqopt.campaign.errors import CampaignError
-from seqopt.campaign.queries import MEASUREMENTS, SUGGESTIONS, measurement_row, suggestion_row
+from seqopt.campaign.queries import COUNTS, MEASUREMENTS, STANDS, SUGGESTIONS, measurement_row, suggestion_row
 from seqopt.campaign.rows import (
     LARGEST_VALUE,
     Command,
@@ -29,13 +30,16 @@ if TYPE_CHECKING:
     from seqopt.data import Context
 
 MAKES = {
-    "create": {"settings"},
+    "create": {"settings", "libraries"},
     "configure": {"settings"},
     "suggest": {"suggestions", "snapshots"},
     "fit": {"snapshots"},
     "record": {"measurements"},
     "import": {"measurements"},
+    "correct": {"measurements"},
+    "discard": {"discards"},
     "withdraw": {"withdrawals"},
+    "pool": {"settings", "libraries"},
     "undo": set(),
 }
 
@@ -136,6 +140,8 @@ class Change:
                     "acquisition": suggestion.acquisition,
                     "reason": dumped(suggestion.reason, f"the reason for {suggestion.string!r}"),
                     "snapshot": snapshot,
+                    "identifier": suggestion.identifier,
+                    "cells": dumped(suggestion.cells, f"the cells of {suggestion.string!r}"),
                 }
             )
         self._insert("suggestions", rows)
@@ -163,7 +169,9 @@ class Change:
                 contexts.check(entry.context)
             elif entry.context:
                 raise InputError(f"{entry.string!r} was measured in a context, and this campaign has none")
-            if entry.suggestion is None:
+            if entry.replaces is not None:
+                answered = self._corrected(entry)
+            elif entry.suggestion is None:
                 answered = self._latest_of(entry.key, entry.context)
             else:
                 answered = self._store.suggestion(entry.suggestion)
@@ -192,11 +200,57 @@ class Change:
                     "suggestion": None if answered is None else answered.id,
                     "replicate": entry.replicate,
                     "details": dumped(entry.details, f"the details of {entry.string!r}"),
+                    "identifier": entry.identifier,
+                    "censored": entry.censored,
+                    "replaces": entry.replaces,
                 }
             )
         numbers = self._insert("measurements", rows)
         query = f"{MEASUREMENTS} WHERE m.id BETWEEN ? AND ? ORDER BY m.id"
         return [measurement_row(row) for row in self._store._rows(query, (numbers[0], numbers[-1]))] if numbers else []
+
+    def _corrected(self, entry: NewMeasurement) -> Suggestion | None:
+        """The suggestion of the measurement that an entry corrects.
+
+        Raises:
+            CampaignError: If that measurement does not stand, or is of another string or context.
+        """
+        query = f"{MEASUREMENTS} WHERE m.id = ? AND {STANDS}"
+        rows = [measurement_row(row) for row in self._store._rows(query, (entry.replaces,))]
+        if not rows:
+            raise CampaignError(f"there is no measurement {entry.replaces} that could be corrected")
+        if (rows[0].key, rows[0].context) != (entry.key, entry.context):
+            raise CampaignError(f"measurement {entry.replaces} is of {rows[0].string!r}, not of {entry.string!r}")
+        return None if rows[0].suggestion is None else self._store.suggestion(rows[0].suggestion)
+
+    def discard(self, numbers: Iterable[int], reason: str = "") -> None:
+        """Keep measurements, but do not model them.
+
+        Args:
+            numbers: Of the measurements.
+            reason: Why.
+
+        Raises:
+            CampaignError: If one is not there, does not count any more, or is discarded already.
+        """
+        rows = []
+        for number in dict.fromkeys(numbers):
+            if not self._store._rows(f"SELECT m.id FROM measurements m WHERE m.id = ? AND {COUNTS}", (number,)):
+                raise CampaignError(f"there is no measurement {number} that could be discarded")
+            rows.append({"measurement": number, "reason": reason})
+        self._insert("discards", rows)
+
+    def save_library(self, size: int, hashes: bytes | None) -> int:
+        """Keep which candidates there are.
+
+        Args:
+            size: How many.
+            hashes: What tells them apart; see `seqopt.campaign.library`.
+
+        Returns:
+            The number under which `CampaignStore.library_hashes` finds them.
+        """
+        return self._insert("libraries", [{"size": size, "hashes": hashes}])[0]
 
     def withdraw(self, names: Iterable[str], reason: str = "") -> None:
         """Withdraw open suggestions.
@@ -214,13 +268,16 @@ class Change:
             rows.append({"suggestion": known.id, "reason": reason})
         self._insert("withdrawals", rows)
 
-    def undo(self) -> Command:
-        """Take back the last command that can be; see `CampaignStore.undo`."""
+    def undo(self, number: int | None = None) -> Command:
+        """Take back a command; see `CampaignStore.undo`."""
         if self._kind != "undo" or self.undoes is not None:
             raise InputError("a command of kind undo takes back one other, and does nothing else")
-        last = self._store.next_undo()
+        last = self._store.next_undo() if number is None else self._store.command(number)
         if last is None:
             raise CampaignError("there is nothing to undo")
+        why = why_not(last, self._connection)
+        if why is not None:
+            raise CampaignError(f"command {last.id} ({last.describe()}) cannot be undone: {why}. Nothing was changed")
         self.undoes = last.id
         for table in schema.TABLES:
             update = f"UPDATE {table} SET undone_by = ? WHERE made_by = ?"
@@ -276,6 +333,8 @@ def _check_measurement(entry: NewMeasurement) -> None:
             raise InputError(f"{name} of {entry.string!r} is {number}; expected a number up to {LARGEST_VALUE:g}")
     if entry.value is not None and not abs(entry.value) <= LARGEST_VALUE:
         raise InputError(f"the value of {entry.string!r} is {entry.value}; expected a number up to {LARGEST_VALUE:g}")
+    if entry.censored is not None and (entry.censored not in ("<", ">") or entry.value is None):
+        raise InputError(f"{entry.string!r} is censored as {entry.censored!r}; expected '<' or '>', and a limit")
     error = entry.standard_error
     if error is not None and not (entry.value is not None and 0 < error <= LARGEST_VALUE):
         raise InputError(f"the standard error of {entry.string!r} is {error}; expected a positive number, of a value")

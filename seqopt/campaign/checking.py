@@ -6,23 +6,35 @@ import json
 import sqlite3
 
 from seqopt.campaign import schema
+from seqopt.campaign.queries import STANDS
 from seqopt.campaign.rows import KINDS, UNDOABLE
 
-_OPEN = """s.undone_by IS NULL
-    AND NOT EXISTS (SELECT 1 FROM measurements m WHERE m.suggestion = s.id AND m.undone_by IS NULL
+_OPEN = f"""s.undone_by IS NULL
+    AND NOT EXISTS (SELECT 1 FROM measurements m WHERE m.suggestion = s.id AND {STANDS}
         AND (m.value IS NOT NULL OR m.failure IS NOT NULL))
     AND NOT EXISTS (SELECT 1 FROM withdrawals w WHERE w.suggestion = s.id AND w.undone_by IS NULL)"""
 
-_OUTLIVES = """{0}.made_by <= s.made_by OR ({0}.undone_by IS NULL AND s.undone_by IS NOT NULL)
-    OR {0}.undone_by > s.undone_by"""
+_OUTLIVES = """{0}.made_by <= {1}.made_by OR ({0}.undone_by IS NULL AND {1}.undone_by IS NOT NULL)
+    OR {0}.undone_by > {1}.undone_by"""
 
 _QUERIES = {
     "measurement {} answers a suggestion of another string, or in another context": """SELECT m.id FROM measurements m
         JOIN suggestions s ON s.id = m.suggestion WHERE m.key <> s.key OR m.context <> s.context""",
     "measurement {} answers a suggestion that is undone, or was made later": f"""SELECT m.id FROM measurements m
-        JOIN suggestions s ON s.id = m.suggestion WHERE {_OUTLIVES.format("m")}""",
+        JOIN suggestions s ON s.id = m.suggestion WHERE {_OUTLIVES.format("m", "s")}""",
     "withdrawal {} is of a suggestion that is undone, or was made later": f"""SELECT w.id FROM withdrawals w
-        JOIN suggestions s ON s.id = w.suggestion WHERE {_OUTLIVES.format("w")}""",
+        JOIN suggestions s ON s.id = w.suggestion WHERE {_OUTLIVES.format("w", "s")}""",
+    "measurement {} corrects one of another string, context or suggestion": """SELECT r.id FROM measurements r
+        JOIN measurements m ON m.id = r.replaces
+        WHERE r.key <> m.key OR r.context <> m.context OR r.suggestion IS NOT m.suggestion""",
+    "measurement {} corrects one that is undone, or was made later": f"""SELECT r.id FROM measurements r
+        JOIN measurements m ON m.id = r.replaces WHERE {_OUTLIVES.format("r", "m")}""",
+    "measurement {} is corrected more than once": """SELECT replaces FROM measurements
+        WHERE replaces IS NOT NULL AND undone_by IS NULL GROUP BY replaces HAVING count(*) > 1""",
+    "discard {} is of a measurement that is undone, or was made later": f"""SELECT d.id FROM discards d
+        JOIN measurements m ON m.id = d.measurement WHERE {_OUTLIVES.format("d", "m")}""",
+    "measurement {} is censored, and has no limit": """SELECT id FROM measurements
+        WHERE censored IS NOT NULL AND value IS NULL""",
     "measurement {} is neither a value nor a failure": """SELECT id FROM measurements
         WHERE value IS NULL AND failure IS NULL AND further = '{}'""",
     "measurement {} is a value and a failure": """SELECT id FROM measurements
@@ -59,14 +71,16 @@ def _wrong_commands(connection: sqlite3.Connection) -> list[str]:
         found.append("commands are not numbered from 1 without gaps, or the first does not create the campaign")
     kinds = {number: kind for number, kind, _, _ in commands}
     undone = {undoes: number for number, _, _, undoes in commands if undoes is not None}
-    standing: list[int] = []
+    standing: set[int] = set()
     for number, kind, _, undoes in commands:
         if kind not in KINDS:
             found.append(f"command {number} is of unknown kind {kind!r}")
         elif kind in UNDOABLE:
-            standing.append(number)
-        elif kind == "undo" and (not standing or standing.pop() != undoes):
-            found.append(f"command {number} undoes command {undoes}, which was not the last one")
+            standing.add(number)
+        elif kind == "undo" and undoes not in standing:
+            found.append(f"command {number} undoes command {undoes}, which cannot be undone")
+        else:
+            standing.discard(undoes)
     made: dict[int, dict[str, int]] = {}
     for table in schema.TABLES:
         query = f"SELECT made_by, undone_by, count(*) FROM {table} GROUP BY made_by, undone_by"

@@ -13,21 +13,36 @@ if TYPE_CHECKING:
 CONTEXT = 9
 """The column of `SUGGESTIONS` that holds contexts."""
 
-STATUS = """CASE
+CORRECTION = "(SELECT r.id FROM measurements r WHERE r.replaces = m.id AND r.undone_by IS NULL)"
+"""The measurement that corrects ``m``, if there is one."""
+
+DISCARD = "(SELECT d.reason FROM discards d WHERE d.measurement = m.id AND d.undone_by IS NULL)"
+"""Why ``m`` was discarded, if it was."""
+
+STANDS = f"m.undone_by IS NULL AND NOT EXISTS {CORRECTION}"
+"""Whether a measurement ``m`` is what was measured, by all that is known now."""
+
+COUNTS = f"{STANDS} AND NOT EXISTS {DISCARD}"
+"""Whether it is modelled, too."""
+
+STATUS = f"""CASE
     WHEN s.undone_by IS NOT NULL THEN 'undone'
     WHEN EXISTS (SELECT 1 FROM measurements m
-        WHERE m.suggestion = s.id AND m.undone_by IS NULL AND m.value IS NOT NULL) THEN 'measured'
+        WHERE m.suggestion = s.id AND m.value IS NOT NULL AND {COUNTS}) THEN 'measured'
     WHEN EXISTS (SELECT 1 FROM measurements m
-        WHERE m.suggestion = s.id AND m.undone_by IS NULL AND m.failure IS NOT NULL) THEN 'failed'
+        WHERE m.suggestion = s.id AND m.failure IS NOT NULL AND {COUNTS}) THEN 'failed'
+    WHEN EXISTS (SELECT 1 FROM measurements m
+        WHERE m.suggestion = s.id AND (m.value IS NOT NULL OR m.failure IS NOT NULL) AND {STANDS}) THEN 'discarded'
     WHEN EXISTS (SELECT 1 FROM withdrawals w WHERE w.suggestion = s.id AND w.undone_by IS NULL) THEN 'withdrawn'
     ELSE 'open' END"""
 
 SUGGESTIONS = f"""SELECT s.string, s.key, s.mean, s.std, s.low, s.high, s.acquisition, s.score, s.reason, s.context,
-    s.id, s.name, s.batch, s.position, s.snapshot, {STATUS} AS status, s.made_by, s.undone_by FROM suggestions s"""
+    s.identifier, s.cells, s.id, s.name, s.batch, s.position, s.snapshot, {STATUS} AS status, s.made_by, s.undone_by
+    FROM suggestions s"""
 
-MEASUREMENTS = """SELECT m.string, m.key, m.value, m.failure, m.standard_error, m.replicate, m.source, m.line,
-    s.name, m.details, m.context, m.further, m.id, m.made_by, m.undone_by
-    FROM measurements m LEFT JOIN suggestions s ON s.id = m.suggestion"""
+MEASUREMENTS = f"""SELECT m.string, m.key, m.value, m.failure, m.standard_error, m.replicate, m.source, m.line,
+    s.name, m.details, m.context, m.further, m.identifier, m.censored, m.replaces, m.id, m.made_by, m.undone_by,
+    {DISCARD}, {CORRECTION} FROM measurements m LEFT JOIN suggestions s ON s.id = m.suggestion"""
 
 WITHDRAWALS = """SELECT w.id, s.name, w.reason, w.made_by, w.undone_by
     FROM withdrawals w JOIN suggestions s ON s.id = w.suggestion"""
@@ -37,7 +52,7 @@ COMMANDS = """SELECT c.id, c.time, c.kind, c.arguments, c.version, c.changes, c.
 
 
 def suggestion_row(row: tuple[Any, ...]) -> Suggestion:
-    cells = _loaded(row, 8, CONTEXT)
+    cells = _loaded(row, 8, CONTEXT, CONTEXT + 2)
     cells[CONTEXT] = context_row(cells[CONTEXT])
     return Suggestion(*cells)
 

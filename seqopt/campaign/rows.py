@@ -15,12 +15,15 @@ if TYPE_CHECKING:
     from seqopt.data import Context, Contexts, Outcome
     from seqopt.evaluation import Direction
 
-SuggestionStatus = Literal["open", "measured", "failed", "withdrawn", "undone"]
+SuggestionStatus = Literal["open", "measured", "failed", "discarded", "withdrawn", "undone"]
 """What became of a suggestion; the first that holds of: its command was undone, a value of it is there, a failure of it
-is there, it was withdrawn, none of these."""
+is there, what was measured was discarded, it was withdrawn, none of these."""
 
-UNDOABLE = ("suggest", "record", "import", "withdraw", "configure")
-"""Kinds of commands that `CampaignStore.undo` takes back, the last one first."""
+UNDOABLE = ("suggest", "record", "import", "correct", "discard", "withdraw", "configure", "pool")
+"""Kinds of commands that `CampaignStore.undo` takes back."""
+
+Censoring = Literal["<", ">"]
+"""Which side of its limit a censored value lies on."""
 
 KINDS = ("create", *UNDOABLE, "fit", "undo")
 """Kinds of commands. ``fit`` keeps a model without suggestions."""
@@ -169,6 +172,10 @@ class Command:
         """
         named = next((name for name in ("file", "string", "what") if self.arguments.get(name)), None)
         what = f"{self.kind} {self.arguments[named]}" if named else self.kind
+        if self.kind == "correct":
+            what += f" from {self.arguments.get('was')} to {self.arguments.get('now')}"
+        if self.arguments.get("reason"):
+            what += f" ({self.arguments['reason']})"
         if self.undoes is not None:
             what = f"undo of command {self.undoes}"
         rows = ", ".join(
@@ -195,6 +202,8 @@ class NewSuggestion:
         score: Its value.
         reason: Why it was chosen, as JSON values.
         context: How it is to be measured; empty where there is only one way.
+        identifier: What its owner's library calls it.
+        cells: What the library says of it besides, by column, when it was suggested: supplier, price, ...
     """
 
     string: str
@@ -207,6 +216,8 @@ class NewSuggestion:
     score: float | None = None
     reason: dict[str, Any] = field(default_factory=dict)
     context: Context = ()
+    identifier: str | None = None
+    cells: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -252,6 +263,9 @@ class NewMeasurement:
         details: Whatever else is known of it, as JSON values.
         context: How it was measured; empty where there is only one way.
         further: Values of what was measured besides the objective, by name.
+        identifier: What its owner calls the string.
+        censored: ``"<"`` or ``">"`` where ``value`` is only a limit, below or above which the measurement lies.
+        replaces: The number of the measurement that this one corrects.
     """
 
     string: str
@@ -266,6 +280,23 @@ class NewMeasurement:
     details: dict[str, Any] = field(default_factory=dict)
     context: Context = ()
     further: dict[str, float] = field(default_factory=dict)
+    identifier: str | None = None
+    censored: Censoring | None = None
+    replaces: int | None = None
+
+    @property
+    def told(self) -> str:
+        """What was measured, in a word: ``6.5``, ``<0.1``, or the reason for a failure.
+
+        Example:
+            >>> NewMeasurement("CCO", "CCO", 0.1, censored="<").told
+            '<0.1'
+        """
+        if self.value is not None:
+            return f"{self.censored or ''}{self.value:.10g}"
+        if self.failure is not None:
+            return f"failed: {self.failure}"
+        return ", ".join(f"{name} {value:.10g}" for name, value in self.further.items())
 
 
 @dataclass(frozen=True)
@@ -276,11 +307,15 @@ class Measurement(NewMeasurement):
         id: Its number.
         made_by: The command.
         undone_by: The undo that took it back.
+        discarded: Why it is not modelled; `None` where it is.
+        replaced_by: The number of the measurement that corrects it.
     """
 
     id: int = 0
     made_by: int = 0
     undone_by: int | None = None
+    discarded: str | None = None
+    replaced_by: int | None = None
 
 
 @dataclass(frozen=True)
@@ -401,6 +436,7 @@ class Counts:
         strings: Different strings with a value.
         values: Values of the objective, replicates counted one by one.
         failures: Failures.
+        discarded: Measurements that are kept and not modelled.
     """
 
     open: int
@@ -411,3 +447,4 @@ class Counts:
     strings: int
     values: int
     failures: int
+    discarded: int = 0

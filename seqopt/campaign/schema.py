@@ -7,7 +7,9 @@ A campaign file is an SQLite database with the tables
 - ``snapshots``: models that made suggestions,
 - ``suggestions``: strings to be measured,
 - ``measurements``: values and failures, one row per replicate,
-- ``withdrawals``: suggestions that will not be measured.
+- ``discards``: measurements that are kept and shown, but not modelled,
+- ``withdrawals``: suggestions that will not be measured,
+- ``libraries``: which candidates there are, where they are in files.
 
 Invariants, which hold after every commit (`seqopt.campaign.CampaignStore.check` looks at each):
 
@@ -16,8 +18,8 @@ Invariants, which hold after every commit (`seqopt.campaign.CampaignStore.check`
    it back. Triggers in the file refuse everything else.
 3. Every row names the command that made it (``made_by``). A command's own row is written last, with the number of rows
    that it made (``changes``): a command is there with all its rows or not at all.
-4. An undo (``undoes``) takes back a whole command: the last one that is not undone, of a kind that can be. No command
-   is undone twice, and an undo is not undone.
+4. An undo (``undoes``) takes back a whole command of a kind that can be, on which nothing that counts depends. No
+   command is undone twice, and an undo is not undone.
 5. A measurement has a value of the objective or a reason for its failure, not both, or only values of further
    outcomes, which also a failure may have. A standard error is positive, and of a value of the objective.
 6. A measurement that answers a suggestion has its key and context, and does not outlive it: while the measurement
@@ -26,6 +28,10 @@ Invariants, which hold after every commit (`seqopt.campaign.CampaignStore.check`
    of the objective, nor a failure, nor a withdrawal. Values of further outcomes leave it open.
 8. A suggestion's name and its batch number are never given again, even when it is undone: a list that was printed
    never means something else.
+9. A correction is a measurement that replaces an earlier one (``replaces``) of the same key, context and suggestion,
+   which does not count while the correction does. Of the corrections of one measurement, one at most counts. A
+   discarded measurement counts, too, but not as a result.
+10. A censored value is a limit: the measurement is below (``<``) or above (``>``) ``value``.
 
 A context (how a string is measured, where there are several ways) is a JSON list of names and values, sorted by name,
 and ``[]`` where there is only one way. ``value`` is that of the objective; values of further outcomes are a JSON
@@ -45,16 +51,36 @@ from seqopt.campaign.errors import CampaignError
 APPLICATION_ID = 0x73716F70
 """``sqop``: marks an SQLite database as a campaign."""
 
-VERSION = 3
+VERSION = 4
 """Version of the tables that this seqopt reads and writes; kept in the file as ``PRAGMA user_version``."""
 
-TABLES = ("settings", "snapshots", "suggestions", "measurements", "withdrawals")
+UPGRADED = 3
+"""The oldest version that `upgrade` brings to this one."""
+
+TABLES = ("settings", "snapshots", "suggestions", "measurements", "discards", "withdrawals", "libraries")
 """Tables of rows that commands make and undo."""
 
 _ORIGIN = """
     made_by INTEGER NOT NULL REFERENCES commands (id) DEFERRABLE INITIALLY DEFERRED,
     undone_by INTEGER REFERENCES commands (id) DEFERRABLE INITIALLY DEFERRED CHECK (undone_by > made_by)
 """
+
+_DISCARDS = f"""CREATE TABLE discards (
+    id INTEGER PRIMARY KEY,
+    measurement INTEGER NOT NULL REFERENCES measurements (id),
+    reason TEXT NOT NULL,
+    {_ORIGIN})"""
+
+_LIBRARIES = f"""CREATE TABLE libraries (
+    id INTEGER PRIMARY KEY,
+    size INTEGER NOT NULL CHECK (size > 0),
+    hashes BLOB,
+    {_ORIGIN})"""
+
+_INDICES = (
+    "CREATE INDEX corrections ON measurements (replaces) WHERE replaces IS NOT NULL",
+    "CREATE INDEX discards_of_measurement ON discards (measurement)",
+)
 
 _STATEMENTS = (
     """CREATE TABLE commands (
@@ -94,6 +120,8 @@ _STATEMENTS = (
     score REAL,
     reason TEXT NOT NULL,
     snapshot INTEGER REFERENCES snapshots (id),
+    identifier TEXT,
+    cells TEXT NOT NULL DEFAULT '{{}}',
     {_ORIGIN},
     UNIQUE (batch, position))""",
     f"""CREATE TABLE measurements (
@@ -110,6 +138,9 @@ _STATEMENTS = (
     suggestion INTEGER REFERENCES suggestions (id),
     replicate TEXT,
     details TEXT NOT NULL DEFAULT '{{}}',
+    identifier TEXT,
+    censored TEXT CHECK (censored IS NULL OR (censored IN ('<', '>') AND value IS NOT NULL)),
+    replaces INTEGER REFERENCES measurements (id) CHECK (replaces < id),
     {_ORIGIN},
     CHECK (value IS NULL OR failure IS NULL),
     CHECK (value IS NOT NULL OR failure IS NOT NULL OR further <> '{{}}'))""",
@@ -118,10 +149,13 @@ _STATEMENTS = (
     suggestion INTEGER NOT NULL REFERENCES suggestions (id),
     reason TEXT NOT NULL,
     {_ORIGIN})""",
+    _DISCARDS,
+    _LIBRARIES,
     "CREATE INDEX suggestions_of_key ON suggestions (key)",
     "CREATE INDEX measurements_of_key ON measurements (key)",
     "CREATE INDEX measurements_of_suggestion ON measurements (suggestion)",
     "CREATE INDEX withdrawals_of_suggestion ON withdrawals (suggestion)",
+    *_INDICES,
 )
 
 
@@ -148,6 +182,11 @@ def is_blank(connection: sqlite3.Connection) -> bool:
     return marks == [0, 0] and not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
 
 
+def version_of(connection: sqlite3.Connection) -> int:
+    """The version that a file says it is of."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
 def check_version(connection: sqlite3.Connection, name: str) -> None:
     """Refuse what is not a campaign file of this version; nothing is written.
 
@@ -164,10 +203,10 @@ def check_version(connection: sqlite3.Connection, name: str) -> None:
             "nothing is lost"
         )
     application = connection.execute("PRAGMA application_id").fetchone()[0]
-    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    version = version_of(connection)
     if application != APPLICATION_ID or version < 1:
         raise CampaignError(f"{name} is a database of another program, not a campaign of seqopt")
-    if version != VERSION:
+    if not UPGRADED <= version <= VERSION:
         what_to_do = (
             "It was written by a newer seqopt: update this one"
             if version > VERSION
@@ -194,4 +233,28 @@ def create_tables(connection: sqlite3.Connection) -> None:
     for table in TABLES:
         _guard(connection, table)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def upgrade(connection: sqlite3.Connection) -> None:
+    """Bring a file of version `UPGRADED` to this one, inside the caller's transaction: only what it lacks is added."""
+    for column in ("identifier TEXT", "cells TEXT NOT NULL DEFAULT '{}'"):
+        connection.execute(f"ALTER TABLE suggestions ADD COLUMN {column}")
+    for column in (
+        "identifier TEXT",
+        "censored TEXT CHECK (censored IS NULL OR (censored IN ('<', '>') AND value IS NOT NULL))",
+        "replaces INTEGER REFERENCES measurements (id) CHECK (replaces < id)",
+    ):
+        connection.execute(f"ALTER TABLE measurements ADD COLUMN {column}")
+    connection.execute(_DISCARDS)
+    connection.execute(_LIBRARIES)
+    for statement in _INDICES:
+        connection.execute(statement)
+    # Those that watch over the columns were made before there were these.
+    for table in ("suggestions", "measurements"):
+        for trigger in ("stay", "never_change", "undone_once"):
+            connection.execute(f"DROP TRIGGER {table}_{trigger}")
+        _guard(connection, table)
+    for table in ("discards", "libraries"):
+        _guard(connection, table)
     connection.execute(f"PRAGMA user_version = {VERSION}")

@@ -29,6 +29,9 @@ logger = logging.getLogger(__name__)
 
 TABLES = ("suggestions", "measurements", "withdrawals")
 
+REVISING = ("undo", "correct", "discard")
+"""Kinds of commands that change what earlier ones have done."""
+
 UNKNOWN = -1
 """State of a session that was interrupted while what it suggested was written."""
 
@@ -88,7 +91,11 @@ class Session:
             changed = older or any(command.kind in ("configure", "undo") for command in commands)
             if changed and self.store.settings != self.settings:
                 return False
-            if any(command.undoes is not None and command.undoes <= self.state for command in commands):
+            # What was taken back, corrected or discarded is done anew as if it had been so from the start.
+            if any(
+                command.kind in REVISING and (command.undoes is None or command.undoes <= self.state)
+                for command in commands
+            ):
                 self.forget()
                 commands = self.store.history()
             try:
@@ -157,7 +164,7 @@ class Session:
         touched = {table for command in commands for table in command.changes}
         suggestions, measurements, withdrawals = self.store.rows_after(self._last, touched)
         made: dict[int, list[Suggestion]] = _by_command(suggestions)
-        measured: dict[int, list[Measurement]] = _by_command(measurements)
+        measured: dict[int, list[Measurement]] = _by_command(self._in_order(measurements))
         withdrawn: dict[int, list[Withdrawal]] = _by_command(withdrawals)
         modelled = any(command.kind in ("suggest", "fit") for command in commands)
         snapshots = {one.made_by: one for one in self.store.snapshots()} if modelled else {}
@@ -187,6 +194,14 @@ class Session:
             self._kept, self._snapshot = self.store.snapshot_state(latest.id), latest.id
             if self._kept is not None:
                 self.optimizer.strategy.load_state_dict(self._kept)
+
+    def _in_order(self, measurements: Sequence[Measurement]) -> Sequence[Measurement]:
+        """Measurements by the commands that recorded them, corrected ones as if they had been right from the start."""
+        if all(row.replaces is None for row in measurements):
+            return measurements
+        first = self.store.corrected()
+        moved = [replace(row, made_by=first.get(row.id, row.made_by)) for row in measurements]
+        return sorted(moved, key=lambda row: row.made_by)
 
     def _replay_suggestion(
         self, made: Sequence[Suggestion], arguments: Mapping[str, Any], parameters: dict[str, float]
@@ -230,6 +245,14 @@ class Session:
 
     def _tell(self, measurements: Sequence[Measurement]) -> None:
         if not measurements:
+            return
+        if any(row.discarded is not None for row in measurements):
+            # One by one: what was discarded is as good as withdrawn.
+            for row in measurements:
+                if row.discarded is None:
+                    self._tell([row])
+                else:
+                    self._discard(row)
             return
         # A result of an earlier suggestion of the string is a replicate, and what is open stays so.
         open_queries = {(row.key, row.context): name for name, row in self.open.items()}
@@ -279,6 +302,17 @@ class Session:
         query = Query(suggestion.string, suggestion.context) if suggestion.context else suggestion.string
         self.optimizer.withdraw([query])
         self._note_told([suggestion.name], before)
+
+    def _discard(self, row: Measurement) -> None:
+        """Take what was discarded out of what may be suggested; it has been spent, and teaches nothing."""
+        before = len(self.optimizer.observations)
+        answered = row.suggestion if _answers(row) and row.suggestion in self.open else None
+        query = Query(row.string, row.context) if row.context else row.string
+        with self.optimizer.observations.kept_pending([] if answered else [Query(row.key, row.context)]):
+            self.optimizer.withdraw([query], f"discarded: {row.discarded}" if row.discarded else "discarded")
+        self._note_told([answered], before)
+        self.journal.told[-1].details["discarded"] = row.told
+        self.journal.results += _answers(row)
 
     def _note_told(self, answered: Sequence[str | None], before: int) -> None:
         """Note the rows of results: those of the suggestions that they answer, and new ones."""

@@ -30,7 +30,9 @@ from seqopt.campaign.errors import CampaignError, StaleStateError
 from seqopt.campaign.files import INTACT, code_of, connect, copy_of, explained, has_log, is_readable
 from seqopt.campaign.queries import (
     COMMANDS,
+    COUNTS,
     MEASUREMENTS,
+    STANDS,
     STATUS,
     SUGGESTIONS,
     WITHDRAWALS,
@@ -234,10 +236,27 @@ class CampaignStore:
         store = cls(path, connect(file, "rw", timeout, factory), timeout)
         try:
             schema.check_version(store._connection, str(path))
+            store._upgrade()
         except BaseException:
             store.close()
             raise
         return store
+
+    def _upgrade(self) -> None:
+        """Bring a file of an earlier version to this one; it keeps all that it holds."""
+        connection = self._connection
+        if schema.version_of(connection) == schema.VERSION:
+            return
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            # Another process may have done it while this one waited.
+            if schema.version_of(connection) != schema.VERSION:
+                schema.upgrade(connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
 
     def close(self) -> None:
         """Close the file; what was committed is on the disk already."""
@@ -339,21 +358,24 @@ class CampaignStore:
         rows = self._rows(f"{SUGGESTIONS} WHERE s.name = ?", (name,))
         return suggestion_row(rows[0]) if rows else None
 
-    def measurements(self, *, key: str | None = None, undone: bool = False) -> list[Measurement]:
+    def measurements(
+        self, *, key: str | None = None, undone: bool = False, discarded: bool = False
+    ) -> list[Measurement]:
         """Measurements one by one, in the order in which they were recorded.
 
         Args:
             key: Only those of this key.
-            undone: Also those that were undone.
+            undone: Also those that were undone, corrected or discarded.
+            discarded: Also those that were discarded.
         """
-        conditions = ["1"] if undone else ["m.undone_by IS NULL"]
+        conditions = ["1" if undone else STANDS if discarded else COUNTS]
         if key is not None:
             conditions.append("m.key = ?")
         query = f"{MEASUREMENTS} WHERE {' AND '.join(conditions)} ORDER BY m.id"
         return [measurement_row(row) for row in self._rows(query, () if key is None else (key,))]
 
     def observations(self) -> list[Observed]:
-        """Measurements grouped by key and context, in the order in which these were first recorded."""
+        """Measurements that are modelled, grouped by key and context, in the order in which these were recorded."""
         groups: dict[tuple[str, Context], list[Measurement]] = {}
         for row in self.measurements():
             groups.setdefault((row.key, row.context), []).append(row)
@@ -379,11 +401,13 @@ class CampaignStore:
             statuses = dict(self._rows(f"SELECT {STATUS} AS status, count(*) FROM suggestions s GROUP BY status"))
             batches = self._rows("SELECT count(DISTINCT batch) FROM suggestions WHERE undone_by IS NULL")[0][0]
             totals = self._rows(
-                "SELECT count(DISTINCT CASE WHEN value IS NOT NULL THEN key END), count(value), count(failure) "
-                "FROM measurements WHERE undone_by IS NULL"
+                "SELECT count(DISTINCT CASE WHEN m.value IS NOT NULL THEN m.key END), count(m.value), "
+                f"count(m.failure) FROM measurements m WHERE {COUNTS}"
             )[0]
+            query = f"SELECT count(*) FROM measurements m WHERE {STANDS} AND NOT ({COUNTS})"
+            discarded = self._rows(query)[0][0]
         by_status = [statuses.get(status, 0) for status in ("open", "measured", "failed", "withdrawn")]
-        return Counts(*[*by_status, batches, *totals])
+        return Counts(*[*by_status, batches, *totals, discarded])
 
     def withdrawals(self, *, undone: bool = False) -> list[Withdrawal]:
         """Withdrawals, oldest first; with ``undone`` also those that were undone."""
@@ -397,7 +421,7 @@ class CampaignStore:
     def rows_after(
         self, last: Mapping[str, int], tables: Collection[str]
     ) -> tuple[list[Suggestion], list[Measurement], list[Withdrawal]]:
-        """Rows that count, and whose numbers are larger than the last ones known.
+        """Rows that stand, and whose numbers are larger than the last ones known; of measurements, also discarded ones.
 
         Args:
             last: Numbers by the names of tables.
@@ -407,7 +431,8 @@ class CampaignStore:
         def rows(table: str, query: str, letter: str) -> list[tuple[Any, ...]]:
             if table not in tables:
                 return []
-            condition = f"{letter}.id > ? AND {letter}.undone_by IS NULL ORDER BY {letter}.id"
+            stands = STANDS if table == "measurements" else f"{letter}.undone_by IS NULL"
+            condition = f"{letter}.id > ? AND {stands} ORDER BY {letter}.id"
             return self._rows(f"{query} WHERE {condition}", (last[table],))
 
         return (
@@ -415,6 +440,24 @@ class CampaignStore:
             list(map(measurement_row, rows("measurements", MEASUREMENTS, "m"))),
             [Withdrawal(*row) for row in rows("withdrawals", WITHDRAWALS, "w")],
         )
+
+    def corrected(self) -> dict[int, int]:
+        """The commands that first recorded what was corrected since, by the numbers of the corrections."""
+        rows = self._rows("SELECT id, replaces, made_by FROM measurements WHERE replaces IS NOT NULL ORDER BY id")
+        found: dict[int, int] = {}
+        for number, replaces, _ in rows:
+            first = found.get(replaces)
+            if first is None:
+                first = self._rows("SELECT made_by FROM measurements WHERE id = ?", (replaces,))[0][0]
+            found[number] = first
+        return found
+
+    def library_hashes(self) -> tuple[int, bytes | None] | None:
+        """How many candidates there are, and what tells them apart (see `seqopt.campaign.library`); `None` where the
+        file does not hold that.
+        """
+        rows = self._rows("SELECT size, hashes FROM libraries WHERE undone_by IS NULL ORDER BY id DESC LIMIT 1")
+        return rows[0] if rows else None
 
     def command(self, number: int) -> Command:
         """One command.
@@ -489,7 +532,7 @@ class CampaignStore:
         does, is worked out before, and gives the `state` that it was worked out from.
 
         Args:
-            kind: ``"suggest"``, ``"record"``, ``"import"``, ``"withdraw"``, ``"configure"``, ``"fit"`` or ``"undo"``.
+            kind: One of `seqopt.campaign.rows.KINDS`, but for ``"create"``.
             arguments: What the user gave, as JSON values. A file that is recorded has ``"file"`` and ``"sha256"``.
             expected_state: The state that the command was worked out from. ``"suggest"`` needs it, so that two
                 processes never suggest the same strings.
@@ -510,23 +553,25 @@ class CampaignStore:
         with self._write(kind, dict(arguments or {}), expected_state) as change:
             yield change
 
-    def undo(self, *, expected_state: int | None = None) -> Command:
-        """Take back the last command that records, imports, suggests, withdraws or configures, and is not undone.
+    def undo(self, number: int | None = None, *, expected_state: int | None = None) -> Command:
+        """Take back a command: by default the last one of a kind that can be (`UNDOABLE`), and is not undone.
 
         It is a command, too. An undo is not undone: undoing again takes back the command before. What was taken back
         stays in the file and in `history`.
 
         Args:
+            number: Of the command.
             expected_state: As in `transaction`.
 
         Returns:
             The command that was taken back.
 
         Raises:
-            CampaignError: If there is nothing to undo.
+            CampaignError: If there is nothing to undo, or something that counts depends on the command; it says what.
+            InputError: If there is no command of this number.
         """
         with self.transaction("undo", expected_state=expected_state) as change:
-            return change.undo()
+            return change.undo(number)
 
     @contextmanager
     def _write(

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from seqopt.campaign import CampaignError, CampaignStore, NewMeasurement, NewSnapshot, NewSuggestion, Settings
-from seqopt.campaign.schema import APPLICATION_ID, TABLES, VERSION
+from seqopt.campaign.schema import APPLICATION_ID, TABLES, UPGRADED, VERSION
 
-OTHERS = [VERSION - 1, VERSION + 5]
+OTHERS = [UPGRADED - 1, VERSION + 5]
 """Versions that this seqopt does not read: an older and a newer one."""
 
 
@@ -51,6 +51,58 @@ def test_a_file_of_another_version_is_refused_and_stays_as_it_is(tmp_path: Path,
     with pytest.raises(CampaignError, match="exists already"):
         CampaignStore.create(path, Settings("value"))
     assert contents(path) == before
+
+
+def file_of_version_3(path: Path) -> Path:
+    """A campaign as version 3 wrote it: three suggestions, one measured, one failed, a withdrawal that was undone."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.executescript((Path(__file__).parent / "files" / "version-3.sql").read_text())
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.close()
+    return path
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_file_of_version_3_is_brought_to_this_version_with_all_that_it_holds(tmp_path: Path, read_only: bool) -> None:
+    path = file_of_version_3(tmp_path / "old.seqopt")
+    if read_only:
+        path.chmod(0o444)
+    with CampaignStore.open(path) as store:
+        assert store.check() == []
+        assert [command.kind for command in store.history()] == [
+            "create",
+            "suggest",
+            "record",
+            "record",
+            "withdraw",
+            "undo",
+        ]
+        assert [(row.name, row.string, row.status, row.mean) for row in store.suggestions()] == [
+            ("B01-01", "CCO", "measured", 6.1),
+            ("B01-02", "CCN", "failed", None),
+            ("B01-03", "CCC", "open", None),
+        ]
+        assert [row.told for row in store.measurements()] == ["6.5", "failed: did not dissolve"]
+        assert store.snapshot_state(1) == {"a": 1}
+    if read_only:
+        return
+    with CampaignStore.open(path) as store:
+        assert store.undo(4).describe() == "record B01-02: 1 measurement"
+        with store.transaction("correct", {"string": "B01-01"}) as change:
+            change.add_measurements([NewMeasurement("CCO", "CCO", 5.5, replaces=1)])
+        assert [row.told for row in store.measurements()] == ["5.5"]
+        assert store.check() == []
+    connection = sqlite3.connect(path)
+    for statement in (
+        "UPDATE suggestions SET cells = ''",
+        "UPDATE measurements SET censored = '<'",
+        "DELETE FROM discards",
+    ):
+        if "DELETE" in statement:
+            connection.execute("INSERT INTO discards (measurement, reason, made_by) VALUES (2, '', 3)")
+        with pytest.raises(sqlite3.IntegrityError, match="kept"):
+            connection.execute(statement)
+    connection.close()
 
 
 def test_what_is_no_campaign_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
@@ -103,6 +155,10 @@ def test_the_file_itself_refuses_to_lose_or_change_a_row(tmp_path: Path) -> None
         with store.transaction("withdraw") as change:
             change.withdraw(["B01-02"])
         store.undo()
+        with store.transaction("discard") as change:
+            change.discard([1], "an outlier")
+        with store.transaction("pool") as change:
+            change.save_library(2, b"0123456789abcdef")
     connection = sqlite3.connect(path, isolation_level=None)
     assert connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
     for table in ("commands", *TABLES):
@@ -123,6 +179,9 @@ def test_the_file_itself_refuses_to_lose_or_change_a_row(tmp_path: Path) -> None
         "INSERT INTO measurements (string, key, value, standard_error, made_by) VALUES ('x', 'x', 1, 0, 2)",
         "INSERT INTO measurements (string, key, value, suggestion, made_by) VALUES ('x', 'x', 1, 77, 2)",
         "INSERT INTO measurements (string, key, value, made_by) VALUES ('x', 'x', 1, 77)",
+        "INSERT INTO measurements (string, key, value, censored, made_by) VALUES ('x', 'x', 1, '=', 2)",
+        "INSERT INTO measurements (string, key, failure, censored, made_by) VALUES ('x', 'x', 'no', '<', 2)",
+        "INSERT INTO measurements (string, key, value, replaces, made_by) VALUES ('x', 'x', 1, 99, 2)",
         "INSERT INTO suggestions (name, batch, position, string, key, reason, made_by) "
         "SELECT name, 9, 9, 'x', 'x', '', 2 FROM suggestions",
     ):

@@ -1,0 +1,104 @@
+"""What a new campaign is about: the arguments of `Campaign.create`, checked, as its file keeps them."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seqopt.campaign.columns import check_column_names
+from seqopt.campaign.library import read_library
+from seqopt.campaign.narrowing import fitting
+from seqopt.campaign.rows import Settings
+from seqopt.utils.arguments import checked_integer
+from seqopt.utils.config import described
+
+if TYPE_CHECKING:
+    from seqopt.data import Contexts, Outcome
+    from seqopt.evaluation import Direction
+    from seqopt.filters.conditions import Filter
+    from seqopt.spaces import Space
+
+logger = logging.getLogger(__name__)
+
+
+def new_campaign(
+    space: Space | str | os.PathLike[str],
+    *,
+    objective: str,
+    direction: Direction,
+    unit: str | None,
+    column: str | None,
+    kind: str | None,
+    standardize: bool,
+    batch_size: int,
+    parts: Mapping[str, Any],
+    transform: str | None,
+    contexts: Contexts | None,
+    constraints: Sequence[Outcome],
+    seed: int,
+    filters: Iterable[Filter | Mapping[str, Any]],
+) -> tuple[Space, Settings]:
+    """The space of a new campaign, and its settings.
+
+    Args:
+        parts: The surrogate, the acquisition function, the search and the strategy, by these names, as far as they are
+            given; the other arguments are those of `Campaign.create`.
+
+    Raises:
+        InputError: For what cannot be used.
+    """
+    from seqopt.campaign.parts import AUTOENCODER, encoder_name, kept_parts, named_surrogate
+    from seqopt.data import Outcome, resolve_transform
+    from seqopt.filters.conditions import checked, to_json
+    from seqopt.models.registry import LATENT, latent_file
+    from seqopt.optimizer import Optimizer
+
+    surrogate, pool, string_column = parts.get("surrogate"), None, "string"
+    if isinstance(space, str | os.PathLike):
+        pool, space, string_column, left_out = read_library(Path(space), column, kind, standardize)
+        for text in left_out:
+            logger.warning("%s", text)
+    facts = described(space) if pool is None else {"type": "pool", "kind": space.kind}
+    wanted = fitting(checked(filters), space.kind, space, pool)
+    batch_size = checked_integer(
+        "batch_size", batch_size, 2, "expected an integer, at least 2: a model begins with so many values"
+    )
+    if (path_of_model := latent_file(surrogate)) is not None:
+        surrogate = f"{LATENT}{os.path.abspath(path_of_model)}"
+    chosen = {**parts, "surrogate": surrogate}
+    given: dict[str, Any] = {name: part for name, part in chosen.items() if part is not None}
+    kept = kept_parts(given)
+    # Whatever an optimiser would refuse is refused before there is a file.
+    trial = Optimizer(
+        space,
+        **given,
+        batch_size=batch_size,
+        initial=batch_size,
+        outcomes=(Outcome(objective, direction, transform=resolve_transform(transform)), *constraints),
+        contexts=contexts,
+        seed=seed,
+    )
+    settings = Settings(
+        objective,
+        direction,
+        unit,
+        string_column,
+        batch_size=batch_size,
+        initial=batch_size,
+        surrogate=named_surrogate(trial, surrogate),
+        acquisition=trial.chosen_by,
+        transform=transform,
+        seed=trial.seed,
+        space=facts,
+        pool=pool,
+        filters=to_json(wanted),
+        parts=kept,
+        contexts=None if contexts is None else contexts.config(),
+        constraints=[outcome.config() for outcome in trial.outcomes[1:]],
+        extra={} if path_of_model is None else {AUTOENCODER: encoder_name(trial.surrogate)},
+    )
+    check_column_names(settings)
+    return space, settings

@@ -1,0 +1,234 @@
+"""``seqopt campaign new`` and ``filter``: what a campaign is about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from seqopt.cli.campaign.app import app
+from seqopt.cli.campaign.common import (
+    file_of,
+    one_of,
+    opened,
+    print_lines,
+    progress_in,
+    refuse_idle,
+)
+from seqopt.cli.campaign.options import (
+    HOW,
+    WHAT,
+    AlertNames,
+    Debug,
+    Forbid,
+    ForbidPattern,
+    Properties,
+    Require,
+    RequirePattern,
+    Where,
+    Which,
+    given_filters,
+)
+from seqopt.cli.running import console, note, show_notes
+from seqopt.errors import InputError
+
+if TYPE_CHECKING:
+    from seqopt.spaces import Space
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(help="What to call it; its file is NAME.seqopt.")],
+    objective: Annotated[
+        str, typer.Option("--objective-name", help="What is measured, such as pIC50.", rich_help_panel=WHAT)
+    ],
+    pool: Annotated[
+        Path | None, typer.Option(help="A file of candidates, as for seqopt search.", rich_help_panel=WHAT)
+    ] = None,
+    column: Annotated[
+        str | None, typer.Option(help="Column of the candidates, if not recognised.", rich_help_panel=WHAT)
+    ] = None,
+    kind: Annotated[
+        str, typer.Option(help="molecule, protein, dna, rna, text, or auto to recognise it.", rich_help_panel=WHAT)
+    ] = "auto",
+    standardize: Annotated[
+        bool, typer.Option("--standardize", help="Treat salts and charge states as one.", rich_help_panel=WHAT)
+    ] = False,
+    alphabet: Annotated[
+        str | None,
+        typer.Option(help="Instead of a pool: all strings over these letters.", rich_help_panel=WHAT),
+    ] = None,
+    length: Annotated[
+        str | None, typer.Option(help="Their length, 20, or lengths, 5-20.", rich_help_panel=WHAT)
+    ] = None,
+    protein: Annotated[
+        str | None, typer.Option(help="Instead of a pool: all genes of this protein.", rich_help_panel=WHAT)
+    ] = None,
+    grammar: Annotated[
+        str | None,
+        typer.Option(help="Instead of a pool: the strings of a grammar, with --length.", rich_help_panel=WHAT),
+    ] = None,
+    maximize: Annotated[
+        bool, typer.Option("--maximize/--minimize", help="Whether large values are good.", rich_help_panel=WHAT)
+    ] = True,
+    unit: Annotated[str | None, typer.Option(help="Of the values.", rich_help_panel=WHAT)] = None,
+    transform: Annotated[
+        str,
+        typer.Option(help="log10 for positive values that span decades, such as IC50 in nM.", rich_help_panel=WHAT),
+    ] = "none",
+    batch: Annotated[int, typer.Option(help="Suggestions at a time.", rich_help_panel=HOW, min=2)] = 10,
+    surrogate: Annotated[str, typer.Option(help="The model; see seqopt search --help.", rich_help_panel=HOW)] = "auto",
+    acquisition: Annotated[
+        str, typer.Option(help="How batches are chosen; see seqopt search --help.", rich_help_panel=HOW)
+    ] = "gibbon",
+    seed: Annotated[
+        int, typer.Option(help="The same seed gives the same suggestions.", rich_help_panel=HOW, min=0)
+    ] = 0,
+    properties: Properties = None,
+    require: Require = None,
+    forbid: Forbid = None,
+    alerts: AlertNames = None,
+    where: Where = None,
+    require_pattern: RequirePattern = None,
+    forbid_pattern: ForbidPattern = None,
+    debug: Debug = False,
+) -> None:
+    """Begin a campaign.
+
+    seqopt campaign new kinase --pool library.csv --objective-name pIC50 --maximize
+    seqopt campaign new kinase --pool library.csv --objective-name pIC50 --property "MW 200..500" --where "price <= 100"
+    seqopt campaign new enzyme --protein MKV...  --objective-name expression --batch 8
+    """
+    del debug  # read by seqopt.cli.main
+    path = file_of(Path(name))
+    if path.exists():
+        raise InputError(f"{path} already exists: choose another name, or continue it")
+    show_notes()
+    with console.status("reading the candidates"):
+        from seqopt.campaign import Campaign
+
+        campaign = Campaign.create(
+            path,
+            _space(pool, alphabet, protein, grammar, length, kind, column, standardize),
+            objective=objective,
+            direction="maximize" if maximize else "minimize",
+            unit=unit,
+            column=column,
+            kind=None if kind == "auto" else kind,
+            standardize=standardize,
+            batch_size=batch,
+            surrogate=surrogate,
+            acquisition=acquisition,
+            transform=None if transform == "none" else transform,
+            seed=seed,
+            filters=given_filters(properties, require, forbid, alerts, where, require_pattern, forbid_pattern),
+        )
+    with campaign:
+        facts, filters = campaign.store.library, campaign.status().filters
+    what = f"{facts['size']:,} candidates of {facts['path']}" if facts else "generated strings"
+    console.print(f"[bold]{escape(str(path))}[/bold]: {escape(objective)} of {escape(what)}")
+    if filters:
+        console.print(f"suggested is only: {escape('; '.join(filters))}")
+    console.print("next: seqopt campaign suggest --out batch.csv")
+
+
+@app.command("filter")
+def filter_suggestions(
+    name: Annotated[Path | None, typer.Argument(help="The campaign, as --campaign does.")] = None,
+    properties: Properties = None,
+    require: Require = None,
+    forbid: Forbid = None,
+    alerts: AlertNames = None,
+    where: Where = None,
+    require_pattern: RequirePattern = None,
+    forbid_pattern: ForbidPattern = None,
+    drop: Annotated[
+        list[int] | None, typer.Option(help="Remove this filter, by its number in the list.", min=1)
+    ] = None,
+    clear: Annotated[bool, typer.Option("--clear", help="Remove all filters, and add those given.")] = False,
+    show: Annotated[bool, typer.Option("--list", help="Only list the filters, as without any option.")] = False,
+    count: Annotated[bool, typer.Option("--count", help="Show how many candidates pass each filter.")] = False,
+    which: Which = None,
+    debug: Debug = False,
+) -> None:
+    """Show or change what may be suggested. Filters add up; a change is in the history, and can be undone.
+
+    seqopt campaign filter --property "MW 200..500" --alerts pains,brenk --where "price <= 100"
+    seqopt campaign filter --drop 2
+    """
+    del debug
+    from seqopt.filters.filtering import failing_note
+
+    added = given_filters(properties, require, forbid, alerts, where, require_pattern, forbid_pattern)
+    if show and (added or drop or clear):
+        raise InputError("--list only lists the filters: leave it out to change them")
+    if clear and drop:
+        raise InputError("--clear removes all filters: leave --drop out")
+    with opened(one_of(name, which)) as campaign:
+        filters = campaign.filters
+        for number in drop or []:
+            if number > len(filters):
+                raise InputError(f"there is no filter {number}: there are {len(filters)}; see --list")
+        if added or drop or clear:
+            kept = [] if clear else [item for number, item in enumerate(filters, 1) if number not in (drop or [])]
+            failing = campaign.set_filters([*kept, *added])
+            if failing:
+                note(f"{failing_note(failing)}. Withdraw what should not be measured")
+        found = campaign.status().filters
+        print_lines([f"{number}  {words}" for number, words in enumerate(found, 1)] or ["no filters: all may pass"])
+        if count:
+            with console.status("filtering") as progress:
+                report = campaign.filter_report(progress_in(progress))
+            if report is not None:
+                print_lines(report.lines())
+
+
+def _space(
+    pool: Path | None,
+    alphabet: str | None,
+    protein: str | None,
+    grammar: str | None,
+    length: str | None,
+    kind: str,
+    column: str | None,
+    standardize: bool,
+) -> Space | Path:
+    given = [name for name, value in _named(pool, alphabet, protein, grammar).items() if value is not None]
+    if len(given) != 1:
+        raise InputError(
+            "say what to search, by one of --pool FILE, --alphabet LETTERS, --protein SEQUENCE and --grammar NAME"
+            + (f" (given: {' and '.join(given)})" if given else "")
+        )
+    if length is not None and (pool is not None or protein is not None):
+        raise InputError(f"--length goes with --alphabet or --grammar, not with {given[0]}")
+    if pool is not None:
+        return pool
+    refuse_idle({"--column": column is not None, "--standardize": standardize}, f"--pool, not with {given[0]}")
+    from seqopt.spaces import CodonSpace, GrammarSpace, StringSpace
+
+    if protein is not None:
+        genes = CodonSpace(protein)
+        if kind not in ("auto", genes.kind):
+            raise InputError(f"--kind {kind} does not go with --protein, which searches {genes.kind}: leave it out")
+        return genes
+    if length is None:
+        raise InputError(f"{given[0]} needs --length, such as 20 or 5-20")
+    shortest, longest = _lengths(length)
+    kind = "text" if kind == "auto" else kind
+    if alphabet is not None:
+        return StringSpace(alphabet, min_length=shortest, max_length=longest, kind=kind)
+    return GrammarSpace(str(grammar), shortest, longest, kind=kind)
+
+
+def _named(pool: Any, alphabet: Any, protein: Any, grammar: Any) -> dict[str, Any]:
+    return {"--pool": pool, "--alphabet": alphabet, "--protein": protein, "--grammar": grammar}
+
+
+def _lengths(text: str) -> tuple[int, int]:
+    first, _, last = text.partition("-")
+    try:
+        return int(first), int(last or first)
+    except ValueError:
+        raise InputError(f"--length is {text!r}; expected a number, 20, or two, 5-20") from None

@@ -1,0 +1,134 @@
+"""What the commands for campaigns share: which campaign is meant, and how values are given and shown."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+from rich.table import Table
+
+from seqopt.cli.running import console, note
+from seqopt.errors import InputError
+from seqopt.utils.files import CAMPAIGN_SUFFIX
+
+if TYPE_CHECKING:
+    from rich.status import Status as RichStatus
+
+    from seqopt.campaign import Campaign, Results, Suggestion
+    from seqopt.data import ContextValue
+    from seqopt.utils.workers import Progress
+
+
+def file_of(name: Path) -> Path:
+    return name if name.suffix == CAMPAIGN_SUFFIX else name.with_name(name.name + CAMPAIGN_SUFFIX)
+
+
+def opened(which: Path | None) -> Campaign:
+    from seqopt.campaign import Campaign
+
+    if which is not None:
+        return Campaign.open(file_of(which))
+    here = sorted(Path().glob(f"*{CAMPAIGN_SUFFIX}"))
+    if len(here) != 1:
+        found = f"{len(here)} campaigns in this folder ({', '.join(path.stem for path in here)})" if here else ""
+        raise InputError(
+            f"{found or 'there is no campaign in this folder'}: "
+            + ("say which with --campaign NAME" if here else "begin one with seqopt campaign new, or say where it is")
+        )
+    return Campaign.open(here[0])
+
+
+def one_of(name: Path | None, which: Path | None) -> Path | None:
+    """The campaign that a command was given, by its argument or by ``--campaign``."""
+    if name is not None and which is not None and file_of(name).resolve() != file_of(which).resolve():
+        raise InputError(f"two campaigns are named, {name} and --campaign {which}: keep one of them")
+    return name if which is None else which
+
+
+def refuse_idle(given: dict[str, bool], goes_with: str) -> None:
+    """Refuse options that would do nothing."""
+    for option, idle in given.items():
+        if idle:
+            raise InputError(f"{option} goes with {goes_with}: leave it out")
+
+
+def progress_in(shown: RichStatus) -> Progress:
+    return lambda done, total: shown.update(f"properties of {done:,} of {total:,} molecules, kept for the next time")
+
+
+def print_lines(lines: list[str]) -> None:
+    for line in lines:
+        console.print(escape(line))
+
+
+def number_of(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        comma = " (write 6.5, not 6,5)" if "," in text else ""
+        raise InputError(f"the value is {text!r}; expected a number{comma}, or --failed REASON")
+    return number
+
+
+def pair_of(text: str) -> tuple[str, str]:
+    """A name and its value."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip() or not value.strip():
+        raise InputError(f"{text!r} is not a name and a value: write NAME=VALUE")
+    return name.strip(), value.strip()
+
+
+def pairs_of(option: str, texts: list[str]) -> dict[str, str]:
+    """Names and their values, each name once."""
+    found: dict[str, str] = {}
+    for name, value in map(pair_of, texts):
+        if name in found:
+            raise InputError(f"{option} gives {name} twice, as {found[name]} and {value}: keep one of them")
+        found[name] = value
+    return found
+
+
+def levels_of(campaign: Campaign, texts: list[str]) -> dict[str, ContextValue]:
+    """How something was measured, as the contexts of the campaign write it."""
+    pairs = pairs_of("--context", texts)
+    contexts = campaign.store.settings.made_contexts() if pairs else None
+    if contexts is None:
+        return dict(pairs)
+    found = {}
+    for name, text in pairs.items():
+        try:
+            found[name] = contexts.level(name, text)
+        except InputError as error:
+            raise InputError(f"--context {name}={text}: {text!r} {error}") from error
+    return found
+
+
+def print_batch(campaign: Campaign, batch: list[Suggestion]) -> None:
+    settings = campaign.store.settings
+    table = Table(box=None, pad_edge=False)
+    told = (f"predicted {settings.objective}", "90 %", "why", "nearest measured")
+    for heading in ("id", settings.string_column, *settings.context_names, *told):
+        table.add_column(escape(heading), overflow="fold")
+    for row in batch:
+        predicted = "" if row.mean is None else f"{row.mean:,.4g}"
+        interval = "" if row.low is None or row.high is None else f"{row.low:,.4g} to {row.high:,.4g}"
+        similarity = row.reason.get("similarity")
+        nearest = "" if similarity is None else f"{row.reason['nearest']} ({similarity:.2f})"
+        ways = [escape(str(dict(row.context).get(name, ""))) for name in settings.context_names]
+        why = escape(str(row.reason.get("kind", "")))
+        table.add_row(row.name, escape(row.string), *ways, predicted, interval, why, escape(nearest))
+    console.print(table)
+
+
+def print_results(taken: int, results: Results) -> None:
+    console.print(f"recorded {taken} results of {escape(results.source)}")
+    for remark in results.problems:
+        note(f"not recorded: {remark}")
+    for remark in results.warnings:
+        note(str(remark))
+    if results.unfilled:
+        note(f"{len(results.unfilled)} rows have no result yet")

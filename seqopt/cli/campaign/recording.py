@@ -1,0 +1,127 @@
+"""``seqopt campaign record``, ``import`` and ``undo``: results, and what is taken back."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from seqopt.cli.campaign.app import app
+from seqopt.cli.campaign.common import (
+    levels_of,
+    number_of,
+    opened,
+    pairs_of,
+    print_results,
+    refuse_idle,
+)
+from seqopt.cli.campaign.options import Debug, DecimalComma, Partial, Replicate, Which
+from seqopt.cli.running import console, show_notes
+from seqopt.errors import InputError
+
+if TYPE_CHECKING:
+    pass
+
+
+# A negative value is not an option.
+@app.command(context_settings={"ignore_unknown_options": True})
+def record(
+    what: Annotated[str, typer.Argument(metavar="FILE|STRING", help="A table of results, a string or an identifier.")],
+    value: Annotated[str | None, typer.Argument(help="Its value, if it is not a table.")] = None,
+    failed: Annotated[str | None, typer.Option(help="Why there is no value.", metavar="REASON")] = None,
+    error: Annotated[float | None, typer.Option("--standard-error", help="Known standard error of the value.")] = None,
+    replicate: Replicate = False,
+    context: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="How it was measured, where there are several ways: fidelity=docking."),
+    ] = None,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="The value of a constraint that was measured, too: solubility=3.5."),
+    ] = None,
+    column: Annotated[str | None, typer.Option(help="Column of the values in a table, if not recognised.")] = None,
+    decimal_comma: DecimalComma = False,
+    partial: Partial = False,
+    which: Which = None,
+    debug: Debug = False,
+) -> None:
+    """Record what was measured: a table as `suggest --out` wrote it, or one result.
+
+    seqopt campaign record batch.csv
+    seqopt campaign record B03-07 6.4
+    seqopt campaign record B03-08 --failed "did not dissolve"
+    """
+    del debug
+    table = value is None and failed is None and not also
+    refuse_idle({"--context": bool(context) and table}, "one result, and is a column of a table")
+    refuse_idle(
+        {"--standard-error": error is not None and value is None}, "a value, and belongs in a column of a table"
+    )
+    refuse_idle(
+        {
+            "--column": column is not None and not table,
+            "--decimal-comma": decimal_comma and not table,
+            "--partial": partial and not table,
+        },
+        "a table",
+    )
+    if table and not os.path.exists(what):  # which, unlike a path, takes a SMILES too long for the name of a file
+        raise InputError(
+            f"there is no file {what}. If it is a string or an identifier, give its value, too, or --failed REASON"
+        )
+    show_notes()
+    with opened(which) as campaign:
+        if table:
+            taken, results = campaign.record_file(
+                what, value_column=column, replicates=replicate, partial=partial, decimal_comma=decimal_comma
+            )
+            print_results(len(taken), results)
+            return
+        campaign.record(
+            what,
+            None if value is None else number_of(value),
+            failure=failed,
+            standard_error=error,
+            replicate=replicate,
+            context=levels_of(campaign, context or []),
+            further={name: number_of(text) for name, text in pairs_of("--also", also or []).items()},
+        )
+        told = [value] if value is not None else ["failed"] if failed is not None else []
+        console.print(f"recorded {escape(what)}: {escape(', '.join(told + (also or [])))}")
+
+
+@app.command("import")
+def import_history(
+    file: Annotated[Path, typer.Argument(help="A table of strings and values from elsewhere.")],
+    column: Annotated[str | None, typer.Option(help="Column of the values, if not recognised.")] = None,
+    string_column: Annotated[str | None, typer.Option(help="Column of the strings, if not recognised.")] = None,
+    replicate: Replicate = False,
+    decimal_comma: DecimalComma = False,
+    partial: Partial = False,
+    which: Which = None,
+    debug: Debug = False,
+) -> None:
+    """Add results of strings that were never suggested, from an older project."""
+    del debug
+    with opened(which) as campaign:
+        taken, results = campaign.record_file(
+            file,
+            value_column=column,
+            string_column=string_column,
+            replicates=replicate,
+            partial=partial,
+            history=True,
+            decimal_comma=decimal_comma,
+        )
+        print_results(len(taken), results)
+
+
+@app.command()
+def undo(which: Which = None, debug: Debug = False) -> None:
+    """Take back the last command that recorded, imported, suggested, withdrew or filtered something."""
+    del debug
+    with opened(which) as campaign:
+        console.print(f"undone: {escape(campaign.undo().describe())}")

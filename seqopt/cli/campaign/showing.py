@@ -1,0 +1,115 @@
+"""``seqopt campaign status``, ``report``, ``history`` and ``export``: how a campaign stands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from seqopt.cli.campaign.app import app
+from seqopt.cli.campaign.common import (
+    one_of,
+    opened,
+)
+from seqopt.cli.campaign.options import Debug, Which
+from seqopt.cli.running import console, note
+from seqopt.errors import InputError
+
+if TYPE_CHECKING:
+    pass
+
+
+@app.command()
+def status(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    which: Which = None,
+    debug: Debug = False,
+) -> None:
+    """How the campaign stands: open, measured and failed, the best so far, how good the model is."""
+    del debug
+    from dataclasses import asdict
+
+    with opened(which) as campaign:
+        found = campaign.status()
+    # As the campaign ranks them, and the report shows them.
+    value = None if found.best is None else found.best.mean(geometric=found.settings.transform == "log10")
+    best = None if found.best is None else {"string": found.best.string, "value": value}
+    if as_json:
+        facts = {
+            "counts": asdict(found.counts),
+            "best": best,
+            "model": found.model,
+            "filters": found.filters,
+            "failing": found.failing,
+            "warnings": found.warnings,
+        }
+        typer.echo(json.dumps(facts, indent=1))
+        return
+    counts, settings = found.counts, found.settings
+    unit = f" {settings.unit}" if settings.unit else ""
+    console.print(
+        f"[bold]{escape(settings.objective)}[/bold] ({settings.direction}): {counts.values} values of {counts.strings} "
+        f"strings, {counts.failures} failures; {counts.batches} batches suggested, {counts.open} suggestions open, "
+        f"{counts.withdrawn} withdrawn"
+    )
+    if found.best is not None:
+        console.print(f"best: {escape(found.best.string)} with {value:,.5g}{escape(unit)}")
+    if found.model:
+        r2 = found.model.get("r2")
+        quality = "" if r2 is None else f", leave-one-out R2 {r2:.2f}, {found.model['within_90']:.0%} within 90 %"
+        console.print(f"model: {escape(found.model['surrogate'])}, fitted to {found.model['n']} values{quality}")
+    if found.filters:
+        console.print(f"suggested is only: {escape('; '.join(found.filters))}")
+    for warning in found.warnings:
+        note(warning)
+
+
+@app.command()
+def report(
+    name: Annotated[Path | None, typer.Argument(help="The campaign, as --campaign does.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write it to a text file instead.")] = None,
+    which: Which = None,
+    debug: Debug = False,
+) -> None:
+    """All of a campaign as plain tables: the best, predictions against results, what is open, the model, failures."""
+    del debug
+    from seqopt.campaign.summary import render, summarize
+    from seqopt.campaign.tables import check_target
+
+    with opened(one_of(name, which)) as campaign:
+        if out is not None:
+            check_target(out, campaign.store)
+        sections = summarize(campaign)
+    if out is None:
+        typer.echo(render(sections, width=console.width), nl=False)
+        return
+    try:
+        out.write_text(render(sections), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write {out}: {error.strerror or error}") from error
+    console.print(f"written to {escape(str(out))}")
+
+
+@app.command()
+def history(which: Which = None, debug: Debug = False) -> None:
+    """All commands of the campaign, and what they did."""
+    del debug
+    with opened(which) as campaign:
+        for command in campaign.history():
+            console.print(f"{command.id:>5}  {command.time[:16].replace('T', ' ')}  {escape(command.describe())}")
+
+
+@app.command()
+def export(
+    out: Annotated[Path, typer.Argument(help="A .csv, .tsv or .parquet file.")],
+    which: Which = None,
+    debug: Debug = False,
+) -> None:
+    """Write all measurements, one by one."""
+    del debug
+    with opened(which) as campaign:
+        campaign.export(out)
+        console.print(f"{campaign.status().counts.values} values written to {escape(str(out))}")

@@ -1,0 +1,74 @@
+"""``seqopt campaign suggest`` and ``withdraw``: what to measure next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from seqopt.cli.campaign.app import app
+from seqopt.cli.campaign.common import (
+    opened,
+    print_batch,
+    print_lines,
+    progress_in,
+)
+from seqopt.cli.campaign.options import Debug, Which
+from seqopt.cli.running import console, note
+
+if TYPE_CHECKING:
+    pass
+
+
+@app.command()
+def suggest(
+    n: Annotated[int | None, typer.Option("-n", help="How many. Default: the campaign's batch.", min=1)] = None,
+    out: Annotated[Path | None, typer.Option(help="Write them as a table to be filled in: .csv or .tsv.")] = None,
+    more: Annotated[bool, typer.Option("--more", help="Suggest further ones although some are open.")] = False,
+    which: Which = None,
+    debug: Debug = False,
+) -> None:
+    """Say what to measure next: the open suggestions, or new ones if there are none."""
+    del debug
+    from seqopt.campaign.tables import check_batch_target
+    from seqopt.filters.filtering import failing_note
+
+    with opened(which) as campaign:
+        if out is not None:
+            check_batch_target(out, campaign.store)  # before minutes are spent on choosing
+        waiting = len(campaign.store.open_suggestions())
+        with console.status("choosing") as progress:
+            if more or not waiting:
+                report = campaign.filter_report(progress_in(progress))
+                if report is not None:
+                    print_lines(report.lines())
+            progress.update("choosing")
+            batch = campaign.suggest(n, more=more)
+        if waiting and not more:
+            note(f"{waiting} suggestions are open: record their results, withdraw them, or add others with --more")
+        asked = campaign.store.settings.batch_size if n is None else n
+        if (more or not waiting) and len(batch) < asked:
+            note(f"{len(batch)} instead of {asked}: no other candidate was found that may be suggested")
+        failing = campaign.status().failing
+        if failing:
+            note(f"{failing_note(failing)}. Withdraw what should not be measured")
+        print_batch(campaign, batch)
+        if out is not None:
+            campaign.write_batch(out, batch)
+            console.print(f"written to {escape(str(out))}: fill in the last columns, then seqopt campaign record {out}")
+
+
+@app.command()
+def withdraw(
+    names: Annotated[list[str], typer.Argument(help="Identifiers of open suggestions, such as B03-07.")],
+    reason: Annotated[str, typer.Option(help="Why.")] = "",
+    which: Which = None,
+    debug: Debug = False,
+) -> None:
+    """Withdraw suggestions that will not be measured; they are not suggested again."""
+    del debug
+    with opened(which) as campaign:
+        campaign.withdraw(names, reason)
+    console.print(f"withdrawn: {escape(', '.join(names))}")
