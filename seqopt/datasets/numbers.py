@@ -12,8 +12,7 @@ from seqopt.datasets.sheets import NUMBER
 
 _MONTH = r"(?:jan|feb|mar|m\u00e4r|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[^\W\d_]*\.?"
 
-_DIAGNOSES = (
-    (r"[<>\u2264\u2265~]\s*\S+", "is a limit, not a value: expected a number, or the reason in a column 'failure'"),
+DIAGNOSES = (
     (r"#.*", "is an error of the spreadsheet: expected a number"),
     (r"=.*", "is a formula without a result: open the table in a spreadsheet, and save it there"),
     (
@@ -31,44 +30,45 @@ _DIAGNOSES = (
         "looks like a date that a spreadsheet made: expected a number",
     ),
     (r"-?\d+:\d\d(?::\d\d(?:\.\d+)?)?", "looks like a time that a spreadsheet made: expected a number"),
-    (
-        r"[+-]?[\d.]+(?:[eE][+-]?\d+)?\s*[^\W\d_]\S*|.*[\d.]\s*%",
-        "holds a unit: expected the number alone, in the unit of the campaign",
-    ),
 )
+"""What people and programs make of numbers, as regular expressions, and what to say of it."""
 
 
 def pointed(text: str) -> str:
-    """A number with a decimal comma as one with a point; any other text as something that is not a number.
+    """A number with a decimal comma as one with a point; any other text as it is.
 
     Example:
-        >>> pointed("6,5"), pointed("7"), pointed("1.234,5"), pointed("6.5")
-        ('6.5', '7', '1.234,5', '6.5 (not 6,5)')
+        >>> pointed("6,5"), pointed("7"), pointed("1.234,5"), pointed("on request")
+        ('6.5', '7', '1.234,5', 'on request')
     """
     found = text.replace(",", ".", 1)
-    if NUMBER.fullmatch(found) and not ("." in text):
-        return found
-    return f"{text} (not 6,5)" if NUMBER.fullmatch(text) else text
+    return found if NUMBER.fullmatch(found) else text
 
 
-def diagnosis(text: str, decimal_comma: bool = False) -> str | None:
-    """What is wrong with a cell that is not a number, and what was expected; `None` where that cannot be told.
+def read_number(text: str, decimal_comma: bool = False) -> float | None:
+    """A number as a cell holds it; `None` where it holds anything else, or a point where commas are decimal.
 
     Example:
-        >>> diagnosis("2026-06-05")
-        'looks like a date that a spreadsheet made: expected a number'
+        >>> read_number(" 6.5 "), read_number("6,5"), read_number("6,5", decimal_comma=True)
+        (6.5, None, 6.5)
+        >>> read_number("6.5", decimal_comma=True)
     """
-    if decimal_comma and NUMBER.fullmatch(text):
-        return "has a point, but commas are decimal in this table: write 6,5, or leave --decimal-comma out"
-    return next((what for pattern, what in _DIAGNOSES if re.fullmatch(pattern, text, re.IGNORECASE)), None)
+    stripped = text.strip()
+    if decimal_comma:
+        stripped = "" if "." in stripped else pointed(stripped)
+    return float(stripped) if NUMBER.fullmatch(stripped) else None
 
 
 def not_a_number(text: str, decimal_comma: bool = False) -> str:
-    """A clause on a cell of a library that is not a number.
+    """A clause on a cell that is not a finite number.
 
     Example:
         >>> not_a_number("high"), not_a_number("#DIV/0!")
         ('which is not a finite number', 'which is an error of the spreadsheet: expected a number')
     """
-    what = diagnosis(text, decimal_comma)
-    return f"which {what}" if what is not None else "which is not a finite number"
+    if decimal_comma and NUMBER.fullmatch(text) and "." in text:
+        return "which has a point, but commas are decimal in this table: write 6,5, or leave --decimal-comma out"
+    for pattern, what in DIAGNOSES:
+        if re.fullmatch(pattern, text, re.IGNORECASE):
+            return f"which {what}"
+    return "which is not a finite number"

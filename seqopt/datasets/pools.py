@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqopt.datasets.named import DATASETS, load
-from seqopt.datasets.numbers import not_a_number, pointed
+from seqopt.datasets.numbers import not_a_number, read_number
 from seqopt.datasets.sheets import plain_name
 from seqopt.datasets.tables import Table, read_table
 from seqopt.errors import InputError
@@ -577,10 +577,7 @@ def _value_reader(rows: _Rows) -> Callable[[int], tuple[float, str | None]]:
 
     def read(row: int) -> tuple[float, str | None]:
         cell = values[row]
-        text = str(cell).strip()
-        if rows.decimal_comma and not isinstance(cell, float):
-            text = pointed(text)
-        number = _number(text)
+        number = read_number(cell, True) if rows.decimal_comma and isinstance(cell, str) else _number(str(cell))
         if number is not None and math.isfinite(number):
             return number, None
         shown = str(cell).strip()

@@ -40,6 +40,10 @@ PICTURE = (200, 140)
 _EXACT = 10**15
 """Integers up to which a spreadsheet keeps every digit."""
 
+# What XML cannot hold stands in workbooks by its number, and so does an underscore that would begin such a number.
+_ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")
+_ESCAPED = re.compile(r"_(?=x[0-9A-Fa-f]{4}_)")
+
 Row = tuple[str, ...]
 
 
@@ -295,7 +299,7 @@ def _text(cell: Any, decimal_comma: bool) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        return restore(value)
+        return restore(_ESCAPE.sub(lambda found: chr(int(found[1], 16)), value))
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, datetime.datetime):
@@ -330,6 +334,7 @@ def _put(target: Any, cell: Cell) -> None:
     if isinstance(cell, str):
         # Readers take an apostrophe away before what a spreadsheet would run.
         text = f"'{cell}" if restore(cell) != cell else cell
+        text = _ESCAPED.sub("_x005F_", text).replace("\r", "_x000D_")
         if re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", text) or not _encodable(text):
             raise InputError(f"a workbook cannot hold {text!r}: it has a character that is not text")
         if len(text) > 32_767:
@@ -348,7 +353,8 @@ def _put(target: Any, cell: Cell) -> None:
     if isinstance(number, int) and abs(number) > _EXACT:
         target.value, target.data_type = str(number), "s"  # a spreadsheet would round it
         return
-    target.value = number
+    # As text of the type number: the writer of openpyxl would round a float to 16 digits.
+    target.value, target.data_type = repr(number), "n"
 
 
 def _encodable(text: str) -> bool:
