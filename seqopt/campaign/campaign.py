@@ -28,8 +28,7 @@ from seqopt.campaign.rows import (
 from seqopt.campaign.spaces import restored_space
 from seqopt.campaign.status import Status, warnings_of
 from seqopt.campaign.store import CampaignStore
-from seqopt.campaign.tables import check_batch_target, check_target, measurements_table, write_batch
-from seqopt.datasets.sheets import write_sheet
+from seqopt.campaign.tables import check_batch_target, check_target, measurements_table, write_batch, write_table
 from seqopt.errors import ExhaustedError, InputError
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.shown import Tabulated
@@ -106,6 +105,7 @@ class Campaign(Tabulated):
         column: str | None = None,
         kind: str | None = None,
         standardize: bool = False,
+        decimal_comma: bool = False,
         batch_size: int = 10,
         surrogate: Surrogate | str | None = None,
         acquisition: Acquisition | str | None = None,
@@ -129,6 +129,8 @@ class Campaign(Tabulated):
             column: Column of the candidates in their file, if it is not to be recognised.
             kind: What candidates are, if it is not to be recognised; see `seqopt.datasets.read_pool`.
             standardize: Whether salts and charge states of a molecule are one candidate.
+            decimal_comma: Whether numbers in the file of candidates are written ``6,5``; tables of the campaign are
+                then written so, too.
             batch_size: Suggestions at a time, and random ones to begin with.
             surrogate: The model, or its name; see `seqopt.models.resolve_surrogate`.
             acquisition: The acquisition function, or its name.
@@ -157,6 +159,7 @@ class Campaign(Tabulated):
             column=column,
             kind=kind,
             standardize=standardize,
+            decimal_comma=decimal_comma,
             batch_size=batch_size,
             parts={"surrogate": surrogate, "acquisition": acquisition, "search": search, "strategy": strategy},
             transform=transform,
@@ -393,6 +396,7 @@ class Campaign(Tabulated):
         replicate: bool = False,
         context: Mapping[str, ContextValue] | None = None,
         further: Mapping[str, float] | None = None,
+        unit: str | None = None,
     ) -> list[Measurement]:
         """Record one result.
 
@@ -404,6 +408,8 @@ class Campaign(Tabulated):
             replicate: Whether this is a further measurement of a string that has one.
             context: How it was measured, where there are several ways and it is neither a suggestion's nor the target.
             further: Values of what is measured besides the objective, by name.
+            unit: What the value is given in, if it is not the campaign's: it is converted with its standard error, see
+                `seqopt.campaign.units`.
 
         Raises:
             CampaignError: If the result does not fit; the message says why. What is only worth a second look, such as a
@@ -417,6 +423,7 @@ class Campaign(Tabulated):
             replicate=replicate,
             context=context,
             further=further,
+            unit=unit,
         )
 
     def record_file(
@@ -428,7 +435,8 @@ class Campaign(Tabulated):
         replicates: bool = False,
         partial: bool = False,
         history: bool = False,
-        decimal_comma: bool = False,
+        decimal_comma: bool | None = None,
+        unit: str | None = None,
     ) -> tuple[list[Measurement], Results]:
         """Record a file of results; see `seqopt.campaign.results.read_results`.
 
@@ -439,7 +447,10 @@ class Campaign(Tabulated):
             replicates: Whether results of strings that have one are further measurements of them.
             partial: Whether to take the good rows of a file that has bad ones.
             history: Whether the results are from elsewhere, and their strings were never suggested.
-            decimal_comma: Whether numbers are written 6,5.
+            decimal_comma: Whether numbers are written 6,5; by default as in the library of the campaign, but with
+                points in a table whose cells are separated by commas.
+            unit: What the values are given in, if it is not the campaign's: they are converted, see
+                `seqopt.campaign.units`.
 
         Returns:
             What was recorded, and what the file holds: the problems and warnings with their lines.
@@ -456,6 +467,7 @@ class Campaign(Tabulated):
             partial=partial,
             history=history,
             decimal_comma=decimal_comma,
+            unit=unit,
         )
 
     def withdraw(self, names: Iterable[str], reason: str = "") -> None:
@@ -583,7 +595,9 @@ class Campaign(Tabulated):
     def write_batch(self, path: str | os.PathLike[str], suggestions: Sequence[Suggestion] | None = None) -> None:
         """Write suggestions (by default the open ones) as a table to be filled in and recorded.
 
-        Besides what was predicted it says why each was chosen: ``why`` (exploit or explore), the nearest measured
+        A workbook (``.xlsx``) has a drawing of each molecule; an ``.sdf`` has the molecules with what is known of them.
+        A ``.csv`` is written as the library is, with semicolons or decimal commas, so that the same spreadsheet opens
+        it. Besides what was predicted it says why each was chosen: ``why`` (exploit or explore), the nearest measured
         string and how similar the model takes the two to be. Every other column of the library comes last; one by the
         name of another column is called ``NAME (library)``.
 
@@ -594,11 +608,13 @@ class Campaign(Tabulated):
 
         check_batch_target(path, self.store)
         chosen = list(self.store.open_suggestions() if suggestions is None else suggestions)
-        further = library_cells(self.store.library, [row.string for row in chosen])
+        further = library_cells(self.store.library, [row.string for row in chosen], as_written=True)
         write_batch(path, chosen, self.store.settings, further)
 
     def export(self, path: str | os.PathLike[str]) -> None:
-        """Write all measurements one by one, to a .csv, .tsv or .parquet file.
+        """Write all measurements one by one, to a .csv, .tsv, .xlsx, .sdf or .parquet file.
+
+        A .csv has semicolons and decimal commas where the library of the campaign has them.
 
         Raises:
             InputError: For the library of the campaign, the file of one, or another kind of file.
@@ -609,7 +625,8 @@ class Campaign(Tabulated):
             self.to_pandas().to_parquet(target)
             return
         header, rows = measurements_table(self.store)
-        write_sheet(target, header, rows)
+        columns = {name: [row[index] for row in rows] for index, name in enumerate(header)}
+        write_table(target, self.store.settings, columns)
 
     def to_pandas(self) -> pd.DataFrame:
         """All measurements one by one, failures too."""

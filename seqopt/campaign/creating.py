@@ -33,6 +33,7 @@ def new_campaign(
     column: str | None,
     kind: str | None,
     standardize: bool,
+    decimal_comma: bool,
     batch_size: int,
     parts: Mapping[str, Any],
     transform: str | None,
@@ -58,7 +59,7 @@ def new_campaign(
 
     surrogate, pool, string_column = parts.get("surrogate"), None, "string"
     if isinstance(space, str | os.PathLike):
-        pool, space, string_column, left_out = read_library(Path(space), column, kind, standardize)
+        pool, space, string_column, left_out = read_library(Path(space), column, kind, standardize, decimal_comma)
         for text in left_out:
             logger.warning("%s", text)
     facts = described(space) if pool is None else {"type": "pool", "kind": space.kind}

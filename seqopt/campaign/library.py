@@ -13,22 +13,29 @@ if TYPE_CHECKING:
 
 
 def read_library(
-    path: Path, column: str | None, kind: str | None, standardize: bool
+    path: Path, column: str | None, kind: str | None, standardize: bool, decimal_comma: bool = False
 ) -> tuple[dict[str, Any], CandidateSet, str, list[str]]:
     """Facts of a file of candidates, the space of them, the name of their column, and what of the file is left out."""
     from seqopt.datasets import read_pool
+    from seqopt.datasets.sources import located, named
     from seqopt.spaces import CandidateSet
 
-    pool = read_pool(path, column=column, kind=kind, standardize=standardize)
+    pool = read_pool(path, column=column, kind=kind, standardize=standardize, decimal_comma=decimal_comma)
+    file, part = located(pool.source)
     space = CandidateSet(pool.strings, kind=pool.kind, keys=pool.keys, standardize=pool.standardized)
     facts = {
-        "path": str(pool.source if not Path(path).exists() else Path(path).resolve()),
+        "path": named(file.resolve(), part) if file.exists() else pool.source,
         "column": pool.column,
         "kind": pool.kind,
         "standardize": pool.standardized,
         "size": len(space),
         "keys_sha256": _digest(space),
     }
+    # How tables of this campaign are written, so that the spreadsheet of its user opens them as it does the library.
+    if pool.separator == ";":
+        facts["separator"] = ";"
+    if decimal_comma:
+        facts["decimal_comma"] = True
     return facts, space, pool.column or "string", pool.summary().splitlines()[1:]
 
 
@@ -38,12 +45,16 @@ def same_library(facts: Mapping[str, Any]) -> CandidateSet:
     Raises:
         CampaignError: If the file no longer exists, or holds other candidates.
     """
+    from seqopt.datasets.sources import located
+
     path = Path(facts["path"])
-    if path.suffix and not path.exists():
+    if path.suffix and not located(path)[0].exists():
         raise CampaignError(
             f"the library {path} no longer exists: restore it, or put it next to the file of the campaign"
         )
-    _, space, _, _ = read_library(path, facts["column"], facts["kind"], facts["standardize"])
+    _, space, _, _ = read_library(
+        path, facts["column"], facts["kind"], facts["standardize"], bool(facts.get("decimal_comma"))
+    )
     if _digest(space) != facts["keys_sha256"]:
         raise CampaignError(
             f"the library {path} has changed since the campaign began: it held {facts['size']:,} candidates then and "

@@ -13,6 +13,7 @@ from seqopt.campaign.entries import ResultEntry, Results
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.results import check_entries, read_results
 from seqopt.campaign.rows import Measurement, Suggestion
+from seqopt.campaign.units import conversion_to, converted
 from seqopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Recorder:
         replicate: bool,
         context: Mapping[str, ContextValue] | None,
         further: Mapping[str, float] | None,
+        unit: str | None,
     ) -> list[Measurement]:
         """See `Campaign.record`."""
         if not isinstance(what, str):
@@ -58,6 +60,7 @@ class Recorder:
         numbers = {"the value": value, "the standard error": standard_error, **(further or {})}
         value, standard_error, *others = (_as_float(name, number) for name, number in numbers.items())
         further = {name: number for name, number in zip(further or {}, others, strict=True) if number is not None}
+        conversion = None if unit is None else conversion_to(self.store.settings, unit)
         named = self.store.suggestion(what) is not None or self._alike(what) is not None or self._misnamed(what)
         entry = ResultEntry(
             string=None if named else what,
@@ -68,7 +71,10 @@ class Recorder:
             context=dict(context or {}),
             further=dict(further or {}),
         )
-        with self.store.transaction("record", {"string": what}) as change:
+        arguments = {"string": what}
+        if conversion is not None:
+            entry, arguments["unit"] = converted(entry, conversion), conversion.source.name
+        with self.store.transaction("record", arguments) as change:
             results = check_entries([entry], self.store, self._identify, replicates=replicate)
             _refuse(results, partial=False)
             taken = change.add_measurements(results.records)
@@ -85,12 +91,15 @@ class Recorder:
         replicates: bool,
         partial: bool,
         history: bool,
-        decimal_comma: bool,
+        decimal_comma: bool | None,
+        unit: str | None,
     ) -> tuple[list[Measurement], Results]:
         """See `Campaign.record_file`."""
         arguments = {"file": Path(path).name, "partial": partial, "replicates": replicates}
         if decimal_comma:
             arguments["decimal_comma"] = True
+        if unit is not None:
+            arguments["unit"] = unit
         with self.store.transaction("import" if history else "record", arguments) as change:
             results = read_results(
                 path,
@@ -101,6 +110,7 @@ class Recorder:
                 replicates=replicates,
                 history=history,
                 decimal_comma=decimal_comma,
+                unit=unit,
             )
             _refuse(results, partial=partial)
             change.arguments.update(results.arguments)
@@ -147,13 +157,15 @@ class Recorder:
 
     def _key(self, string: str) -> str:
         from seqopt.strings.identity import explain_rejection, identity_keys
+        from seqopt.strings.notations import reference_to_structure
 
         pool = self.store.settings.pool
         if pool is not None:
             # The library itself, which may be large, is not needed for that.
             (found,) = identity_keys([string], pool["kind"], standardize=pool["standardize"])
             if found is None:
-                why = explain_rejection(string, pool["kind"])
+                what = reference_to_structure(string) if pool["kind"] == "molecule" else None
+                why = f"{what}, which does not say how it is made" if what else explain_rejection(string, pool["kind"])
                 raise InputError(f"{string!r} is not a valid {pool['kind']}: {why}")
             return found
         from seqopt.spaces import EvolvableSpace

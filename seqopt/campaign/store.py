@@ -52,6 +52,7 @@ from seqopt.campaign.rows import (
     Suggestion,
     Withdrawal,
 )
+from seqopt.datasets.sources import located, named
 from seqopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -323,11 +324,14 @@ class CampaignStore:
         folder of both was moved or sent to somebody, ``"path"`` leads there.
         """
         pool = self.settings.pool
-        if pool is None or Path(pool["path"]).exists():
+        if pool is None:
+            return None
+        file, part = located(pool["path"])
+        if file.exists():
             return pool
         # Which splits the paths of any system.
-        beside = self.path.absolute().parent / PureWindowsPath(pool["path"]).name
-        return pool | {"path": str(beside)} if beside.is_file() else pool
+        beside = self.path.absolute().parent / PureWindowsPath(file).name
+        return pool | {"path": named(beside, part)} if beside.is_file() else pool
 
     def suggestions(
         self, status: str | Collection[str] | None = None, *, batch: int | None = None, undone: bool = False

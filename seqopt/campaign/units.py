@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from seqopt.campaign.entries import ResultEntry
 from seqopt.campaign.rows import Settings
 from seqopt.errors import InputError
 
@@ -76,7 +77,9 @@ class Conversion:
             return _times_ten(number, source - target)
         if source is not None:
             if number <= 0:
-                raise InputError(f"has no logarithm: a positive number of {self.source.name} becomes {self.target.name}")
+                raise InputError(
+                    f"has no logarithm: a positive number of {self.source.name} becomes {self.target.name}"
+                )
             return -(math.log10(number) + source)
         if target is not None:
             if not abs(number) <= 30:
@@ -134,11 +137,7 @@ def campaign_scale(settings: Settings) -> Scale | None:
     """
     if settings.unit:
         return scale_of(settings.unit)
-    bracketed = re.search(r"[(\[]([^()\[\]]+)[)\]]\s*$", settings.objective)
-    if bracketed and (scale := scale_of(bracketed[1])):
-        return scale
-    words = re.findall(r"[^\W_]+", settings.objective)
-    return next((scale for word in words if (scale := scale_of(word)) and scale.exponent is None), None)
+    return unit_of_column(settings.objective)
 
 
 def conversion_to(settings: Settings, unit: str) -> Conversion | None:
@@ -167,6 +166,82 @@ def conversion_to(settings: Settings, unit: str) -> Conversion | None:
             f"{logarithm.name} is not the logarithm of {other}: how one follows from the other depends on the assay"
         )
     return None if source.name == target.name else Conversion(source, target)
+
+
+def converted(entry: ResultEntry, conversion: Conversion) -> ResultEntry:
+    """A result with its value and standard error on the scale of the campaign; what else was measured stays as it is.
+
+    Raises:
+        InputError: For a value that has none there; it says why.
+    """
+    if entry.value is None:
+        return entry
+    error = entry.standard_error
+    try:
+        return replace(
+            entry,
+            value=conversion.value(entry.value),
+            standard_error=None if error is None else conversion.standard_error(entry.value, error),
+        )
+    except InputError as problem:
+        raise InputError(f"{entry.value!r} {problem}") from problem
+
+
+def unit_of_column(name: str) -> Scale | None:
+    """The scale that the name of a column says its values are in.
+
+    Example:
+        >>> unit_of_column("IC50 (nM)").name, unit_of_column("Ki_uM").name, unit_of_column("pIC50").name
+        ('nM', 'uM', 'pIC50')
+        >>> unit_of_column("IC50")
+    """
+    bracketed = re.search(r"[(\[]([^()\[\]]+)[)\]]\s*$", name)
+    if bracketed and (scale := scale_of(bracketed[1])):
+        return scale
+    words = re.split(r"[\s_]+", name.strip())
+    return scale_of(words[-1]) or (scale if (scale := scale_of(words[0])) and scale.exponent is None else None)
+
+
+def value_names(settings: Settings, unit: str | None) -> list[str]:
+    """What a column of values may be called, where the values are in the campaign's unit (`None`) or another.
+
+    Example:
+        >>> value_names(Settings("IC50", unit="uM"), None), value_names(Settings("IC50", unit="uM"), "nM")
+        (['IC50', 'IC50 uM'], ['IC50', 'IC50 nM'])
+        >>> value_names(Settings("pIC50"), "nM"), value_names(Settings("IC50", unit="nM"), "pIC50")
+        (['IC50', 'IC50 nM'], ['pIC50'])
+    """
+    conversion = None if unit is None else conversion_to(settings, unit)
+    if conversion is None:
+        return [settings.objective] + ([f"{settings.objective} {settings.unit}"] if settings.unit else [])
+    source = conversion.source
+    if source.exponent is None:
+        return [source.name]
+    units = [source.name] + (["\u00b5M"] if source.name == "uM" else [])
+    if not conversion.reverses:
+        bare = re.sub(r"\s*[(\[][^()\[\]]+[)\]]\s*$", "", settings.objective)
+        return [bare, *(f"{bare} {name}" for name in units)]
+    quantity = _quantity_named(settings.objective) or str(conversion.target.quantity)
+    return [quantity, *(f"{quantity} {name}" for name in units)]
+
+
+def foreign_unit(settings: Settings, column: str, unit: str | None) -> str | None:
+    """The unit that the name of a column of values says, where the values are taken to be in another."""
+    said = unit_of_column(column)
+    meant = campaign_scale(settings) if unit is None else scale_of(unit)
+    return said.name if said is not None and meant is not None and said.name != meant.name else None
+
+
+def way_out(settings: Settings, column: str) -> str:
+    """How a column in another unit can be recorded, by its name; empty where it cannot be converted."""
+    said = foreign_unit(settings, column, None)
+    if said is None:
+        return ""
+    try:
+        conversion_to(settings, said)
+    except InputError:
+        return ""
+    return f"--unit {said} (unit={said!r}) converts it"
 
 
 def _quantity_named(objective: str) -> str | None:

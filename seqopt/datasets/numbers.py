@@ -1,7 +1,7 @@
 """Numbers as people and spreadsheets write them: read, or diagnosed when they cannot be.
 
-A number has a point, or a comma where the user says that commas are decimal; that is never guessed, since ``1,234`` may be
-either of two numbers.
+A number has a point, or a comma where the user says that commas are decimal; that is never guessed, since ``1,234`` may
+be either of two numbers.
 """
 
 from __future__ import annotations
@@ -43,6 +43,21 @@ def pointed(text: str) -> str:
     """
     found = text.replace(",", ".", 1)
     return found if NUMBER.fullmatch(found) else text
+
+
+def comparable(text: str) -> str:
+    """A cell of a table in which commas are decimal, as one that is compared with numbers that have points.
+
+    Thousands with points between them are marked, so that nobody takes them for small numbers.
+
+    Example:
+        >>> comparable("6,5"), comparable("ACME, Inc."), comparable("1.234")
+        ('6.5', 'ACME, Inc.', '1.234 (commas are decimal)')
+    """
+    stripped = text.strip()
+    if re.fullmatch(r"[+-]?\d{1,3}(?:\.\d{3})+", stripped):
+        return f"{stripped} (commas are decimal)"
+    return pointed(stripped)
 
 
 def read_number(text: str, decimal_comma: bool = False) -> float | None:

@@ -82,6 +82,16 @@ def located(path: str | os.PathLike[str]) -> tuple[Path, str | None]:
     return Path(text), None
 
 
+def named(file: str | os.PathLike[str], part: str | None) -> str:
+    """How a table of a file is named; the inverse of `located`.
+
+    Example:
+        >>> named("plates.xlsx", "Plate 2"), named("library.csv", None)
+        ('plates.xlsx#Plate 2', 'library.csv')
+    """
+    return os.fspath(file) if part is None else f"{os.fspath(file)}{PART}{part}"
+
+
 def ending_of(path: str | os.PathLike[str]) -> str:
     """The ending of a name, in small letters, without that of compression.
 
@@ -186,7 +196,9 @@ def _unzipped(name: str, data: bytes, part: str | None) -> tuple[str, str | None
 
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            files = {item.filename: item for item in archive.infolist() if not item.is_dir() and not _aside(item.filename)}
+            files = {
+                item.filename: item for item in archive.infolist() if not item.is_dir() and not _aside(item.filename)
+            }
             if not files:
                 raise InputError(f"{name} is an archive without a file")
             names = list(files)
@@ -200,9 +212,8 @@ def _unzipped(name: str, data: bytes, part: str | None) -> tuple[str, str | None
             else:
                 member, rest = _member(name, names, part)
             if files[member].file_size > LARGEST_UNPACKED:
-                raise InputError(
-                    f"{name}{PART}{member} unpacks to more than {LARGEST_UNPACKED >> 30} GB, which is not read: divide it"
-                )
+                limit = f"{LARGEST_UNPACKED >> 30} GB"
+                raise InputError(f"{name}{PART}{member} unpacks to more than {limit}, which is not read: divide it")
             if files[member].flag_bits & 0x1:
                 raise InputError(f"{name}{PART}{member} is protected by a password: unpack it first")
             # No more is unpacked than the archive says, whatever is in it.

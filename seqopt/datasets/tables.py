@@ -96,9 +96,7 @@ class Table:
         )
 
 
-def read_table(
-    path: str | os.PathLike[str], *, expected: Collection[str] = (), decimal_comma: bool = False
-) -> Table:
+def read_table(path: str | os.PathLike[str], *, expected: Collection[str] = (), decimal_comma: bool = False) -> Table:
     """The rows of ``path``, which is read by the ending of its name.
 
     Args:
@@ -168,13 +166,16 @@ def _read_records(source: Source) -> Table:
 
     records = read_records(source)
     lines = np.array(records.lines, dtype=np.int64)
-    return Table(
-        records.columns, lines, "sdf", source.sha256, headed=True, source=source.name, unread=records.unread
-    )
+    return Table(records.columns, lines, "sdf", source.sha256, headed=True, source=source.name, unread=records.unread)
 
 
 def _tabulated(
-    path: Path, cells: Sequence[Sequence[str]], numbers: Sequence[int], left_out: Sequence[int], checksum: str, form: str
+    path: Path,
+    cells: Sequence[Sequence[str]],
+    numbers: Sequence[int],
+    left_out: Sequence[int],
+    checksum: str,
+    form: str,
 ) -> Table:
     header: list[str] | None = None
     rows: list[Sequence[str]] = []

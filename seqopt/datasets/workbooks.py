@@ -231,7 +231,9 @@ def _chosen(book: Any, source: Source, expected: Collection[str]) -> tuple[str, 
     seen = [title for title in full if sheets[title].sheet_state == "visible"]
     if not full:
         raise InputError(f"{source.name} is empty")
-    known = [title for title in seen if any(plain_name(restore(cell)) in expected for row in heads[title] for cell in row)]
+    known = [
+        title for title in seen if any(plain_name(restore(cell)) in expected for row in heads[title] for cell in row)
+    ]
     for candidates in (seen, known):
         if len(candidates) == 1:
             return candidates[0], len(full) > 1
@@ -266,8 +268,8 @@ def _cells(sheet: Any, name: str, decimal_comma: bool) -> dict[int, Row]:
         count += len(row)
         if count > MOST_CELLS:
             raise InputError(
-                f"sheet {sheet.title!r} of {name} has more than {MOST_CELLS:,} cells, which are not read: divide it, or "
-                "save it as CSV"
+                f"sheet {sheet.title!r} of {name} has more than {MOST_CELLS:,} cells, which are not read: divide it, "
+                "or save it as CSV"
             )
         if row:
             rows[number] = tuple(row)

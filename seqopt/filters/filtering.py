@@ -328,8 +328,12 @@ def failing(
     return found
 
 
-def library_cells(facts: Mapping[str, Any] | None, strings: Sequence[str] | None = None) -> dict[str, list[str]] | None:
-    """The cells of a library besides its strings, as they are in the file; of the first row of equal strings.
+def library_cells(
+    facts: Mapping[str, Any] | None, strings: Sequence[str] | None = None, *, as_written: bool = False
+) -> dict[str, list[str]] | None:
+    """The cells of a library besides its strings, as filters compare them; of the first row of equal strings.
+
+    Where commas are decimal in the library, its numbers are given with points.
 
     The cells of some of its strings are a `seqopt.filters.conditions.Column`, so that what is asked of a column as
     a whole has one answer whichever strings it is asked for.
@@ -337,29 +341,46 @@ def library_cells(facts: Mapping[str, Any] | None, strings: Sequence[str] | None
     Args:
         facts: What a campaign keeps of its library.
         strings: Candidates as they are written there; others have empty cells. By default all rows count.
+        as_written: Whether cells are given as they are in the file.
 
     Returns:
         Every column but that of the strings; `None` where there is no library, or none with columns.
     """
-    if facts is None or not Path(facts["path"]).is_file():
-        return None
+    from seqopt.datasets.numbers import comparable
+    from seqopt.datasets.sheets import plain_name
+    from seqopt.datasets.sources import located
     from seqopt.datasets.tables import read_table
 
-    table = read_table(Path(facts["path"]))
+    if facts is None or not located(facts["path"])[0].is_file():
+        return None
+    comma = bool(facts.get("decimal_comma"))
     column = facts["column"] or "string"
+    table = read_table(Path(facts["path"]), expected={plain_name(column)}, decimal_comma=comma and as_written)
     if column not in table.columns:
         return None
+    columns = table.columns
+    if comma and not as_written:
+        columns = {name: list(map(comparable, cells)) for name, cells in columns.items()}
     if strings is None:
-        return {name: cells for name, cells in table.columns.items() if name != column}
+        return {name: cells for name, cells in columns.items() if name != column}
     rows: dict[str, int] = {}
-    for row, string in enumerate(table.columns[column]):
+    for row, string in enumerate(_as_searched(table.columns[column], str(facts["kind"]))):
         rows.setdefault(string.strip(), row)
     indices = [rows.get(string) for string in strings]
     return {
         name: Column(("" if index is None else cells[index] for index in indices), whole=cells)
-        for name, cells in table.columns.items()
+        for name, cells in columns.items()
         if name != column
     }
+
+
+def _as_searched(strings: Sequence[str], kind: str) -> Sequence[str]:
+    """Strings of a library as `seqopt.datasets.read_pool` gives them."""
+    if kind != "molecule":
+        return strings
+    from seqopt.strings.notations import without_inchi
+
+    return without_inchi(strings)
 
 
 def failing_note(found: Mapping[str, str]) -> str:

@@ -1,12 +1,12 @@
 """Other ways than SMILES to say which molecule is meant: InChI, which is converted, and names, which cannot be.
 
-An InChI holds the structure, an InChIKey only a checksum of it, and a name or a registry number nothing: what they stand
-for is written in data bases alone. Searched as text they would be taken for strings of letters, so they are recognised and
-refused.
+An InChI holds the structure, an InChIKey only a checksum of it, and a name or a registry number nothing: what they
+stand for is written in data bases alone. Searched as text they would be taken for strings of letters, so they are
+recognised and refused.
 
 References:
-    Heller, S. R., McNaught, A., Pletnev, I., Stein, S., Tchekhovskoi, D. (2015). InChI, the IUPAC International Chemical
-        Identifier. J. Cheminform. 7, 23.
+    Heller, S. R., McNaught, A., Pletnev, I., Stein, S., Tchekhovskoi, D. (2015). InChI, the IUPAC International
+        Chemical Identifier. J. Cheminform. 7, 23.
 """
 
 from __future__ import annotations
@@ -39,7 +39,17 @@ _REGISTRY = re.compile(r"([1-9]\d{1,6})-(\d\d)-(\d)")
 NAME_COLUMNS = frozenset(
     {"name", "names", "compound", "compounds", "compound_name", "common_name", "generic_name", "trivial_name"}
     | {"preferred_name", "drug", "drugs", "drug_name", "chemical", "chemicals", "chemical_name", "substance"}
-    | {"substance_name", "molecule_name", "ligand", "ligand_name", "inn", "iupac", "iupac_name", "ingredient", "synonym"}
+    | {
+        "substance_name",
+        "molecule_name",
+        "ligand",
+        "ligand_name",
+        "inn",
+        "iupac",
+        "iupac_name",
+        "ingredient",
+        "synonym",
+    }
     | {"cas", "cas_number", "cas_no", "inchikey", "inchi_key", "standard_inchi_key"}
     | {"id", "compound_id", "molecule_id", "mol_id", "zinc_id", "chembl_id", "cmpd_chemblid"}
 )
@@ -78,7 +88,7 @@ def smiles_of_inchi(text: str) -> str | None:
 
     stripped = text.strip()
     with quiet_rdkit():
-        mol = Chem.MolFromInchi(INCHI + stripped[len(INCHI) :])
+        mol = Chem.MolFromInchi(INCHI + stripped[len(INCHI) :])  # type: ignore[no-untyped-call]
         return Chem.MolToSmiles(mol) if mol is not None and mol.GetNumAtoms() else None
 
 

@@ -62,7 +62,10 @@ def test_there_and_back_again(unit: str) -> None:
 
 def test_standard_errors_follow_the_delta_method() -> None:
     rng = np.random.default_rng(0)
-    to_log, to_concentration = conversion_to(Settings("pIC50"), "nM"), conversion_to(Settings("IC50", unit="nM"), "pIC50")
+    to_log, to_concentration = (
+        conversion_to(Settings("pIC50"), "nM"),
+        conversion_to(Settings("IC50", unit="nM"), "pIC50"),
+    )
     assert to_log is not None
     assert to_concentration is not None
     draws = rng.normal(250.0, 5.0, 200_000)

@@ -23,7 +23,24 @@ CELLS = st.one_of(
     st.integers(-(10**18), 10**18),
     st.floats(allow_nan=False, allow_infinity=False),
     st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff"), max_size=8),
-    st.sampled_from(["=1+1", "'=1", "''@x", "-CC", "+1", "#N/A", "TRUE", "2026-01-01", " a ", "x\ny", "007", "_x000D_", "_x0041_", "a\rb"]),
+    st.sampled_from(
+        [
+            "=1+1",
+            "'=1",
+            "''@x",
+            "-CC",
+            "+1",
+            "#N/A",
+            "TRUE",
+            "2026-01-01",
+            " a ",
+            "x\ny",
+            "007",
+            "_x000D_",
+            "_x0041_",
+            "a\rb",
+        ]
+    ),
 )
 
 

@@ -56,6 +56,14 @@ def new(
     standardize: Annotated[
         bool, typer.Option("--standardize", help="Treat salts and charge states as one.", rich_help_panel=WHAT)
     ] = False,
+    decimal_comma: Annotated[
+        bool,
+        typer.Option(
+            "--decimal-comma",
+            help="Numbers in the pool are written 6,5; tables of the campaign, too.",
+            rich_help_panel=WHAT,
+        ),
+    ] = False,
     alphabet: Annotated[
         str | None,
         typer.Option(help="Instead of a pool: all strings over these letters.", rich_help_panel=WHAT),
@@ -105,6 +113,7 @@ def new(
     path = file_of(Path(name))
     if path.exists():
         raise InputError(f"{path} already exists: choose another name, or continue it")
+    refuse_idle({"--decimal-comma": decimal_comma and pool is None}, "--pool")
     show_notes()
     with console.status("reading the candidates"):
         from seqopt.campaign import Campaign
@@ -118,6 +127,7 @@ def new(
             column=column,
             kind=None if kind == "auto" else kind,
             standardize=standardize,
+            decimal_comma=decimal_comma,
             batch_size=batch,
             surrogate=surrogate,
             acquisition=acquisition,

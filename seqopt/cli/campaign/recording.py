@@ -18,8 +18,9 @@ from seqopt.cli.campaign.common import (
     print_results,
     refuse_idle,
 )
-from seqopt.cli.campaign.options import Debug, DecimalComma, Partial, Replicate, Which
+from seqopt.cli.campaign.options import Debug, DecimalComma, Partial, Replicate, Unit, Which
 from seqopt.cli.running import console, show_notes
+from seqopt.datasets.sources import located
 from seqopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ def record(
         typer.Option(metavar="NAME=VALUE", help="The value of a constraint that was measured, too: solubility=3.5."),
     ] = None,
     column: Annotated[str | None, typer.Option(help="Column of the values in a table, if not recognised.")] = None,
-    decimal_comma: DecimalComma = False,
+    decimal_comma: DecimalComma = None,
+    unit: Unit = None,
     partial: Partial = False,
     which: Which = None,
     debug: Debug = False,
@@ -51,24 +53,27 @@ def record(
     """Record what was measured: a table as `suggest --out` wrote it, or one result.
 
     seqopt campaign record batch.csv
+    seqopt campaign record plates.xlsx#results --unit nM
     seqopt campaign record B03-07 6.4
     seqopt campaign record B03-08 --failed "did not dissolve"
     """
     del debug
     table = value is None and failed is None and not also
     refuse_idle({"--context": bool(context) and table}, "one result, and is a column of a table")
+    refuse_idle({"--unit": unit is not None and value is None and not table}, "a value or a table")
     refuse_idle(
         {"--standard-error": error is not None and value is None}, "a value, and belongs in a column of a table"
     )
     refuse_idle(
         {
             "--column": column is not None and not table,
-            "--decimal-comma": decimal_comma and not table,
             "--partial": partial and not table,
         },
         "a table",
     )
-    if table and not os.path.exists(what):  # which, unlike a path, takes a SMILES too long for the name of a file
+    if table and not os.path.exists(
+        located(what)[0]
+    ):  # which, unlike a path, takes a SMILES too long for the name of a file
         raise InputError(
             f"there is no file {what}. If it is a string or an identifier, give its value, too, or --failed REASON"
         )
@@ -76,19 +81,30 @@ def record(
     with opened(which) as campaign:
         if table:
             taken, results = campaign.record_file(
-                what, value_column=column, replicates=replicate, partial=partial, decimal_comma=decimal_comma
+                what,
+                value_column=column,
+                replicates=replicate,
+                partial=partial,
+                decimal_comma=decimal_comma,
+                unit=unit,
             )
             print_results(len(taken), results)
             return
-        campaign.record(
+        comma = decimal_comma
+        if comma is None:
+            comma = bool((campaign.store.settings.pool or {}).get("decimal_comma")) and "," in (value or "")
+        measured = campaign.record(
             what,
-            None if value is None else number_of(value),
+            None if value is None else number_of(value, comma),
             failure=failed,
             standard_error=error,
             replicate=replicate,
             context=levels_of(campaign, context or []),
-            further={name: number_of(text) for name, text in pairs_of("--also", also or []).items()},
+            further={name: number_of(text, comma) for name, text in pairs_of("--also", also or []).items()},
+            unit=unit,
         )
+        if unit is not None and value is not None:
+            value = f"{value} {unit}, which is {measured[0].value:.6g}"
         told = [value] if value is not None else ["failed"] if failed is not None else []
         console.print(f"recorded {escape(what)}: {escape(', '.join(told + (also or [])))}")
 
@@ -99,7 +115,8 @@ def import_history(
     column: Annotated[str | None, typer.Option(help="Column of the values, if not recognised.")] = None,
     string_column: Annotated[str | None, typer.Option(help="Column of the strings, if not recognised.")] = None,
     replicate: Replicate = False,
-    decimal_comma: DecimalComma = False,
+    decimal_comma: DecimalComma = None,
+    unit: Unit = None,
     partial: Partial = False,
     which: Which = None,
     debug: Debug = False,
@@ -115,6 +132,7 @@ def import_history(
             partial=partial,
             history=True,
             decimal_comma=decimal_comma,
+            unit=unit,
         )
         print_results(len(taken), results)
 
