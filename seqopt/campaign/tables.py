@@ -127,6 +127,9 @@ def write_table(
         from seqopt.strings.depictions import molecule_png
 
         pictures = {DRAWING: list(map(molecule_png, strings))}
+        columns = list(table.items())
+        index = 1 + list(table).index(settings.string_column)
+        table = dict([*columns[:index], (DRAWING, [None] * len(strings)), *columns[index:]])
     pool = settings.pool or {}
     comma = bool(pool.get("decimal_comma"))
     separator = ";" if comma else pool.get("separator")

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from seqopt.datasets.named import DATASETS, load
 from seqopt.datasets.numbers import not_a_number, read_number
 from seqopt.datasets.sheets import plain_name
+from seqopt.datasets.structures import as_smiles
 from seqopt.datasets.tables import Table, read_table
 from seqopt.errors import InputError
 from seqopt.strings.identity import (
@@ -38,7 +39,6 @@ from seqopt.strings.notations import (
     is_inchi,
     recognised_names,
     reference_to_structure,
-    without_inchi,
 )
 from seqopt.utils.cache import digest, read_cached, write_cached
 from seqopt.utils.workers import Progress, map_strings
@@ -269,8 +269,8 @@ def read_pool(
         Path(source), column, kind, values_column, decimal_comma
     )
     smiles = rows.strings
-    if kind in (None, "molecule") and any(map(is_inchi, rows.strings)):
-        smiles = without_inchi(rows.strings)
+    if kind in (None, "molecule"):
+        smiles = list(as_smiles(rows.strings, progress))
     if kind is None:
         kind = recognize_kind(smiles, hint=rows.hint)
         _refuse_names(rows, kind)

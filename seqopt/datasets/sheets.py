@@ -140,7 +140,7 @@ def write_sheet(
         rows: The rows, each as long as ``header``.
         separator: What stands between cells instead of commas.
         decimal_comma: Whether numbers are written ``6,5``; a workbook holds numbers, which each program shows its way.
-        pictures: Further columns of a workbook by name: for each row a PNG, or nothing. Files of text have none.
+        pictures: For columns of a workbook, a PNG or nothing for each row, which is shown in its cell.
 
     Raises:
         InputError: For a row of another length, text that no file can hold, a file that cannot be written, or the name

@@ -122,7 +122,7 @@ def workbook_bytes(
     Args:
         header: Names of the columns.
         rows: As many cells each.
-        pictures: Further columns by name, for each row a PNG or nothing; they come last.
+        pictures: For columns of ``header``, a PNG or nothing for each row, which is shown in its cell.
         title: Name of the sheet.
 
     Raises:
@@ -136,21 +136,21 @@ def workbook_bytes(
     book = openpyxl.Workbook()
     sheet = book.active
     sheet.title = re.sub(r"[\\/?*\[\]:]", " ", title)[:31].strip("' ") or "table"
-    names, kept = [*header, *pictures], list(rows)
-    widths = [len(name) for name in names]
-    for number, row in enumerate([names, *kept], start=1):
+    widths = [len(name) for name in header]
+    for number, row in enumerate((header, *rows), start=1):
         for column, cell in enumerate(row, start=1):
             _put(sheet.cell(number, column), cell)
-            lines = str("" if cell is None else cell).split("\n")
-            widths[column - 1] = max(widths[column - 1], *map(len, lines))
+            # A number is shown with as many digits as there is room for.
+            shown = "" if cell is None else cell if isinstance(cell, str) else f"{cell:.6g}"
+            widths[column - 1] = max(widths[column - 1], *map(len, shown.split("\n")))
     for column, width in enumerate(widths, start=1):
         sheet.column_dimensions[get_column_letter(column)].width = min(width, WIDEST) + 2
         sheet.cell(1, column).font = Font(bold=True)
-    for column, name in enumerate(pictures, start=len(header) + 1):
-        letter = get_column_letter(column)
+    for name, drawn in pictures.items():
+        letter = get_column_letter(header.index(name) + 1)
         # Of the usual font a character is 7 pixels wide; heights are in points, three for four pixels.
         sheet.column_dimensions[letter].width = max(PICTURE[0] / 7 + 1, len(name) + 2)
-        for number, picture in enumerate(pictures[name], start=2):
+        for number, picture in enumerate(drawn, start=2):
             if picture is not None:
                 image = Image(io.BytesIO(picture))
                 image.width, image.height = PICTURE

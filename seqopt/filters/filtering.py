@@ -349,6 +349,7 @@ def library_cells(
     from seqopt.datasets.numbers import comparable
     from seqopt.datasets.sheets import plain_name
     from seqopt.datasets.sources import located
+    from seqopt.datasets.structures import as_smiles
     from seqopt.datasets.tables import read_table
 
     if facts is None or not located(facts["path"])[0].is_file():
@@ -364,7 +365,8 @@ def library_cells(
     if strings is None:
         return {name: cells for name, cells in columns.items() if name != column}
     rows: dict[str, int] = {}
-    for row, string in enumerate(_as_searched(table.columns[column], str(facts["kind"]))):
+    searched = as_smiles(table.columns[column]) if facts["kind"] == "molecule" else table.columns[column]
+    for row, string in enumerate(searched):
         rows.setdefault(string.strip(), row)
     indices = [rows.get(string) for string in strings]
     return {
@@ -372,15 +374,6 @@ def library_cells(
         for name, cells in columns.items()
         if name != column
     }
-
-
-def _as_searched(strings: Sequence[str], kind: str) -> Sequence[str]:
-    """Strings of a library as `seqopt.datasets.read_pool` gives them."""
-    if kind != "molecule":
-        return strings
-    from seqopt.strings.notations import without_inchi
-
-    return without_inchi(strings)
 
 
 def failing_note(found: Mapping[str, str]) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +33,11 @@ WAY_OUT = (
     "column of SMILES or InChI"
 )
 """What to do about names of compounds."""
+
+_PROTONS = re.compile(r"/p[+-]\d+")
+
+# An imine nitrogen, the carbon, and what gives its hydrogen to the nitrogen.
+_UNUSUAL = ("[NX2;!a]=[CX3;!a]-[OX2H1,SX2H1]", "[NX2;!a]=[c]:[nX3H1]")
 
 _KEY = re.compile(r"[A-Z]{14}-[A-Z]{10}-[A-Z]")
 _REGISTRY = re.compile(r"([1-9]\d{1,6})-(\d\d)-(\d)")
@@ -58,7 +64,7 @@ NAME_COLUMNS = frozenset(
 # Of international nonproprietary names, classes of compounds and systematic names. English has some of them, too, so
 # half of many strings have to end so, and in several ways.
 _ENDINGS = re.compile(
-    r".*(?:[a-z](?:ine|idine|amine|azine|idone|one|ene|ane|yne|ate|ite|ide|amide|azide|ole|azole|oxide|ol|anol|enol|al"
+    r".*(?:[a-z ](?:ine|idine|amine|azine|idone|one|ene|ane|yne|ate|ite|ide|amide|azide|ole|azole|oxide|ol|anol|enol|al"
     r"|anal|oic|ose|ase|yl|amycin|mycin|cillin|cycline|floxacin|statin|pril|prilat|sartan|tinib|ciclib|parib|gliptin"
     r"|gliflozin|prazole|conazole|vir|navir|tidine|setron|triptan|barbital|azepam|azolam|profen|fenac|oxicam|coxib"
     r"|caine|dronate|fibrate|oxacin|sulfa|amol|ilol|olol|erol|terol|asone|olone|onide|phylline|farin|xaban|gatran"
@@ -80,16 +86,57 @@ def is_inchi(text: str) -> bool:
 def smiles_of_inchi(text: str) -> str | None:
     """The SMILES of the molecule that an InChI describes; `None` if RDKit cannot read it.
 
+    A standard InChI leaves open which of some atoms holds a mobile hydrogen, and where a proton was gained or lost.
+    RDKit places hydrogens so that amides become imidic acids; here they are moved back, as in amides, thioamides and
+    2-aminoazoles. What has gained or lost protons only is read as the neutral molecule, since RDKit places such a
+    charge anywhere; salts, which have ions besides, keep their charges. Without those protons, the InChI of the result
+    is that of the text.
+
     Example:
         >>> smiles_of_inchi("InChI=1S/C2H6O/c1-2-3/h3H,2H2,1H3"), smiles_of_inchi("InChI=1S/nothing")
         ('CCO', None)
+        >>> smiles_of_inchi("InChI=1S/C2H5NO/c1-2(3)4/h1H3,(H2,3,4)")
+        'CC(N)=O'
     """
     from rdkit import Chem
 
-    stripped = text.strip()
+    inchi = INCHI + text.strip()[len(INCHI) :]
+    if "/q" not in inchi:
+        inchi = _PROTONS.sub("", inchi)
     with quiet_rdkit():
-        mol = Chem.MolFromInchi(INCHI + stripped[len(INCHI) :])  # type: ignore[no-untyped-call]
-        return Chem.MolToSmiles(mol) if mol is not None and mol.GetNumAtoms() else None
+        mol = Chem.MolFromInchi(inchi)  # type: ignore[no-untyped-call]
+        if mol is None or not mol.GetNumAtoms():
+            return None
+        smiles = Chem.MolToSmiles(mol)
+        mol = Chem.MolFromSmiles(smiles)
+        return smiles if mol is None else Chem.MolToSmiles(_usual_tautomer(mol))
+
+
+def _usual_tautomer(mol: Any) -> Any:
+    """A molecule with amides in the place of imidic acids, and amines in that of imines on aromatic rings."""
+    from rdkit import Chem
+
+    for smarts in _UNUSUAL:
+        pattern = Chem.MolFromSmarts(smarts)
+        # Each move removes a match; a molecule of a thousand amides is cut short, not wrong.
+        for _ in range(1000):
+            match = mol.GetSubstructMatch(pattern)
+            if not match:
+                break
+            moved = Chem.RWMol(mol)
+            nitrogen, carbon, donor = match
+            bond = moved.GetBondBetweenAtoms(nitrogen, carbon)
+            bond.SetStereo(Chem.BondStereo.STEREONONE)
+            bond.SetBondType(Chem.BondType.SINGLE)
+            if not moved.GetAtomWithIdx(donor).GetIsAromatic():
+                moved.GetBondBetweenAtoms(carbon, donor).SetBondType(Chem.BondType.DOUBLE)
+            for index in (nitrogen, donor):
+                moved.GetAtomWithIdx(index).SetNoImplicit(False)
+                moved.GetAtomWithIdx(index).SetNumExplicitHs(0)
+            if Chem.SanitizeMol(moved, catchErrors=True):
+                break
+            mol = moved.GetMol()
+    return mol
 
 
 def without_inchi(strings: Sequence[str]) -> list[str]:

@@ -108,9 +108,10 @@ def test_what_a_workbook_cannot_hold_is_refused(tmp_path: Path) -> None:
 def test_each_molecule_has_a_drawing_in_its_row(tmp_path: Path) -> None:
     path = tmp_path / "batch.xlsx"
     drawings = [molecule_png("CCO"), None, molecule_png("c1ccccc1")]
-    write_sheet(path, ["smiles"], [["CCO"], ["?"], ["c1ccccc1"]], pictures={"structure drawing": drawings})
+    rows = [["CCO", None, 1], ["?", None, 2], ["c1ccccc1", None, 3]]
+    write_sheet(path, ["smiles", "structure drawing", "y"], rows, pictures={"structure drawing": drawings})
     sheet = openpyxl.load_workbook(path).active
-    assert [cell.value for cell in sheet[1]] == ["smiles", "structure drawing"]
+    assert [cell.value for cell in sheet[1]] == ["smiles", "structure drawing", "y"]
     assert [(image.anchor._from.row, image.anchor._from.col) for image in sheet._images] == [(1, 1), (3, 1)]
     assert sheet.row_dimensions[2].height >= 0.75 * workbooks.PICTURE[1]
     assert sheet.row_dimensions[3].height is None
