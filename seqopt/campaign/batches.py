@@ -11,6 +11,9 @@ from seqopt.utils.shown import Tabulated
 if TYPE_CHECKING:
     import pandas as pd
 
+IDENTIFIER = "identifier"
+"""The column of what the owner of the library calls candidates, where there is one."""
+
 COLUMNS = ("name", "string", "predicted_mean", "predicted_std", "predicted_low", "predicted_high")
 FURTHER = ("acquisition", "acquisition_value", "why", "nearest_measured", "similarity", "status")
 
@@ -46,9 +49,12 @@ class Suggestions(Tabulated, list[Suggestion]):
         import pandas as pd
 
         contexts = self.settings.context_names
+        owned = any(row.identifier is not None for row in self)
         cells = [
             (
-                *(row.name, row.string),
+                row.name,
+                *([row.identifier] if owned else []),
+                row.string,
                 *(dict(row.context).get(name) for name in contexts),
                 *(row.mean, row.std, row.low, row.high, row.acquisition, row.score),
                 *(row.reason.get(name) for name in ("kind", "nearest", "similarity")),
@@ -56,4 +62,7 @@ class Suggestions(Tabulated, list[Suggestion]):
             )
             for row in self
         ]
-        return pd.DataFrame(cells, columns=[*COLUMNS[:2], *contexts, *COLUMNS[2:], *FURTHER])
+        return pd.DataFrame(
+            cells,
+            columns=[COLUMNS[0], *([IDENTIFIER] if owned else []), COLUMNS[1], *contexts, *COLUMNS[2:], *FURTHER],
+        )

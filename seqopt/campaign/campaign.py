@@ -17,9 +17,11 @@ from seqopt.campaign.batches import Suggestions
 from seqopt.campaign.creating import new_campaign
 from seqopt.campaign.entries import Results
 from seqopt.campaign.errors import CampaignError
-from seqopt.campaign.library import same_library
+from seqopt.campaign.labels import Label, labels_of, spending
+from seqopt.campaign.library import Library, packed, same_library
 from seqopt.campaign.narrowing import Narrowed, fitting, narrowed
 from seqopt.campaign.recording import Recorder
+from seqopt.campaign.revising import Revising, located
 from seqopt.campaign.rows import (
     Command,
     Measurement,
@@ -55,7 +57,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Campaign(Tabulated):
+class Campaign(Revising, Tabulated):
     """A search that lasts for weeks, with a laboratory as its objective.
 
     Args:
@@ -90,6 +92,7 @@ class Campaign(Tabulated):
         self._given_optimizer = optimizer
         self._space: Space | None = None if optimizer is None else optimizer.space
         self._session: Session | None = None
+        self._facts: dict[str, Any] | None = None if optimizer is None else store.settings.pool
         self._narrowed: Narrowed | None = None
         self._recorder = Recorder(self)
 
@@ -106,6 +109,8 @@ class Campaign(Tabulated):
         kind: str | None = None,
         standardize: bool = False,
         decimal_comma: bool = False,
+        id_column: str | None = None,
+        price_column: str | None = None,
         batch_size: int = 10,
         surrogate: Surrogate | str | None = None,
         acquisition: Acquisition | str | None = None,
@@ -131,6 +136,8 @@ class Campaign(Tabulated):
             standardize: Whether salts and charge states of a molecule are one candidate.
             decimal_comma: Whether numbers in the file of candidates are written ``6,5``; tables of the campaign are
                 then written so, too.
+            id_column: Column of the identifiers that the owner of the file uses, if it is not to be recognised.
+            price_column: Column of prices, if what suggestions cost is to be shown.
             batch_size: Suggestions at a time, and random ones to begin with.
             surrogate: The model, or its name; see `seqopt.models.resolve_surrogate`.
             acquisition: The acquisition function, or its name.
@@ -151,7 +158,7 @@ class Campaign(Tabulated):
             InputError: For what cannot be used.
             CampaignError: If there is such a file already.
         """
-        made, settings = new_campaign(
+        library, made, settings = new_campaign(
             space,
             objective=objective,
             direction=direction,
@@ -160,6 +167,8 @@ class Campaign(Tabulated):
             kind=kind,
             standardize=standardize,
             decimal_comma=decimal_comma,
+            id_column=id_column,
+            price_column=price_column,
             batch_size=batch_size,
             parts={"surrogate": surrogate, "acquisition": acquisition, "search": search, "strategy": strategy},
             transform=transform,
@@ -168,8 +177,13 @@ class Campaign(Tabulated):
             seed=seed,
             filters=filters,
         )
-        campaign = cls(CampaignStore.create(path, settings), made if settings.space.get("custom") else None)
-        campaign._space = made
+        kept = None
+        if library is not None:
+            kept = len(library.space), packed(library.hashes)
+            settings = replace(settings, pool=located(library.facts, Path(path)))
+        store = CampaignStore.create(path, settings, library=kept)
+        campaign = cls(store, made if settings.space.get("custom") else None)
+        campaign._space, campaign._facts = made, settings.pool
         return campaign
 
     @classmethod
@@ -203,12 +217,26 @@ class Campaign(Tabulated):
         Raises:
             CampaignError: If a file that it needs is missing or has changed.
         """
-        if self._space is None:
-            library = self.store.library
-            self._space = (
-                restored_space(self.store.settings.space, self._given) if library is None else same_library(library)
-            )
+        facts = self.store.settings.pool
+        if self._space is None or facts != self._facts:
+            library = self.library()
+            self._space = restored_space(self.store.settings.space, self._given) if library is None else library.space
+            self._facts = facts
         return self._space
+
+    def library(self) -> Library | None:
+        """The files of candidates, read anew; `None` where the campaign searches none. What has changed is logged.
+
+        Raises:
+            CampaignError: If a file is missing, or lacks candidates.
+        """
+        facts = self.store.library
+        if facts is None:
+            return None
+        found = same_library(facts, *self.store.library_hashes())
+        for note in found.notes:
+            logger.warning("%s", note)
+        return found
 
     @property
     def filters(self) -> list[Filter]:
@@ -377,12 +405,12 @@ class Campaign(Tabulated):
 
         settings = self.store.settings
         if self._given_optimizer is not None:
-            session = Session(self.store, self._given_optimizer)
+            session = Session(self.store, self._given_optimizer, labels=self._labels)
         else:
             check_by_hand(settings, self.store.path)
             narrowed = self._narrow()
             allowed = self.space if narrowed is None else narrowed.allowed
-            session = Session(self.store, made_optimizer(settings, self.space, allowed), allowed)
+            session = Session(self.store, made_optimizer(settings, self.space, allowed), allowed, self._labels)
         session.catch_up()
         return session
 
@@ -397,11 +425,12 @@ class Campaign(Tabulated):
         context: Mapping[str, ContextValue] | None = None,
         further: Mapping[str, float] | None = None,
         unit: str | None = None,
+        force: bool = False,
     ) -> list[Measurement]:
         """Record one result.
 
         Args:
-            what: The name of a suggestion (``"B03-07"``, or ``"b3-7"``), or a string.
+            what: The name of a suggestion (``"B03-07"``, or ``"b3-7"``), an identifier of the library, or a string.
             value: What was measured; `None` for a failure.
             failure: Why there is no value.
             standard_error: Known standard error of the value.
@@ -410,6 +439,7 @@ class Campaign(Tabulated):
             further: Values of what is measured besides the objective, by name.
             unit: What the value is given in, if it is not the campaign's: it is converted with its standard error, see
                 `seqopt.campaign.units`.
+            force: Take a value that lies far outside all others.
 
         Raises:
             CampaignError: If the result does not fit; the message says why. What is only worth a second look, such as a
@@ -424,6 +454,7 @@ class Campaign(Tabulated):
             context=context,
             further=further,
             unit=unit,
+            force=force,
         )
 
     def record_file(
@@ -437,6 +468,7 @@ class Campaign(Tabulated):
         history: bool = False,
         decimal_comma: bool | None = None,
         unit: str | None = None,
+        force: bool = False,
     ) -> tuple[list[Measurement], Results]:
         """Record a file of results; see `seqopt.campaign.results.read_results`.
 
@@ -451,6 +483,7 @@ class Campaign(Tabulated):
                 points in a table whose cells are separated by commas.
             unit: What the values are given in, if it is not the campaign's: they are converted, see
                 `seqopt.campaign.units`.
+            force: Whether to take values that lie far outside all others.
 
         Returns:
             What was recorded, and what the file holds: the problems and warnings with their lines.
@@ -468,19 +501,8 @@ class Campaign(Tabulated):
             history=history,
             decimal_comma=decimal_comma,
             unit=unit,
+            force=force,
         )
-
-    def withdraw(self, names: Iterable[str], reason: str = "") -> None:
-        """Withdraw open suggestions that will not be measured; their strings are not suggested again.
-
-        Raises:
-            CampaignError: If one is unknown, or not open.
-        """
-        if isinstance(names, str):
-            raise InputError(f"withdraw takes a list of names: withdraw([{names!r}])")
-        names = list(names)
-        with self.store.transaction("withdraw", {"suggestions": names, "reason": reason}) as change:
-            change.withdraw(names, reason)
 
     def run(
         self,
@@ -566,14 +588,6 @@ class Campaign(Tabulated):
                 on_step=on_step,
             )
 
-    def undo(self) -> Command:
-        """Take back the last command that recorded, imported, suggested, withdrew or filtered something, and return it.
-
-        Raises:
-            CampaignError: If there is nothing to undo.
-        """
-        return self.store.undo()
-
     def history(self) -> list[Command]:
         """All commands, the first one first."""
         return self.store.history()
@@ -583,6 +597,7 @@ class Campaign(Tabulated):
         with self.store.reading():
             settings, counts, best = self.store.settings, self.store.counts(), self.store.best()
             latest, failing = self.store.latest_snapshot(), self._failing()
+            suggestions, library = self.store.suggestions(), self.store.library
         model = {} if latest is None else {"surrogate": latest.surrogate, "n": latest.n, **latest.summary}
         warnings = warnings_of(settings, counts, model)
         if failing:
@@ -590,7 +605,17 @@ class Campaign(Tabulated):
 
             warnings.append(failing_note(failing))
         filters = tuple(item.describe() for item in self.filters)
-        return Status(settings, counts, best, model, tuple(warnings), filters, failing)
+        return Status(
+            settings,
+            counts,
+            best,
+            model,
+            tuple(warnings),
+            filters,
+            failing,
+            spending(suggestions, settings),
+            None if library is None else library["path"],
+        )
 
     def write_batch(self, path: str | os.PathLike[str], suggestions: Sequence[Suggestion] | None = None) -> None:
         """Write suggestions (by default the open ones) as a table to be filled in and recorded.
@@ -609,6 +634,10 @@ class Campaign(Tabulated):
         check_batch_target(path, self.store)
         chosen = list(self.store.open_suggestions() if suggestions is None else suggestions)
         further = library_cells(self.store.library, [row.string for row in chosen], as_written=True)
+        if further is None:
+            # Where the library cannot be read, what it said when they were suggested.
+            columns = dict.fromkeys(name for row in chosen for name in row.cells)
+            further = {name: [row.cells.get(name, "") for row in chosen] for name in columns}
         write_batch(path, chosen, self.store.settings, further)
 
     def export(self, path: str | os.PathLike[str]) -> None:
@@ -635,12 +664,8 @@ class Campaign(Tabulated):
         header, rows = measurements_table(self.store)
         return pd.DataFrame(rows, columns=header)
 
-    def _failing(self) -> dict[str, str]:
-        """Open suggestions that fail a filter, and why: what was found when the filters that count were set."""
-        set_by = [row for row in self.store.history() if row.kind == "configure" and row.undone_by is None]
-        found: dict[str, str] = set_by[-1].arguments.get("failing", {}) if set_by else {}
-        waiting = {row.name for row in self.store.open_suggestions()} if found else set()
-        return {name: why for name, why in found.items() if name in waiting}
+    def _labels(self, strings: Sequence[str]) -> list[Label]:
+        return labels_of(self.store.library, strings)
 
     def _narrow(self, progress: Progress | None = None) -> Narrowed | None:
         """The space as the filters leave it, worked out once; `None` without filters."""

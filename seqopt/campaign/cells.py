@@ -61,6 +61,7 @@ def read_rows(
             line,
             _context(row, texts, settings, decimal_comma),
             further,
+            single.get("owned"),
         )
     return rows
 

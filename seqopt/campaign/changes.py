@@ -17,6 +17,7 @@ from seqopt.campaign.rows import (
     LARGEST_VALUE,
     Command,
     Measurement,
+    NewExclusion,
     NewMeasurement,
     NewSnapshot,
     NewSuggestion,
@@ -35,10 +36,10 @@ MAKES = {
     "suggest": {"suggestions", "snapshots"},
     "fit": {"snapshots"},
     "record": {"measurements"},
-    "import": {"measurements"},
+    "import": {"measurements", "exclusions"},
     "correct": {"measurements"},
     "discard": {"discards"},
-    "withdraw": {"withdrawals"},
+    "withdraw": {"withdrawals", "exclusions"},
     "pool": {"settings", "libraries"},
     "undo": set(),
 }
@@ -240,17 +241,15 @@ class Change:
             rows.append({"measurement": number, "reason": reason})
         self._insert("discards", rows)
 
-    def save_library(self, size: int, hashes: bytes | None) -> int:
+    def save_library(self, size: int, hashes: bytes | None = None, removed: bytes | None = None) -> None:
         """Keep which candidates there are.
 
         Args:
             size: How many.
             hashes: What tells them apart; see `seqopt.campaign.library`.
-
-        Returns:
-            The number under which `CampaignStore.library_hashes` finds them.
+            removed: The same of those that are in the files and do not count.
         """
-        return self._insert("libraries", [{"size": size, "hashes": hashes}])[0]
+        self._insert("libraries", [{"size": size, "hashes": hashes, "removed": removed}])
 
     def withdraw(self, names: Iterable[str], reason: str = "") -> None:
         """Withdraw open suggestions.
@@ -267,6 +266,10 @@ class Change:
                 raise CampaignError(f"suggestion {name} is {known.status}, not open: it cannot be withdrawn")
             rows.append({"suggestion": known.id, "reason": reason})
         self._insert("withdrawals", rows)
+
+    def exclude(self, exclusions: Iterable[NewExclusion]) -> None:
+        """Let strings not be suggested that are not open."""
+        self._insert("exclusions", [vars(one) for one in exclusions])
 
     def undo(self, number: int | None = None) -> Command:
         """Take back a command; see `CampaignStore.undo`."""

@@ -108,6 +108,10 @@ def wanted_names(
     wanted["standard_error"] |= {f"{objective}_{name}" for name in _NAMES["standard_error"]}
     further = {context_role(name): {plain_name(name)} for name in settings.context_names}
     further |= {further_role(name): {plain_name(name)} for name in settings.constraint_names}
+    if settings.pool is not None and settings.pool.get("id_column"):
+        own = plain_name(settings.pool["id_column"])
+        # A column by the name of another one has the addition in batches.
+        wanted["owned"] = ({own, f"{own}_library"} | {"compound_id", "compound"}) - wanted["identifier"]
     # A column that is named means what it is named for: an objective may be called "status".
     wanted = {role: names.difference(values, strings, *further.values()) for role, names in wanted.items()}
     wanted |= {role: names - values - strings for role, names in further.items()}
@@ -168,7 +172,7 @@ class Header:
                 f"{header[0]!r} is a single cell: a program took the line for text and put it in quotes. Save the "
                 "table again from where it came, with its columns apart"
             ]
-        if "identifier" not in found and "string" not in found:
+        if not found.keys() & {"identifier", "string", "owned"}:
             expected = repr(self.string_name) if self.history else f"{IDENTIFIER!r} or {self.string_name!r}"
             names = self.wanted["string"] | (set() if self.history else self.wanted["identifier"])
             wrong.append(

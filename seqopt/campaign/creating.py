@@ -12,10 +12,12 @@ from seqopt.campaign.columns import check_column_names
 from seqopt.campaign.library import read_library
 from seqopt.campaign.narrowing import fitting
 from seqopt.campaign.rows import Settings
+from seqopt.errors import InputError
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.config import described
 
 if TYPE_CHECKING:
+    from seqopt.campaign.library import Library
     from seqopt.data import Contexts, Outcome
     from seqopt.evaluation import Direction
     from seqopt.filters.conditions import Filter
@@ -34,6 +36,8 @@ def new_campaign(
     kind: str | None,
     standardize: bool,
     decimal_comma: bool,
+    id_column: str | None,
+    price_column: str | None,
     batch_size: int,
     parts: Mapping[str, Any],
     transform: str | None,
@@ -41,8 +45,8 @@ def new_campaign(
     constraints: Sequence[Outcome],
     seed: int,
     filters: Iterable[Filter | Mapping[str, Any]],
-) -> tuple[Space, Settings]:
-    """The space of a new campaign, and its settings.
+) -> tuple[Library | None, Space, Settings]:
+    """The library of a new campaign, if it searches one, its space, and its settings.
 
     Args:
         parts: The surrogate, the acquisition function, the search and the strategy, by these names, as far as they are
@@ -57,11 +61,23 @@ def new_campaign(
     from seqopt.models.registry import LATENT, latent_file
     from seqopt.optimizer import Optimizer
 
-    surrogate, pool, string_column = parts.get("surrogate"), None, "string"
+    surrogate, library = parts.get("surrogate"), None
     if isinstance(space, str | os.PathLike):
-        pool, space, string_column, left_out = read_library(Path(space), column, kind, standardize, decimal_comma)
-        for text in left_out:
+        library = read_library(
+            Path(space),
+            column,
+            kind,
+            standardize,
+            id_column=id_column,
+            price_column=price_column,
+            decimal_comma=decimal_comma,
+        )
+        space = library.space
+        for text in library.left_out:
             logger.warning("%s", text)
+    elif id_column is not None or price_column is not None:
+        raise InputError("id_column and price_column name columns of a file of candidates, and there is none")
+    pool, string_column = (None, "string") if library is None else (library.facts, library.string_column)
     facts = described(space) if pool is None else {"type": "pool", "kind": space.kind}
     wanted = fitting(checked(filters), space.kind, space, pool)
     batch_size = checked_integer(
@@ -102,4 +118,4 @@ def new_campaign(
         extra={} if path_of_model is None else {AUTOENCODER: encoder_name(trial.surrogate)},
     )
     check_column_names(settings)
-    return space, settings
+    return library, space, settings

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 Identify = Callable[[str], str]
 """From a string to its key; raises `InputError` for a string that is not allowed."""
 
+Owned = Callable[[str], str | None]
+"""From what the owner of a library calls a candidate to its string; `None` for what nothing is called."""
+
 
 @dataclass(frozen=True)
 class Remark:
@@ -55,6 +58,7 @@ class ResultEntry:
         line: Its line in a file.
         context: How it was measured, as far as that is said.
         further: Values of what was measured besides the objective, by name.
+        owned: What the owner of the library calls the string, if that is given.
     """
 
     string: str | None = None
@@ -66,6 +70,7 @@ class ResultEntry:
     line: int | None = None
     context: Mapping[str, ContextValue] = field(default_factory=dict)
     further: Mapping[str, float] = field(default_factory=dict)
+    owned: str | None = None
 
 
 @dataclass(frozen=True)
@@ -118,7 +123,7 @@ class Row:
 
     @property
     def shown(self) -> str:
-        return " ".join(part for part in (self.entry.identifier, self.entry.string) if part)
+        return " ".join(part for part in (self.entry.identifier, self.entry.owned, self.entry.string) if part)
 
     def remark(self, message: str, value: str | None = None, column: str | None = None) -> Remark:
         return Remark(message, self.source, self.entry.line, column, (self.shown if value is None else value) or None)

@@ -47,6 +47,8 @@ MEASUREMENTS = f"""SELECT m.string, m.key, m.value, m.failure, m.standard_error,
 WITHDRAWALS = """SELECT w.id, s.name, w.reason, w.made_by, w.undone_by
     FROM withdrawals w JOIN suggestions s ON s.id = w.suggestion"""
 
+EXCLUSIONS = "SELECT e.string, e.key, e.reason, e.identifier, e.id, e.made_by, e.undone_by FROM exclusions e"
+
 COMMANDS = """SELECT c.id, c.time, c.kind, c.arguments, c.version, c.changes, c.undoes, u.id
     FROM commands c LEFT JOIN commands u ON u.undoes = c.id"""
 

@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING
 
 from seqopt.campaign.cells import is_reason, read_rows, unfit
 from seqopt.campaign.columns import Header, suggestion_name, wanted_names
-from seqopt.campaign.entries import Identify, Remark, ResultEntry, Results, Row, lines_of, short
+from seqopt.campaign.entries import Identify, Owned, Remark, ResultEntry, Results, Row, lines_of, short
 from seqopt.campaign.replicates import compare_with_earlier, find_repeats
 from seqopt.campaign.rows import LARGEST_VALUE, Measurement, NewMeasurement, Settings, Suggestion
-from seqopt.campaign.scale import warn_of_scale
+from seqopt.campaign.scale import refuse_absurd, warn_of_scale
 from seqopt.campaign.store import CampaignStore
 from seqopt.campaign.units import Conversion, conversion_to, converted, foreign_unit, value_names
 from seqopt.datasets.sheets import Sheet, read_sheet
@@ -39,10 +39,15 @@ if TYPE_CHECKING:
     from seqopt.data import Context
 
 
+def nobody(identifier: str) -> None:
+    """Where nothing has an identifier of its owner's."""
+
+
 def read_results(
     path: str | os.PathLike[str],
     store: CampaignStore,
     identify: Identify,
+    owned: Owned = nobody,
     *,
     value_column: str | None = None,
     string_column: str | None = None,
@@ -50,6 +55,7 @@ def read_results(
     history: bool = False,
     decimal_comma: bool | None = None,
     unit: str | None = None,
+    force: bool = False,
 ) -> Results:
     """Read a file of results, and hold it against what the campaign knows; nothing is recorded.
 
@@ -61,6 +67,7 @@ def read_results(
             `seqopt.datasets.sheets.read_sheet`.
         store: The campaign.
         identify: From a string to its key. It is only called for strings that the campaign does not hold.
+        owned: From an identifier of the library to its string.
         value_column: The column of values, if it is not to be recognised; then no other is looked at.
         string_column: The column of strings, if it is not the campaign's or to be recognised.
         replicates: Results of strings that have one already are further measurements of them.
@@ -69,6 +76,7 @@ def read_results(
         decimal_comma: Values and standard errors are written 6,5, and none 6.5. It is never guessed: 1,234 may be
             either of two numbers. By default it is as in the library of the campaign, but not in a table whose cells
             are separated by commas.
+        force: Take values that lie far outside all others, too: see `seqopt.campaign.scale.refuse_absurd`.
         unit: What the values are given in, if it is not the campaign's: see `seqopt.campaign.units`.
 
     Raises:
@@ -94,6 +102,7 @@ def read_results(
         sheet.source,
         settings,
         identify,
+        owned,
         suggestions=suggestions,
         measurements=measurements,
         value_column=value_column,
@@ -102,6 +111,7 @@ def read_results(
         history=history,
         decimal_comma=decimal_comma,
         unit=unit,
+        force=force,
     )
     known = store.recorded_files().get(sheet.sha256)
     if known is None or not results.columns:
@@ -124,6 +134,7 @@ def results_of_sheet(
     source: str,
     settings: Settings,
     identify: Identify,
+    owned: Owned = nobody,
     *,
     suggestions: Sequence[Suggestion] = (),
     measurements: Sequence[Measurement] = (),
@@ -133,6 +144,7 @@ def results_of_sheet(
     history: bool = False,
     decimal_comma: bool = False,
     unit: str | None = None,
+    force: bool = False,
 ) -> Results:
     """Hold the cells of a table against what is known; the other arguments are those of `read_results`.
 
@@ -141,6 +153,7 @@ def results_of_sheet(
         source: What messages call the table.
         settings: Of the campaign.
         identify: From a string to its key.
+        owned: From an identifier of the library to its string.
         suggestions: All suggestions so far, those that were undone among them.
         measurements: All measurements that count.
         value_column: The column of values.
@@ -149,6 +162,7 @@ def results_of_sheet(
         history: Whether the results are from elsewhere.
         decimal_comma: Whether numbers are written 6,5.
         unit: What values are given in.
+        force: Whether to take values that lie far outside all others.
     """
     conversion = None if unit is None else conversion_to(settings, unit)
     wanted = wanted_names(settings, value_column, string_column, unit)
@@ -174,7 +188,16 @@ def results_of_sheet(
         message = f"there is no column {names[0]!r}, and not every row has a reason for a failure"
         problems.append(Remark(message, source, sheet.lines[header]))
     checked = _check(
-        rows, suggestions, measurements, identify, settings, source, replicates=replicates, history=history
+        rows,
+        suggestions,
+        measurements,
+        identify,
+        owned,
+        settings,
+        source,
+        replicates=replicates,
+        history=history,
+        force=force,
     )
     return Results(
         () if problems else checked.records,
@@ -205,9 +228,11 @@ def check_entries(
     entries: Iterable[ResultEntry],
     store: CampaignStore,
     identify: Identify,
+    owned: Owned = nobody,
     *,
     replicates: bool = False,
     history: bool = False,
+    force: bool = False,
 ) -> Results:
     """Hold results that are not in a file against what the campaign knows, by the rules of `read_results`."""
     settings = store.settings
@@ -223,7 +248,18 @@ def check_entries(
             row.wrong("is not a reason for a failure: say what happened", repr(row.entry.failure))
     with store.reading():
         suggestions, measurements = store.suggestions(undone=True), store.measurements()
-    return _check(rows, suggestions, measurements, identify, settings, "", replicates=replicates, history=history)
+    return _check(
+        rows,
+        suggestions,
+        measurements,
+        identify,
+        owned,
+        settings,
+        "",
+        replicates=replicates,
+        history=history,
+        force=force,
+    )
 
 
 def _check(
@@ -231,16 +267,18 @@ def _check(
     suggestions: Sequence[Suggestion],
     measurements: Sequence[Measurement],
     identify: Identify,
+    owned: Owned,
     settings: Settings,
     source: str,
     *,
     replicates: bool,
     history: bool,
+    force: bool,
 ) -> Results:
     warnings: list[Remark] = []
     if settings.space.get("kind") == "molecule":
         _read_inchi(rows)
-    _identify(rows, suggestions, measurements, identify)
+    _identify(rows, suggestions, measurements, identify, owned, history=history)
     _find_contexts(rows, settings, warnings, source)
     answered = [row for row in rows if row.has_result]
     earlier: dict[tuple[str, Context], list[Measurement]] = {}
@@ -250,6 +288,13 @@ def _check(
     for row in answered:
         if row.key is not None:
             compare_with_earlier(row, earlier.get((row.key, row.context), []), warnings, replicates=replicates)
+    if not force:
+        for context in dict.fromkeys(row.context for row in answered):
+            refuse_absurd(
+                [row for row in answered if row.context == context and not row.problems],
+                [row for row in measurements if row.context == context],
+                settings,
+            )
     sound = [row for row in answered if not row.problems]
     if not history:
         _warn_of_status(sound, suggestions, warnings)
@@ -287,6 +332,7 @@ def _record(row: Row, source: str) -> NewMeasurement:
         None if suggestion is None else suggestion.name,
         context=row.context,
         further=dict(entry.further),
+        identifier=entry.owned or (suggestion.identifier if suggestion is not None else None),
     )
 
 
@@ -358,11 +404,15 @@ def _identify(
     suggestions: Sequence[Suggestion],
     measurements: Sequence[Measurement],
     identify: Identify,
+    owned: Owned,
+    *,
+    history: bool,
 ) -> None:
     """Find the key and the suggestion of each row."""
     by_name = {suggestion.name: suggestion for suggestion in suggestions}
     keys = {known.string: known.key for known in suggestions} | {known.string: known.key for known in measurements}
     for row in rows:
+        _find_owned(row, by_name, owned)
         identifier, string = row.entry.identifier, row.entry.string
         if identifier is None and string is None:
             if not row.problems:
@@ -380,6 +430,24 @@ def _identify(
                 row.wrong(f"is not {row.suggestion.name}, which is {short(row.suggestion.string)}", string)
         elif row.suggestion is not None:
             row.key = row.suggestion.key
+        called = row.entry.owned
+        if row.suggestion is not None and called and row.suggestion.identifier not in (None, called) and not history:
+            row.wrong(f"is not {row.suggestion.name}, which is {row.suggestion.identifier}", called)
+
+
+def _find_owned(row: Row, by_name: Mapping[str, Suggestion], owned: Owned) -> None:
+    """Find the string of a row that says what its owner calls it, in a column of its own or in that of suggestions."""
+    entry = row.entry
+    identifier = entry.identifier
+    if identifier is not None and suggestion_name(identifier) not in by_name:
+        string = owned(identifier)
+        if string is not None:
+            row.entry = replace(entry, identifier=None, owned=identifier, string=entry.string or string)
+    elif identifier is None and entry.string is None and entry.owned is not None:
+        string = owned(entry.owned)
+        if string is None:
+            row.wrong("is not an identifier of a candidate", entry.owned)
+        row.entry = replace(entry, string=string)
 
 
 def _suggestion_of(row: Row, identifier: str, by_name: Mapping[str, Suggestion]) -> Suggestion | None:

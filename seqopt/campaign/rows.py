@@ -335,6 +335,11 @@ class Observed:
     context: Context = ()
 
     @property
+    def identifier(self) -> str | None:
+        """What its owner calls it."""
+        return next((row.identifier for row in self.measurements if row.identifier is not None), None)
+
+    @property
     def values(self) -> tuple[float, ...]:
         """The replicates."""
         return tuple(row.value for row in self.measurements if row.value is not None)
@@ -421,6 +426,38 @@ class Withdrawal:
     reason: str
     made_by: int
     undone_by: int | None
+
+
+@dataclass(frozen=True)
+class NewExclusion:
+    """A string that shall not be suggested, for reasons that are not its own.
+
+    Attributes:
+        string: As it was written.
+        key: Its identity.
+        reason: Why; may be empty.
+        identifier: What its owner calls it.
+    """
+
+    string: str
+    key: str
+    reason: str = ""
+    identifier: str | None = None
+
+
+@dataclass(frozen=True)
+class Exclusion(NewExclusion):
+    """An exclusion that was recorded.
+
+    Attributes:
+        id: Its number.
+        made_by: The command.
+        undone_by: The undo that took it back.
+    """
+
+    id: int = 0
+    made_by: int = 0
+    undone_by: int | None = None
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
-"""Values that seem to be in another unit."""
+"""Values that seem to be in another unit, and values that no assay gives."""
 
 from __future__ import annotations
 
 import math
 import statistics
 from collections.abc import Sequence
+from datetime import date, timedelta
 
 from seqopt.campaign.entries import Remark, Row
 from seqopt.campaign.rows import Measurement, Settings, Suggestion
@@ -17,6 +18,59 @@ SPREADS = 6.0
 
 FEWEST_FOR_SCALE = 3
 """Values that it takes to know their scale."""
+
+MILLIONFOLD = 1e6
+"""Factor to the median from which on a value is not taken for one, unless others are as far away."""
+
+ABSURD = 1e30
+"""No unit makes a measurement as large as this."""
+
+_CHECK = "a typing error? If it is right, record it with --force (force=True)"
+
+SERIAL_DATES = range(36_526, 62_094)
+"""Days since the end of 1899, as spreadsheets count them, from 2000 to 2069."""
+
+
+def refuse_absurd(rows: Sequence[Row], measurements: Sequence[Measurement], settings: Settings) -> None:
+    """Note what is wrong with values that lie far outside all others: typing errors, as a rule.
+
+    A value is held against the earlier ones or, where these are fewer than `FEWEST_FOR_SCALE`, against the others of
+    the same table. It is refused if it is `MILLIONFOLD` the median and every other value is a hundredfold closer to it;
+    if it is an integer in `SERIAL_DATES` and more than a hundredfold every other value; or if it is `ABSURD`. Small
+    values are refused on a logarithmic scale only: elsewhere, nearly nothing is a result.
+
+    Args:
+        rows: The entries that have values.
+        measurements: Of the same context.
+        settings: Of the campaign.
+    """
+    earlier = [abs(row.value) for row in measurements if row.value]
+    together = len(earlier) < FEWEST_FOR_SCALE
+    new = [abs(row.entry.value) for row in rows if row.entry.value]
+    sizes = sorted(earlier + new if together else earlier)
+    middle = statistics.median(sizes) if sizes else 0.0
+    for row in rows:
+        value = row.entry.value
+        # Without the value itself, which is the largest or the smallest if it is refused.
+        if not value or len(sizes) - together < FEWEST_FOR_SCALE:
+            if value and abs(value) >= ABSURD:
+                row.wrong(f"is larger than anything that is measured: {_CHECK}", repr(value))
+            continue
+        size = abs(value)
+        largest = sizes[-2] if together and size == sizes[-1] else sizes[-1]
+        smallest = sizes[1] if together and size == sizes[0] else sizes[0]
+        problem = ""
+        if size >= ABSURD and size >= 100 * largest:
+            problem = "is larger than anything that is measured"
+        elif size > 100 * largest and value == int(value) and int(value) in SERIAL_DATES:
+            day = date(1899, 12, 30) + timedelta(days=int(value))
+            problem = f"is what a spreadsheet makes of the date {day.isoformat()}; the others are up to {largest:g}"
+        elif (size >= MILLIONFOLD * middle and size >= 100 * largest) or (
+            settings.transform == "log10" and size * MILLIONFOLD <= middle and size * 100 <= smallest
+        ):
+            problem = f"is {size / middle:.1g} times the usual value ({middle:g})"
+        if problem:
+            row.wrong(f"{problem}: {_CHECK}", repr(value))
 
 
 def warn_of_scale(

@@ -9,6 +9,7 @@ A campaign file is an SQLite database with the tables
 - ``measurements``: values and failures, one row per replicate,
 - ``discards``: measurements that are kept and shown, but not modelled,
 - ``withdrawals``: suggestions that will not be measured,
+- ``exclusions``: other strings that shall not be suggested,
 - ``libraries``: which candidates there are, where they are in files.
 
 Invariants, which hold after every commit (`seqopt.campaign.CampaignStore.check` looks at each):
@@ -57,7 +58,7 @@ VERSION = 4
 UPGRADED = 3
 """The oldest version that `upgrade` brings to this one."""
 
-TABLES = ("settings", "snapshots", "suggestions", "measurements", "discards", "withdrawals", "libraries")
+TABLES = ("settings", "snapshots", "suggestions", "measurements", "discards", "withdrawals", "exclusions", "libraries")
 """Tables of rows that commands make and undo."""
 
 _ORIGIN = """
@@ -71,10 +72,19 @@ _DISCARDS = f"""CREATE TABLE discards (
     reason TEXT NOT NULL,
     {_ORIGIN})"""
 
+_EXCLUSIONS = f"""CREATE TABLE exclusions (
+    id INTEGER PRIMARY KEY,
+    string TEXT NOT NULL CHECK (string <> ''),
+    key TEXT NOT NULL CHECK (key <> ''),
+    identifier TEXT,
+    reason TEXT NOT NULL,
+    {_ORIGIN})"""
+
 _LIBRARIES = f"""CREATE TABLE libraries (
     id INTEGER PRIMARY KEY,
     size INTEGER NOT NULL CHECK (size > 0),
     hashes BLOB,
+    removed BLOB,
     {_ORIGIN})"""
 
 _INDICES = (
@@ -150,6 +160,7 @@ _STATEMENTS = (
     reason TEXT NOT NULL,
     {_ORIGIN})""",
     _DISCARDS,
+    _EXCLUSIONS,
     _LIBRARIES,
     "CREATE INDEX suggestions_of_key ON suggestions (key)",
     "CREATE INDEX measurements_of_key ON measurements (key)",
@@ -246,15 +257,13 @@ def upgrade(connection: sqlite3.Connection) -> None:
         "replaces INTEGER REFERENCES measurements (id) CHECK (replaces < id)",
     ):
         connection.execute(f"ALTER TABLE measurements ADD COLUMN {column}")
-    connection.execute(_DISCARDS)
-    connection.execute(_LIBRARIES)
-    for statement in _INDICES:
+    for statement in (_DISCARDS, _EXCLUSIONS, _LIBRARIES, *_INDICES):
         connection.execute(statement)
     # Those that watch over the columns were made before there were these.
     for table in ("suggestions", "measurements"):
         for trigger in ("stay", "never_change", "undone_once"):
             connection.execute(f"DROP TRIGGER {table}_{trigger}")
         _guard(connection, table)
-    for table in ("discards", "libraries"):
+    for table in ("discards", "exclusions", "libraries"):
         _guard(connection, table)
     connection.execute(f"PRAGMA user_version = {VERSION}")

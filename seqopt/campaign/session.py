@@ -10,15 +10,16 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 from seqopt.campaign.journal import Asked, Journal
+from seqopt.campaign.labels import Label
 from seqopt.campaign.predictions import interval, snapshot_of
 from seqopt.campaign.reasons import reasons_of
-from seqopt.campaign.rows import Command, Measurement, NewSuggestion, Suggestion, Withdrawal
+from seqopt.campaign.rows import Command, Exclusion, Measurement, NewSuggestion, Suggestion, Withdrawal
 from seqopt.campaign.store import CampaignStore
 from seqopt.data import Item, Observation, Query
 from seqopt.errors import InputError
@@ -27,7 +28,7 @@ from seqopt.spaces import Space
 
 logger = logging.getLogger(__name__)
 
-TABLES = ("suggestions", "measurements", "withdrawals")
+TABLES = ("suggestions", "measurements", "withdrawals", "exclusions")
 
 REVISING = ("undo", "correct", "discard")
 """Kinds of commands that change what earlier ones have done."""
@@ -43,6 +44,7 @@ class Session:
         store: The campaign.
         optimizer: Made as the campaign was begun; it has neither asked nor been told anything.
         allowed: What of its space may be suggested, if not all of it.
+        labels: What the library says of candidates, if there is one.
 
     Attributes:
         store: As given.
@@ -53,7 +55,14 @@ class Session:
         open: Suggestions that await a result, by name, oldest first.
     """
 
-    def __init__(self, store: CampaignStore, optimizer: Optimizer, allowed: Space | None = None) -> None:
+    def __init__(
+        self,
+        store: CampaignStore,
+        optimizer: Optimizer,
+        allowed: Space | None = None,
+        labels: Callable[[Sequence[str]], Sequence[Label]] | None = None,
+    ) -> None:
+        self._labels = labels
         self.store = store
         self.optimizer = optimizer
         self.settings = store.settings
@@ -138,6 +147,12 @@ class Session:
             state = optimizer.strategy.state_dict()
             counters = optimizer.counters
             new = list(_new_suggestions(optimizer, rows, self.settings.transform, explained=explained))
+            if self._labels is not None:
+                labels = self._labels([row.string for row in rows])
+                new = [
+                    replace(one, identifier=label.identifier, cells=dict(label.cells))
+                    for one, label in zip(new, labels, strict=True)
+                ]
             snapshot = None
             if self.store.is_file and state != self._kept and optimizer.hyperparameters:
                 snapshot = snapshot_of(optimizer, state)
@@ -162,10 +177,11 @@ class Session:
 
     def _replay(self, commands: Sequence[Command]) -> None:
         touched = {table for command in commands for table in command.changes}
-        suggestions, measurements, withdrawals = self.store.rows_after(self._last, touched)
+        suggestions, measurements, withdrawals, exclusions = self.store.rows_after(self._last, touched)
         made: dict[int, list[Suggestion]] = _by_command(suggestions)
         measured: dict[int, list[Measurement]] = _by_command(self._in_order(measurements))
         withdrawn: dict[int, list[Withdrawal]] = _by_command(withdrawals)
+        excluded: dict[int, list[Exclusion]] = _by_command(exclusions)
         modelled = any(command.kind in ("suggest", "fit") for command in commands)
         snapshots = {one.made_by: one for one in self.store.snapshots()} if modelled else {}
         # Those that were made before, and have been open since.
@@ -182,11 +198,13 @@ class Session:
                 self._tell(measured.get(command.id, []))
                 for withdrawal in withdrawn.get(command.id, []):
                     self._withdraw(named[withdrawal.suggestion])
+                for exclusion in excluded.get(command.id, []):
+                    self._exclude(exclusion)
                 self.state = command.id
         finally:
             # Not before: a space that generates its strings takes no results of strings outside it.
             self.optimizer.space = self._allowed
-        made_ids = ([row.id for row in rows] for rows in (suggestions, measurements, withdrawals))
+        made_ids = ([row.id for row in rows] for rows in (suggestions, measurements, withdrawals, exclusions))
         for table, ids in zip(TABLES, made_ids, strict=True):
             self._last[table] = max([self._last[table], *ids])
         latest = self.store.latest_snapshot() if modelled else None
@@ -237,6 +255,9 @@ class Session:
         seconds: float,
         parameters: dict[str, float],
     ) -> None:
+        for row, one in zip(rows, made, strict=True):
+            if one.identifier is not None:
+                row.details["identifier"] = one.identifier
         self.open |= {row.name: row for row in made}
         self._rows |= {one.name: row for one, row in zip(made, rows, strict=True)}
         self._last["suggestions"] = max([self._last["suggestions"], *(row.id for row in made)])
@@ -279,6 +300,9 @@ class Session:
                 self._tell_usable(measurements, refused)
         self.journal.seconds += sum(row.details.get("seconds") or 0.0 for row in measurements)
         self._note_told([row.suggestion if _answers(row) else None for row in measurements], before)
+        for told, measured in zip(self.journal.told[-len(measurements) :], measurements, strict=True):
+            if measured.identifier is not None:
+                told.details["identifier"] = measured.identifier
 
     def _tell_usable(self, measurements: Sequence[Measurement], refused: Mapping[int, str]) -> None:
         names = [outcome.name for outcome in self.optimizer.outcomes][1:]
@@ -302,6 +326,12 @@ class Session:
         query = Query(suggestion.string, suggestion.context) if suggestion.context else suggestion.string
         self.optimizer.withdraw([query])
         self._note_told([suggestion.name], before)
+
+    def _exclude(self, exclusion: Exclusion) -> None:
+        before = len(self.optimizer.observations)
+        with self.optimizer.observations.kept_pending([Query(exclusion.key, self.settings.target)]):
+            self.optimizer.withdraw([exclusion.string], exclusion.reason or "excluded")
+        self._note_told([None], before)
 
     def _discard(self, row: Measurement) -> None:
         """Take what was discarded out of what may be suggested; it has been spent, and teaches nothing."""

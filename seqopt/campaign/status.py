@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from seqopt.campaign.labels import Spending
 from seqopt.campaign.rows import Counts, Observed, Settings
 from seqopt.utils.shown import Tabulated
 
@@ -21,7 +22,10 @@ class Status(Tabulated):
         model: What was known of the model when it last made suggestions; empty before.
         warnings: What the user should know of it.
         filters: The filters in words.
-        failing: Open suggestions that fail a filter that was added after them, by name, and why.
+        failing: Open suggestions that may not be suggested any more, by name, and why: a filter was added after them,
+            or they are no candidates now.
+        spending: What suggestions cost so far, where a column of prices is named.
+        library: Where candidates are read from.
     """
 
     settings: Settings
@@ -31,6 +35,8 @@ class Status(Tabulated):
     warnings: tuple[str, ...]
     filters: tuple[str, ...] = ()
     failing: Mapping[str, str] = field(default_factory=dict)
+    spending: Spending | None = None
+    library: str | None = None
 
 
 def warnings_of(settings: Settings, counts: Counts, model: dict[str, Any]) -> list[str]:

@@ -31,6 +31,7 @@ from seqopt.campaign.files import INTACT, code_of, connect, copy_of, explained, 
 from seqopt.campaign.queries import (
     COMMANDS,
     COUNTS,
+    EXCLUSIONS,
     MEASUREMENTS,
     STANDS,
     STATUS,
@@ -45,6 +46,7 @@ from seqopt.campaign.rows import (
     UNDOABLE,
     Command,
     Counts,
+    Exclusion,
     Measurement,
     Observed,
     Settings,
@@ -113,6 +115,7 @@ class CampaignStore:
         settings: Settings,
         arguments: Mapping[str, Any] | None = None,
         *,
+        library: tuple[int, bytes | None] | None = None,
         timeout: float = TIMEOUT,
         factory: type[sqlite3.Connection] = sqlite3.Connection,
     ) -> CampaignStore:
@@ -124,6 +127,7 @@ class CampaignStore:
             path: The file; there must be none, or an empty one.
             settings: What the campaign is about.
             arguments: Kept with the command, besides what every file needs.
+            library: How many candidates there are, and what tells them apart; see `seqopt.campaign.library`.
             timeout: Seconds to wait for another process.
             factory: The class of connections; for tests that inject faults.
 
@@ -153,6 +157,8 @@ class CampaignStore:
                 with store._write("create", dict(arguments or {}), None, blank=True) as change:
                     schema.create_tables(store._connection)
                     change.save_settings(settings)
+                    if library is not None:
+                        change.save_library(*library)
             except BaseException:
                 store.close()
                 raise
@@ -318,20 +324,25 @@ class CampaignStore:
 
     @property
     def library(self) -> dict[str, Any] | None:
-        """What is known of the file of candidates, if there is one.
+        """What is known of the files of candidates, if there are any, with the paths where they are now.
 
-        Where it is no longer at the path that is kept, but a file of its name is next to the campaign, as after the
-        folder of both was moved or sent to somebody, ``"path"`` leads there.
+        A file is looked for where it was as seen from the campaign, so that a copy of both uses its own; then where it
+        was; then next to the campaign.
         """
         pool = self.settings.pool
         if pool is None:
             return None
-        file, part = located(pool["path"])
-        if file.exists():
-            return pool
+        return self._found(pool) | {"added": [self._found(one) for one in pool.get("added", [])]}
+
+    def _found(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        folder = self.path.absolute().parent
         # Which splits the paths of any system.
-        beside = self.path.absolute().parent / PureWindowsPath(file).name
-        return pool | {"path": named(beside, part)} if beside.is_file() else pool
+        file, part = located(facts["path"])
+        beside = folder / PureWindowsPath(file).name
+        relative = facts.get("relative")
+        places = [*([folder / located(relative)[0]] if relative else []), file, beside]
+        path = next((place for place in places if place.is_file()), None)
+        return {**facts} if path is None else {**facts, "path": named(os.path.normpath(path), part)}
 
     def suggestions(
         self, status: str | Collection[str] | None = None, *, batch: int | None = None, undone: bool = False
@@ -418,13 +429,18 @@ class CampaignStore:
         rows = (Withdrawal(*row) for row in self._rows(f"{WITHDRAWALS} ORDER BY w.id"))
         return [row for row in rows if undone or row.undone_by is None]
 
+    def exclusions(self, *, undone: bool = False) -> list[Exclusion]:
+        """Strings that shall not be suggested, oldest first; with ``undone`` also those that were undone."""
+        rows = (Exclusion(*row) for row in self._rows(f"{EXCLUSIONS} ORDER BY e.id"))
+        return [row for row in rows if undone or row.undone_by is None]
+
     def history(self, *, after: int = 0) -> list[Command]:
         """All commands, or those after one, oldest first, with what they did."""
         return [command_row(row) for row in self._rows(f"{COMMANDS} WHERE c.id > ? ORDER BY c.id", (after,))]
 
     def rows_after(
         self, last: Mapping[str, int], tables: Collection[str]
-    ) -> tuple[list[Suggestion], list[Measurement], list[Withdrawal]]:
+    ) -> tuple[list[Suggestion], list[Measurement], list[Withdrawal], list[Exclusion]]:
         """Rows that stand, and whose numbers are larger than the last ones known; of measurements, also discarded ones.
 
         Args:
@@ -443,6 +459,7 @@ class CampaignStore:
             list(map(suggestion_row, rows("suggestions", SUGGESTIONS, "s"))),
             list(map(measurement_row, rows("measurements", MEASUREMENTS, "m"))),
             [Withdrawal(*row) for row in rows("withdrawals", WITHDRAWALS, "w")],
+            [Exclusion(*row) for row in rows("exclusions", EXCLUSIONS, "e")],
         )
 
     def corrected(self) -> dict[int, int]:
@@ -456,12 +473,13 @@ class CampaignStore:
             found[number] = first
         return found
 
-    def library_hashes(self) -> tuple[int, bytes | None] | None:
-        """How many candidates there are, and what tells them apart (see `seqopt.campaign.library`); `None` where the
-        file does not hold that.
+    def library_hashes(self) -> tuple[bytes | None, bytes | None]:
+        """What tells the candidates apart, and those that were removed (see `seqopt.campaign.library`), as far as the
+        file holds that.
         """
-        rows = self._rows("SELECT size, hashes FROM libraries WHERE undone_by IS NULL ORDER BY id DESC LIMIT 1")
-        return rows[0] if rows else None
+        query = "SELECT hashes, removed FROM libraries WHERE undone_by IS NULL ORDER BY id DESC LIMIT 1"
+        rows = self._rows(query)
+        return rows[0] if rows else (None, None)
 
     def command(self, number: int) -> Command:
         """One command.

@@ -78,12 +78,19 @@ def write_batch(
     told = told_apart(_TOLD, own, "suggestion")
     table: dict[str, Sequence[Cell]] = {
         IDENTIFIER: [row.name for row in suggestions],
-        settings.string_column: [row.string for row in suggestions],
     }
+    further = dict(further or {})
+    own_column = (settings.pool or {}).get("id_column")
+    if own_column is not None:
+        # Where the library cannot be read, what it said when they were suggested.
+        cells = further.pop(own_column, [None] * len(suggestions))
+        called = [row.identifier or cell for row, cell in zip(suggestions, cells, strict=True)]
+        table[owned_name(settings)] = called
+    table[settings.string_column] = [row.string for row in suggestions]
     table |= {name: [dict(row.context).get(name) for row in suggestions] for name in settings.context_names}
     table |= {told[name]: [cell(row) for row in suggestions] for name, cell in _TOLD.items()}
-    for name, shown in told_apart(further or {}, own | {plain_name(name) for name in table}, "library").items():
-        cells: Sequence[Cell] = (further or {})[name]
+    for name, shown in told_apart(further, own | {plain_name(name) for name in table}, "library").items():
+        cells = further[name]
         if len(cells) != len(suggestions):
             raise InputError(f"column {name!r} has {len(cells)} cells for {len(suggestions)} suggestions")
         if Path(path).suffix.lower() == WORKBOOK:
@@ -147,6 +154,14 @@ def check_batch_format(path: str | os.PathLike[str], settings: Settings) -> None
         check_format(path)
     elif settings.space.get("kind") != "molecule":
         raise InputError(f"{path}: an .sdf holds molecules, which this campaign does not search: write a .csv")
+
+
+def owned_name(settings: Settings) -> str:
+    """What the column of the owner's identifiers is called in tables of a campaign whose library has one."""
+    column = str((settings.pool or {})["id_column"])
+    wanted = wanted_names(settings, None, None)
+    others = set().union(*(names for role, names in wanted.items() if role != "owned"))
+    return told_apart([column], others, "library")[column]
 
 
 def check_target(path: str | os.PathLike[str], store: CampaignStore) -> None:

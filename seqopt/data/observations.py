@@ -135,8 +135,10 @@ def observation_table(rows: Sequence[Observation], outcomes: Sequence[str] = ())
     contexts = sorted({name for row in rows for name, _ in row.context})
     further = list(enumerate(outcomes))[1:]
     # A column that is named like another one is told apart from it.
-    named = {name: name if name not in COLUMNS else f"{name} (context)" for name in contexts}
-    taken = {*COLUMNS, *named.values()}
+    # What their owner calls them, where that is known.
+    owned = ["identifier"] if any("identifier" in row.details for row in rows) else []
+    named = {name: name if name not in (*COLUMNS, *owned) else f"{name} (context)" for name in contexts}
+    taken = {*COLUMNS, *owned, *named.values()}
     measured = {name: name if name not in taken else f"{name} (outcome)" for _, name in further}
     records = [
         {
@@ -151,12 +153,13 @@ def observation_table(rows: Sequence[Observation], outcomes: Sequence[str] = ())
             "acquisition": row.details.get("acquisition"),
             "seconds": row.details.get("seconds"),
             "error": row.details.get("error") or "",
+            **{name: row.details.get(name) for name in owned},
             **{named[name]: value for name, value in row.context},
             **{measured[name]: row.values[index] if index < len(row.values) else math.nan for index, name in further},
         }
         for number, row in enumerate(rows, start=1)
     ]
-    return pd.DataFrame.from_records(records, columns=[*COLUMNS, *named.values(), *measured.values()])
+    return pd.DataFrame.from_records(records, columns=[*COLUMNS, *owned, *named.values(), *measured.values()])
 
 
 COLUMNS = (

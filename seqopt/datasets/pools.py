@@ -79,10 +79,32 @@ _STRING_COLUMNS: dict[str, str | None] = {
     "strings": None,
     "text": "text",
 }
-_NAME_COLUMNS = frozenset(
-    {"name", "id", "compound_id", "compound_name", "molecule_id", "mol_id", "zinc_id", "chembl_id"}
-    | {"cmpd_chemblid", "identifier", "title", "iupac", "accession", "entry", "mutant", "variant"}
+# Names by which a column of identifiers is recognised, the first that tells all candidates apart winning.
+_ID_COLUMNS = (
+    *(
+        "compound_id",
+        "id",
+        "identifier",
+        "molecule_id",
+        "mol_id",
+        "cmpd_id",
+        "catalog_id",
+        "catalogue_id",
+        "catalog_number",
+    ),
+    *(
+        "catalogue_number",
+        "sample_id",
+        "substance_id",
+        "entry_id",
+        "zinc_id",
+        "chembl_id",
+        "cmpd_chemblid",
+        "accession",
+    ),
+    *("barcode", "code", "sku", "cas", "cas_number", "entry", "mutant", "variant", "name", "title"),
 )
+_NAME_COLUMNS = frozenset({*_ID_COLUMNS, "compound_name", "iupac"})
 
 
 @dataclass(frozen=True)
@@ -141,6 +163,8 @@ class Pool:
         separator: What stands between the cells of the file, where it is separated text.
         decimal_comma: Whether numbers in the file are written ``6,5``.
         remarks: What is worth knowing of how the file was read.
+        identifiers: What the owner of the file calls each candidate, where a column tells all of them apart.
+        id_column: The name of that column.
     """
 
     strings: tuple[str, ...]
@@ -160,6 +184,8 @@ class Pool:
     separator: str | None = None
     decimal_comma: bool = False
     remarks: tuple[str, ...] = ()
+    identifiers: tuple[str, ...] | None = None
+    id_column: str | None = None
 
     def __len__(self) -> int:
         return len(self.strings)
@@ -207,6 +233,8 @@ class _Rows:
     separator: str | None = None
     decimal_comma: bool = False
     remarks: tuple[str, ...] = ()
+    ids: list[tuple[str, Sequence[str]]] = field(default_factory=list)
+    id_given: bool = False
 
 
 def read_pool(
@@ -219,6 +247,8 @@ def read_pool(
     values_column: str | None = None,
     log_values: bool = False,
     decimal_comma: bool = False,
+    id_column: str | None = None,
+    further_column: str | None = None,
     progress: Progress | None = None,
 ) -> Pool:
     """Read candidate strings from a file or a named data set.
@@ -248,12 +278,15 @@ def read_pool(
         log_values: The values are to be compared on a logarithmic scale: the mean of several is their geometric mean,
             and a row whose value is not positive is rejected.
         decimal_comma: Numbers in the file are written ``6,5``, and none ``6.5``.
+        id_column: The column of identifiers, one for each candidate. By default a column with a usual name
+            (``compound_id``, ``id``, ``name``, ...), if its cells tell all candidates apart.
+        further_column: Another column that the file must have, such as that of prices.
         progress: Called with the numbers of molecules canonicalised and in all, when there are many.
 
     Raises:
         InputError: For a file that cannot be read (see `seqopt.datasets.tables.read_table`), a column that is
-            missing or cannot be told, an unknown kind, names of compounds instead of structures, nothing usable in
-            the file, or with ``strict`` any rejected string.
+            missing or cannot be told, an ``id_column`` that does not tell candidates apart, an unknown kind, names of
+            compounds instead of structures, nothing usable in the file, or with ``strict`` any rejected string.
 
     Example:
         >>> from seqopt.utils.resources import data_path
@@ -265,9 +298,11 @@ def read_pool(
         kind = None
     if kind is not None and kind not in KINDS:
         raise InputError(f"unknown kind {kind!r}: choose auto, {', '.join(KINDS)}")
-    rows = _named_rows(str(source), column, values_column) or _file_rows(
-        Path(source), column, kind, values_column, decimal_comma
-    )
+    rows = _named_rows(str(source), column, values_column)
+    if rows is not None and (id_column or further_column):
+        raise InputError(f"the data set {source} has no column {id_column or further_column!r}")
+    if rows is None:
+        rows = _file_rows(Path(source), column, kind, values_column, id_column, further_column, decimal_comma)
     smiles = rows.strings
     if kind in (None, "molecule"):
         smiles = list(as_smiles(rows.strings, progress))
@@ -320,7 +355,13 @@ def _named_rows(name: str, column: str | None, values_column: str | None) -> _Ro
 
 
 def _file_rows(
-    path: Path, column: str | None, kind: str | None, values_column: str | None, decimal_comma: bool
+    path: Path,
+    column: str | None,
+    kind: str | None,
+    values_column: str | None,
+    id_column: str | None,
+    further_column: str | None,
+    decimal_comma: bool,
 ) -> _Rows:
     if not path.suffix and not path.exists():
         raise InputError(
@@ -353,6 +394,12 @@ def _file_rows(
             table.column(values_column, where, "column of values")
         chosen, hint = "string", "molecule" if table.format == "smi" else None
         name_column = "name" if "name" in table.columns else None
+    plain = {_plain(name): name for name in table.columns if name not in (chosen, values_column)}
+    ids = [plain[name] for name in _ID_COLUMNS if name in plain]
+    if id_column is not None:
+        ids = [table.column(id_column, where, "column of identifiers")]
+    if further_column is not None:
+        table.column(further_column, where)
     strings, lines = [string.strip() for string in table.columns[chosen]], table.lines
     names = table.columns[name_column] if name_column is not None else None
     if table.format == "txt" and _plain(strings[0]) in _STRING_COLUMNS and strings[0] == strings[0].lower():
@@ -378,6 +425,8 @@ def _file_rows(
         separator=table.separator,
         decimal_comma=decimal_comma,
         remarks=_remarks(table),
+        ids=[(name, table.columns[name][len(table.lines) - len(lines) :]) for name in ids],
+        id_given=id_column is not None,
     )
 
 
@@ -541,6 +590,10 @@ def _assemble(
         begin = f"no usable {kind}" if not kept else f"{len(rejected):,} unusable string" + "s" * (len(rejected) > 1)
         way_out = "correct them, or read without strict" if kept else "correct them, or name another column or kind"
         raise InputError(f"{rows.source}: {begin}: {_list_rejected(rejected, EXAMPLES)}: {way_out}")
+    found_id = next(
+        ((name, cells) for name, given in rows.ids if (cells := _identifiers(rows, name, given, kept)) is not None),
+        None,
+    )
     return Pool(
         strings=tuple(rows.strings[row] for row in kept),
         keys=tuple(position),
@@ -559,7 +612,36 @@ def _assemble(
         separator=rows.separator,
         decimal_comma=rows.decimal_comma,
         remarks=rows.remarks,
+        identifiers=None if found_id is None else found_id[1],
+        id_column=None if found_id is None else found_id[0],
     )
+
+
+def _identifiers(rows: _Rows, column: str, cells: Sequence[str], kept: Sequence[int]) -> tuple[str, ...] | None:
+    """The identifiers of the candidates; `None` if they do not tell them apart.
+
+    Raises:
+        InputError: If they should, since the user has named the column.
+    """
+    found = tuple(cells[row].strip() for row in kept)
+    if all(found) and len(set(found)) == len(found):
+        return found
+    if not rows.id_given:
+        return None
+    seen: dict[str, int] = {}
+    for row, cell in zip(kept, found, strict=True):
+        line = int(rows.lines[row])
+        if not cell:
+            raise InputError(
+                f"{rows.source}, line {line}: column {column!r} is empty; every candidate needs an identifier"
+            )
+        if cell in seen:
+            raise InputError(
+                f"{rows.source}, line {line}: {cell!r} is the identifier of line {seen[cell]}, too: column {column!r} "
+                "does not tell candidates apart"
+            )
+        seen[cell] = line
+    return None
 
 
 def _mean(values: list[float], log_values: bool) -> float:

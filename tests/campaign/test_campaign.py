@@ -252,13 +252,21 @@ def test_the_library_and_the_campaign_are_never_written_over(campaign: Campaign,
         campaign.export(tmp_path / "all.csv")
 
 
-def test_a_changed_library_is_noticed(campaign: Campaign, library: Path, tmp_path: Path) -> None:
+def test_a_changed_library_is_noticed(
+    campaign: Campaign, library: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     campaign.suggest()
     library.write_text(library.read_text() + "new,CCCCCCCCCCS,3\n")
     with Campaign.open(tmp_path / "a.seqopt") as again:
         assert len(again.suggest()) == 5  # open suggestions need no library
-        with pytest.raises(CampaignError, match="held 40 candidates then and holds 41 now"):
-            again.suggest(more=True)
+        assert "CCCCCCCCCCS" not in {row.string for row in again.suggest(35, more=True)}
+    assert "1 candidates have come into" in caplog.text
+    library.write_text("".join(library.read_text().splitlines(keepends=True)[:-3]))
+    with (
+        Campaign.open(tmp_path / "a.seqopt") as again,
+        pytest.raises(CampaignError, match=r"lacks 2 of 40 candidates.*--replace"),
+    ):
+        again.suggest(more=True)
     library.unlink()
     with Campaign.open(tmp_path / "a.seqopt") as again, pytest.raises(CampaignError, match="no longer exists"):
         again.suggest(more=True)
@@ -280,7 +288,7 @@ def test_a_folder_that_was_moved_is_searched_as_before(campaign: Campaign, libra
         with pytest.raises(InputError, match="is the library of the campaign"):
             again.export(moved / library.name)
         (moved / library.name).write_text("smiles\nCCO\nCCN\n")  # of this name, but another
-        with pytest.raises(CampaignError, match="has changed since"):
+        with pytest.raises(CampaignError, match="lacks 38 of 40 candidates"):
             Campaign.open(moved / "a.seqopt").suggest(more=True)
 
 

@@ -54,7 +54,7 @@ def test_a_workbook_goes_to_the_laboratory_and_comes_back(tmp_path: Path) -> Non
         book = openpyxl.load_workbook(path)
         sheet = book.active
         header = [cell.value for cell in sheet[1]]
-        assert header[:3] == ["identifier", "smiles", DRAWING]
+        assert header[:4] == ["identifier", "id", "smiles", DRAWING]
         assert header[-3:] == ["pIC50", "standard_error", "failure"]
         assert [image.anchor._from.row for image in sheet._images] == [1, 2, 3]
         rows = [dict(zip(header, [cell.value for cell in row], strict=True)) for row in sheet.iter_rows(min_row=2)]
@@ -116,7 +116,7 @@ def test_tables_are_written_as_the_library_is_and_read_back(tmp_path: Path) -> N
         path = tmp_path / "batch.csv"
         campaign.write_batch(path)
         lines = path.read_text().splitlines()
-        assert lines[0].startswith("identifier;smiles;")
+        assert lines[0].startswith("identifier;id;smiles;")
         assert f'"{10.5 + 20 * SMILES.index(batch[0].string)}"'.replace(".", ",") in lines[1]
         lines[1:3] = [
             line.removesuffix(";;;") + f';"{value}";0,5;' for line, value in zip(lines[1:3], ("6,5", "7"), strict=True)

@@ -208,7 +208,7 @@ def test_several_problems_of_one_row_are_all_listed(store: CampaignStore) -> Non
             ["expected 'identifier' or 'smiles'.*'compound', 'activity'", "expected 'IC50'"],
         ),
         ("smile,IC5O\naaa,5\n", ["is 'smile' it?", "is 'IC5O' it?"]),
-        ("smiles,IC50 (\u00b5M)\naaa,5\n", ["in nM.*If 'IC50 .*' is it, convert it"]),
+        ("smiles,IC50 (\u00b5M)\naaa,5\n", ["in nM.*If 'IC50 .*' is it, --unit uM .* converts it"]),
         ("smiles,SMILES,IC50\naaa,aaa,5\n", ["columns 'smiles' and 'SMILES' are both taken for the string"]),
         ("Results of May\n\nsmiles,IC50\naaa,5\n", ["line 1: 'Results of May' is not the line .* line 3 is"]),
         ("Column1,Column2\nsmiles,IC50\naaa,5\n", ["line 1: .* line 2 is: delete"]),
@@ -499,7 +499,7 @@ def test_an_export_is_read_back_exactly(tmp_path_factory: pytest.TempPathFactory
     with CampaignStore.open(folder / "one.seqopt") as one:
         write_sheet(folder / "export.csv", *measurements_table(one))
     with CampaignStore.create(folder / "two.seqopt", Settings("v")) as two:
-        found = read_results(folder / "export.csv", two, lambda string: string, history=True)
+        found = read_results(folder / "export.csv", two, lambda string: string, history=True, force=True)
     assert found.problems == ()
     assert [(row.string, row.value, row.failure, row.standard_error) for row in found.records] == [
         (row.string, row.value, row.failure, row.standard_error) for row in rows

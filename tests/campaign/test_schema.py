@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from seqopt.campaign import CampaignError, CampaignStore, NewMeasurement, NewSnapshot, NewSuggestion, Settings
+from seqopt.campaign.rows import NewExclusion
 from seqopt.campaign.schema import APPLICATION_ID, TABLES, UPGRADED, VERSION
 
 OTHERS = [UPGRADED - 1, VERSION + 5]
@@ -159,6 +160,8 @@ def test_the_file_itself_refuses_to_lose_or_change_a_row(tmp_path: Path) -> None
             change.discard([1], "an outlier")
         with store.transaction("pool") as change:
             change.save_library(2, b"0123456789abcdef")
+        with store.transaction("import") as change:
+            change.exclude([NewExclusion("c", "c", "sold out")])
     connection = sqlite3.connect(path, isolation_level=None)
     assert connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
     for table in ("commands", *TABLES):

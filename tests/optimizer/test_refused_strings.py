@@ -11,7 +11,7 @@ import pytest
 
 from seqopt import Optimizer
 from seqopt.campaign import Campaign, CampaignError
-from seqopt.campaign.campaign import SELECTIVE
+from seqopt.campaign.naming import SELECTIVE
 from seqopt.encoding import (
     CodonFeatures,
     FeatureEncoder,
@@ -204,7 +204,7 @@ def test_results_that_an_older_campaign_took_are_left_out_of_the_model(
 ) -> None:
     path = tmp_path / "c.seqopt"
     with Campaign.create(path, library, objective="y", kind="text", surrogate=words, batch_size=2) as campaign:
-        monkeypatch.setattr("seqopt.campaign.campaign.SELECTIVE", ("none",))
+        monkeypatch.setattr("seqopt.campaign.naming.SELECTIVE", ("none",))
         for string, value in (("aaaa", 1.0), ("bbbbbb", 2.0), ("abab", 3.0), ("bbab", 2.0)):
             campaign.record(string, value)
         suggested = campaign.suggest(3)

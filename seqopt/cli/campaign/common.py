@@ -118,7 +118,9 @@ def print_batch(campaign: Campaign, batch: list[Suggestion]) -> None:
     settings = campaign.store.settings
     table = Table(box=None, pad_edge=False)
     told = (f"predicted {settings.objective}", "90 %", "why", "nearest measured")
-    for heading in ("id", settings.string_column, *settings.context_names, *told):
+    owned = any(row.identifier is not None for row in batch)
+    own = str((settings.pool or {}).get("id_column") or "identifier")
+    for heading in ("id", *([own] if owned else []), settings.string_column, *settings.context_names, *told):
         table.add_column(escape(heading), overflow="fold")
     for row in batch:
         predicted = "" if row.mean is None else f"{row.mean:,.4g}"
@@ -127,8 +129,23 @@ def print_batch(campaign: Campaign, batch: list[Suggestion]) -> None:
         nearest = "" if similarity is None else f"{row.reason['nearest']} ({similarity:.2f})"
         ways = [escape(str(dict(row.context).get(name, ""))) for name in settings.context_names]
         why = escape(str(row.reason.get("kind", "")))
-        table.add_row(row.name, escape(row.string), *ways, predicted, interval, why, escape(nearest))
+        called = [escape(row.identifier or "")] if owned else []
+        table.add_row(row.name, *called, escape(row.string), *ways, predicted, interval, why, escape(nearest))
     console.print(table)
+
+
+def print_cost(campaign: Campaign, batch: list[Suggestion]) -> None:
+    """What suggestions cost, where a column of prices is named."""
+    from seqopt.campaign.labels import price_of, spending
+
+    settings = campaign.store.settings
+    total = spending(campaign.store.suggestions(), settings)
+    if total is None:
+        return
+    prices = [price_of(row, settings) for row in batch]
+    known = [price for price in prices if price is not None]
+    unknown = f"; {len(prices) - len(known)} without a price" if len(known) < len(prices) else ""
+    console.print(f"these cost {sum(known):,.10g}{unknown}; spent so far: {total.spent:,.10g}")
 
 
 def print_results(taken: int, results: Results) -> None:

@@ -38,6 +38,13 @@ Partial = Annotated[bool, typer.Option("--partial", help="Take the good rows of 
 Replicate = Annotated[
     bool, typer.Option("--replicate", help="Results of strings that have one are further measurements of them.")
 ]
+Force = Annotated[bool, typer.Option("--force", help="Take values that lie far outside all others, too.")]
+IdColumn = Annotated[
+    str | None, typer.Option(help="Column of your identifiers, if not recognised.", rich_help_panel=WHAT)
+]
+PriceColumn = Annotated[
+    str | None, typer.Option(help="Column of prices, to show what suggestions cost.", rich_help_panel=WHAT)
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.")]
 Properties = Annotated[
     list[str] | None,

@@ -1,10 +1,10 @@
-"""``seqopt campaign record``, ``import`` and ``undo``: results, and what is taken back."""
+"""``seqopt campaign record`` and ``import``: results."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.markup import escape
@@ -18,19 +18,22 @@ from seqopt.cli.campaign.common import (
     print_results,
     refuse_idle,
 )
-from seqopt.cli.campaign.options import Debug, DecimalComma, Partial, Replicate, Unit, Which
+from seqopt.cli.campaign.options import Debug, DecimalComma, Force, Partial, Replicate, Unit, Which
 from seqopt.cli.running import console, show_notes
 from seqopt.datasets.sources import located
 from seqopt.errors import InputError
-
-if TYPE_CHECKING:
-    pass
 
 
 # A negative value is not an option.
 @app.command(context_settings={"ignore_unknown_options": True})
 def record(
-    what: Annotated[str, typer.Argument(metavar="FILE|STRING", help="A table of results, a string or an identifier.")],
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|STRING",
+            help="A table of results, or whose result it is: a suggestion, an identifier or a string.",
+        ),
+    ],
     value: Annotated[str | None, typer.Argument(help="Its value, if it is not a table.")] = None,
     failed: Annotated[str | None, typer.Option(help="Why there is no value.", metavar="REASON")] = None,
     error: Annotated[float | None, typer.Option("--standard-error", help="Known standard error of the value.")] = None,
@@ -47,6 +50,7 @@ def record(
     decimal_comma: DecimalComma = None,
     unit: Unit = None,
     partial: Partial = False,
+    force: Force = False,
     which: Which = None,
     debug: Debug = False,
 ) -> None:
@@ -55,6 +59,7 @@ def record(
     seqopt campaign record batch.csv
     seqopt campaign record plates.xlsx#results --unit nM
     seqopt campaign record B03-07 6.4
+    seqopt campaign record CPD-00050 120
     seqopt campaign record B03-08 --failed "did not dissolve"
     """
     del debug
@@ -87,6 +92,7 @@ def record(
                 partial=partial,
                 decimal_comma=decimal_comma,
                 unit=unit,
+                force=force,
             )
             print_results(len(taken), results)
             return
@@ -102,6 +108,7 @@ def record(
             context=levels_of(campaign, context or []),
             further={name: number_of(text, comma) for name, text in pairs_of("--also", also or []).items()},
             unit=unit,
+            force=force,
         )
         if unit is not None and value is not None:
             value = f"{value} {unit}, which is {measured[0].value:.6g}"
@@ -118,6 +125,7 @@ def import_history(
     decimal_comma: DecimalComma = None,
     unit: Unit = None,
     partial: Partial = False,
+    force: Force = False,
     which: Which = None,
     debug: Debug = False,
 ) -> None:
@@ -133,13 +141,6 @@ def import_history(
             history=True,
             decimal_comma=decimal_comma,
             unit=unit,
+            force=force,
         )
         print_results(len(taken), results)
-
-
-@app.command()
-def undo(which: Which = None, debug: Debug = False) -> None:
-    """Take back the last command that recorded, imported, suggested, withdrew or filtered something."""
-    del debug
-    with opened(which) as campaign:
-        console.print(f"undone: {escape(campaign.undo().describe())}")

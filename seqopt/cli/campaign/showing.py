@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.markup import escape
@@ -17,9 +17,6 @@ from seqopt.cli.campaign.common import (
 from seqopt.cli.campaign.options import Debug, Which
 from seqopt.cli.running import console, note
 from seqopt.errors import InputError
-
-if TYPE_CHECKING:
-    pass
 
 
 @app.command()
@@ -37,6 +34,8 @@ def status(
     # As the campaign ranks them, and the report shows them.
     value = None if found.best is None else found.best.mean(geometric=found.settings.transform == "log10")
     best = None if found.best is None else {"string": found.best.string, "value": value}
+    if best is not None and found.best is not None and found.best.identifier is not None:
+        best["identifier"] = found.best.identifier
     if as_json:
         facts = {
             "counts": asdict(found.counts),
@@ -45,6 +44,8 @@ def status(
             "filters": found.filters,
             "failing": found.failing,
             "warnings": found.warnings,
+            "library": found.library,
+            "spending": None if found.spending is None else found.spending._asdict(),
         }
         typer.echo(json.dumps(facts, indent=1))
         return
@@ -56,11 +57,20 @@ def status(
         f"{counts.withdrawn} withdrawn"
     )
     if found.best is not None:
-        console.print(f"best: {escape(found.best.string)} with {value:,.5g}{escape(unit)}")
+        called = "" if found.best.identifier is None else f"{escape(found.best.identifier)}, "
+        console.print(f"best: {called}{escape(found.best.string)} with {value:,.5g}{escape(unit)}")
     if found.model:
         r2 = found.model.get("r2")
         quality = "" if r2 is None else f", leave-one-out R2 {r2:.2f}, {found.model['within_90']:.0%} within 90 %"
         console.print(f"model: {escape(found.model['surrogate'])}, fitted to {found.model['n']} values{quality}")
+    if found.counts.discarded:
+        console.print(f"{found.counts.discarded} results are discarded: kept, and not modelled")
+    if found.spending is not None:
+        cost = found.spending
+        unknown = f"; {cost.unknown} suggestions have no price" if cost.unknown else ""
+        console.print(f"spent: {cost.spent:,.10g}; open suggestions cost {cost.committed:,.10g}{unknown}")
+    if found.library is not None:
+        console.print(f"candidates are read from {escape(found.library)}")
     if found.filters:
         console.print(f"suggested is only: {escape('; '.join(found.filters))}")
     for warning in found.warnings:

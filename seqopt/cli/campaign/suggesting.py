@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.markup import escape
@@ -12,14 +12,12 @@ from seqopt.cli.campaign.app import app
 from seqopt.cli.campaign.common import (
     opened,
     print_batch,
+    print_cost,
     print_lines,
     progress_in,
 )
 from seqopt.cli.campaign.options import Debug, Which
 from seqopt.cli.running import console, note
-
-if TYPE_CHECKING:
-    pass
 
 
 @app.command()
@@ -29,6 +27,9 @@ def suggest(
         Path | None, typer.Option(help="Write them as a table to be filled in: .xlsx, .csv, .tsv or .sdf.")
     ] = None,
     more: Annotated[bool, typer.Option("--more", help="Suggest further ones although some are open.")] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Suggest again what only failed so far.")
+    ] = False,
     which: Which = None,
     debug: Debug = False,
 ) -> None:
@@ -40,6 +41,9 @@ def suggest(
     with opened(which) as campaign:
         if out is not None:
             check_batch_target(out, campaign.store)  # before minutes are spent on choosing
+        if retry_failed:
+            again = campaign.retry_failed()
+            note(f"{len(again)} that failed are suggested again: {', '.join(row.name for row in again)}")
         waiting = len(campaign.store.open_suggestions())
         with console.status("choosing") as progress:
             if more or not waiting:
@@ -53,10 +57,11 @@ def suggest(
         asked = campaign.store.settings.batch_size if n is None else n
         if (more or not waiting) and len(batch) < asked:
             note(f"{len(batch)} instead of {asked}: no other candidate was found that may be suggested")
-        failing = campaign.status().failing
-        if failing:
-            note(f"{failing_note(failing)}. Withdraw what should not be measured")
+        status = campaign.status()
+        if status.failing:
+            note(f"{failing_note(status.failing)}. Withdraw what should not be measured")
         print_batch(campaign, batch)
+        print_cost(campaign, batch)
         if out is not None:
             campaign.write_batch(out, batch)
             console.print(f"written to {escape(str(out))}: fill in the last columns, then seqopt campaign record {out}")
@@ -64,7 +69,7 @@ def suggest(
 
 @app.command()
 def withdraw(
-    names: Annotated[list[str], typer.Argument(help="Identifiers of open suggestions, such as B03-07.")],
+    names: Annotated[list[str], typer.Argument(help="Open suggestions (B03-07), identifiers or strings.")],
     reason: Annotated[str, typer.Option(help="Why.")] = "",
     which: Which = None,
     debug: Debug = False,

@@ -1,0 +1,234 @@
+"""Which string is meant by what somebody writes: a suggestion's name, the owner's identifier, or the string itself."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from seqopt.campaign.columns import is_named_like_suggestion, suggestion_name
+from seqopt.campaign.errors import CampaignError
+from seqopt.campaign.labels import strings_by_identifier
+from seqopt.campaign.rows import Exclusion, Measurement, Suggestion
+from seqopt.errors import InputError
+
+if TYPE_CHECKING:
+    from seqopt.campaign.campaign import Campaign
+    from seqopt.spaces import CandidateSet
+    from seqopt.strategies import Strategy
+
+SELECTIVE = ("one-hot", "codons", "vae:")
+"""How the names of surrogates begin that may refuse a string; for all others, recording a result loads no model."""
+
+
+class Naming:
+    """Finds what a campaign knows by what somebody calls it.
+
+    A name such as ``B03-07`` is that of a suggestion; then identifiers of the library count, then strings.
+
+    Args:
+        campaign: The campaign.
+    """
+
+    def __init__(self, campaign: Campaign) -> None:
+        self._campaign = campaign
+        self._store = campaign.store
+        self._selective: Strategy | None = None
+        self._owned: tuple[int, dict[str, str]] | None = None
+
+    def suggestion(self, what: str) -> Suggestion | None:
+        """The suggestion that is meant by its name, however its letters, dashes and zeros were changed."""
+        exact = self._store.suggestion(what)
+        if exact is not None:
+            return exact
+        found = self._store.suggestion(suggestion_name(what))
+        return None if found is None or any(row.string == what for row in self._store.suggestions()) else found
+
+    def is_named(self, what: str) -> bool:
+        """Whether a text is the name of a suggestion, or an identifier: what it names may not exist."""
+        return self.suggestion(what) is not None or self._misnamed(what) or self.owned(what) is not None
+
+    def owned(self, identifier: str) -> str | None:
+        """The string that its owner calls so; `None` if nothing is, or it is a string itself."""
+        identifier = identifier.strip()
+        rows: list[Suggestion | Measurement | Exclusion] = [
+            *self._store.suggestions(),
+            *self._store.measurements(undone=True),
+            *self._store.exclusions(),
+        ]
+        known = {row.identifier: row.string for row in rows if row.identifier is not None}
+        if identifier in known:
+            return known[identifier]
+        pool = self._store.settings.pool
+        if pool is None or any(row.string == identifier for row in rows):
+            return None
+        if pool.get("id_column") is None and not any(one.get("id_column") for one in pool.get("added", [])):
+            return None
+        library = self._identifiers()
+        # What is written as a candidate is one.
+        return None if identifier not in library or identifier in library.values() else library[identifier]
+
+    def results(self, what: str) -> list[Measurement]:
+        """What was measured of something, discarded results included.
+
+        Raises:
+            InputError: If it is not a valid string.
+            CampaignError: If it is the name of a suggestion that there is not.
+        """
+        rows = self._store.measurements(discarded=True)
+        suggestion = self.suggestion(what)
+        if suggestion is not None:
+            return [row for row in rows if row.suggestion == suggestion.name]
+        self._refuse_misnamed(what)
+        key = self.key(self.owned(what) or what)
+        return [row for row in rows if row.key == key]
+
+    def called(self, what: str) -> str:
+        """The name of the suggestion, or the string, that is meant."""
+        suggestion = self.suggestion(what)
+        if suggestion is not None:
+            return suggestion.name
+        self._refuse_misnamed(what)
+        return self.owned(what) or what
+
+    def withdrawable(self, what: str) -> Suggestion | None:
+        """The suggestion that is meant, if there is one that was not undone: by its name, or of a string that is open.
+
+        Raises:
+            CampaignError: If it is the name of a suggestion that there is not.
+        """
+        suggestion = self.suggestion(what)
+        if suggestion is not None:
+            return suggestion
+        self._refuse_misnamed(what)
+        key = self.key(self.owned(what) or what)
+        found = [row for row in self._store.suggestions() if row.key == key]
+        return next((row for row in reversed(found) if row.status == "open"), found[-1] if found else None)
+
+    def candidate(self, what: str) -> tuple[str, str, str | None]:
+        """A candidate that was never suggested: its string, its key, and what its owner calls it.
+
+        Raises:
+            CampaignError: If it is none.
+        """
+        string = self.owned(what)
+        identifier = what if string is not None else None
+        key = self.key(string or what)
+        if self._store.settings.pool is not None:
+            space = cast("CandidateSet", self._campaign.space)
+            index = space.index_of(key)
+            if index is None:
+                raise CampaignError(f"{what} is neither a suggestion nor a candidate")
+            string = space[index]
+        return string or what, key, identifier
+
+    def keys_in(
+        self, path: str | os.PathLike[str], column: str | None, id_column: str | None
+    ) -> tuple[list[str], tuple[str, ...]]:
+        """The keys of the candidates that a file lists, by their strings or identifiers, and what it lists besides.
+
+        Raises:
+            InputError: If the file cannot be used.
+        """
+        from seqopt.datasets import read_pool
+        from seqopt.datasets.tables import read_table
+        from seqopt.strings.identity import identity_keys
+
+        pool = self._store.settings.pool or {}
+        space = cast("CandidateSet", self._campaign.space)
+        library = self._identifiers()
+        table = read_table(Path(path))
+        own = id_column or next((name for name in table.columns if name == pool.get("id_column")), None)
+        strings = column or next((name for name in table.columns if name == pool.get("column")), None)
+        listed: list[str]
+        if strings is None and own is None and library:
+            # A list of identifiers, without a header or with another one.
+            listed = [cell.strip() for cells in table.columns.values() for cell in cells if cell.strip() in library]
+            if listed:
+                keys = identity_keys([library[cell] for cell in listed], pool["kind"], standardize=pool["standardize"])
+                return [key for key in keys if key is not None], ()
+        if strings is None and own is not None:
+            listed = [cell.strip() for cell in table.columns[table.column(own, str(path))] if cell.strip()]
+            known = [library[cell] for cell in listed if cell in library]
+            keys = identity_keys(known, pool["kind"], standardize=pool["standardize"])
+            unknown = tuple(cell for cell in listed if cell not in library)
+            return [key for key in keys if key is not None and space.index_of(key) is not None], unknown
+        found = read_pool(path, column=strings, kind=pool["kind"], standardize=pool["standardize"])
+        pairs = list(zip(found.keys, found.strings, strict=True))
+        present = [key for key, _ in pairs if space.index_of(key) is not None]
+        return present, tuple(string for key, string in pairs if space.index_of(key) is None)
+
+    def key(self, string: str) -> str:
+        """Identity of a string that the campaign may learn from.
+
+        Raises:
+            InputError: If it is not of the campaign's kind, or the model cannot take it.
+        """
+        key = self._key(string)
+        settings = self._store.settings
+        if not settings.parts.keys() & {"surrogate", "strategy"} and not settings.surrogate.strip().lower().startswith(
+            SELECTIVE
+        ):
+            return key
+        from seqopt.campaign.parts import made_optimizer
+
+        if self._selective is None:
+            self._selective = made_optimizer(settings, self._campaign.space, self._campaign.space).strategy
+        for message in self._selective.unsupported([key]).values():
+            name = settings.surrogate or settings.acquisition
+            raise InputError(
+                f"the {'surrogate' if settings.surrogate else 'strategy'} {name} cannot learn from it: {message}"
+            )
+        return key
+
+    def _identifiers(self) -> dict[str, str]:
+        """The strings of the library by their identifiers, read once for each state of the campaign."""
+        state = self._store.state
+        if self._owned is None or self._owned[0] != state:
+            self._owned = state, strings_by_identifier(self._store.library)
+        return self._owned[1]
+
+    def _refuse_misnamed(self, what: str) -> None:
+        if self._misnamed(what) or (is_named_like_suggestion(what) and self._store.settings.pool is not None):
+            name = suggestion_name(what)
+            close = difflib.get_close_matches(name, [row.name for row in self._store.suggestions()], n=1)
+            raise CampaignError(f"there is no suggestion {name!r}" + (f": is {close[0]} meant?" if close else ""))
+
+    def _misnamed(self, what: str) -> bool:
+        """Whether a text is the name of a suggestion that there is not, and no string that the campaign knows.
+
+        Where any text is a string, a slip of the pen would teach the model a candidate that there is not.
+        """
+        from seqopt.strings.identity import identity_keys
+
+        pool = self._store.settings.pool
+        if pool is None or not is_named_like_suggestion(what):
+            return False
+        (key,) = identity_keys([what], pool["kind"], standardize=pool["standardize"])
+        if key is None:
+            return True
+        known = any(row.key == key for row in self._store.measurements())
+        return not known and cast("CandidateSet", self._campaign.space).index_of(key) is None
+
+    def _key(self, string: str) -> str:
+        from seqopt.strings.identity import explain_rejection, identity_keys
+        from seqopt.strings.notations import is_inchi, reference_to_structure, smiles_of_inchi
+
+        pool = self._store.settings.pool
+        if self._store.settings.space.get("kind") == "molecule" and is_inchi(string):
+            string = smiles_of_inchi(string) or string
+        if pool is not None:
+            # The library itself, which may be large, is not needed for that.
+            (found,) = identity_keys([string], pool["kind"], standardize=pool["standardize"])
+            if found is None:
+                what = reference_to_structure(string) if pool["kind"] == "molecule" else None
+                why = f"{what}, which does not say how it is made" if what else explain_rejection(string, pool["kind"])
+                raise InputError(f"{string!r} is not a valid {pool['kind']}: {why}")
+            return found
+        from seqopt.spaces import EvolvableSpace
+
+        key = self._campaign.space.key(string)
+        if isinstance(self._campaign.space, EvolvableSpace):
+            self._campaign.space.from_string(string)  # complains of a string outside the space
+        return key

@@ -1,0 +1,170 @@
+"""``seqopt campaign correct``, ``discard``, ``undo``, ``set`` and ``pool``: changes of mind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from seqopt.cli.campaign.app import app
+from seqopt.cli.campaign.common import number_of, opened
+from seqopt.cli.campaign.options import Debug, Force, IdColumn, PriceColumn, Which
+from seqopt.cli.running import console, note, show_notes
+from seqopt.errors import InputError
+
+What = Annotated[str, typer.Argument(metavar="NAME", help="A suggestion (B02-01), an identifier or a string.")]
+Was = Annotated[str | None, typer.Option(help="The value as it was recorded, where there are several results.")]
+Reason = Annotated[str, typer.Option(help="Why.")]
+
+
+# A negative value is not an option.
+@app.command(context_settings={"ignore_unknown_options": True})
+def correct(
+    what: What,
+    value: Annotated[str | None, typer.Argument(help="The right value.")] = None,
+    failed: Annotated[str | None, typer.Option(help="Why there is no value after all.", metavar="REASON")] = None,
+    error: Annotated[float | None, typer.Option("--standard-error", help="The right standard error.")] = None,
+    was: Was = None,
+    reason: Reason = "",
+    force: Force = False,
+    which: Which = None,
+    debug: Debug = False,
+) -> None:
+    """Correct a result; what was recorded stays in the history, and counts no more.
+
+    seqopt campaign correct B02-01 5.5 --reason "typo"
+    """
+    del debug
+    show_notes()
+    with opened(which) as campaign:
+        made = campaign.correct(
+            what,
+            None if value is None else number_of(value),
+            failure=failed,
+            standard_error=error,
+            was=_value_of(was),
+            reason=reason,
+            force=force,
+        )
+        command = campaign.history()[-1]
+    console.print(f"{escape(what)} is {escape(made.told)} now, and was {escape(str(command.arguments['was']))}")
+
+
+@app.command()
+def discard(
+    what: What,
+    reason: Reason = "",
+    was: Was = None,
+    every: Annotated[bool, typer.Option("--all", help="All results of it.")] = False,
+    which: Which = None,
+    debug: Debug = False,
+) -> None:
+    """Keep a result but do not model it, such as an outlier; it is shown as discarded."""
+    del debug
+    with opened(which) as campaign:
+        found = campaign.discard(what, reason, was=_value_of(was), every=every)
+    told = ", ".join(row.told for row in found)
+    console.print(f"discarded: {escape(told)} of {escape(what)}; it is kept, and teaches the model nothing")
+
+
+@app.command()
+def undo(
+    number: Annotated[int | None, typer.Argument(help="Of the command; see the history. Default: the last.")] = None,
+    which: Which = None,
+    debug: Debug = False,
+) -> None:
+    """Take back a command, as far as nothing depends on it."""
+    del debug
+    with opened(which) as campaign:
+        console.print(f"undone: {escape(campaign.undo(number).describe())}")
+
+
+@app.command("set")
+def set_settings(
+    maximize: Annotated[
+        bool | None, typer.Option("--maximize/--minimize", help="Whether large values are good.")
+    ] = None,
+    unit: Annotated[str | None, typer.Option(help="Of the values, which stay as they are; none for no unit.")] = None,
+    batch: Annotated[int | None, typer.Option(help="Suggestions at a time.", min=1)] = None,
+    transform: Annotated[str | None, typer.Option(help="log10 for values that span decades, or none.")] = None,
+    which: Which = None,
+    debug: Debug = False,
+) -> None:
+    """Change what the campaign is about; the change is in the history, and can be undone.
+
+    seqopt campaign set --minimize --unit nM --transform log10
+    """
+    del debug
+    given: dict[str, Any] = {}
+    if maximize is not None:
+        given["direction"] = "maximize" if maximize else "minimize"
+    if unit is not None:
+        given["unit"] = None if unit == "none" else unit
+    if batch is not None:
+        given["batch_size"] = batch
+    if transform is not None:
+        given["transform"] = None if transform == "none" else transform
+    if not given:
+        raise InputError("say what to change: --maximize or --minimize, --unit, --batch or --transform")
+    with opened(which) as campaign:
+        campaign.change(**given)
+        console.print(f"changed: {escape(str(campaign.history()[-1].arguments['what']))}")
+
+
+@app.command()
+def pool(
+    add: Annotated[Path | None, typer.Option(help="A file of further candidates.")] = None,
+    remove: Annotated[
+        Path | None, typer.Option(help="A file of candidates that are none any more: strings or identifiers.")
+    ] = None,
+    replace: Annotated[
+        Path | None, typer.Option(help="A file instead of those before; or the library itself, to accept it as it is.")
+    ] = None,
+    column: Annotated[str | None, typer.Option(help="Column of the candidates, if not recognised.")] = None,
+    id_column: IdColumn = None,
+    price_column: PriceColumn = None,
+    which: Which = None,
+    debug: Debug = False,
+) -> None:
+    """Show or change which candidates there are; a change is in the history, and can be undone.
+
+    seqopt campaign pool --replace library.csv
+    seqopt campaign pool --remove sold_out.csv
+    """
+    del debug
+    show_notes()
+    with opened(which) as campaign:
+        facts = campaign.store.library
+        if facts is None:
+            raise InputError("the campaign does not search a file of candidates")
+        if add is None and remove is None and replace is None:
+            found = campaign.library()
+            assert found is not None  # there is a library
+            console.print(f"{found.facts['size']:,} candidates of {escape(facts['path'])}")
+            for one in facts["added"]:
+                console.print(f"and of {escape(one['path'])}")
+            return
+        with console.status("reading the candidates"):
+            change = campaign.change_pool(
+                add=add, remove=remove, replace=replace, column=column, id_column=id_column, price_column=price_column
+            )
+    console.print(escape(change.describe()))
+    for text in change.notes:
+        note(text)
+    if change.unknown:
+        shown = ", ".join(change.unknown[:5]) + (", ..." if len(change.unknown) > 5 else "")
+        note(f"{len(change.unknown)} of the file were no candidates: {shown}")
+    for name, why in change.failing.items():
+        note(f"{name} is open, and {why}: withdraw it if it should not be measured")
+
+
+def _value_of(text: str | None) -> float | str | None:
+    """A value as somebody remembers it: a number where it is one, else the reason of a failure."""
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return text
