@@ -35,6 +35,7 @@ def run_search(
     transform: str | None,
     standardize: bool,
     strict: bool,
+    decimal_comma: bool,
     candidates: int | None,
     tokenizer: str | None,
     out: Path | None,
@@ -61,6 +62,7 @@ def run_search(
             standardize=standardize,
             values_column=values_column,
             log_values=transform == "log10",
+            decimal_comma=decimal_comma,
             progress=lambda done, total: status.update(f"reading molecules: {done:,} of {total:,}"),
         )
     if objective is None:
