@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, replace
+from typing import Any
 
 from seqopt.campaign.entries import ResultEntry
 from seqopt.campaign.rows import Settings
@@ -178,13 +179,16 @@ def converted(entry: ResultEntry, conversion: Conversion) -> ResultEntry:
         return entry
     error = entry.standard_error
     try:
-        return replace(
-            entry,
-            value=conversion.value(entry.value),
-            standard_error=None if error is None else conversion.standard_error(entry.value, error),
-        )
+        changed: dict[str, Any] = {"value": conversion.value(entry.value)}
+        if error is not None:
+            changed["standard_error"] = conversion.standard_error(entry.value, error)
     except InputError as problem:
         raise InputError(f"{entry.value!r} {problem}") from problem
+    side = getattr(entry, "censored", None)
+    if conversion.reverses and side is not None:
+        # More than 100 uM is a pIC50 of less than 4.
+        changed["censored"] = {"<": ">", ">": "<"}[side]
+    return replace(entry, **changed)
 
 
 def unit_of_column(name: str) -> Scale | None:

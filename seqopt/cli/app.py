@@ -145,7 +145,8 @@ def search(
         typer.Argument(
             metavar="POOL",
             help="The candidates you could make or buy: a .csv, .tsv, .xlsx, .sdf, .smi, .txt, .fasta or .parquet file "
-            "(FILE#SHEET for one of several sheets), or the name of a built-in set (zinc250k: a quarter of a million drug-like molecules).",
+            "(FILE#SHEET for one of several sheets), or the name of a built-in set (zinc250k: a quarter of a million "
+            "drug-like molecules).",
         ),
     ],
     objective: Annotated[
