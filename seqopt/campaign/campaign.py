@@ -31,6 +31,7 @@ from seqopt.campaign.spaces import restored_space
 from seqopt.campaign.status import Status, warnings_of
 from seqopt.campaign.store import CampaignStore
 from seqopt.campaign.tables import check_batch_target, check_target, measurements_table, write_batch, write_table
+from seqopt.datasets.sources import file_and_part
 from seqopt.errors import ExhaustedError, InputError
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.shown import Tabulated
@@ -92,8 +93,10 @@ class Campaign(Revising, Tabulated):
         self._given_optimizer = optimizer
         self._space: Space | None = None if optimizer is None else optimizer.space
         self._session: Session | None = None
-        self._facts: dict[str, Any] | None = None if optimizer is None else store.settings.pool
+        self._facts: Any = None
         self._narrowed: Narrowed | None = None
+        self._narrowed_from: Space | None = None
+        self._session_from: Space | Narrowed | None = None
         self._recorder = Recorder(self)
 
     @classmethod
@@ -183,7 +186,7 @@ class Campaign(Revising, Tabulated):
             settings = replace(settings, pool=located(library.facts, Path(path)))
         store = CampaignStore.create(path, settings, library=kept)
         campaign = cls(store, made if settings.space.get("custom") else None)
-        campaign._space, campaign._facts = made, settings.pool
+        campaign._space, campaign._facts = made, campaign._stand_of_library()
         return campaign
 
     @classmethod
@@ -217,12 +220,19 @@ class Campaign(Revising, Tabulated):
         Raises:
             CampaignError: If a file that it needs is missing or has changed.
         """
-        facts = self.store.settings.pool
+        facts = self._stand_of_library()
         if self._space is None or facts != self._facts:
             library = self.library()
             self._space = restored_space(self.store.settings.space, self._given) if library is None else library.space
             self._facts = facts
         return self._space
+
+    def _stand_of_library(self) -> Any:
+        """What tells whether the candidates have changed, without reading them."""
+        pool = self.store.library
+        if pool is None or self._given_optimizer is not None:
+            return None
+        return pool, [_stamp(file_and_part(one["path"])[0]) for one in (pool, *pool["added"])]
 
     def library(self) -> Library | None:
         """The files of candidates, read anew; `None` where the campaign searches none. What has changed is logged.
@@ -370,6 +380,11 @@ class Campaign(Revising, Tabulated):
         Raises:
             CampaignError: As `optimizer`; or if the settings of a run have been changed during the run.
         """
+        if self._given_optimizer is None and self._session is not None:
+            # Rows of the library may have changed, and with them what passes the filters.
+            narrowed = self._narrow()
+            if self._session_from is not (self.space if narrowed is None else narrowed):
+                self._session = None
         if self._session is not None and not self._session.catch_up():
             if self._given_optimizer is not None:
                 raise CampaignError(f"the settings of {self.store.path} were changed by another command during the run")
@@ -410,6 +425,7 @@ class Campaign(Revising, Tabulated):
             check_by_hand(settings, self.store.path)
             narrowed = self._narrow()
             allowed = self.space if narrowed is None else narrowed.allowed
+            self._session_from = self.space if narrowed is None else narrowed
             session = Session(self.store, made_optimizer(settings, self.space, allowed), allowed, self._labels)
         session.catch_up()
         return session
@@ -672,6 +688,16 @@ class Campaign(Revising, Tabulated):
         settings = self.store.settings
         if not settings.filters:
             return None
-        if self._narrowed is None or self._narrowed.filters != settings.filters:
-            self._narrowed = narrowed(self.space, replace(settings, pool=self.store.library), progress)
+        space = self.space
+        if self._narrowed is None or self._narrowed.filters != settings.filters or self._narrowed_from is not space:
+            self._narrowed_from = space
+            self._narrowed = narrowed(space, replace(settings, pool=self.store.library), progress)
         return self._narrowed
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size

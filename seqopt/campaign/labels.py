@@ -34,11 +34,12 @@ def labels_of(facts: Mapping[str, Any] | None, strings: Sequence[str]) -> list[L
     columns = library_cells(facts, strings) if facts is not None and strings else None
     if columns is None or facts is None:
         return [Label() for _ in strings]
-    own = facts.get("id_column")
+    files = [facts, *facts.get("added", [])]
+    own = list(dict.fromkeys(name for one in files if (name := one.get("id_column")) in columns))
     return [
         Label(
-            columns[own][row].strip() or None if own in columns else None,
-            {name: cells[row].strip() for name, cells in columns.items() if name != own and cells[row].strip()},
+            next((cell for name in own if (cell := columns[name][row].strip())), None),
+            {name: cells[row].strip() for name, cells in columns.items() if name not in own and cells[row].strip()},
         )
         for row in range(len(strings))
     ]
@@ -47,13 +48,13 @@ def labels_of(facts: Mapping[str, Any] | None, strings: Sequence[str]) -> list[L
 def strings_by_identifier(facts: Mapping[str, Any] | None) -> dict[str, str]:
     """The string of each identifier of a library; empty where it has none."""
     from seqopt.datasets.sheets import plain_name
-    from seqopt.datasets.sources import located
+    from seqopt.datasets.sources import file_and_part
     from seqopt.datasets.structures import as_smiles
     from seqopt.datasets.tables import read_table
 
     found: dict[str, str] = {}
     for one in [] if facts is None else [facts, *facts.get("added", [])]:
-        if one.get("id_column") is None or not located(one["path"])[0].is_file():
+        if one.get("id_column") is None or not file_and_part(one["path"])[0].is_file():
             continue
         column = one["column"] or "string"
         table = read_table(Path(one["path"]), expected={plain_name(column)})

@@ -113,7 +113,12 @@ class Recorder:
             )
             _refuse(results, partial=partial)
             change.arguments.update(results.arguments)
-            return change.add_measurements(results.records), results
+            taken = change.add_measurements(results.records)
+            for number, reason in results.discards.items():
+                change.discard([taken[number].id], reason)
+            known = {row.key for row in self.store.exclusions()}
+            change.exclude(row for row in results.exclusions if row.key not in known)
+            return taken, results
 
 
 def as_float(name: str, number: object) -> float | None:
@@ -133,5 +138,5 @@ def _refuse(results: Results, *, partial: bool) -> None:
     if results.problems and not (partial and results.records):
         listed = "\n".join(f"  {problem}" for problem in results.problems)
         raise CampaignError(f"nothing was recorded:\n{listed}")
-    if not results.records:
+    if not results.records and not results.exclusions:
         raise CampaignError(f"nothing was recorded: {results.source or 'the entry'} holds no result")

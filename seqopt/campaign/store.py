@@ -54,7 +54,7 @@ from seqopt.campaign.rows import (
     Suggestion,
     Withdrawal,
 )
-from seqopt.datasets.sources import located, named
+from seqopt.datasets.sources import file_and_part, named
 from seqopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -337,10 +337,10 @@ class CampaignStore:
     def _found(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         folder = self.path.absolute().parent
         # Which splits the paths of any system.
-        file, part = located(facts["path"])
+        file, part = file_and_part(facts["path"])
         beside = folder / PureWindowsPath(file).name
         relative = facts.get("relative")
-        places = [*([folder / located(relative)[0]] if relative else []), file, beside]
+        places = [*([folder / file_and_part(relative)[0]] if relative else []), file, beside]
         path = next((place for place in places if place.is_file()), None)
         return {**facts} if path is None else {**facts, "path": named(os.path.normpath(path), part)}
 
@@ -421,8 +421,9 @@ class CampaignStore:
             )[0]
             query = f"SELECT count(*) FROM measurements m WHERE {STANDS} AND NOT ({COUNTS})"
             discarded = self._rows(query)[0][0]
+            excluded = self._rows("SELECT count(*) FROM exclusions WHERE undone_by IS NULL")[0][0]
         by_status = [statuses.get(status, 0) for status in ("open", "measured", "failed", "withdrawn")]
-        return Counts(*[*by_status, batches, *totals, discarded])
+        return Counts(*[*by_status, batches, *totals, discarded, excluded])
 
     def withdrawals(self, *, undone: bool = False) -> list[Withdrawal]:
         """Withdrawals, oldest first; with ``undone`` also those that were undone."""

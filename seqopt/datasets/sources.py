@@ -67,11 +67,11 @@ class Source:
         return hashlib.sha256(f"{self.sha256}{PART}{part}".encode()).hexdigest()
 
 
-def located(path: str | os.PathLike[str]) -> tuple[Path, str | None]:
+def file_and_part(path: str | os.PathLike[str]) -> tuple[Path, str | None]:
     """The file on the disk that a path leads to, and which of its tables.
 
     Example:
-        >>> located("plates.xlsx#Plate 2"), located("a#1.csv")
+        >>> file_and_part("plates.xlsx#Plate 2"), file_and_part("a#1.csv")
         ((PosixPath('plates.xlsx'), 'Plate 2'), (PosixPath('a#1.csv'), None))
     """
     text = os.fspath(path)
@@ -83,7 +83,7 @@ def located(path: str | os.PathLike[str]) -> tuple[Path, str | None]:
 
 
 def named(file: str | os.PathLike[str], part: str | None) -> str:
-    """How a table of a file is named; the inverse of `located`.
+    """How a table of a file is named; the inverse of `file_and_part`.
 
     Example:
         >>> named("plates.xlsx", "Plate 2"), named("library.csv", None)
@@ -115,7 +115,7 @@ def open_source(path: str | os.PathLike[str]) -> Source:
         InputError: For a file that is missing, empty, damaged, of a format that is not read, or too large when it is
             unpacked; for an archive of several tables of which none is named.
     """
-    file, part = located(path)
+    file, part = file_and_part(path)
     try:
         if file.is_dir():
             raise InputError(f"{file} is a folder; name a file in it")

@@ -347,33 +347,58 @@ def library_cells(
         Every column but that of the strings; `None` where there is no library, or none with columns.
     """
     from seqopt.datasets.numbers import comparable
-    from seqopt.datasets.sheets import plain_name
-    from seqopt.datasets.sources import located
-    from seqopt.datasets.structures import as_smiles
-    from seqopt.datasets.tables import read_table
+    from seqopt.datasets.sources import file_and_part
 
-    if facts is None or not located(facts["path"])[0].is_file():
+    if facts is None or not file_and_part(facts["path"])[0].is_file():
         return None
-    comma = bool(facts.get("decimal_comma"))
-    column = facts["column"] or "string"
-    table = read_table(Path(facts["path"]), expected={plain_name(column)}, decimal_comma=comma and as_written)
-    if column not in table.columns:
+    found = _joined([facts, *facts.get("added", [])], commas=bool(facts.get("decimal_comma")) and as_written)
+    if found is None:
         return None
-    columns = table.columns
-    if comma and not as_written:
+    written, columns = found
+    if facts.get("decimal_comma") and not as_written:
         columns = {name: list(map(comparable, cells)) for name, cells in columns.items()}
     if strings is None:
-        return {name: cells for name, cells in columns.items() if name != column}
+        return columns
     rows: dict[str, int] = {}
-    searched = as_smiles(table.columns[column]) if facts["kind"] == "molecule" else table.columns[column]
-    for row, string in enumerate(searched):
+    for row, string in enumerate(written):
         rows.setdefault(string.strip(), row)
     indices = [rows.get(string) for string in strings]
     return {
         name: Column(("" if index is None else cells[index] for index in indices), whole=cells)
         for name, cells in columns.items()
-        if name != column
     }
+
+
+def _joined(files: Sequence[Mapping[str, Any]], *, commas: bool) -> tuple[list[str], dict[str, list[str]]] | None:
+    """The strings and the other columns of some files, one below the other; `None` if the first has no such column.
+
+    Where a file lacks a column of another one, its cells are empty. With ``commas``, numbers of workbooks have them.
+    """
+    from seqopt.datasets.sheets import plain_name
+    from seqopt.datasets.sources import file_and_part
+    from seqopt.datasets.structures import as_smiles
+    from seqopt.datasets.tables import read_table
+
+    strings: list[str] = []
+    columns: dict[str, list[str]] = {}
+    for number, facts in enumerate(files):
+        path, column = Path(facts["path"]), facts["column"] or "string"
+        table = None
+        if file_and_part(path)[0].is_file():
+            table = read_table(path, expected={plain_name(column)}, decimal_comma=commas)
+        if table is None or column not in table.columns:
+            if not number:
+                return None
+            continue
+        own = list(table.columns[column])
+        if facts["kind"] == "molecule":
+            own = list(as_smiles(own))
+        others = {name: list(cells) for name, cells in table.columns.items() if name != column}
+        for name in dict.fromkeys([*columns, *others]):
+            before = columns.get(name, [""] * len(strings))
+            columns[name] = before + others.get(name, [""] * len(own))
+        strings += own
+    return strings, columns
 
 
 def failing_note(found: Mapping[str, str]) -> str:
@@ -381,12 +406,12 @@ def failing_note(found: Mapping[str, str]) -> str:
 
     Example:
         >>> failing_note({"B01-02": "it has [#7]"})
-        '1 open suggestion fails a filter that was added since: B01-02 (it has [#7])'
+        '1 open suggestion would not be suggested any more: B01-02 (it has [#7])'
     """
     shown = [f"{name} ({why})" for name, why in list(found.items())[:SHOWN]]
     more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    what = "1 open suggestion fails" if len(found) == 1 else f"{len(found)} open suggestions fail"
-    return f"{what} a filter that was added since: {', '.join(shown)}{more}"
+    what = "1 open suggestion" if len(found) == 1 else f"{len(found)} open suggestions"
+    return f"{what} would not be suggested any more: {', '.join(shown)}{more}"
 
 
 def _fitting(item: ColumnCondition, cells: Cells | None) -> ColumnCondition:

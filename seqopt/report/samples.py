@@ -115,7 +115,7 @@ def _pool_rows(run: Run, name: str) -> tuple[Sequence[str], FloatArray | None] |
     """Strings of a pool, and values where its file holds them; or why it cannot be read."""
     from seqopt.datasets.named import DATASETS
     from seqopt.datasets.sheets import plain_name
-    from seqopt.datasets.sources import located
+    from seqopt.datasets.sources import file_and_part
     from seqopt.datasets.structures import as_smiles
     from seqopt.datasets.tables import read_table
 
@@ -124,7 +124,7 @@ def _pool_rows(run: Run, name: str) -> tuple[Sequence[str], FloatArray | None] |
     if name in DATASETS:
         return _named(name, wanted)
     path = Path(name)
-    file, _ = located(path)
+    file, _ = file_and_part(path)
     if not file.is_file():
         return f"The pool {path.name} is not where it was: a sample of it is missing."
     if file.stat().st_size > LARGEST_FILE:

@@ -10,7 +10,7 @@ import pytest
 
 import seqopt.datasets.sources as sources
 from seqopt.datasets import read_pool, read_sheet
-from seqopt.datasets.sources import located, named
+from seqopt.datasets.sources import file_and_part, named
 from seqopt.errors import InputError
 
 
@@ -116,10 +116,10 @@ def test_archives_that_cannot_be_used_are_explained(tmp_path: Path) -> None:
 def test_a_number_sign_in_the_name_of_a_file_is_part_of_it(tmp_path: Path) -> None:
     path = tmp_path / "plate#1.xlsx#2.csv"
     path.write_text("smiles\nC#N\n")
-    assert located(path) == (path, None)
+    assert file_and_part(path) == (path, None)
     assert read_pool(path).strings == ("C#N",)
-    assert located("C#CC#N") == (Path("C#CC#N"), None)
+    assert file_and_part("C#CC#N") == (Path("C#CC#N"), None)
     for file, part in (("a.xlsx", "Sheet 1"), ("a.zip", "b.xlsx#S"), ("a.csv", None)):
-        assert located(named(file, part)) == (Path(file), part)
+        assert file_and_part(named(file, part)) == (Path(file), part)
     with pytest.raises(InputError, match=r"there is no file .*nowhere\.xlsx"):
         read_pool(tmp_path / "nowhere.xlsx#Sheet")

@@ -20,7 +20,7 @@ from seqopt.cli.campaign.common import (
 )
 from seqopt.cli.campaign.options import Debug, DecimalComma, Force, Partial, Replicate, Unit, Which
 from seqopt.cli.running import console, show_notes
-from seqopt.datasets.sources import located
+from seqopt.datasets.sources import file_and_part
 from seqopt.errors import InputError
 
 
@@ -77,7 +77,7 @@ def record(
         "a table",
     )
     if table and not os.path.exists(
-        located(what)[0]
+        file_and_part(what)[0]
     ):  # which, unlike a path, takes a SMILES too long for the name of a file
         raise InputError(
             f"there is no file {what}. If it is a string or an identifier, give its value, too, or --failed REASON"

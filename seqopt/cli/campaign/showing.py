@@ -64,7 +64,9 @@ def status(
         quality = "" if r2 is None else f", leave-one-out R2 {r2:.2f}, {found.model['within_90']:.0%} within 90 %"
         console.print(f"model: {escape(found.model['surrogate'])}, fitted to {found.model['n']} values{quality}")
     if found.counts.discarded:
-        console.print(f"{found.counts.discarded} results are discarded: kept, and not modelled")
+        console.print(f"discarded (kept, and not modelled): {found.counts.discarded}")
+    if found.counts.excluded:
+        console.print(f"withdrawn before they were suggested: {found.counts.excluded}")
     if found.spending is not None:
         cost = found.spending
         unknown = f"; {cost.unknown} suggestions have no price" if cost.unknown else ""
