@@ -71,7 +71,7 @@ class Recorder:
             entry, arguments["unit"] = converted(entry, conversion), conversion.source.name
         with self.store.transaction("record", arguments) as change:
             results = check_entries(
-                [entry], self.store, self.naming.key, self.naming.owned, replicates=replicate, force=force
+                [entry], self.store, self.naming.key, self.naming.lookup(), replicates=replicate, force=force
             )
             _refuse(results, partial=False)
             taken = change.add_measurements(results.records)
@@ -102,7 +102,7 @@ class Recorder:
                 path,
                 self.store,
                 self.naming.key,
-                self.naming.owned,
+                self.naming.lookup(),
                 value_column=value_column,
                 string_column=string_column,
                 replicates=replicates,
