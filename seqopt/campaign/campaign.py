@@ -17,7 +17,7 @@ from seqopt.campaign.batches import Suggestions
 from seqopt.campaign.creating import new_campaign
 from seqopt.campaign.entries import Results
 from seqopt.campaign.errors import CampaignError
-from seqopt.campaign.labels import Label, labels_of, spending
+from seqopt.campaign.labels import Label, Labels, spending
 from seqopt.campaign.library import Library, packed, same_library
 from seqopt.campaign.narrowing import Narrowed, fitting, narrowed
 from seqopt.campaign.recording import Recorder
@@ -94,6 +94,7 @@ class Campaign(Revising, Tabulated):
         self._space: Space | None = None if optimizer is None else optimizer.space
         self._session: Session | None = None
         self._facts: Any = None
+        self._known_labels: tuple[Any, Labels] | None = None
         self._narrowed: Narrowed | None = None
         self._narrowed_from: Space | None = None
         self._session_from: Space | Narrowed | None = None
@@ -681,7 +682,13 @@ class Campaign(Revising, Tabulated):
         return pd.DataFrame(rows, columns=header)
 
     def _labels(self, strings: Sequence[str]) -> list[Label]:
-        return labels_of(self.store.library, strings)
+        pool = self.store.library
+        if self._given_optimizer is not None and not (pool or {}).get("id_column"):
+            return [Label() for _ in strings]
+        stand = None if pool is None else (pool, [_stamp(Path(one["path"])) for one in (pool, *pool["added"])])
+        if self._known_labels is None or self._known_labels[0] != stand:
+            self._known_labels = stand, Labels(pool)
+        return [self._known_labels[1].of(string) for string in strings]
 
     def _narrow(self, progress: Progress | None = None) -> Narrowed | None:
         """The space as the filters leave it, worked out once; `None` without filters."""

@@ -22,27 +22,32 @@ class Label(NamedTuple):
     cells: Mapping[str, str] = {}
 
 
-def labels_of(facts: Mapping[str, Any] | None, strings: Sequence[str]) -> list[Label]:
-    """What a library says of candidates, by their strings as it writes them.
+class Labels:
+    """What a library says of its candidates, by their strings as it writes them; read once.
 
     Args:
         facts: What the campaign keeps of the library; `None` where there is none.
-        strings: The candidates.
     """
-    from seqopt.filters.filtering import library_cells
 
-    columns = library_cells(facts, strings) if facts is not None and strings else None
-    if columns is None or facts is None:
-        return [Label() for _ in strings]
-    files = [facts, *facts.get("added", [])]
-    own = list(dict.fromkeys(name for one in files if (name := one.get("id_column")) in columns))
-    return [
-        Label(
-            next((cell for name in own if (cell := columns[name][row].strip())), None),
-            {name: cells[row].strip() for name, cells in columns.items() if name not in own and cells[row].strip()},
-        )
-        for row in range(len(strings))
-    ]
+    def __init__(self, facts: Mapping[str, Any] | None) -> None:
+        from seqopt.filters.filtering import library_table
+
+        strings, self._columns = library_table(facts) or ([], {})
+        self._rows: dict[str, int] = {}
+        for row, string in enumerate(strings):
+            self._rows.setdefault(string.strip(), row)
+        files = [] if facts is None else [facts, *facts.get("added", [])]
+        named = [one.get("id_column") for one in files]
+        self._own = [name for name in dict.fromkeys(named) if name in self._columns]
+
+    def of(self, string: str) -> Label:
+        """What it says of one candidate."""
+        row = self._rows.get(string)
+        if row is None:
+            return Label()
+        cells = {name: cell for name, column in self._columns.items() if (cell := column[row].strip())}
+        identifier = next((cells[name] for name in self._own if name in cells), None)
+        return Label(identifier, {name: cell for name, cell in cells.items() if name not in self._own})
 
 
 def strings_by_identifier(facts: Mapping[str, Any] | None) -> dict[str, str]:
@@ -59,7 +64,7 @@ def strings_by_identifier(facts: Mapping[str, Any] | None) -> dict[str, str]:
         column = one["column"] or "string"
         table = read_table(Path(one["path"]), expected={plain_name(column)})
         if column in table.columns and one["id_column"] in table.columns:
-            strings = as_smiles(table.columns[column]) if one["kind"] == "molecule" else table.columns[column]
+            strings = as_smiles(table.columns[column]) if one.get("kind") == "molecule" else table.columns[column]
             for identifier, string in zip(table.columns[one["id_column"]], strings, strict=True):
                 if identifier.strip() and string.strip():
                     found.setdefault(identifier.strip(), string.strip())

@@ -210,7 +210,7 @@ def strings_in(facts: Mapping[str, Any]) -> set[str]:
         if file_and_part(one["path"])[0].is_file():
             column = one["column"] or "string"
             cells = read_table(one["path"], expected={plain_name(column)}).columns.get(column, [])
-            found |= {cell.strip() for cell in (as_smiles(cells) if one["kind"] == "molecule" else cells)}
+            found |= {cell.strip() for cell in (as_smiles(cells) if one.get("kind") == "molecule" else cells)}
     return found
 
 

@@ -333,8 +333,6 @@ def library_cells(
 ) -> dict[str, list[str]] | None:
     """The cells of a library besides its strings, as filters compare them; of the first row of equal strings.
 
-    Where commas are decimal in the library, its numbers are given with points.
-
     The cells of some of its strings are a `seqopt.filters.conditions.Column`, so that what is asked of a column as
     a whole has one answer whichever strings it is asked for.
 
@@ -346,17 +344,10 @@ def library_cells(
     Returns:
         Every column but that of the strings; `None` where there is no library, or none with columns.
     """
-    from seqopt.datasets.numbers import comparable
-    from seqopt.datasets.sources import file_and_part
-
-    if facts is None or not file_and_part(facts["path"])[0].is_file():
-        return None
-    found = _joined([facts, *facts.get("added", [])], commas=bool(facts.get("decimal_comma")) and as_written)
+    found = library_table(facts, as_written=as_written)
     if found is None:
         return None
     written, columns = found
-    if facts.get("decimal_comma") and not as_written:
-        columns = {name: list(map(comparable, cells)) for name, cells in columns.items()}
     if strings is None:
         return columns
     rows: dict[str, int] = {}
@@ -369,35 +360,52 @@ def library_cells(
     }
 
 
-def _joined(files: Sequence[Mapping[str, Any]], *, commas: bool) -> tuple[list[str], dict[str, list[str]]] | None:
-    """The strings and the other columns of some files, one below the other; `None` if the first has no such column.
+def library_table(
+    facts: Mapping[str, Any] | None, *, as_written: bool = False
+) -> tuple[list[str], dict[str, list[str]]] | None:
+    """The strings of a library and its other columns, the files one below the other.
 
-    Where a file lacks a column of another one, its cells are empty. With ``commas``, numbers of workbooks have them.
+    Where a file lacks a column of another one, its cells are empty. Where commas are decimal in the library, its
+    numbers are given with points.
+
+    Args:
+        facts: What a campaign keeps of its library.
+        as_written: Whether cells are given as they are in the file.
+
+    Returns:
+        `None` where there is no library that is a file, or none with columns.
     """
+    from seqopt.datasets.numbers import comparable
     from seqopt.datasets.sheets import plain_name
     from seqopt.datasets.sources import file_and_part
     from seqopt.datasets.structures import as_smiles
     from seqopt.datasets.tables import read_table
 
+    if facts is None or not file_and_part(facts["path"])[0].is_file():
+        return None
+    comma = bool(facts.get("decimal_comma"))
+    files = [facts, *facts.get("added", [])]
     strings: list[str] = []
     columns: dict[str, list[str]] = {}
     for number, facts in enumerate(files):
         path, column = Path(facts["path"]), facts["column"] or "string"
         table = None
         if file_and_part(path)[0].is_file():
-            table = read_table(path, expected={plain_name(column)}, decimal_comma=commas)
+            table = read_table(path, expected={plain_name(column)}, decimal_comma=comma and as_written)
         if table is None or column not in table.columns:
             if not number:
                 return None
             continue
         own = list(table.columns[column])
-        if facts["kind"] == "molecule":
+        if facts.get("kind") == "molecule":
             own = list(as_smiles(own))
         others = {name: list(cells) for name, cells in table.columns.items() if name != column}
         for name in dict.fromkeys([*columns, *others]):
             before = columns.get(name, [""] * len(strings))
             columns[name] = before + others.get(name, [""] * len(own))
         strings += own
+    if comma and not as_written:
+        columns = {name: list(map(comparable, cells)) for name, cells in columns.items()}
     return strings, columns
 
 
