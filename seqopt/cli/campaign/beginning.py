@@ -66,6 +66,10 @@ def new(
             rich_help_panel=WHAT,
         ),
     ] = False,
+    attachment_points: Annotated[
+        bool,
+        typer.Option("--attachment-points", help="Keep molecules with attachment points (*).", rich_help_panel=WHAT),
+    ] = False,
     id_column: IdColumn = None,
     price_column: PriceColumn = None,
     alphabet: Annotated[
@@ -132,6 +136,7 @@ def new(
             kind=None if kind == "auto" else kind,
             standardize=standardize,
             decimal_comma=decimal_comma,
+            attachment_points=attachment_points,
             id_column=id_column,
             price_column=price_column,
             batch_size=batch,
