@@ -446,7 +446,7 @@ class Campaign(Revising, Tabulated):
     def record(
         self,
         what: str,
-        value: float | None = None,
+        value: float | str | None = None,
         *,
         failure: str | None = None,
         standard_error: float | None = None,
@@ -460,7 +460,7 @@ class Campaign(Revising, Tabulated):
 
         Args:
             what: The name of a suggestion (``"B03-07"``, or ``"b3-7"``), an identifier of the library, or a string.
-            value: What was measured; `None` for a failure.
+            value: What was measured, a number, or a limit of it as text, such as ``"<0.1"``; `None` for a failure.
             failure: Why there is no value.
             standard_error: Known standard error of the value.
             replicate: Whether this is a further measurement of a string that has one.
@@ -703,10 +703,10 @@ class Campaign(Revising, Tabulated):
         write_table(target, self.store.settings, columns)
 
     def to_pandas(self) -> pd.DataFrame:
-        """All measurements one by one, failures too."""
+        """All measurements one by one, failures too; of limits the numbers, with their signs in ``censored``."""
         import pandas as pd
 
-        header, rows = measurements_table(self.store)
+        header, rows = measurements_table(self.store, numeric=True)
         return pd.DataFrame(rows, columns=header)
 
     def _labels(self, strings: Sequence[str]) -> list[Label]:

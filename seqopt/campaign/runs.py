@@ -198,6 +198,7 @@ class RunFolder:
             else {
                 "string": best.string,
                 "value": best.value,
+                **({"censored": best.censored} if best.censored else {}),
                 "number": next(i for i, row in enumerate(optimizer.observations.rows, start=1) if row is best),
             },
             "evaluations": len(frame),

@@ -25,6 +25,7 @@ from seqopt.data import Item, Observation, Query
 from seqopt.errors import InputError
 from seqopt.optimizer import Optimizer
 from seqopt.spaces import Space
+from seqopt.strategies.protocols import takes_censored
 from seqopt.utils.progress import doing
 
 logger = logging.getLogger(__name__)
@@ -70,6 +71,7 @@ class Session:
         self._allowed = optimizer.space if allowed is None else allowed
         self._whole = optimizer.space
         self._fresh = optimizer.state_dict()
+        self._warned = False
         self.forget()
 
     def forget(self) -> None:
@@ -314,10 +316,19 @@ class Session:
             values.append([cell if cell is not None and index not in refused else math.nan for cell in cells])
             errors.append(row.failure if row.failure is not None else refused.get(index))
         known = [row.standard_error for row in measurements]
+        censored = [row.censored for row in measurements]
+        if any(censored) and not takes_censored(self.optimizer.strategy):
+            if not self._warned:
+                logger.warning(
+                    "%s cannot learn from censored values: their limits count as values", self.optimizer.learner
+                )
+                self._warned = True
+            censored = [None] * len(measurements)
         self.optimizer.tell(
             [Query(row.string, row.context) if row.context else row.string for row in measurements],
             values,
             standard_errors=known if any(error is not None for error in known) else None,
+            censored=censored if any(censored) else None,
             errors=errors,
             seconds=[row.details.get("seconds") for row in measurements],
         )

@@ -184,10 +184,9 @@ def converted(entry: ResultEntry, conversion: Conversion) -> ResultEntry:
             changed["standard_error"] = conversion.standard_error(entry.value, error)
     except InputError as problem:
         raise InputError(f"{entry.value!r} {problem}") from problem
-    side = getattr(entry, "censored", None)
-    if conversion.reverses and side is not None:
+    if conversion.reverses and entry.censored is not None:
         # More than 100 uM is a pIC50 of less than 4.
-        changed["censored"] = {"<": ">", ">": "<"}[side]
+        changed["censored"] = "<" if entry.censored == ">" else ">"
     return replace(entry, **changed)
 
 

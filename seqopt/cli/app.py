@@ -622,7 +622,7 @@ def bench(
         typer.Argument(
             metavar="NAME",
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
-            "filters, choices, ask, intervals; NAME --help shows its options.",
+            "filters, choices, ask, intervals, censored; NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -632,7 +632,7 @@ def bench(
     names = (
         *("zinc", "docking", "regression", "boss", "vae", "embedding"),
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
-        *("choices", "ask", "intervals"),
+        *("choices", "ask", "intervals", "censored"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:

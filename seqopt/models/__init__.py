@@ -6,6 +6,7 @@ from seqopt.models.fully_bayesian import FullyBayesianGP, FullyBayesianStringGP,
 from seqopt.models.gaussian import GaussianSurrogate
 from seqopt.models.leave_one_out import LeaveOneOut
 from seqopt.models.protocols import (
+    CensoredSurrogate,
     ConditionedProcess,
     ExplainedSurrogate,
     JointSurrogate,
@@ -25,6 +26,7 @@ from seqopt.models.string_gp import StringGP
 __all__ = [
     "SURROGATES",
     "BlockwisePosterior",
+    "CensoredSurrogate",
     "ConditionedProcess",
     "ExplainedSurrogate",
     "FullyBayesianGP",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -206,15 +207,24 @@ class GaussianSurrogate:
     def leave_one_out(self) -> LeaveOneOut:
         """Predictions for each value from the others at the fitted parameters: moments of the mixture over the draws.
 
+        What stands for censored values stays as it is when others are left out.
+
         Raises:
             ModelError: Before the first fit.
         """
         state = self.fitted
         mean, variance = leave_one_out(state.cholesky, state.alpha, state.values)
+        values = state.values
+        if state.limits is not None:
+            censored = state.limits.sides != 0
+            # A measurement has noise, but not the variance of the factor that stands for a limit.
+            without = (variance - state.observed_noise).clamp_min(0.0) + state.noise_variance[:, None]
+            variance = torch.where(censored, without, variance)
+            values = torch.where(censored, math.nan, state.known_values)
         spread = variance.mean(0) + mean.var(0, correction=0)
         offset, unit = self.units
         predicted = self.untransform(mean.mean(0).numpy(), spread.numpy())
-        return LeaveOneOut(offset + unit * state.values.numpy(), *predicted)
+        return LeaveOneOut(offset + unit * values.numpy(), *predicted)
 
     def __getstate__(self) -> dict[str, Any]:
         # What is kept of pools belongs to objects of this process, and is computed again where it is needed.

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from seqopt.acquisition import Acquisition
 from seqopt.data import (
+    Censoring,
     Context,
     Contexts,
     Data,
@@ -33,7 +34,7 @@ from seqopt.search import Proposal, Search
 from seqopt.search.protocols import AnySpace, SomeSearch
 from seqopt.spaces import EvolvableSpace, PoolSpace, Space, as_space
 from seqopt.strategies import InitialDesign, ModelBased, SearchState, Strategy
-from seqopt.strategies.protocols import CheckedStrategy
+from seqopt.strategies.protocols import CheckedStrategy, takes_censored
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.progress import doing
 from seqopt.utils.shown import Tabulated
@@ -312,6 +313,7 @@ class Optimizer(Tabulated):
         values: npt.ArrayLike,
         *,
         standard_errors: Sequence[float | None] | None = None,
+        censored: Sequence[Censoring | None] | None = None,
         errors: Sequence[str | None] | None = None,
         seconds: Sequence[float | None] | None = None,
     ) -> None:
@@ -327,23 +329,34 @@ class Optimizer(Tabulated):
                 any has failed.
             standard_errors: Known standard error of each value of the objective, in the user's units; `None` where it
                 is not known. The model also learns how noisy values are.
+            censored: ``"<"`` or ``">"`` for each value of the objective that is only a limit, in the user's units:
+                ``"<"`` with 0.1 says that the measurement lies below 0.1. `None` for known values.
             errors: Why each failed evaluation failed. One with a reason and without a value of the objective has
                 failed, whatever else was measured.
             seconds: How long each evaluation took.
 
         Raises:
             InputError: If the numbers differ, a string is invalid or not in the space, a context is not possible, a
-                value is no number, or has no image under the transform, or if the model cannot take a string (of
-                another length for ``one-hot``, unreadable for an autoencoder); then nothing is recorded.
+                value is no number, or has no image under the transform, a limit is no number or has a standard error,
+                or if the model cannot take a string (of another length for ``one-hot``, unreadable for an autoencoder)
+                or limits; then nothing is recorded.
+
+        Example:
+            >>> optimizer = Optimizer(["AAAA", "AAAT", "AATT", "ATTT"], initial=2)
+            >>> optimizer.tell(["AAAA", "AATT", "ATTT"], [0.1, 2.0, 3.0], censored=["<", None, ">"])
+            >>> optimizer.best.told
+            '>3'
         """
         if isinstance(strings, str):
             raise InputError(f"tell takes lists: tell([{strings!r}], [value])")
         table = self._table(values, len(strings))
         # Of a table's column, only the values count.
         standard_errors = None if standard_errors is None else list(standard_errors)
+        censored = None if censored is None else list(censored)
         lists: tuple[tuple[str, Sequence[Any] | None], ...] = (
             ("values", table),
             ("standard errors", standard_errors),
+            ("signs of limits", censored),
             ("errors", errors),
             ("seconds", seconds),
         )
@@ -353,6 +366,7 @@ class Optimizer(Tabulated):
         known = [None if standard_errors is None else _known_variance(standard_errors[i]) for i in range(len(strings))]
         if any(known) and not self.strategy.takes_noise_variance:
             raise InputError(f"{self.learner} cannot take standard errors into account: leave them out")
+        self._check_limits(strings, table, known, censored)
         contexts = [self._context(string) for string in strings]
         written = [string.key if isinstance(string, Query) else string for string in strings]
         keys = [self.space.key(string) for string in written]
@@ -382,12 +396,36 @@ class Optimizer(Tabulated):
             found.status = "failed" if failed else "ok"
             found.values = tuple(value if _is_value(value) else math.nan for value in numbers) if measured[i] else ()
             variance = known[i]
+            found.censored = censored[i] if censored is not None and found.values else None
             found.noise_variance = (variance,) if found.values and variance is not None else None
             found.details["error"] = (errors[i] if errors else None) or (
                 f"the value is {'None' if _is_none(values, i) else f'{numbers[0]:g}'}" if failed else ""
             )
             found.details["seconds"] = seconds[i] if seconds else None
         self._fitted = None
+
+    def _check_limits(
+        self,
+        strings: Sequence[str | Query],
+        table: Sequence[Sequence[float]],
+        known: Sequence[float | None],
+        censored: Sequence[Censoring | None] | None,
+    ) -> None:
+        """Refuse limits that are none, or that nothing can be learned from."""
+        if censored is None or not any(side is not None for side in censored):
+            return
+        for string, row, variance, side in zip(strings, table, known, censored, strict=True):
+            if side is not None and side not in ("<", ">"):
+                raise InputError(f"{string!r} is censored as {side!r}; expected '<', '>' or None")
+            if side is not None and not _is_value(row[0]):
+                raise InputError(f"the limit of {string!r} is {row[0]:g}; expected a number")
+            if side is not None and variance is not None:
+                raise InputError(f"{string!r} has a limit, {side}{row[0]:g}, and a standard error: leave that out")
+        if not takes_censored(self.strategy):
+            raise InputError(
+                f"{self.learner} cannot learn from censored values: leave censored out, and the limits count as "
+                "values, or choose another surrogate, one with takes_censored (seqopt.models.CensoredSurrogate)"
+            )
 
     def withdraw(self, strings: Sequence[str | Query], reason: str = "withdrawn") -> None:
         """Note that strings will not be evaluated, for reasons that are not theirs: sold out, too dear, a dropped vial.
@@ -543,6 +581,9 @@ class Optimizer(Tabulated):
     def best(self) -> Observation:
         """The row of the best measured value: the luckiest one, where measurements are noisy; see `recommend`.
 
+        A censored value counts as far as it is certain: one that is better than its limit as that limit, and before a
+        value that equals it; one that is worse than its limit only where there is nothing else.
+
         Raises:
             ModelError: Before any value has been told.
         """
@@ -554,11 +595,16 @@ class Optimizer(Tabulated):
     def best_of(self, rows: Sequence[Observation]) -> Observation | None:
         """The best measured one of some rows, the first of equals; `None` if none is measured.
 
-        Of several ways to measure, the target counts.
+        Of several ways to measure, the target counts; of censored values see `best`.
         """
         target = self._target
         measured = [row for row in rows if row.status == "ok" and row.context == target and not math.isnan(row.value)]
-        return max(measured, key=lambda row: self.outcome.sign * row.value) if measured else None
+        return max(measured, key=self._certain) if measured else None
+
+    def _certain(self, row: Observation) -> tuple[bool, float, bool]:
+        """How good a value is at least, to compare it by."""
+        better = ">" if self.direction == "maximize" else "<"
+        return row.censored in (None, better), self.outcome.sign * row.value, row.censored == better
 
     def to_pandas(self) -> pd.DataFrame:
         """Everything suggested or told, one row each, with the columns of ``evaluations.csv``."""
@@ -606,6 +652,7 @@ class Optimizer(Tabulated):
                     "context": [list(pair) for pair in row.context],
                     "status": row.status,
                     "values": list(row.values),
+                    "censored": row.censored,
                     "noise_variance": None if row.noise_variance is None else list(row.noise_variance),
                     "details": row.details,
                 }
@@ -627,6 +674,7 @@ class Optimizer(Tabulated):
                     None if noise is None else tuple(noise),
                     dict(row["details"]),
                     as_context((name, value) for name, value in row["context"]),
+                    row.get("censored"),
                 )
             )
         self.replay_ask([], state)

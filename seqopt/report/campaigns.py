@@ -75,17 +75,17 @@ def read_campaign(path: str | os.PathLike[str]) -> Run:
 
 def _measurements(observed: Sequence[Observed]) -> pd.DataFrame:
     rows = [
-        (one.key, value, error)
+        (one.key, value, error, limit or "")
         for one in observed
-        for value, error in zip(one.values, one.standard_errors, strict=True)
+        for value, error, limit in zip(one.values, one.standard_errors, one.limits, strict=True)
     ]
-    table = pd.DataFrame(rows, columns=["key", "value", "standard_error"])
+    table = pd.DataFrame(rows, columns=["key", "value", "standard_error", "censored"])
     return table.astype({"value": "float64", "standard_error": "float64"})
 
 
 _COLUMNS = (
     *("number", "string", "key", "status", "value", "batch", "predicted_mean", "predicted_std", "acquisition"),
-    *("error", "name", "why", "nearest", "similarity", "measurements", "standard_error"),
+    *("error", "name", "why", "nearest", "similarity", "measurements", "standard_error", "censored"),
 )
 
 
@@ -112,6 +112,7 @@ def _measured(one: Observed, suggestion: Suggestion | None, *, geometric: bool) 
         return row | {
             "status": "ok",
             "value": one.mean(geometric=geometric),
+            "censored": one.censored or "",
             "standard_error": errors[0] if len(errors) == 1 else None,
         }
     return row | {"status": "failed", "error": one.failures[-1] if one.failures else ""}

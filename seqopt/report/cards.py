@@ -125,7 +125,7 @@ def _card(view: View, row: dict[str, Any], list_name: str, order: int, deviation
     other = view.number_of.get(nearest, 0)
     return Card(
         rank=order if list_name == "best" else 0,
-        head=view.show(row["value"]) if row["measured"] else _state(row["status"]),
+        head=row["censored"] + view.show(row["value"]) if row["measured"] else _state(row["status"]),
         is_value=bool(row["measured"]),
         string=shortened(string, LONGEST_LISTED),
         number=number,

@@ -110,7 +110,8 @@ def describe_status(status: Status) -> Description:
         mean = status.best.mean(geometric=settings.transform == "log10")
         replicates = len(status.best.values)
         of = f" (mean of {replicates})" if replicates > 1 else ""
-        facts.append(("best", f"{significant(mean)}{unit}{of}: {status.best.string}"))
+        limit = status.best.censored or ""
+        facts.append(("best", f"{limit}{significant(mean)}{unit}{of}: {status.best.string}"))
     if model:
         r2 = model.get("r2")
         quality = "" if r2 is None else f"; leave-one-out R2 {r2:.2f}, {model['within_90']:.0%} within 90 %"
@@ -176,7 +177,7 @@ def evaluated(table: Any, log10: bool) -> tuple[tuple[ListedString, ...], tuple[
     predicted = number_format(table["predicted_mean"].dropna(), log10=log10)
     entries = []
     for row in table.itertuples():
-        value = show(row.value) if row.measured else "" if row.status == "pending" else row.status
+        value = f"{row.censored}{show(row.value)}" if row.measured else "" if row.status == "pending" else row.status
         batch = "initial" if row.batch == 0 else f"{row.batch:.0f}"
         entries.append(
             ListedString(row.string, (value, moments(row.predicted_mean, row.predicted_std, predicted), batch))

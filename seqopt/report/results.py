@@ -20,7 +20,7 @@ import pandas as pd
 from seqopt.data import COLUMNS
 from seqopt.errors import InputError, RunFolderError
 
-TEXT_COLUMNS = ("string", "key", "status", "error", "name", "why", "nearest")
+TEXT_COLUMNS = ("string", "key", "status", "error", "name", "why", "nearest", "censored")
 NUMBER_COLUMNS = (
     *("number", "value", "batch", "predicted_mean", "predicted_std", "acquisition", "seconds"),
     *("similarity", "measurements", "standard_error"),
@@ -259,21 +259,40 @@ def best_so_far(evaluations: pd.DataFrame, direction: str) -> pd.Series:
         evaluations: See `tidy_evaluations`.
         direction: ``"maximize"`` or ``"minimize"``.
     """
-    values = evaluations["value"].where(evaluations["measured"])
+    values = evaluations["value"].where(evaluations["measured"] & ~only_worse(evaluations, direction))
     return (values.cummin() if direction == "minimize" else values.cummax()).ffill()
+
+
+def limit_of(evaluations: pd.DataFrame) -> pd.Series:
+    """Of each row the side of its limit, ``"<"`` or ``">"``, empty where the value is known."""
+    if "censored" not in evaluations:
+        return pd.Series("", index=evaluations.index, dtype=object)
+    return evaluations["censored"]
+
+
+def only_worse(evaluations: pd.DataFrame, direction: str) -> pd.Series:
+    """Which rows are only known to be worse than a limit."""
+    return limit_of(evaluations) == (">" if direction == "minimize" else "<")
 
 
 def ranked(evaluations: pd.DataFrame, direction: str) -> pd.DataFrame:
     """Measured rows, best first, each key once.
 
     A key measured several times is ranked by its best value; the column ``measurements`` says how many there were,
-    unless the table does. Equal values keep the order in which they were measured.
+    unless the table does. Equal values keep the order in which they were measured, but for limits: what is better than
+    one comes before a value that equals it, and what is only known to be worse than one comes last.
     """
     measured = evaluations[evaluations["measured"]]
     counts = measured["measurements"].fillna(measured["key"].map(measured["key"].value_counts()))
     measured = measured.assign(measurements=counts).sort_values(
         "value", ascending=direction == "minimize", kind="stable"
     )
+    limits = limit_of(measured) != ""
+    if limits.any():
+        worse = only_worse(measured, direction)
+        sign = 1.0 if direction == "minimize" else -1.0
+        order = np.lexsort((~(limits & ~worse), sign * measured["value"], worse))
+        measured = measured.iloc[order]
     return measured.drop_duplicates("key")
 
 
@@ -297,10 +316,13 @@ def predictions(evaluations: pd.DataFrame, *, log10: bool = False) -> pd.DataFra
         evaluations: See `tidy_evaluations`.
         log10: Compare log10 of the values; predictions are turned back by `log10_moments`.
 
+    Limits are no values to compare with.
+
     Returns:
         Columns ``number``, ``batch``, ``mean``, ``std`` (0 where none was given), ``value``.
     """
-    rows = evaluations[evaluations["measured"] & evaluations["predicted_mean"].notna()]
+    known = evaluations["measured"] & (limit_of(evaluations) == "")
+    rows = evaluations[known & evaluations["predicted_mean"].notna()]
     table = rows[["number", "batch"]].copy()
     mean, std = rows["predicted_mean"], rows["predicted_std"].fillna(0.0)
     value = rows["value"]

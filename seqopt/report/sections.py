@@ -62,7 +62,7 @@ def headline(view: View, best: pd.DataFrame) -> dict[str, Any]:
     seconds = run.total_seconds
     choosing, scoring = _seconds(run, ("suggest", "select", "fit")), _seconds(run, ("evaluate", "objective"))
     return {
-        "best": show(best["value"].iloc[0]) if len(best) else None,
+        "best": best["censored"].iloc[0] + show(best["value"].iloc[0]) if len(best) else None,
         "number": int(best["number"].iloc[0]) if len(best) else None,
         "batch": int(best["batch"].iloc[0]) if len(best) else None,
         "gain": _gain(best, initial_best, run.direction, show, log10),

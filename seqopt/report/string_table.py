@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from seqopt.report.formats import shortened
+from seqopt.report.results import only_worse
 from seqopt.report.view import LONGEST_LISTED, View, rows_of
 
 MOST_ROWS = 2_000
@@ -74,7 +75,8 @@ def listed_rows(table: pd.DataFrame, direction: str) -> pd.DataFrame:
     """The rows that a page lists: what is awaited, then the best, then what failed."""
     order = table.assign(
         place=table["status"].map({"pending": 0, "failed": 2, "withdrawn": 3}).fillna(1),
-        rank=table["value"].where(table["measured"]) * (1.0 if direction == "minimize" else -1.0),
+        rank=table["value"].where(table["measured"] & ~only_worse(table, direction))
+        * (1.0 if direction == "minimize" else -1.0),
     )
     return order.sort_values(["place", "rank", "number"], kind="stable").head(MOST_ROWS)
 
@@ -126,7 +128,7 @@ def _value(view: View, row: dict[str, Any]) -> tuple[str, str]:
     if not row["measured"]:
         return STATES.get(row["status"], "failed") if row["status"] != "ok" else "failed", ""
     error = row["standard_error"]
-    text = view.show(row["value"]) + ("" if math.isnan(error) else f" ± {view.show(error)}")
+    text = row["censored"] + view.show(row["value"]) + ("" if math.isnan(error) else f" ± {view.show(error)}")
     return text, repr(float(row["value"]))
 
 

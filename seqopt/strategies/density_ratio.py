@@ -40,7 +40,9 @@ class BORE(Configurable):
     among them (`rank_labels`). Pending strings and those chosen for the same batch count as bad. What has been
     evaluated is not proposed again. While only one label is there, strings are random.
 
-    Only the order of values counts: there is no prediction of them, and known noise is of no use.
+    Only the order of values counts: there is no prediction of them, and known noise is of no use. A censored value
+    ranks by its limit, and its string is left out where that does not decide its label: one that is better than a limit
+    among the bad, or worse than a limit among the good.
 
     Args:
         classifier: Learns the labels; by default `seqopt.models.classifiers.KernelLogistic`.
@@ -60,6 +62,7 @@ class BORE(Configurable):
     """
 
     takes_noise_variance = False
+    takes_censored = True
 
     def __init__(
         self,
@@ -183,8 +186,15 @@ class BORE(Configurable):
         keys = [query.key for query in data.queries]
         refused = self.unsupported(keys)
         kept = [row for row in range(len(data)) if row not in refused]
-        targets = targets[kept]
-        return [keys[row] for row in kept], rank_labels(targets, self.gamma, rng), targets
+        labels = rank_labels(targets[kept], self.gamma, rng)
+        if measured.censored is not None:
+            sides = np.zeros(len(data), dtype=np.int8)
+            sides[measured.rows] = measured.censored
+            decided = np.where(labels, sides[kept] >= 0, sides[kept] <= 0)
+            if (decided & ~np.isnan(targets[kept])).any():
+                kept = [row for row, known in zip(kept, decided.tolist(), strict=True) if known]
+                labels = labels[decided]
+        return [keys[row] for row in kept], labels, targets[kept]
 
 
 def rank_labels(values: npt.ArrayLike, gamma: float, rng: np.random.Generator | None = None) -> npt.NDArray[np.bool_]:

@@ -10,7 +10,7 @@ import numpy as np
 from seqopt.data import Contexts, Item
 from seqopt.search import Proposal
 from seqopt.spaces import Space
-from seqopt.strategies.protocols import CheckedStrategy, SearchState, Strategy
+from seqopt.strategies.protocols import CheckedStrategy, SearchState, Strategy, takes_censored
 from seqopt.strategies.random import random_proposals
 from seqopt.utils.config import Configurable
 
@@ -50,6 +50,11 @@ class InitialDesign(Configurable):
     def takes_noise_variance(self) -> bool:
         """Whether the other strategy does."""
         return self.then.takes_noise_variance
+
+    @property
+    def takes_censored(self) -> bool:
+        """Whether the other strategy does."""
+        return takes_censored(self.then)
 
     @property
     def hyperparameters(self) -> dict[str, float]:

@@ -92,6 +92,21 @@ class Strategy(Protocol):
 
 
 @runtime_checkable
+class CensoredStrategy(Strategy, Protocol):
+    """A strategy that learns from values of which only a limit is known."""
+
+    @property
+    def takes_censored(self) -> bool:
+        """Whether it does, with the parts that it has."""
+        ...
+
+
+def takes_censored(strategy: Strategy) -> bool:
+    """Whether a strategy learns from limits: a `CensoredStrategy` that says so."""
+    return isinstance(strategy, CensoredStrategy) and strategy.takes_censored
+
+
+@runtime_checkable
 class CheckedStrategy(Strategy, Protocol):
     """A strategy that does not go with every space."""
 

@@ -78,17 +78,24 @@ class RandomStrategy(Configurable):
     """
 
     takes_noise_variance = True
+    takes_censored = True
 
     def propose(self, n: int, state: SearchState, rng: np.random.Generator) -> list[Proposal]:
         """See `seqopt.strategies.Strategy`."""
         return random_proposals(n, state, rng)
 
     def recommend(self, state: SearchState, rng: np.random.Generator) -> str:
-        """The key of the largest value, of those measured as the target is if there are any."""
+        """The key of the largest value, of those measured as the target is if there are any.
+
+        Of a value that is known to be better than a limit, the limit counts. Values that are known to be worse than
+        one count only where there are no others.
+        """
         measured = state.data.measured()
         if not len(measured):
             raise ModelError("nothing has been measured yet: tell some values first")
         targets = measured.targets
+        if measured.censored is not None and (measured.censored >= 0).any():
+            targets = np.where(measured.censored < 0, -np.inf, targets)
         if state.contexts is not None:
             # Values of other contexts may be of another kind; they decide only where there are no others.
             meant = np.array([context_of(item) == state.contexts.target for item in measured.items])

@@ -1,7 +1,6 @@
 """Concentrations and their logarithms against values worked out by hand, and errors against simulation."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -81,22 +80,17 @@ def test_standard_errors_follow_the_delta_method() -> None:
     assert "delta method" not in linear.describe()
 
 
-@dataclass(frozen=True)
-class Limit(ResultEntry):
-    censored: str | None = None
-
-
 def test_a_limit_lies_on_the_other_side_of_a_logarithm() -> None:
     to_log, linear = conversion_to(Settings("pIC50"), "uM"), conversion_to(Settings("IC50", unit="nM"), "uM")
     back = conversion_to(Settings("IC50", unit="uM"), "pIC50")
     assert to_log is not None
     assert linear is not None
     assert back is not None
-    above = Limit("CCO", value=100.0, censored=">")
-    assert converted(above, to_log) == Limit("CCO", value=4.0, censored="<")
-    assert converted(above, linear) == Limit("CCO", value=100_000.0, censored=">")
-    assert converted(converted(above, to_log), back) == Limit("CCO", value=100.0, censored=">")
-    assert converted(Limit("CCO", failure="broke"), to_log) == Limit("CCO", failure="broke")
+    above = ResultEntry("CCO", value=100.0, censored=">")
+    assert converted(above, to_log) == ResultEntry("CCO", value=4.0, censored="<")
+    assert converted(above, linear) == ResultEntry("CCO", value=100_000.0, censored=">")
+    assert converted(converted(above, to_log), back) == ResultEntry("CCO", value=100.0, censored=">")
+    assert converted(ResultEntry("CCO", failure="broke"), to_log) == ResultEntry("CCO", failure="broke")
 
 
 def test_what_has_no_logarithm_is_said_so() -> None:

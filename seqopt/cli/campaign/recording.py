@@ -17,6 +17,7 @@ from seqopt.cli.campaign.common import (
     pairs_of,
     print_results,
     refuse_idle,
+    value_of,
 )
 from seqopt.cli.campaign.options import Debug, DecimalComma, Force, Partial, Replicate, Unit, Which
 from seqopt.cli.running import console, show_notes
@@ -34,7 +35,7 @@ def record(
             help="A table of results, or whose result it is: a suggestion, an identifier or a string.",
         ),
     ],
-    value: Annotated[str | None, typer.Argument(help="Its value, if it is not a table.")] = None,
+    value: Annotated[str | None, typer.Argument(help="Its value, or a limit such as '<0.1'.")] = None,
     failed: Annotated[str | None, typer.Option(help="Why there is no value.", metavar="REASON")] = None,
     error: Annotated[float | None, typer.Option("--standard-error", help="Known standard error of the value.")] = None,
     replicate: Replicate = False,
@@ -60,6 +61,7 @@ def record(
     seqopt campaign record plates.xlsx#results --unit nM
     seqopt campaign record B03-07 6.4
     seqopt campaign record CPD-00050 120
+    seqopt campaign record B03-07 "<0.1"
     seqopt campaign record B03-08 --failed "did not dissolve"
     """
     del debug
@@ -101,7 +103,7 @@ def record(
             comma = bool((campaign.store.settings.pool or {}).get("decimal_comma")) and "," in (value or "")
         measured = campaign.record(
             what,
-            None if value is None else number_of(value, comma),
+            None if value is None else value_of(value, comma),
             failure=failed,
             standard_error=error,
             replicate=replicate,
