@@ -113,7 +113,7 @@ def record(
             force=force,
         )
         if unit is not None and value is not None:
-            value = f"{value} {unit}, which is {measured[0].value:.6g}"
+            value = f"{value} {unit}, which is {measured[0].told}"
         told = [value] if value is not None else ["failed"] if failed is not None else []
         console.print(f"recorded {escape(what)}: {escape(', '.join(told + (also or [])))}")
 
