@@ -52,7 +52,10 @@ class Settings:
         unit: Of the values.
         string_column: What the column of strings is called in the user's files.
         batch_size: Suggestions at a time.
-        initial: Random suggestions before a model is used.
+        initial: Suggestions before a model is used.
+        design: How these are chosen: see `seqopt.strategies.resolve_design`.
+        include: Strings that are suggested first of all.
+        limits: Description of `seqopt.BatchLimits`, if there are any.
         surrogate: Name of the model, or its type where it was given as an object; empty where a strategy decides.
         acquisition: Name of the acquisition function, or the type of the strategy that decides.
         transform: ``"log10"`` for values that span decades.
@@ -76,6 +79,9 @@ class Settings:
     string_column: str = "string"
     batch_size: int = 10
     initial: int = 10
+    design: str = "random"
+    include: list[str] = field(default_factory=list)
+    limits: dict[str, Any] | None = None
     surrogate: str = "auto"
     acquisition: str = "gibbon"
     transform: str | None = None
@@ -197,9 +203,10 @@ class NewSuggestion:
     Attributes:
         string: As its owner writes it.
         key: Its identity.
-        mean: Predicted mean, in the user's units.
-        std: Predicted standard deviation.
-        low: Lower end of the predicted interval.
+        mean: Mean of the predicted distribution of the true value, in the user's units. On a logarithmic scale that is
+            not its middle, which `predicted` is.
+        std: Its standard deviation.
+        low: Lower end of the central 90 % of a measurement, noise included.
         high: Upper end of it.
         acquisition: Name of the acquisition function.
         score: Its value.
@@ -221,6 +228,20 @@ class NewSuggestion:
     context: Context = ()
     identifier: str | None = None
     cells: dict[str, str] = field(default_factory=dict)
+
+    def predicted(self, transform: str | None) -> float | None:
+        """The central prediction, as it is shown: the median; `None` where nothing was predicted.
+
+        Args:
+            transform: Of the campaign, see `Settings`.
+
+        Example:
+            >>> NewSuggestion("CCO", "CCO", mean=1416.7, std=20035.0).predicted("log10").__round__()
+            100
+        """
+        from seqopt.data import central
+
+        return central(self.mean, self.std, transform)
 
 
 @dataclass(frozen=True)

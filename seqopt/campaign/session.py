@@ -17,11 +17,11 @@ from typing import Any
 
 from seqopt.campaign.journal import Asked, Journal
 from seqopt.campaign.labels import Label
-from seqopt.campaign.predictions import interval, snapshot_of
+from seqopt.campaign.predictions import snapshot_of
 from seqopt.campaign.reasons import reasons_of
 from seqopt.campaign.rows import Command, Exclusion, Measurement, NewSuggestion, Suggestion, Withdrawal
 from seqopt.campaign.store import CampaignStore
-from seqopt.data import Item, Observation, Query
+from seqopt.data import Item, Observation, Query, interval
 from seqopt.errors import InputError
 from seqopt.optimizer import Optimizer
 from seqopt.spaces import Space
@@ -238,6 +238,9 @@ class Session:
                 "context": row.context,
                 "details": {
                     "batch": counters["batches"],
+                    "predicted": row.predicted(self.settings.transform),
+                    "predicted_low": row.low,
+                    "predicted_high": row.high,
                     "predicted_mean": row.mean,
                     "predicted_std": row.std,
                     "acquisition": row.score,
@@ -376,6 +379,8 @@ def _new_suggestions(
     for row, reason in zip(rows, reasons, strict=True):
         mean, std, score = (row.details[name] for name in ("predicted_mean", "predicted_std", "acquisition"))
         random = mean is None and score is None
+        # What neither a model nor chance has chosen says what did: a design, or its user.
+        origin = str(row.details.get("why") or "random")
         low, high = interval(*optimizer.predicted_measurement(row.query), transform)
         yield NewSuggestion(
             row.string,
@@ -384,9 +389,9 @@ def _new_suggestions(
             std,
             low,
             high,
-            "random" if random else chosen_by,
+            origin if random else chosen_by,
             score,
-            {"kind": "random"} if random else reason,
+            {"kind": origin} if random else reason,
             row.context,
         )
 

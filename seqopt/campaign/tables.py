@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from seqopt.campaign.batches import REASON_COLUMNS, REASONS
 from seqopt.campaign.columns import (
     FAILURE,
     IDENTIFIER,
@@ -27,16 +28,16 @@ from seqopt.datasets.sheets import WORKBOOK, Cell, check_format, plain_name, rea
 from seqopt.datasets.sources import STRUCTURES, file_and_part
 from seqopt.errors import InputError
 
-_TOLD: Mapping[str, Callable[[Suggestion], Cell]] = {
-    "predicted_mean": lambda row: row.mean,
-    "predicted_std": lambda row: row.std,
-    "predicted_low": lambda row: row.low,
-    "predicted_high": lambda row: row.high,
-    "acquisition": lambda row: row.acquisition,
-    "acquisition_value": lambda row: row.score,
-    "why": lambda row: row.reason.get("kind"),
-    "nearest_measured": lambda row: row.reason.get("nearest"),
-    "similarity": lambda row: row.reason.get("similarity"),
+_TOLD: Mapping[str, Callable[[Suggestion, Settings], Cell]] = {
+    "predicted": lambda row, settings: row.predicted(settings.transform),
+    "predicted_low": lambda row, _: row.low,
+    "predicted_high": lambda row, _: row.high,
+    "acquisition": lambda row, _: row.acquisition,
+    "acquisition_value": lambda row, _: row.score,
+    **{
+        column: lambda row, _, name=name: row.reason.get(name)  # type: ignore[misc]
+        for column, name in zip(REASON_COLUMNS, REASONS, strict=True)
+    },
 }
 
 _FILLED_IN = ("value", "standard_error", "failure", "status", "replicate")
@@ -56,9 +57,11 @@ def write_batch(
 ) -> None:
     """Write suggestions as a table that `read_results` reads once the last columns are filled in.
 
-    The columns are the identifier, the string, how it is to be measured, what was predicted (mean, standard deviation,
-    interval), acquisition function and its value, why it was chosen (``why``, ``nearest_measured``, ``similarity``),
-    the further ones, and empty ones for the value, its standard error, what else is measured, and a reason for failure.
+    The columns are the identifier, the string, how it is to be measured, what was predicted (the central prediction,
+    and the ends of the central 90 % of a measurement), acquisition function and its value, why it was chosen (``why``,
+    its rank by prediction, its chance to be better than the best measured string, the nearest measured string, what was
+    measured of that, how similar it is and what differs), the further ones, and empty ones for the value, its standard
+    error, what else is measured, and a reason for failure.
 
     Args:
         path: A .csv, .tsv, .xlsx or, for molecules, .sdf file. In a workbook each molecule has a drawing.
@@ -93,7 +96,7 @@ def write_batch(
         table[owned_name(settings)] = called
     table[settings.string_column] = [row.string for row in suggestions]
     table |= {name: [dict(row.context).get(name) for row in suggestions] for name in settings.context_names}
-    table |= {told[name]: [cell(row) for row in suggestions] for name, cell in _TOLD.items()}
+    table |= {told[name]: [cell(row, settings) for row in suggestions] for name, cell in _TOLD.items()}
     for name, shown in told_apart(further, own | {plain_name(name) for name in table}, "library").items():
         cells = further[name]
         if len(cells) != len(suggestions):
@@ -279,7 +282,7 @@ def measurements_table(store: CampaignStore, *, numeric: bool = False) -> tuple[
                 row.replicate,
                 status if row.value is not None or row.failure is not None else None,
                 row.discarded,
-                *_prediction(suggestion),
+                *_prediction(suggestion, settings),
                 *(row.key, row.source, row.line, row.made_by, times[row.made_by]),
                 *([row.censored] if apart else []),
             ]
@@ -304,7 +307,7 @@ def measurements_table(store: CampaignStore, *, numeric: bool = False) -> tuple[
                 *[None] * (2 + len(further) + 2),
                 "withdrawn",
                 why.reason,
-                *_prediction(suggested),
+                *_prediction(suggested, settings),
                 *(what.key, None, None, why.made_by, times[why.made_by]),
                 *([None] if apart else []),
             ]
@@ -312,8 +315,8 @@ def measurements_table(store: CampaignStore, *, numeric: bool = False) -> tuple[
     return header, table
 
 
-def _prediction(suggestion: Suggestion | None) -> list[Cell]:
-    return [None] * 3 if suggestion is None else [suggestion.mean, suggestion.low, suggestion.high]
+def _prediction(suggestion: Suggestion | None, settings: Settings) -> list[Cell]:
+    return [None if suggestion is None else _TOLD[name](suggestion, settings) for name in TOLD]
 
 
 def _same_file(first: Path, second: Path) -> bool:

@@ -1,7 +1,9 @@
 """Surrogates: models of the objective on strings, all behind one protocol."""
 
 from seqopt.models import pathwise  # noqa: F401  # BoTorch's draws of functions find the sub-sequence kernel
-from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess
+from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess, measurement_std
+from seqopt.models.contributions import Contributions, contributions_of
+from seqopt.models.distances import DistanceSurrogate, KernelDistances
 from seqopt.models.fully_bayesian import FullyBayesianGP, FullyBayesianStringGP, KernelDiagnostics
 from seqopt.models.gaussian import GaussianSurrogate
 from seqopt.models.leave_one_out import LeaveOneOut
@@ -28,6 +30,8 @@ __all__ = [
     "BlockwisePosterior",
     "CensoredSurrogate",
     "ConditionedProcess",
+    "Contributions",
+    "DistanceSurrogate",
     "ExplainedSurrogate",
     "FullyBayesianGP",
     "FullyBayesianStringGP",
@@ -36,6 +40,7 @@ __all__ = [
     "GridSampler",
     "JointSurrogate",
     "KernelDiagnostics",
+    "KernelDistances",
     "LeaveOneOut",
     "MeasurementSurrogate",
     "NoiseAwareSurrogate",
@@ -47,7 +52,9 @@ __all__ = [
     "StringSurrogate",
     "Surrogate",
     "Untransform",
+    "contributions_of",
     "default_surrogate",
+    "measurement_std",
     "resolve_surrogate",
     "unsupported",
 ]

@@ -19,6 +19,7 @@ from seqopt.errors import InputError, ModelError
 from seqopt.models.column_cache import ColumnCache
 from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess
 from seqopt.models.covariance import FloatArray, correlations
+from seqopt.models.distances import KernelDistances
 from seqopt.models.gp_state import BatchedGPState, Conditioning, stacked
 from seqopt.models.leave_one_out import LeaveOneOut, leave_one_out
 from seqopt.models.pool_posterior import PoolPosterior
@@ -53,6 +54,7 @@ class GaussianSurrogate:
         self._state: BatchedGPState | None = None
         self._pools: WeakKeyDictionary[PoolSpace, Encoded] = WeakKeyDictionary()
         self._caches: WeakKeyDictionary[PoolSpace, ColumnCache] = WeakKeyDictionary()
+        self._posteriors: WeakKeyDictionary[PoolSpace, PoolPosterior | StreamedPosterior] = WeakKeyDictionary()
 
     @property
     def fitted(self) -> BatchedGPState:
@@ -118,15 +120,23 @@ class GaussianSurrogate:
         if indices is not None:
             keys = [pool.keys[int(index)] for index in indices]
             return self._posterior_at(conditioning, encoded.take(indices), keys)
+        known = self._posteriors.get(pool)
+        if known is not None and known.state is state:
+            # What the data say of the candidates is computed once.
+            return known.conditioned_on(conditioning)
+        found: PoolPosterior | StreamedPosterior
         if not self._fits(encoded):
             self._caches.pop(pool, None)
             store = None
             if state.evaluator.costly and state.draws == 1:
                 store = stored_columns(state.evaluator.kernel, self.encoder.name, pool.keys)
-            return StreamedPosterior(conditioning, encoded, pool.keys, store)
-        if pool not in self._caches:
-            self._caches[pool] = ColumnCache(state.evaluator, encoded, state.draws)
-        return PoolPosterior(conditioning, self._caches[pool], pool.keys)
+            found = StreamedPosterior(conditioning, encoded, pool.keys, store)
+        else:
+            if pool not in self._caches:
+                self._caches[pool] = ColumnCache(state.evaluator, encoded, state.draws)
+            found = PoolPosterior(conditioning, self._caches[pool], pool.keys)
+        self._posteriors[pool] = found
+        return found
 
     def predict(self, strings: Sequence[Item]) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and noiseless standard deviation at each string, in the values' units.
@@ -195,6 +205,26 @@ class GaussianSurrogate:
             found[those] = mean[draw] + normal[those, :, 0] @ roots[draw].T
         return offset + unit * found
 
+    def prior_distances(self, candidates: PoolSpace | Sequence[str], others: Sequence[str] = ()) -> KernelDistances:
+        """Kernel distances before any fit; see `seqopt.models.DistanceSurrogate`.
+
+        Raises:
+            ModelError: If there are several kernels to average over.
+        """
+        kernel = getattr(self, "kernel", None)
+        kernels = getattr(self, "kernels", [] if kernel is None else [kernel])
+        if len(kernels) != 1 or kernels[0].batch_shape:
+            raise ModelError(
+                f"a {type(self).__name__} of {len(kernels)} kernels has no one distance between strings: choose the "
+                "design random, or a surrogate of one kernel"
+            )
+        (kernel,) = kernels
+        if isinstance(candidates, PoolSpace):
+            encoded = self._encoded_pool(candidates)
+        else:
+            encoded = self.encoder.encode(candidates)
+        return KernelDistances(kernel, encoded.joined(self.encoder.encode(others)) if others else encoded)
+
     def similarity(self, a: Sequence[Item], b: Sequence[Item]) -> FloatArray:
         """Prior correlation (len(a) x len(b)) at two lists of strings, mean over the draws: 1 for equal ones.
 
@@ -228,15 +258,15 @@ class GaussianSurrogate:
 
     def __getstate__(self) -> dict[str, Any]:
         # What is kept of pools belongs to objects of this process, and is computed again where it is needed.
-        return {**self.__dict__, "_pools": None, "_caches": None}
+        return {**self.__dict__, "_pools": None, "_caches": None, "_posteriors": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._pools, self._caches = WeakKeyDictionary(), WeakKeyDictionary()
+        self._pools, self._caches, self._posteriors = WeakKeyDictionary(), WeakKeyDictionary(), WeakKeyDictionary()
 
     def _forget_columns(self) -> None:
         """Drop covariances with pools: the kernel has changed."""
-        self._caches = WeakKeyDictionary()
+        self._caches, self._posteriors = WeakKeyDictionary(), WeakKeyDictionary()
 
     def _posterior_at(
         self, conditioning: Conditioning, encoded: Encoded, keys: Sequence[str]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,19 +22,23 @@ from seqopt.data import (
     Observation,
     Observations,
     Outcome,
+    Predictions,
     Query,
     Transform,
     as_context,
+    central,
+    interval,
     resolve_transform,
 )
 from seqopt.datasets import Pool
 from seqopt.errors import ExhaustedError, InputError, ModelError
-from seqopt.models import JointSurrogate, Surrogate
+from seqopt.models import JointSurrogate, Surrogate, measurement_std
 from seqopt.optimizer.batch import Batch
+from seqopt.scorers.limits import BatchLimits, OpenBatch
 from seqopt.search import Proposal, Search
-from seqopt.search.protocols import AnySpace, SomeSearch
+from seqopt.search.protocols import AnySpace, PartsCheckedSearch, SomeSearch
 from seqopt.spaces import EvolvableSpace, PoolSpace, Space, as_space
-from seqopt.strategies import InitialDesign, ModelBased, SearchState, Strategy
+from seqopt.strategies import Design, InitialDesign, ModelBased, SearchState, Strategy
 from seqopt.strategies.protocols import CheckedStrategy, takes_censored
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.progress import doing
@@ -42,11 +47,16 @@ from seqopt.utils.shown import Tabulated
 if TYPE_CHECKING:
     import pandas as pd
 
+logger = logging.getLogger(__name__)
+
 FloatArray = npt.NDArray[np.float64]
 
 AFTERWARDS = 1
 """Keeps the random numbers of `Optimizer.recommend` and `Optimizer.predict`, which fit the same model, apart from those
 of `Optimizer.ask`."""
+
+BLOCK = 4096
+"""Strings that are predicted at a time."""
 
 LARGEST_VALUE = 1e150
 """Larger values are not measurements, and their squares would overflow."""
@@ -74,7 +84,13 @@ class Optimizer(Tabulated):
             (`RandomSearch`).
         strategy: Decides instead of ``surrogate``, ``acquisition`` and ``search``: a `seqopt.strategies.Strategy`.
         batch_size: Strings per `ask`.
-        initial: Random strings asked for before the strategy decides.
+        initial: Strings asked for before the strategy decides.
+        design: How these are chosen: ``"random"``; ``"maxmin"``, each as far as can be from those before it by the
+            surrogate's own kernel; ``"medoids"``, representatives of a random sample by the same distance; or
+            ``"auto"``: see `seqopt.strategies.resolve_design`.
+        include: Strings of the space that are asked for first, such as reference compounds, whatever the design.
+        limits: How much alike the strings of one batch may be; a batch for which not enough are found is shorter, and
+            a warning says so.
         direction: ``"maximize"`` or ``"minimize"``.
         transform: ``"log10"`` lets the model see log10 of the values; the user's units stay outside.
         outcomes: What is measured of each string, the objective first, instead of ``direction`` and ``transform``.
@@ -106,6 +122,9 @@ class Optimizer(Tabulated):
         strategy: Strategy | None = None,
         batch_size: int = 1,
         initial: int = 20,
+        design: Design | str = "auto",
+        include: Sequence[str] = (),
+        limits: BatchLimits | None = None,
         direction: Direction = "maximize",
         transform: Transform | str | None = None,
         outcomes: Sequence[Outcome] | None = None,
@@ -132,9 +151,21 @@ class Optimizer(Tabulated):
             raise InputError(
                 f"{strategy!r} is not a strategy: give an object with the methods of seqopt.strategies.Strategy"
             )
-        self.strategy = InitialDesign(self.initial, strategy)
+        if isinstance(include, str):
+            raise InputError(f"include is the single string {include!r}: write [{include!r}]")
+        self.strategy = InitialDesign(self.initial, strategy, design, include)
         if isinstance(self.strategy, CheckedStrategy):
             self.strategy.start(self.space, contexts)
+        self.limits = limits
+        if limits is not None:
+            if not isinstance(limits, BatchLimits):
+                raise InputError(f"{limits!r} is not a limit of batches: give seqopt.BatchLimits(per_scaffold=3)")
+            limits.check_kind(self.space.kind)
+            if isinstance(strategy, ModelBased) and isinstance(strategy.search, PartsCheckedSearch):
+                raise InputError(
+                    f"{type(strategy.search).__name__} does not keep to limits of a batch: leave limits out, or choose "
+                    "another search"
+                )
         self.allow_repeats = allow_repeats
         self.observations = Observations()
         self._asks = 0
@@ -212,12 +243,23 @@ class Optimizer(Tabulated):
         with doing("choosing what to evaluate next"):
             proposals = self.strategy.propose(n, self.state(remaining), rng)
         if not proposals:
+            if self.limits is not None:
+                raise ExhaustedError(
+                    f"nothing is left to suggest within the limits of a batch ({self.limits.describe()})"
+                )
             seen, waiting = len(self.observations.seen), len(self.observations.pending)
             raise ExhaustedError(
                 f"nothing is left to suggest: {seen:,} strings are known or suggested already"
                 + (f", {waiting:,} of which await a result" if waiting else "")
             )
         self._check(proposals)
+        if self.limits is not None and len(proposals) < n:
+            logger.warning(
+                "only %d of %d strings were found within the limits of a batch (%s)",
+                len(proposals),
+                n,
+                self.limits.describe(),
+            )
         self._asks += 1
         self._measurements = {}
         self._batches = batch
@@ -234,12 +276,20 @@ class Optimizer(Tabulated):
         """
         who = f"{type(self.strategy.then).__name__}.propose returned"
         found: set[Query] = set()
+        batch = self._open_batch()
         for proposal in proposals:
             if not isinstance(proposal, Proposal):
                 raise InputError(f"{who} {proposal!r}; expected a list of seqopt.search.Proposal")
             if proposal.query in found:
                 raise InputError(f"{who} {proposal.string!r} twice in one batch")
             found.add(proposal.query)
+            if batch is not None:
+                # What the user asked for is not held against limits.
+                if proposal.why != "included" and not batch.allows([proposal.key])[0]:
+                    raise InputError(
+                        f"{who} {proposal.string!r}, against the limits of a batch: {batch.limits.describe()}"
+                    )
+                batch.add(proposal.key)
             if self.space.key(proposal.string) != proposal.key:
                 raise InputError(f"{who} {proposal.string!r} with the key {proposal.key!r}, which is not its key")
             if isinstance(self.space, PoolSpace) and self.space.index_of(proposal.key) is None:
@@ -275,21 +325,32 @@ class Optimizer(Tabulated):
             self.contexts,
             remaining,
             sum(row.status == "withdrawn" for row in rows),
+            self._open_batch(),
         )
+
+    def _open_batch(self) -> OpenBatch | None:
+        """The batch that comes next, of which what is awaited counts as a member; `None` without limits."""
+        if self.limits is None:
+            return None
+        return self.limits.open(self.space.kind, [row.key for row in self.observations.pending])
 
     def _note(self, proposal: Proposal, batch: int) -> None:
         mean, std = self._in_user_units(proposal.predicted_mean, proposal.predicted_std)
         spread, score = proposal.measurement_std, proposal.acquisition
         context = proposal.context or self._target
-        self._measurements[Query(proposal.key, context)] = self._in_user_units(
-            proposal.predicted_mean, proposal.predicted_std if spread is None else spread
-        )
+        measurement = self._in_user_units(proposal.predicted_mean, proposal.predicted_std if spread is None else spread)
+        self._measurements[Query(proposal.key, context)] = measurement
+        low, high = interval(*measurement, self.transform.name)
         details = {
             "batch": batch,
+            "predicted": central(mean, std, self.transform.name),
+            "predicted_low": low,
+            "predicted_high": high,
             "predicted_mean": mean,
             "predicted_std": std,
             # Neither JSON nor a database holds the logarithm of an improvement that is nought.
             "acquisition": score if score is not None and math.isfinite(score) else None,
+            **({"why": proposal.why} if proposal.why else {}),
         }
         self.observations.add(Observation(proposal.string, proposal.key, "pending", details=details, context=context))
 
@@ -512,7 +573,8 @@ class Optimizer(Tabulated):
 
         Returns:
             Mean and standard deviation of the objective, without the noise of a measurement, in the user's units, one
-            number for each string. Under the transform ``log10`` they are the moments of a log-normal distribution.
+            number for each string. Under the transform ``log10`` they are the moments of a log-normal distribution,
+            whose mean lies above its middle: what is shown of a prediction is `predictions`.
 
         Raises:
             ModelError: Before two values have been told, or if the strategy has no surrogate.
@@ -525,10 +587,41 @@ class Optimizer(Tabulated):
             >>> bool(mean[0] > mean[1])
             True
         """
-        mean, std = self._model().predict(self._keys(strings))
+        mean, std = self.fitted.predict(self._keys(strings))
         moments = [self.transform.moments(self.outcome.sign * m, s) for m, s in zip(mean, std, strict=True)]
         table = np.array(moments, dtype=np.float64).reshape(-1, 2)
         return table[:, 0], table[:, 1]
+
+    def predictions(self, strings: Sequence[str]) -> Predictions:
+        """What is predicted of any strings, as it is shown: central predictions and their 90 % intervals.
+
+        Unlike the mean of `predict`, a central prediction is the median also under the transform ``log10``.
+
+        Args:
+            strings: N strings of the space's kind.
+
+        Returns:
+            Central predictions, the central 90 % of a measurement, noise included, and of the true value; in the user's
+            units, one number for each string.
+
+        Raises:
+            ModelError: Before two values have been told, or if the strategy has no surrogate.
+
+        Example:
+            >>> optimizer = Optimizer(["AAAA", "AAAT", "AATT", "ATTT", "TTTT"], initial=3, transform="log10")
+            >>> optimizer.tell(["AAAA", "AATT", "TTTT"], [1.0, 100.0, 10000.0])
+            >>> found = optimizer.predictions(["ATTT"])
+            >>> bool(found.low[0] < found.true_low[0] < found.central[0] < found.true_high[0] < found.high[0])
+            True
+        """
+        model, keys = self.fitted, self._keys(strings)
+        parts = []
+        for start in range(0, max(len(keys), 1), BLOCK):
+            block = keys[start : start + BLOCK]
+            mean, std = (np.asarray(moment, dtype=np.float64) for moment in model.predict(block))
+            parts.append((mean, std, np.maximum(measurement_std(model, block, std), std)))
+        mean, std, measurement = (np.concatenate(moments) for moments in zip(*parts, strict=True))
+        return Predictions.of(mean, std, measurement, self.transform, self.outcome.sign)
 
     def posterior(self, strings: Sequence[str]) -> tuple[FloatArray, FloatArray]:
         """Joint mean (n) and covariance (n x n) of the objective at ``strings``, without noise, in the user's units.
@@ -564,7 +657,13 @@ class Optimizer(Tabulated):
             raise InputError(f"nothing can be predicted: {message}")
         return keys
 
-    def _model(self) -> Surrogate:
+    @property
+    def fitted(self) -> Surrogate:
+        """The surrogate, fitted to everything told so far. To look at: later batches do not depend on it.
+
+        Raises:
+            ModelError: Before two values have been told, or if the strategy has no surrogate.
+        """
         if self._fitted is None:
             rng = np.random.default_rng([self.seed, self._asks, AFTERWARDS])
             with doing("fitting the model to all values"):
@@ -572,7 +671,7 @@ class Optimizer(Tabulated):
         return self._fitted
 
     def _joint(self) -> JointSurrogate:
-        surrogate = self._model()
+        surrogate = self.fitted
         if not isinstance(surrogate, JointSurrogate):
             raise ModelError(f"{type(surrogate).__name__} has no joint posterior")
         return surrogate

@@ -17,12 +17,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from seqopt.data import COLUMNS
+from seqopt.data import COLUMNS, central, interval
+from seqopt.data.replay import Replay
 from seqopt.errors import InputError, RunFolderError
+from seqopt.report.formats import NumberFormat
 
 TEXT_COLUMNS = ("string", "key", "status", "error", "name", "why", "nearest", "censored")
 NUMBER_COLUMNS = (
     *("number", "value", "batch", "predicted_mean", "predicted_std", "acquisition", "seconds"),
+    *("predicted", "predicted_low", "predicted_high"),
     *("similarity", "measurements", "standard_error"),
 )
 
@@ -48,6 +51,7 @@ class Run:
         campaign: Name of the campaign; empty for a run folder.
         model: The surrogate's state when it last made suggestions, as `Surrogate.state_dict` gave it; `None` where it
             was not kept.
+        replay: Of a column of known results, how much of the best was found; `None` elsewhere.
         measurements: One row per measurement, with columns ``key``, ``value`` and ``standard_error`` (NaN where
             unknown), where ``evaluations`` has means of several; else `None`.
         missing: What is not there and why, a sentence each.
@@ -64,6 +68,7 @@ class Run:
     campaign: str = ""
     model: dict[str, Any] | None = None
     measurements: pd.DataFrame | None = None
+    replay: Replay | None = None
     missing: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
@@ -157,8 +162,17 @@ def _summarized(folder: Path, evaluations: pd.DataFrame, missing: tuple[str, ...
         versions=_mapping(summary.get("versions")) or _mapping(settings.get("versions")),
         steps=[step for step in _listed(summary.get("steps")) if isinstance(step, dict)],
         total_seconds=as_number(timings.get("total_seconds", timings.get("total"))),
+        replay=_replay(summary.get("replay")),
         missing=(*missing, *([problem] if problem else [])),
     )
+
+
+def _replay(kept: object) -> Replay | None:
+    """What a summary says of known results; a file that was edited may hold anything."""
+    try:
+        return None if kept is None else Replay.from_json(_mapping(kept))
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _read_summary(path: Path) -> tuple[dict[str, Any], str]:
@@ -335,6 +349,28 @@ def predictions(evaluations: pd.DataFrame, *, log10: bool = False) -> pd.DataFra
         value = value.map(math.log10)
     table = table.assign(mean=mean, std=std, value=value)
     return table[np.isfinite(table["mean"]) & np.isfinite(table["std"])]
+
+
+def predicted_text(row: Mapping[str, Any], show: NumberFormat, *, log10: bool) -> str:
+    """A prediction in words: the median, and the central 90 % of a measurement; empty where nothing was predicted.
+
+    Args:
+        row: Of a tidy table of evaluations. Where it has no interval, as runs of older versions have none, that of the
+            true value stands in its place.
+        show: Format of the values.
+        log10: Whether the moments are those of a log-normal distribution.
+    """
+    mean, std, low, high, middle = (
+        None if math.isnan(row[name]) else float(row[name])
+        for name in ("predicted_mean", "predicted_std", "predicted_low", "predicted_high", "predicted")
+    )
+    transform = "log10" if log10 else None
+    middle = central(mean, std, transform) if middle is None else middle
+    if middle is None:
+        return ""
+    if low is None or high is None:
+        low, high = interval(mean, std, transform)
+    return show(middle) if low is None or high is None else f"{show(middle)} (90 %: {show(low)} to {show(high)})"
 
 
 @dataclass(frozen=True)

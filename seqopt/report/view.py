@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from seqopt.report.curves import Curves
 from seqopt.report.drawing import Reference, choose_reference
 from seqopt.report.formats import NumberFormat, number_format
 from seqopt.report.plot import is_positive
-from seqopt.report.results import Run, as_number, log10_moments, predictions, ranked
+from seqopt.report.results import Run, as_number, predicted_text, predictions, ranked
 from seqopt.strings.identity import recognize_kind
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ class View:
 
     def prediction(self, row: Mapping[str, Any]) -> str:
         """What was predicted in a row of evaluations, in words; empty where nothing was."""
-        return predicted_text(row["predicted_mean"], row["predicted_std"], self.show, log10=self.log10)
+        return predicted_text(row, self.show, log10=self.log10)
 
     def deviations(self) -> dict[int, float]:
         """By number of the evaluation, how many predicted standard deviations its value lies from its prediction."""
@@ -150,18 +149,6 @@ def checked_integer(value: object) -> int:
     """A number of things, 0 where it is none."""
     number = as_number(value)
     return 0 if number is None else int(number)
-
-
-def predicted_text(mean: float, std: float, show: NumberFormat, *, log10: bool) -> str:
-    """A prediction in words: mean and standard deviation, or median and range on a logarithmic scale."""
-    if math.isnan(mean):
-        return ""
-    if log10 and mean > 0 and not math.isnan(std):
-        # The moments of a wide log-normal distribution say little; its median and the interval around it do.
-        centre, spread = log10_moments(mean, std)
-        low, middle, high = (show(10**exponent) for exponent in (centre - spread, centre, centre + spread))
-        return f"{middle} ({low} to {high})"
-    return show(mean) if math.isnan(std) else f"{show(mean)} ± {show(std)}"
 
 
 def _reference(table: pd.DataFrame, direction: str) -> Reference | None:

@@ -23,6 +23,7 @@ from seqopt.data import Contexts, Item, key_of
 from seqopt.errors import InputError, ModelError
 from seqopt.models.classifiers import Classifier, KernelLogistic, SpaceBoundClassifier
 from seqopt.scorers.classifier import ClassifierScoring
+from seqopt.scorers.limits import limited
 from seqopt.search import Proposal, Search
 from seqopt.search.protocols import CheckedSearch, PartsCheckedSearch, SomeSearch, StatefulSearch
 from seqopt.spaces import Space
@@ -128,7 +129,9 @@ class BORE(Configurable):
             return random_proposals(n, state, rng, unsupported=self.unsupported)
         self._hyperparameters = dict(scoring.predictor.hyperparameters)
         search = cast("Search[Space]", self.search)  # `start` has held it against the space
-        proposals = search.propose(n, space=state.space, scoring=scoring, excluded=state.excluded, rng=rng)
+        proposals = search.propose(
+            n, space=state.space, scoring=limited(scoring, state.batch), excluded=state.excluded, rng=rng
+        )
         return filled_up(proposals, n, state, rng, unsupported=self.unsupported)
 
     def scoring(self, state: SearchState, rng: np.random.Generator) -> ClassifierScoring | None:

@@ -26,6 +26,7 @@ from seqopt.models import (
 )
 from seqopt.models.censoring import telling
 from seqopt.scorers import GaussianScoring, Scoring
+from seqopt.scorers.limits import limited
 from seqopt.search import GeneticSearch, PoolSearch, Proposal, RandomSearch, Search
 from seqopt.search.protocols import CheckedSearch, PartsCheckedSearch, SomeSearch, StatefulSearch
 from seqopt.spaces import EvolvableSpace, PoolSpace, Space
@@ -181,7 +182,7 @@ class ModelBased(Configurable):
         search = cast("Search[Space]", self.search)  # `start` has held it against the space
         among = f"among {len(state.space):,} candidates" if isinstance(state.space, PoolSpace) else "in the space"
         with doing(f"looking for the best {n} {among}"):
-            scoring = self.scoring(n, state, rng)
+            scoring = limited(self.scoring(n, state, rng), state.batch)
             proposals = search.propose(n, space=state.space, scoring=scoring, excluded=state.excluded, rng=rng)
             proposals = _with_measurements(proposals, self.surrogate)
         return filled_up(proposals, n, state, rng, unsupported=self.unsupported)
