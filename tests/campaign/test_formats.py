@@ -135,9 +135,14 @@ def test_tables_are_written_as_the_library_is_and_read_back(tmp_path: Path) -> N
         campaign.write_batch(tmp_path / "next.csv")
         # What was predicted is a number in that locale, too.
         sheet = read_sheet(tmp_path / "next.csv")
-        predicted = sheet.rows[1][sheet.rows[0].index("predicted_mean")]
-        assert "," in predicted
-        assert float(predicted.replace(",", ".")) == campaign.store.open_suggestions()[0].mean
+        column = sheet.rows[0].index("predicted")
+        campaign.write_batch(tmp_path / "next.xlsx")
+        book = openpyxl.load_workbook(tmp_path / "next.xlsx").active
+        header = [cell.value for cell in book[1]]
+        number = book.cell(2, header.index("predicted") + 1).value
+        assert isinstance(number, float)
+        assert "," in sheet.rows[1][column]
+        assert float(sheet.rows[1][column].replace(",", ".")) == number
     other.write_text("smiles;pIC50\nCCN;6.5\n")
     with Campaign.open(tmp_path / "a.seqopt") as campaign:
         with pytest.raises(CampaignError, match="has a point, but commas are decimal"):
