@@ -205,8 +205,9 @@ def search(
         str,
         typer.Argument(
             metavar="POOL",
-            help="The candidates you could make or buy: a .csv, .tsv, .smi, .txt, .fasta or .parquet file, or the name "
-            "of a built-in set (zinc250k: a quarter of a million drug-like molecules).",
+            help="The candidates you could make or buy: a .csv, .tsv, .xlsx, .sdf, .smi, .txt, .fasta or .parquet file "
+            "(FILE#SHEET for one of several sheets), or the name of a built-in set (zinc250k: a quarter of a million "
+            "drug-like molecules).",
         ),
     ],
     objective: Annotated[
@@ -267,6 +268,10 @@ def search(
             help="Stop at the first unreadable line, instead of listing such lines in rejected.csv.",
             rich_help_panel=WHAT,
         ),
+    ] = False,
+    decimal_comma: Annotated[
+        bool,
+        typer.Option("--decimal-comma", help="Numbers in the file are written 6,5.", rich_help_panel=WHAT),
     ] = False,
     initial: Initial = 20,
     batch: Batch = 10,
@@ -374,6 +379,7 @@ def search(
         standardize=standardize,
         attachment_points=attachment_points,
         strict=strict,
+        decimal_comma=decimal_comma,
         candidates=candidates,
         tokenizer=None if tokenizer == "auto" else tokenizer,
         out=out,
@@ -563,7 +569,7 @@ def expressions(
         typer.Option(
             "--data",
             "-d",
-            help="A .csv, .tsv or .parquet file of points, one a row, with named columns.",
+            help="A .csv, .tsv, .xlsx or .parquet file of points, one a row, with named columns.",
             rich_help_panel=WHAT,
         ),
     ],

@@ -114,6 +114,9 @@ def _of_pool(run: Run, kind: str, n: int, rng: np.random.Generator) -> Candidate
 def _pool_rows(run: Run, name: str) -> tuple[Sequence[str], FloatArray | None] | str:
     """Strings of a pool, and values where its file holds them; or why it cannot be read."""
     from seqopt.datasets.named import DATASETS
+    from seqopt.datasets.sheets import plain_name
+    from seqopt.datasets.sources import file_and_part
+    from seqopt.datasets.structures import as_smiles
     from seqopt.datasets.tables import read_table
 
     objective = "" if run.campaign else str(run.settings.get("objective") or "")
@@ -121,12 +124,13 @@ def _pool_rows(run: Run, name: str) -> tuple[Sequence[str], FloatArray | None] |
     if name in DATASETS:
         return _named(name, wanted)
     path = Path(name)
-    if not path.is_file():
+    file, _ = file_and_part(path)
+    if not file.is_file():
         return f"The pool {path.name} is not where it was: a sample of it is missing."
-    if path.stat().st_size > LARGEST_FILE:
+    if file.stat().st_size > LARGEST_FILE:
         return f"The pool {path.name} is too large to be read for this page: a sample of it is missing."
-    table = read_table(path)
     column = str(run.settings.get("column") or "string")
+    table = read_table(path, expected={plain_name(column)})
     if column not in table.columns:
         return f"The pool {path.name} has no column {column!r} any more: a sample of it is missing."
     values = None
@@ -135,7 +139,7 @@ def _pool_rows(run: Run, name: str) -> tuple[Sequence[str], FloatArray | None] |
         values = np.array([number for number in numbers if number is not None])
         if run.settings.get("transform") == "log10":
             values = values[values > 0]
-    return table.columns[column], values
+    return as_smiles(table.columns[column]), values
 
 
 def _named(name: str, wanted: str | None) -> tuple[Sequence[str], FloatArray | None] | str:
