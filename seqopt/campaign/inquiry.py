@@ -215,20 +215,23 @@ def predict(optimizer: Optimizer, strings: Sequence[str], keys: Sequence[str]) -
     if isinstance(surrogate, ExplainedSurrogate):
         nearest = nearest_of(surrogate, keys, known)
     numbers: list[list[float]] = np.column_stack(found).tolist()
-    rows = []
+    told: list[Predicted] = []
     for index, (string, key, ends) in enumerate(zip(strings, keys, numbers, strict=True)):
+        central, low, high, true_low, true_high = ends
         measured, side = values.get(key, (None, None))
-        row = Predicted(string, key, *ends, states.get(key, ""), measured, measured_censored=side)
+        one = Predicted(
+            string, key, central, low, high, true_low, true_high, states.get(key, ""), measured, measured_censored=side
+        )
         if expected is not None:
-            row = replace(row, improvement=float(expected.improvement[index]))
+            one = replace(one, improvement=float(expected.improvement[index]))
         if nearest is not None:
             other, similarity = known[nearest[index][0]], nearest[index][1]
             value, side = values.get(other, (None, None))
-            row = replace(
-                row, nearest=written[other], nearest_value=value, nearest_censored=side, similarity=similarity
+            one = replace(
+                one, nearest=written[other], nearest_value=value, nearest_censored=side, similarity=similarity
             )
-        rows.append(row)
-    return rows
+        told.append(one)
+    return told
 
 
 def rank(optimizer: Optimizer, n: int | None, by: Criterion) -> list[Predicted]:

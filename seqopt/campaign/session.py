@@ -369,7 +369,9 @@ class Session:
         A string that was tried again is open twice for a while if the failure that was the reason was undone since.
         """
         row = None if name is None else self._rows.get(name)
-        others = [] if row is None else [one for one in self._rows.values() if one.query == row.query and one is not row]
+        others = (
+            [] if row is None else [one for one in self._rows.values() if one.query == row.query and one is not row]
+        )
         if row is None or not others:
             yield
             return

@@ -139,7 +139,11 @@ def _show(found: PredictedStrings, out: Path | None) -> None:
     header += [*(["identifier"] * owned), settings.string_column]
     rows = []
     for row in found[:LISTED]:
-        known = row.status if row.measured is None else f"measured {row.measured_censored or ''}{shown_number(row.measured)}"
+        known = (
+            row.status
+            if row.measured is None
+            else f"measured {row.measured_censored or ''}{shown_number(row.measured)}"
+        )
         chance = "" if row.improvement is None else percent(row.improvement)
         interval = shown_interval(row.low, row.high, settings.transform, settings.objective, settings.unit)
         cells = [shown_number(row.predicted), interval, chance, known, *([row.identifier or ""] * owned), row.string]
