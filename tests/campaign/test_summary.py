@@ -78,7 +78,7 @@ def test_replicates_imports_and_what_is_open(tmp_path: Path) -> None:
         waiting = section(campaign, "Open suggestions").rows
         assert [row[0] for row in waiting] == ["B01-02", "B01-03"]
         assert {row[4] for row in waiting} == {"explore, fails: it has the pattern ab$"}
-        assert any("fail a filter" in line for line in section(campaign, "Warnings").lines)
+        assert any("would not be suggested any more" in line for line in section(campaign, "Warnings").lines)
 
 
 def test_text_is_shown_as_it_is_and_folded_not_cut(tmp_path: Path) -> None:
