@@ -20,10 +20,10 @@ import pandas as pd
 from seqopt.data import COLUMNS
 from seqopt.errors import InputError, RunFolderError
 
-TEXT_COLUMNS = ("string", "key", "status", "error", "name", "why", "nearest")
+TEXT_COLUMNS = ("string", "key", "status", "error", "name", "why", "nearest", "identifier", "censored", "note")
 NUMBER_COLUMNS = (
     *("number", "value", "batch", "predicted_mean", "predicted_std", "acquisition", "seconds"),
-    *("similarity", "measurements", "standard_error"),
+    *("similarity", "measurements", "standard_error", "predicted_low", "predicted_high"),
 )
 
 
@@ -52,6 +52,8 @@ class Run:
             unknown), where ``evaluations`` has means of several; else `None`.
         missing: What is not there and why, a sentence each.
         remarks: What its owner should know, a sentence each.
+        cells: By key, what the library said of a string when it was suggested, by column.
+        reasons: By key, why a string was suggested, as the campaign keeps it.
     """
 
     folder: Path
@@ -66,6 +68,8 @@ class Run:
     measurements: pd.DataFrame | None = None
     missing: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    cells: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    reasons: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def direction(self) -> str:

@@ -151,7 +151,7 @@ def test_a_search_for_high_values(make_run: MakeRun, molecule_rows: list[dict[st
     assert tiles[-1] == "Time 2 min 20 s 2 min 1 s choosing, 11 s measuring"
     assert cards(section(root, "best")) == ["5.00", "5.00", "4.00", "3.00", "2.00", "1.00", "0.50"]
     assert cards(section(root, "best"), "origin")[:2] == ["batch 1, no. 5", "batch 2, no. 8"]
-    assert "predicted 4.00 ± 0.75" in page.text
+    assert "predicted 4.00 (2.77 to 5.23)" in page.text
     # Batch, evaluations, failed, best of batch, best so far, time: by hand from the rows.
     assert cells(root, "batches") == [
         ["initial", "3", "1", "3.00", "3.00", "2.0 s"],

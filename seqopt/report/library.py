@@ -1,0 +1,95 @@
+"""What the file of candidates says of a string besides the string: its identifier, its price, its supplier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from seqopt.errors import SeqoptError
+from seqopt.report.results import Run
+
+LARGEST_FILE = 200_000_000
+"""Bytes of a file of candidates beyond which reading it for a page would take too long."""
+
+MOST_COLUMNS = 4
+"""Columns of a library that a page shows, besides identifier and price."""
+
+
+@dataclass(frozen=True)
+class Library:
+    """The rows of a file of candidates.
+
+    Attributes:
+        strings: Of each row, without the blanks around it.
+        columns: All columns but that of the strings.
+        id_column: Which of them names candidates; empty for none.
+        price_column: Which of them holds prices; empty for none.
+        places: The first row of each string.
+    """
+
+    strings: tuple[str, ...] = ()
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    id_column: str = ""
+    price_column: str = ""
+    places: Mapping[str, int] = field(default_factory=dict)
+
+    def cells(self, string: str) -> dict[str, str]:
+        """The cells of a string, by column; empty where the file does not hold it."""
+        place = self.places.get(string.strip())
+        return {} if place is None else {name: column[place] for name, column in self.columns.items()}
+
+    def identifier(self, string: str) -> str:
+        """What the file calls a string; empty where it does not say.
+
+        Example:
+            >>> Library(("CCO",), {"id": ["A1"]}, "id", places={"CCO": 0}).identifier(" CCO ")
+            'A1'
+        """
+        return self.cells(string).get(self.id_column, "").strip()
+
+
+def read_library(run: Run) -> Library:
+    """The library of a search; an empty one where there is none, or it cannot be read any more."""
+    from seqopt.datasets.tables import read_table
+
+    named = {name: str(run.settings.get(name) or "") for name in ("id_column", "price_column")}
+    empty = Library(id_column=named["id_column"], price_column=named["price_column"])
+    pool = run.settings.get("pool")
+    path = Path(str(pool)) if pool else None
+    if path is None or not path.is_file() or path.stat().st_size > LARGEST_FILE:
+        return empty
+    try:
+        table = read_table(path)
+    except (SeqoptError, OSError, ValueError):
+        # What the page misses by that is said where a sample of the candidates is drawn.
+        return empty
+    column = str(run.settings.get("column") or "string")
+    if column not in table.columns:
+        return empty
+    strings = tuple(string.strip() for string in table.columns[column])
+    places: dict[str, int] = {}
+    for place, string in enumerate(strings):
+        places.setdefault(string, place)
+    others = {name: cells for name, cells in table.columns.items() if name != column}
+    return Library(strings, others, named["id_column"], named["price_column"], places)
+
+
+def shown_columns(library: Library, cells: Sequence[Mapping[str, str]], *, but: Sequence[str] = ()) -> list[str]:
+    """The columns that a page shows of some strings: the price first, then others that say something.
+
+    Args:
+        library: Which columns are identifier and price.
+        cells: What is known of each string.
+        but: Columns that are shown elsewhere, such as that of the values.
+
+    Example:
+        >>> cells = [{"id": "A1", "price": "9.5", "stock": "", "supplier": "ACME"}]
+        >>> shown_columns(Library(id_column="id", price_column="price"), cells)
+        ['price', 'supplier']
+    """
+    names = list(dict.fromkeys(name for row in cells for name in row))
+    left_out = {library.id_column, library.price_column, *but}
+    told = [name for name in names if name not in left_out and any(row.get(name, "").strip() for row in cells)]
+    price = [library.price_column] if library.price_column in names else []
+    return price + told[:MOST_COLUMNS]
