@@ -488,6 +488,7 @@ def _pool_facts(pool: Pool) -> dict[str, Any]:
     return {
         "pool": str(pool.source),
         "column": pool.column,
+        "id_column": pool.id_column,
         "standardize": pool.standardized,
         "rejected": len(pool.rejected),
         "duplicates": pool.duplicates,

@@ -24,6 +24,7 @@ RUN = "run"
 
 ADJUSTABLE = frozenset(
     {"budget", "timeout", "workers", "command", "pool", "pool_size", "rejected", "duplicates", "objective_description"}
+    | {"id_column"}
 )
 """Settings that may differ between a run and its resumption: what the pool holds is compared by its digest."""
 
@@ -86,6 +87,7 @@ def _library(pool: Pool, facts: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "path": str(path.resolve() if path.exists() else path),
         "column": pool.column,
+        "id_column": pool.id_column,
         "kind": pool.kind,
         "standardize": pool.standardized,
         "size": len(pool),

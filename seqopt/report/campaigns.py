@@ -58,6 +58,7 @@ def read_campaign(path: str | os.PathLike[str]) -> Run:
         observed = [one for one in store.observations() if one.context == settings.target]
         elsewhere = sum(row.context != settings.target for row in store.measurements())
         notes = _Notes.read(store, settings)
+        candidates, excluded = store.library_hashes()[0], frozenset(row.key for row in store.exclusions())
         latest = snapshots[-1] if snapshots else None
         state = None if latest is None else store.snapshot_state(latest.id)
         remarks = tuple(f"{text[:1].upper()}{text[1:]}." for text in Campaign(store).status().warnings)
@@ -75,6 +76,12 @@ def read_campaign(path: str | os.PathLike[str]) -> Run:
         measurements=_measurements(observed),
         cells={row.key: row.cells for row in suggestions if row.cells},
         reasons={row.key: row.reason for row in suggestions if row.reason},
+        candidates=candidates,
+        added=tuple(
+            (str(one["path"]), str(one.get("column") or "string"), str(one.get("id_column") or ""))
+            for one in (settings.pool or {}).get("added") or []
+        ),
+        excluded=excluded,
         model=state.get("surrogate") if isinstance(state, dict) else None,
         missing=tuple(missing),
         remarks=remarks
@@ -170,7 +177,7 @@ def _discarded(row: Measurement) -> dict[str, Any]:
 
 def _measured(one: Observed, suggestion: Suggestion | None, *, geometric: bool) -> dict[str, Any]:
     errors = one.standard_errors
-    named = next((row.identifier for row in one.measurements if row.identifier), None)
+    named = one.identifier
     row = {"identifier": named} | ({} if suggestion is None else _identity(suggestion))
     row |= {"string": one.string, "key": one.key, "measurements": len(one.values)}
     row["identifier"] = row["identifier"] or named
@@ -213,6 +220,8 @@ def _facts(settings: Settings) -> dict[str, Any]:
     if pool:
         facts |= {"kind": pool.get("kind"), "pool": pool.get("path"), "pool_size": pool.get("size")}
         columns = {name: pool[name] for name in ("id_column", "price_column") if pool.get(name)}
+        added = [Path(str(one["path"])).name for one in pool.get("added") or []]
+        columns |= {"added": ", ".join(added)} if added else {}
         return facts | {"column": pool.get("column"), "standardize": pool.get("standardize")} | columns
     kind = space.get("kind") or ("dna" if space.get("type") == "CodonSpace" else None)
     return facts | {"space": dict(space)} | ({"kind": kind} if kind else {})

@@ -141,7 +141,10 @@ class Embedding:
         from seqopt.report.map_page import MapPoint, write_map_page
 
         values = self.table["value"].to_numpy(dtype=np.float64)
-        names = self.table["name"] if "name" in self.table else [""] * len(self.table)
+        called = [self.table[name].fillna("") for name in ("identifier", "name") if name in self.table]
+        # Of a candidate of the library, both may be one.
+        names = [", ".join(dict.fromkeys(filter(None, map(str, row)))) for row in zip(*called, strict=True)]
+        names = names or [""] * len(self.table)
         rows = zip(self.table["string"], self.table["x"], self.table["y"], self.table["group"], names, strict=True)
         points = [
             MapPoint(

@@ -50,29 +50,38 @@ class Library:
 
 
 def read_library(run: Run) -> Library:
-    """The library of a search; an empty one where there is none, or it cannot be read any more."""
-    from seqopt.datasets.tables import read_table
-
+    """The library of a search, with the files that were added to it; empty where none can be read any more."""
     named = {name: str(run.settings.get(name) or "") for name in ("id_column", "price_column")}
-    empty = Library(id_column=named["id_column"], price_column=named["price_column"])
     pool = run.settings.get("pool")
-    path = Path(str(pool)) if pool else None
-    if path is None or not path.is_file() or path.stat().st_size > LARGEST_FILE:
-        return empty
-    try:
-        table = read_table(path)
-    except (SeqoptError, OSError, ValueError):
-        # What the page misses by that is said where a sample of the candidates is drawn.
-        return empty
-    column = str(run.settings.get("column") or "string")
-    if column not in table.columns:
-        return empty
-    strings = tuple(string.strip() for string in table.columns[column])
+    files = [(str(pool), str(run.settings.get("column") or "string"), named["id_column"])] if pool else []
+    strings: list[str] = []
+    columns: dict[str, list[str]] = {}
+    for path, column, own in [*files, *run.added]:
+        table = _table(Path(path))
+        if column not in table:
+            continue
+        strings += [string.strip() for string in table[column]]
+        # What the files call by different names is the identifier all the same.
+        others = {named["id_column"] if own and name == own else name: cells for name, cells in table.items()}
+        for name in [*columns, *(name for name in others if name not in columns and name != column)]:
+            before = columns.setdefault(name, [""] * (len(strings) - len(table[column])))
+            before += others.get(name, [""] * len(table[column]))
     places: dict[str, int] = {}
     for place, string in enumerate(strings):
         places.setdefault(string, place)
-    others = {name: cells for name, cells in table.columns.items() if name != column}
-    return Library(strings, others, named["id_column"], named["price_column"], places)
+    return Library(tuple(strings), columns, named["id_column"], named["price_column"], places)
+
+
+def _table(path: Path) -> dict[str, list[str]]:
+    """The columns of a file; none where it cannot be read, which is said where a sample of it is drawn."""
+    from seqopt.datasets.tables import read_table
+
+    if not path.is_file() or path.stat().st_size > LARGEST_FILE:
+        return {}
+    try:
+        return dict(read_table(path).columns)
+    except (SeqoptError, OSError, ValueError):
+        return {}
 
 
 def shown_columns(library: Library, cells: Sequence[Mapping[str, str]], *, but: Sequence[str] = ()) -> list[str]:

@@ -54,6 +54,10 @@ class Run:
         remarks: What its owner should know, a sentence each.
         cells: By key, what the library said of a string when it was suggested, by column.
         reasons: By key, why a string was suggested, as the campaign keeps it.
+        candidates: What tells the candidates of a campaign's library apart, as `seqopt.campaign.library.packed` gives
+            it; `None` where all rows of the library are candidates.
+        excluded: Keys of strings that shall not be suggested.
+        added: Files that were added to the library: path, column of strings, column of identifiers (or empty).
     """
 
     folder: Path
@@ -70,6 +74,9 @@ class Run:
     remarks: tuple[str, ...] = ()
     cells: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     reasons: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    candidates: bytes | None = None
+    excluded: frozenset[str] = frozenset()
+    added: tuple[tuple[str, str, str], ...] = ()
 
     @property
     def direction(self) -> str:

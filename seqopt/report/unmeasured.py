@@ -101,8 +101,9 @@ def best_unmeasured(
     """
     if not run.settings.get("pool") or n < 1:
         return None
-    known: Set[str] = set(run.evaluations["key"])
+    known: Set[str] = {*run.evaluations["key"], *run.excluded}
     left = [pair for pair in zip(candidates.strings, candidates.keys, strict=True) if pair[1] not in known]
+    left = _still_there(run, left)
     total = max(len(left), candidates.total - len(known)) if not candidates.complete else len(left)
     left = left[: max(room, 0)]
     if not left:
@@ -126,6 +127,17 @@ def best_unmeasured(
         for place, std, near in zip(places, stds, nearest, strict=True)
     )
     return BestUnmeasured(best, len(left), total, filtered)
+
+
+def _still_there(run: Run, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Candidates without those that were removed from the library, or have come into its file and do not count."""
+    from seqopt.campaign.library import key_hashes, unpacked
+
+    kept = unpacked(run.candidates)
+    if kept is None or not pairs:
+        return pairs
+    counts = np.isin(key_hashes([key for _, key in pairs]), kept)
+    return [pair for pair, count in zip(pairs, counts.tolist(), strict=True) if count]
 
 
 def _predicted(pair: tuple[str, str], moments: tuple[float, float], near: tuple[str, float]) -> Unmeasured:
