@@ -14,8 +14,20 @@ if TYPE_CHECKING:
 IDENTIFIER = "identifier"
 """The column of what the owner of the library calls candidates, where there is one."""
 
-COLUMNS = ("name", "string", "predicted_mean", "predicted_std", "predicted_low", "predicted_high")
-FURTHER = ("acquisition", "acquisition_value", "why", "nearest_measured", "similarity", "status")
+COLUMNS = ("name", "string", "predicted", "predicted_low", "predicted_high", "acquisition", "acquisition_value")
+REASONS = ("kind", "rank", "improvement", "nearest", "value", "similarity", "difference")
+"""What is told of the reason for a suggestion, by its name there."""
+
+TOLD = (
+    "why",
+    "rank_by_prediction",
+    "chance_to_beat_best",
+    "nearest_measured",
+    "nearest_value",
+    "similarity",
+    "difference",
+)
+"""The same as columns of tables."""
 
 
 class Suggestions(Tabulated, list[Suggestion]):
@@ -56,13 +68,11 @@ class Suggestions(Tabulated, list[Suggestion]):
                 *([row.identifier] if owned else []),
                 row.string,
                 *(dict(row.context).get(name) for name in contexts),
-                *(row.mean, row.std, row.low, row.high, row.acquisition, row.score),
-                *(row.reason.get(name) for name in ("kind", "nearest", "similarity")),
+                *(row.predicted(self.settings.transform), row.low, row.high, row.acquisition, row.score),
+                *(row.reason.get(name) for name in REASONS),
                 row.status,
             )
             for row in self
         ]
-        return pd.DataFrame(
-            cells,
-            columns=[COLUMNS[0], *([IDENTIFIER] if owned else []), COLUMNS[1], *contexts, *COLUMNS[2:], *FURTHER],
-        )
+        columns = [COLUMNS[0], *([IDENTIFIER] if owned else []), COLUMNS[1], *contexts, *COLUMNS[2:], *TOLD, "status"]
+        return pd.DataFrame(cells, columns=columns)

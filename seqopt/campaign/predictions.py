@@ -1,4 +1,4 @@
-"""What a campaign keeps of a model: intervals of what it predicted, how good it is, and how to restore it."""
+"""What a campaign keeps of a model: how good it is, and how to restore it."""
 
 from __future__ import annotations
 
@@ -11,34 +11,6 @@ from seqopt.optimizer import Optimizer
 from seqopt.spaces import PoolSpace
 from seqopt.strategies import ModelBased
 from seqopt.utils.versions import versions
-
-INTERVAL = 1.6448536269514722
-"""Half the width of the central 90 % of a normal distribution, in standard deviations."""
-
-
-def interval(mean: float | None, std: float | None, transform: str | None) -> tuple[float | None, float | None]:
-    """The central 90 % of a prediction in the user's units; `None` where there is none, or no float can hold it.
-
-    Args:
-        mean: Mean in the user's units.
-        std: Standard deviation in the user's units: of a measurement, noise included, if nine of ten measurements are
-            to lie in the interval.
-        transform: ``"log10"`` where the moments are those of a log-normal distribution, whose quantiles they give.
-
-    Example:
-        >>> [round(end, 3) for end in interval(1.0, 0.5, None)]
-        [0.178, 1.822]
-    """
-    if mean is None or std is None:
-        return None, None
-    if transform != "log10" or mean <= 0:
-        return mean - INTERVAL * std, mean + INTERVAL * std
-    try:
-        spread = math.log1p((std / mean) ** 2)
-        centre, half = math.log(mean) - spread / 2, INTERVAL * math.sqrt(spread)
-        return math.exp(centre - half), math.exp(centre + half)
-    except OverflowError:
-        return None, None
 
 
 def snapshot_of(optimizer: Optimizer, state: dict[str, Any]) -> NewSnapshot:

@@ -1,54 +1,82 @@
-"""Why a string was chosen: whether it exploits or explores, and which measured string it is most like."""
+"""Why a string was chosen: how it stands among all candidates, what it is most like, and how it differs from that."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from seqopt.campaign.differences import difference
+
 if TYPE_CHECKING:
     from seqopt.data import Observation
+    from seqopt.models import ExplainedSurrogate
     from seqopt.optimizer import Optimizer
+
+FloatArray = npt.NDArray[np.float64]
+
+BLOCK = 1024
+"""Strings whose similarities to the measured ones are held at a time."""
 
 EXPLOIT, EXPLORE, RANDOM = "exploit", "explore", "random"
 """Kinds of reasons. A random string was drawn before there was a model."""
 
 
-class Reason(NamedTuple):
+@dataclass(frozen=True)
+class Reason:
     """Why one string was chosen.
 
     Attributes:
-        kind: `EXPLOIT` or `EXPLORE`.
+        kind: `EXPLOIT` or `EXPLORE`: see `label`.
         nearest: The measured string that the model takes to be most like it.
         similarity: How similar the two are, up to 1.
+        value: What was measured of that string, in the user's units; `None` where it has no value of the target.
+        difference: What changes from that string to this one; see `seqopt.campaign.differences.difference`.
+        rank: Its rank by predicted mean among the candidates of a pool without a result; among the measured strings
+            where strings are generated.
+        of: How many candidates, or measured strings, these are.
+        among: What was counted: ``"unmeasured"`` or ``"measured"``.
+        improvement: Probability that its true value is better than the best measured string is expected to be; `None`
+            where the model cannot say.
     """
 
     kind: str
     nearest: str
     similarity: float
+    value: float | None = None
+    difference: str = ""
+    rank: int | None = None
+    of: int | None = None
+    among: str | None = None
+    improvement: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is kept: numbers rounded, and nothing that is not known."""
+        rounded = {"similarity": round(self.similarity, 4)}
+        if self.improvement is not None:
+            rounded["improvement"] = float(f"{self.improvement:.3g}")
+        return {name: cell for name, cell in (asdict(self) | rounded).items() if cell is not None and cell != ""}
 
 
-def reason(mean: float, best: float, similarity: npt.ArrayLike, measured: Sequence[str]) -> Reason:
-    """Why a string was chosen, given what was measured before.
+def label(rank: int, awaited: int) -> str:
+    """Whether a string exploits what is known, or explores what is not.
 
-    A string exploits if the model expects it to be at least as good as the best so far; else it explores. Of equally
-    similar strings the first counts.
+    It exploits if its predicted mean alone would have chosen it: if no more candidates are expected to be better than
+    are awaited with it. Everything else was chosen for what its result would tell.
 
     Args:
-        mean: What the model expects of it; larger is better.
-        best: The best so far on the same scale: what the model expects of the best measured string or, where that is
-            not known any more, the best value.
-        similarity: To each measured string.
-        measured: These strings, at least one.
+        rank: By predicted mean, from 1.
+        awaited: Strings that are open, its own batch included.
 
     Example:
-        >>> reason(1.0, 2.0, [0.25, 0.75], ["CCO", "CCN"])
-        Reason(kind='explore', nearest='CCN', similarity=0.75)
+        >>> label(3, 10), label(11, 10)
+        ('exploit', 'explore')
     """
-    index = int(np.argmax(similarity))
-    return Reason(EXPLOIT if mean >= best else EXPLORE, measured[index], float(np.asarray(similarity)[index]))
+    return EXPLOIT if rank <= awaited else EXPLORE
 
 
 def reasons_of(optimizer: Optimizer, rows: Sequence[Observation]) -> list[dict[str, Any]]:
@@ -64,14 +92,83 @@ def reasons_of(optimizer: Optimizer, rows: Sequence[Observation]) -> list[dict[s
         return [{"kind": RANDOM} for _ in rows]
     if not isinstance(strategy, ModelBased) or not isinstance(strategy.surrogate, ExplainedSurrogate):
         return [{} for _ in rows]
-    surrogate = strategy.surrogate
-    measured = list(dict.fromkeys(row.key for row in optimizer.observations.with_status("ok")))
-    written = {row.key: row.string for row in optimizer.observations.rows}
-    strings = [written[key] for key in measured]
-    best = float(surrogate.predict(measured)[0].max())
-    keys = [row.key for row in rows]
-    means = surrogate.predict(keys)[0].tolist()
-    found = [
-        reason(mean, best, row, strings) for mean, row in zip(means, surrogate.similarity(keys, measured), strict=True)
-    ]
-    return [one._asdict() | {"similarity": round(one.similarity, 4)} for one in found]
+    awaited = len(optimizer.pending)
+    return [one.to_json() for one in found_reasons(optimizer, strategy.surrogate, [row.key for row in rows], awaited)]
+
+
+def found_reasons(
+    optimizer: Optimizer, surrogate: ExplainedSurrogate, keys: Sequence[str], awaited: int
+) -> list[Reason]:
+    """How strings stand, by a fitted surrogate.
+
+    Args:
+        optimizer: Knows what was measured.
+        surrogate: Fitted to that.
+        keys: The strings.
+        awaited: How many strings are open: see `label`.
+    """
+    from seqopt.campaign.ranking import outlook_at, pool_outlook, rank_among, unmeasured
+    from seqopt.spaces import PoolSpace
+
+    observed, space = optimizer.observations, optimizer.space
+    measured = list(dict.fromkeys(row.key for row in observed.with_status("ok")))
+    written = {row.key: row.string for row in observed.rows}
+    values = measured_values(optimizer)
+    pool = pool_outlook(surrogate, space)
+    places: list[int | None] = [None for _ in keys]
+    if pool is not None and isinstance(space, PoolSpace):
+        places = [space.index_of(key) for key in keys]
+    if pool is not None and isinstance(space, PoolSpace) and None not in places:
+        chosen = np.array(places, dtype=np.int64)
+        means, others = pool.mean[chosen], pool.mean[unmeasured(optimizer, space)]
+        chances: FloatArray | None = pool.improvement[chosen]
+    else:
+        # Where strings are generated, those that were measured are all that can be counted.
+        means, others = (np.asarray(surrogate.predict(list(of))[0], dtype=np.float64) for of in (keys, measured))
+        expected = outlook_at(surrogate, keys)
+        chances = None if expected is None else expected.improvement
+    found = []
+    for index, (key, (place, similarity)) in enumerate(zip(keys, nearest_of(surrogate, keys, measured), strict=True)):
+        rank, nearest = rank_among(means[index], others), measured[place]
+        found.append(
+            Reason(
+                label(rank, awaited),
+                written[nearest],
+                similarity,
+                values.get(nearest),
+                difference(nearest, key, space.kind),
+                rank,
+                len(others),
+                "measured" if pool is None or None in places else "unmeasured",
+                None if chances is None else float(chances[index]),
+            )
+        )
+    return found
+
+
+def nearest_of(surrogate: ExplainedSurrogate, keys: Sequence[str], measured: Sequence[str]) -> list[tuple[int, float]]:
+    """The measured string that a surrogate takes to be most like each string, the first of equals, and how like it is.
+
+    Args:
+        surrogate: Fitted.
+        keys: N strings; they are looked at in blocks.
+        measured: At least one.
+    """
+    found: list[tuple[int, float]] = []
+    for start in range(0, len(keys), BLOCK):
+        similarity = np.asarray(surrogate.similarity(list(keys[start : start + BLOCK]), list(measured)))
+        best = similarity.argmax(axis=1)
+        found += zip(best.tolist(), similarity[np.arange(len(best)), best].tolist(), strict=True)
+    return found
+
+
+def measured_values(optimizer: Optimizer) -> dict[str, float]:
+    """The mean of what was measured of each key, as its target; on a logarithmic scale the geometric mean."""
+    log10 = optimizer.transform.name == "log10"
+    contexts = optimizer.contexts
+    values: dict[str, list[float]] = {}
+    for row in optimizer.observations.with_status("ok"):
+        if not math.isnan(row.value) and (contexts is None or row.context == contexts.target):
+            values.setdefault(row.key, []).append(math.log(row.value) if log10 else row.value)
+    means = {key: math.fsum(own) / len(own) for key, own in values.items()}
+    return {key: math.exp(mean) for key, mean in means.items()} if log10 else means

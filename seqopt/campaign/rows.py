@@ -194,9 +194,10 @@ class NewSuggestion:
     Attributes:
         string: As its owner writes it.
         key: Its identity.
-        mean: Predicted mean, in the user's units.
-        std: Predicted standard deviation.
-        low: Lower end of the predicted interval.
+        mean: Mean of the predicted distribution of the true value, in the user's units. On a logarithmic scale that is
+            not its middle, which `predicted` is.
+        std: Its standard deviation.
+        low: Lower end of the central 90 % of a measurement, noise included.
         high: Upper end of it.
         acquisition: Name of the acquisition function.
         score: Its value.
@@ -218,6 +219,20 @@ class NewSuggestion:
     context: Context = ()
     identifier: str | None = None
     cells: dict[str, str] = field(default_factory=dict)
+
+    def predicted(self, transform: str | None) -> float | None:
+        """The central prediction, as it is shown: the median; `None` where nothing was predicted.
+
+        Args:
+            transform: Of the campaign, see `Settings`.
+
+        Example:
+            >>> NewSuggestion("CCO", "CCO", mean=1416.7, std=20035.0).predicted("log10").__round__()
+            100
+        """
+        from seqopt.data import central
+
+        return central(self.mean, self.std, transform)
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from typing import Any
 
 from seqopt.campaign.journal import Asked, Journal
 from seqopt.campaign.labels import Label
-from seqopt.campaign.predictions import interval, snapshot_of
+from seqopt.campaign.predictions import snapshot_of
 from seqopt.campaign.reasons import reasons_of
 from seqopt.campaign.rows import Command, Exclusion, Measurement, NewSuggestion, Suggestion, Withdrawal
 from seqopt.campaign.store import CampaignStore
-from seqopt.data import Item, Observation, Query
+from seqopt.data import Item, Observation, Query, interval
 from seqopt.errors import InputError
 from seqopt.optimizer import Optimizer
 from seqopt.spaces import Space
@@ -235,6 +235,9 @@ class Session:
                 "context": row.context,
                 "details": {
                     "batch": counters["batches"],
+                    "predicted": row.predicted(self.settings.transform),
+                    "predicted_low": row.low,
+                    "predicted_high": row.high,
                     "predicted_mean": row.mean,
                     "predicted_std": row.std,
                     "acquisition": row.score,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from seqopt.campaign.calibration import Calibration
 from seqopt.campaign.labels import Spending
 from seqopt.campaign.rows import Counts, Observed, Settings
 from seqopt.utils.shown import Tabulated
@@ -26,6 +27,7 @@ class Status(Tabulated):
             or they are no candidates now.
         spending: What suggestions cost so far, where a column of prices is named.
         library: Where candidates are read from.
+        calibration: How predictions compare with the results that came.
     """
 
     settings: Settings
@@ -37,6 +39,7 @@ class Status(Tabulated):
     failing: Mapping[str, str] = field(default_factory=dict)
     spending: Spending | None = None
     library: str | None = None
+    calibration: Calibration | None = None
 
 
 def warnings_of(settings: Settings, counts: Counts, model: dict[str, Any]) -> list[str]:

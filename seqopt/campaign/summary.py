@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seqopt.campaign.rows import Observed, Settings, Suggestion
+from seqopt.campaign.wording import in_words, nearest_in_words
 
 if TYPE_CHECKING:
     from seqopt.campaign.campaign import Campaign
@@ -24,6 +25,9 @@ UNSUGGESTED = "not suggested"
 
 WIDTH = 160
 """Characters in a line of a file."""
+
+INTERVAL = "90 % of a measurement"
+"""Heading of the intervals."""
 
 FEWEST_RANKED = 3
 """Results that it takes to speak of their order."""
@@ -168,12 +172,13 @@ def _last_batch(
         value = math.nan if found is None else found.mean(geometric=geometric)
         inside = ""
         if row.mean is not None and row.low is not None and row.high is not None and not math.isnan(value):
-            judged.append(_Judged(row.low, row.mean, row.high, value))
+            judged.append(_Judged(row.low, row.predicted(settings.transform) or 0.0, row.high, value))
             inside = "inside" if row.low <= value <= row.high else "above" if value > row.high else "below"
         result = row.status if math.isnan(value) else _number(value)
-        rows.append((row.name, row.string, *_context(row, settings), _predicted(row), _interval(row), result, inside))
-    told = ("predicted", "90 %", f"measured {settings.objective}", "the interval")
-    header = ("id", settings.string_column, *settings.context_names, *told)
+        told = (_predicted(row, settings), _interval(row, settings), result, inside)
+        rows.append((row.name, row.string, *_context(row, settings), *told))
+    names = ("predicted", INTERVAL, f"measured {settings.objective}", "the interval")
+    header = ("id", settings.string_column, *settings.context_names, *names)
     return Section(title, (_verdict(batch[0].batch, judged),), header, tuple(rows))
 
 
@@ -182,7 +187,7 @@ class _Judged:
     """A prediction, with the ends of its interval, and the value that came."""
 
     low: float
-    mean: float
+    central: float
     high: float
     value: float
 
@@ -191,9 +196,9 @@ def _verdict(batch: int, judged: Sequence[_Judged]) -> str:
     if not judged:
         return f"Batch {batch}: chosen without a prediction, or without a value so far."
     inside = sum(one.low <= one.value <= one.high for one in judged)
-    error = statistics.fmean(abs(one.value - one.mean) for one in judged)
+    error = statistics.fmean(abs(one.value - one.central) for one in judged)
     text = f"Batch {batch}: {inside} of {len(judged)} results within their 90 % interval, mean error {_number(error)}"
-    predictions, values = [one.mean for one in judged], [one.value for one in judged]
+    predictions, values = [one.central for one in judged], [one.value for one in judged]
     if len(judged) >= FEWEST_RANKED and len(set(predictions)) > 1 and len(set(values)) > 1:
         from scipy import stats
 
@@ -204,13 +209,21 @@ def _verdict(batch: int, judged: Sequence[_Judged]) -> str:
 def _open(settings: Settings, waiting: Sequence[Suggestion], status: Status) -> Section:
     rows = []
     for row in waiting:
-        similarity = row.reason.get("similarity")
-        nearest = "" if similarity is None else f"{row.reason.get('nearest')} ({similarity:.2f})"
-        why = str(row.reason.get("kind", ""))
+        nearest, why = nearest_in_words(row.reason), in_words(row.reason)
         if row.name in status.failing:
             why = f"{why}, fails: {status.failing[row.name]}"
-        rows.append((row.name, row.string, *_context(row, settings), _predicted(row), _interval(row), why, nearest))
-    header = ("id", settings.string_column, *settings.context_names, "predicted", "90 %", "why", "nearest measured")
+        rows.append(
+            (
+                row.name,
+                row.string,
+                *_context(row, settings),
+                _predicted(row, settings),
+                _interval(row, settings),
+                why,
+                nearest,
+            )
+        )
+    header = ("id", settings.string_column, *settings.context_names, "predicted", INTERVAL, "why", "nearest measured")
     lines = () if rows else ("None: seqopt campaign suggest says what to measure next.",)
     return Section("Open suggestions", lines, header, tuple(rows))
 
@@ -224,6 +237,8 @@ def _model(status: Status) -> Section:
         lines.append(
             f"leave-one-out: R2 {model['r2']:.2f}; {model['within_90']:.0%} of the values within their 90 % interval"
         )
+    if status.calibration is not None and status.calibration.count:
+        lines.append(status.calibration.describe())
     if "left" in model:
         lines.append(f"candidates left then: {model['left']:,}")
     parameters = ", ".join(
@@ -250,12 +265,15 @@ def _context(row: Suggestion, settings: Settings) -> tuple[str, ...]:
     return tuple(str(dict(row.context).get(name, "")) for name in settings.context_names)
 
 
-def _predicted(row: Suggestion) -> str:
-    return "" if row.mean is None else _number(row.mean)
+def _predicted(row: Suggestion, settings: Settings) -> str:
+    central = row.predicted(settings.transform)
+    return "" if central is None else _number(central)
 
 
-def _interval(row: Suggestion) -> str:
-    return "" if row.low is None or row.high is None else f"{_number(row.low)} to {_number(row.high)}"
+def _interval(row: Suggestion, settings: Settings) -> str:
+    from seqopt.data import shown_interval
+
+    return shown_interval(row.low, row.high, settings.transform, settings.objective, settings.unit)
 
 
 def _number(value: float) -> str:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from seqopt.campaign.batches import REASONS, TOLD
 from seqopt.campaign.columns import (
     FAILURE,
     IDENTIFIER,
@@ -23,16 +24,16 @@ from seqopt.campaign.store import CampaignStore
 from seqopt.datasets.sheets import Cell, check_format, plain_name, read_sheet, write_sheet
 from seqopt.errors import InputError
 
-_TOLD: Mapping[str, Callable[[Suggestion], Cell]] = {
-    "predicted_mean": lambda row: row.mean,
-    "predicted_std": lambda row: row.std,
-    "predicted_low": lambda row: row.low,
-    "predicted_high": lambda row: row.high,
-    "acquisition": lambda row: row.acquisition,
-    "acquisition_value": lambda row: row.score,
-    "why": lambda row: row.reason.get("kind"),
-    "nearest_measured": lambda row: row.reason.get("nearest"),
-    "similarity": lambda row: row.reason.get("similarity"),
+_TOLD: Mapping[str, Callable[[Suggestion, Settings], Cell]] = {
+    "predicted": lambda row, settings: row.predicted(settings.transform),
+    "predicted_low": lambda row, _: row.low,
+    "predicted_high": lambda row, _: row.high,
+    "acquisition": lambda row, _: row.acquisition,
+    "acquisition_value": lambda row, _: row.score,
+    **{
+        column: lambda row, _, name=name: row.reason.get(name)  # type: ignore[misc]
+        for column, name in zip(TOLD, REASONS, strict=True)
+    },
 }
 
 _FILLED_IN = ("value", "standard_error", "failure", "status", "replicate")
@@ -49,9 +50,11 @@ def write_batch(
 ) -> None:
     """Write suggestions as a table that `read_results` reads once the last columns are filled in.
 
-    The columns are the identifier, the string, how it is to be measured, what was predicted (mean, standard deviation,
-    interval), acquisition function and its value, why it was chosen (``why``, ``nearest_measured``, ``similarity``),
-    the further ones, and empty ones for the value, its standard error, what else is measured, and a reason for failure.
+    The columns are the identifier, the string, how it is to be measured, what was predicted (the central prediction,
+    and the ends of the central 90 % of a measurement), acquisition function and its value, why it was chosen (``why``,
+    its rank by prediction, its chance to be better than the best measured string, the nearest measured string, what was
+    measured of that, how similar it is and what differs), the further ones, and empty ones for the value, its standard
+    error, what else is measured, and a reason for failure.
 
     Args:
         path: A .csv or .tsv file.
@@ -84,7 +87,7 @@ def write_batch(
         table[owned_name(settings)] = called
     table[settings.string_column] = [row.string for row in suggestions]
     table |= {name: [dict(row.context).get(name) for row in suggestions] for name in settings.context_names}
-    table |= {told[name]: [cell(row) for row in suggestions] for name, cell in _TOLD.items()}
+    table |= {told[name]: [cell(row, settings) for row in suggestions] for name, cell in _TOLD.items()}
     for name, shown in told_apart(further, own | {plain_name(name) for name in table}, "library").items():
         cells = further[name]
         if len(cells) != len(suggestions):

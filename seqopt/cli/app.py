@@ -9,6 +9,7 @@ import typer
 
 from seqopt.cli.campaign import app as campaign_app
 from seqopt.cli.embed import embed_command
+from seqopt.cli.predict import predict_command
 from seqopt.cli.report import report_command
 from seqopt.cli.train_vae import train_vae_command
 
@@ -548,6 +549,7 @@ def expressions(
 app.add_typer(campaign_app)
 app.command("train-vae", no_args_is_help=True)(train_vae_command)
 app.command("report", no_args_is_help=True)(report_command)
+app.command("predict", no_args_is_help=True)(predict_command)
 app.command("embed", no_args_is_help=True)(embed_command)
 
 

@@ -3,6 +3,15 @@
 from seqopt.data.contexts import Contexts, written
 from seqopt.data.observations import COLUMNS, Observation, Observations, Status, observation_table
 from seqopt.data.outcome import Direction, Outcome, Role
+from seqopt.data.predictions import (
+    Predictions,
+    central,
+    fold_range,
+    interval,
+    negative_log_of,
+    shown_interval,
+    shown_number,
+)
 from seqopt.data.query import Context, ContextValue, Item, Query, as_context, context_of, key_of, targets_of
 from seqopt.data.table import Data, Measured
 from seqopt.data.transforms import Identity, Log10, Transform, resolve_transform
@@ -21,15 +30,22 @@ __all__ = [
     "Observation",
     "Observations",
     "Outcome",
+    "Predictions",
     "Query",
     "Role",
     "Status",
     "Transform",
     "as_context",
+    "central",
     "context_of",
+    "fold_range",
+    "interval",
     "key_of",
+    "negative_log_of",
     "observation_table",
     "resolve_transform",
+    "shown_interval",
+    "shown_number",
     "targets_of",
     "written",
 ]

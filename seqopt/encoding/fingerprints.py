@@ -104,6 +104,34 @@ class MorganFingerprint(Configurable):
         """Which strings are not molecules, and why: see `seqopt.encoding.SelectiveFeaturizer`."""
         return _unreadable(strings)
 
+    def environments(self, string: str) -> list[tuple[int, tuple[int, ...]]]:
+        """The environments of a molecule: the column of each, and its atoms in the order of the SMILES, from 0.
+
+        The row of the molecule has in each column the number of environments in it (or 1, without ``counts``).
+
+        Raises:
+            InputError: If the string is not a molecule.
+
+        Example:
+            >>> [atoms for _, atoms in MorganFingerprint(radius=1).environments("CO")]
+            [(0,), (1,), (0, 1)]
+        """
+        from rdkit import Chem
+        from rdkit.Chem import rdFingerprintGenerator
+
+        ((mol,),) = _molecules([string])
+        output = rdFingerprintGenerator.AdditionalOutput()
+        output.AllocateBitInfoMap()
+        _generator(self.radius, self.size, self.use_chirality).GetCountFingerprint(mol, additionalOutput=output)
+        found = []
+        for column, centres in output.GetBitInfoMap().items():
+            for centre, radius in centres:
+                bonds = Chem.FindAtomEnvironmentOfRadiusN(mol, radius, centre) if radius else ()
+                ends = (mol.GetBondWithIdx(bond) for bond in bonds)
+                atoms = {centre}.union(*((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in ends))
+                found.append((int(column), tuple(sorted(atoms))))
+        return sorted(found, key=lambda one: (len(one[1]), one[1], one[0]))
+
     def of_molecules(self, mols: Sequence[Any]) -> FeatureMatrix:
         """The same of RDKit molecules, all at once."""
         # Made on the call: RDKit's generators cannot be sent to another process.
@@ -175,6 +203,14 @@ class Fragprints(Configurable):
     def unsupported(self, strings: Sequence[str]) -> dict[int, str]:
         """Which strings are not molecules, and why: see `seqopt.encoding.SelectiveFeaturizer`."""
         return _unreadable(strings)
+
+    def environments(self, string: str) -> list[tuple[int, tuple[int, ...]]]:
+        """Those of the fingerprint: see `MorganFingerprint.environments`; functional groups have none.
+
+        Raises:
+            InputError: If the string is not a molecule.
+        """
+        return self.fingerprint.environments(string)
 
     def of_molecules(self, mols: Sequence[Any]) -> FeatureMatrix:
         """The same of RDKit molecules, all at once."""

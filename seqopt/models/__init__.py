@@ -1,7 +1,8 @@
 """Surrogates: models of the objective on strings, all behind one protocol."""
 
 from seqopt.models import pathwise  # noqa: F401  # BoTorch's draws of functions find the sub-sequence kernel
-from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess
+from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess, measurement_std
+from seqopt.models.contributions import Contributions, contributions_of
 from seqopt.models.fully_bayesian import FullyBayesianGP, FullyBayesianStringGP, KernelDiagnostics
 from seqopt.models.gaussian import GaussianSurrogate
 from seqopt.models.leave_one_out import LeaveOneOut
@@ -26,6 +27,7 @@ __all__ = [
     "SURROGATES",
     "BlockwisePosterior",
     "ConditionedProcess",
+    "Contributions",
     "ExplainedSurrogate",
     "FullyBayesianGP",
     "FullyBayesianStringGP",
@@ -45,7 +47,9 @@ __all__ = [
     "StringSurrogate",
     "Surrogate",
     "Untransform",
+    "contributions_of",
     "default_surrogate",
+    "measurement_std",
     "resolve_surrogate",
     "unsupported",
 ]

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -19,7 +20,7 @@ from seqopt.data.query import Item, key_of, targets_of
 from seqopt.encoding import Encoded, StringEncoder
 from seqopt.models.covariance import FloatArray
 from seqopt.models.gp_state import BatchedGPState, Conditioning, stacked
-from seqopt.models.protocols import ConditionedProcess
+from seqopt.models.protocols import ConditionedProcess, MeasurementSurrogate, StringSurrogate
 from seqopt.posteriors import Moments
 
 
@@ -269,3 +270,24 @@ class BlockwisePosterior:
             at = self._process.at([*items, *chosen])
             parts.append(at.cross(torch.arange(len(items), len(items) + len(chosen)))[:, : len(items)])
         return torch.cat(parts, 1)
+
+
+def measurement_std(surrogate: object, strings: Sequence[str], std: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Standard deviation of a measurement, noise included, about what any surrogate predicts of each string.
+
+    Args:
+        surrogate: Fitted. Of one that says nothing of noise, it is that of the prediction.
+        strings: N strings.
+        std: Noiseless standard deviation of the prediction at each, N.
+
+    Returns:
+        N, in the values' units.
+    """
+    known = np.asarray(std, dtype=np.float64)
+    if isinstance(surrogate, MeasurementSurrogate):
+        return np.asarray(surrogate.measurement_std(strings), dtype=np.float64)
+    if not isinstance(surrogate, StringSurrogate) or not len(strings):
+        return known
+    noise = BlockwisePosterior(surrogate.conditioned(), strings).moments.residual_variance
+    mean = noise.reshape(-1, len(strings)).mean(0).numpy()
+    return np.hypot(known, np.asarray(surrogate.untransform(np.zeros_like(mean), mean)[1], dtype=np.float64))

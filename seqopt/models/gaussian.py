@@ -52,6 +52,7 @@ class GaussianSurrogate:
         self._state: BatchedGPState | None = None
         self._pools: WeakKeyDictionary[PoolSpace, Encoded] = WeakKeyDictionary()
         self._caches: WeakKeyDictionary[PoolSpace, ColumnCache] = WeakKeyDictionary()
+        self._posteriors: WeakKeyDictionary[PoolSpace, PoolPosterior | StreamedPosterior] = WeakKeyDictionary()
 
     @property
     def fitted(self) -> BatchedGPState:
@@ -117,15 +118,23 @@ class GaussianSurrogate:
         if indices is not None:
             keys = [pool.keys[int(index)] for index in indices]
             return self._posterior_at(conditioning, encoded.take(indices), keys)
+        known = self._posteriors.get(pool)
+        if known is not None and known.state is state:
+            # What the data say of the candidates is computed once.
+            return known.conditioned_on(conditioning)
+        found: PoolPosterior | StreamedPosterior
         if not self._fits(encoded):
             self._caches.pop(pool, None)
             store = None
             if state.evaluator.costly and state.draws == 1:
                 store = stored_columns(state.evaluator.kernel, self.encoder.name, pool.keys)
-            return StreamedPosterior(conditioning, encoded, pool.keys, store)
-        if pool not in self._caches:
-            self._caches[pool] = ColumnCache(state.evaluator, encoded, state.draws)
-        return PoolPosterior(conditioning, self._caches[pool], pool.keys)
+            found = StreamedPosterior(conditioning, encoded, pool.keys, store)
+        else:
+            if pool not in self._caches:
+                self._caches[pool] = ColumnCache(state.evaluator, encoded, state.draws)
+            found = PoolPosterior(conditioning, self._caches[pool], pool.keys)
+        self._posteriors[pool] = found
+        return found
 
     def predict(self, strings: Sequence[Item]) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and noiseless standard deviation at each string, in the values' units.
@@ -218,15 +227,15 @@ class GaussianSurrogate:
 
     def __getstate__(self) -> dict[str, Any]:
         # What is kept of pools belongs to objects of this process, and is computed again where it is needed.
-        return {**self.__dict__, "_pools": None, "_caches": None}
+        return {**self.__dict__, "_pools": None, "_caches": None, "_posteriors": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._pools, self._caches = WeakKeyDictionary(), WeakKeyDictionary()
+        self._pools, self._caches, self._posteriors = WeakKeyDictionary(), WeakKeyDictionary(), WeakKeyDictionary()
 
     def _forget_columns(self) -> None:
         """Drop covariances with pools: the kernel has changed."""
-        self._caches = WeakKeyDictionary()
+        self._caches, self._posteriors = WeakKeyDictionary(), WeakKeyDictionary()
 
     def _posterior_at(
         self, conditioning: Conditioning, encoded: Encoded, keys: Sequence[str]

@@ -48,15 +48,20 @@ class PoolPosterior:
         mean = torch.stack([alpha @ rows[:, draw] for draw, alpha in enumerate(state.alpha)])
         lost = torch.stack([explained(data.inverse[d] * state.scale[d], rows[:, d]) for d in range(state.draws)])
         variance = torch.maximum(scale * cache.prior_variance - lost, state.floor[:, None])
-        mean = state.mean(candidate_keys) + scale * mean
-        self._conditioning = conditioning
-        left = variance
-        if conditioning.count > len(state.keys):
-            rows = cache.rows(conditioning.keys, conditioning.encoded)
-            last = conditioning.inverse[:, len(state.keys) :] * scale[..., None]
-            lost = torch.stack([(last[d] @ rows[:, d]).square_().sum(0) for d in range(state.draws)])
-            left = torch.maximum(variance - lost, state.floor[:, None])
-        self._moments = Moments.of_target(mean, variance, left, state.noise_variance)
+        self._given_data = state.mean(candidate_keys) + scale * mean, variance
+        self._condition(conditioning)
+
+    def conditioned_on(self, conditioning: Conditioning) -> PoolPosterior:
+        """The posterior at the same candidates given the same data and other strings without values."""
+        found = object.__new__(PoolPosterior)
+        found.__dict__.update(self.__dict__)
+        found._condition(conditioning)
+        return found
+
+    @property
+    def state(self) -> BatchedGPState:
+        """The fitted processes."""
+        return self._conditioning.state
 
     @property
     def moments(self) -> Moments:
@@ -66,7 +71,7 @@ class PoolPosterior:
     @property
     def observed_mean(self) -> Tensor:
         """See `seqopt.posteriors.Posterior`."""
-        return self._state.observed_mean
+        return self.state.observed_mean
 
     @property
     def conditioned_mean(self) -> Tensor:
@@ -76,7 +81,7 @@ class PoolPosterior:
     @property
     def best_observed(self) -> float:
         """See `seqopt.posteriors.Posterior`."""
-        return self._state.best_observed
+        return self.state.best_observed
 
     def given(self, index: int) -> PoolPosterior:
         """The posterior given an outcome, of unknown value, of the candidate at ``index``."""
@@ -87,16 +92,16 @@ class PoolPosterior:
 
     def joint(self, indices: Tensor, include_observed: bool = False) -> tuple[Tensor, Tensor]:
         """Mean (D x k) and noiseless covariance (D x k x k) given the data; the n training strings first if asked."""
-        state = self._state
+        state = self.state
         prior = state.scale[:, None, None] * self._cache.among(indices.numpy())
         points = self._cache.candidates.take(indices.numpy())
         return state.joint(self._solved(indices), prior, self._moments.mean[:, indices], include_observed, points)
 
     def cross(self, indices: Tensor) -> Tensor:
         """Covariances given the data between all candidates and some, D x N x k: 8 D N k bytes."""
-        state, solved = self._state, self._solved(indices)
+        state, solved = self.state, self._solved(indices)
         found = torch.empty(state.draws, len(self._candidate_keys), len(indices), dtype=torch.float64)
-        weights = self._state.unconditioned.inverse.mT @ solved
+        weights = self.state.unconditioned.inverse.mT @ solved
         for column, index in enumerate(indices.tolist()):
             row = self._cache.row(self._candidate_keys[index], self._cache.candidates.take([index]))
             rows = self._cache.rows(state.keys, state.encoded)
@@ -104,18 +109,26 @@ class PoolPosterior:
                 found[draw, :, column] = state.scale[draw] * (row[draw] - weights[draw, :, column] @ rows[:, draw])
         return found
 
-    @property
-    def _state(self) -> BatchedGPState:
-        return self._conditioning.state
+    def _condition(self, conditioning: Conditioning) -> None:
+        state = conditioning.state
+        mean, variance = self._given_data
+        left = variance
+        if conditioning.count > len(state.keys):
+            rows = self._cache.rows(conditioning.keys, conditioning.encoded)
+            last = conditioning.inverse[:, len(state.keys) :] * state.scale[:, None, None]
+            lost = torch.stack([(last[d] @ rows[:, d]).square_().sum(0) for d in range(state.draws)])
+            left = torch.maximum(variance - lost, state.floor[:, None])
+        self._conditioning = conditioning
+        self._moments = Moments.of_target(mean, variance, left, state.noise_variance)
 
     def _solved(self, indices: Tensor) -> Tensor:
         """L^-1 k(X, P) at some candidates, D x n x k."""
-        state = self._state
+        state = self.state
         rows = self._cache.rows(state.keys, state.encoded)[..., indices].transpose(0, 1)
         return torch.linalg.solve_triangular(state.cholesky, state.scale[:, None, None] * rows, upper=False)
 
     def _append(self, key: Item, encoded: Encoded) -> None:
-        before, state = self._conditioning, self._state
+        before, state = self._conditioning, self.state
         own = self._cache.row(key, encoded)
         rows = self._cache.rows(before.keys, before.encoded)
         self._conditioning, weights, corner = before.given(key, encoded)

@@ -20,13 +20,16 @@ from seqopt.data import (
     Observation,
     Observations,
     Outcome,
+    Predictions,
     Query,
     Transform,
     as_context,
+    central,
+    interval,
     resolve_transform,
 )
 from seqopt.errors import ExhaustedError, InputError, ModelError
-from seqopt.models import JointSurrogate, Surrogate
+from seqopt.models import JointSurrogate, Surrogate, measurement_std
 from seqopt.optimizer.batch import Batch
 from seqopt.search import Proposal, Search
 from seqopt.search.protocols import AnySpace, SomeSearch
@@ -44,6 +47,9 @@ FloatArray = npt.NDArray[np.float64]
 AFTERWARDS = 1
 """Keeps the random numbers of `Optimizer.recommend` and `Optimizer.predict`, which fit the same model, apart from those
 of `Optimizer.ask`."""
+
+BLOCK = 4096
+"""Strings that are predicted at a time."""
 
 LARGEST_VALUE = 1e150
 """Larger values are not measurements, and their squares would overflow."""
@@ -274,11 +280,14 @@ class Optimizer(Tabulated):
         mean, std = self._in_user_units(proposal.predicted_mean, proposal.predicted_std)
         spread, score = proposal.measurement_std, proposal.acquisition
         context = proposal.context or self._target
-        self._measurements[Query(proposal.key, context)] = self._in_user_units(
-            proposal.predicted_mean, proposal.predicted_std if spread is None else spread
-        )
+        measurement = self._in_user_units(proposal.predicted_mean, proposal.predicted_std if spread is None else spread)
+        self._measurements[Query(proposal.key, context)] = measurement
+        low, high = interval(*measurement, self.transform.name)
         details = {
             "batch": batch,
+            "predicted": central(mean, std, self.transform.name),
+            "predicted_low": low,
+            "predicted_high": high,
             "predicted_mean": mean,
             "predicted_std": std,
             # Neither JSON nor a database holds the logarithm of an improvement that is nought.
@@ -468,7 +477,8 @@ class Optimizer(Tabulated):
 
         Returns:
             Mean and standard deviation of the objective, without the noise of a measurement, in the user's units, one
-            number for each string. Under the transform ``log10`` they are the moments of a log-normal distribution.
+            number for each string. Under the transform ``log10`` they are the moments of a log-normal distribution,
+            whose mean lies above its middle: what is shown of a prediction is `predictions`.
 
         Raises:
             ModelError: Before two values have been told, or if the strategy has no surrogate.
@@ -481,10 +491,41 @@ class Optimizer(Tabulated):
             >>> bool(mean[0] > mean[1])
             True
         """
-        mean, std = self._model().predict(self._keys(strings))
+        mean, std = self.fitted.predict(self._keys(strings))
         moments = [self.transform.moments(self.outcome.sign * m, s) for m, s in zip(mean, std, strict=True)]
         table = np.array(moments, dtype=np.float64).reshape(-1, 2)
         return table[:, 0], table[:, 1]
+
+    def predictions(self, strings: Sequence[str]) -> Predictions:
+        """What is predicted of any strings, as it is shown: central predictions and their 90 % intervals.
+
+        Unlike the mean of `predict`, a central prediction is the median also under the transform ``log10``.
+
+        Args:
+            strings: N strings of the space's kind.
+
+        Returns:
+            Central predictions, the central 90 % of a measurement, noise included, and of the true value; in the user's
+            units, one number for each string.
+
+        Raises:
+            ModelError: Before two values have been told, or if the strategy has no surrogate.
+
+        Example:
+            >>> optimizer = Optimizer(["AAAA", "AAAT", "AATT", "ATTT", "TTTT"], initial=3, transform="log10")
+            >>> optimizer.tell(["AAAA", "AATT", "TTTT"], [1.0, 100.0, 10000.0])
+            >>> found = optimizer.predictions(["ATTT"])
+            >>> bool(found.low[0] < found.true_low[0] < found.central[0] < found.true_high[0] < found.high[0])
+            True
+        """
+        model, keys = self.fitted, self._keys(strings)
+        parts = []
+        for start in range(0, max(len(keys), 1), BLOCK):
+            block = keys[start : start + BLOCK]
+            mean, std = (np.asarray(moment, dtype=np.float64) for moment in model.predict(block))
+            parts.append((mean, std, np.maximum(measurement_std(model, block, std), std)))
+        mean, std, measurement = (np.concatenate(moments) for moments in zip(*parts, strict=True))
+        return Predictions.of(mean, std, measurement, self.transform, self.outcome.sign)
 
     def posterior(self, strings: Sequence[str]) -> tuple[FloatArray, FloatArray]:
         """Joint mean (n) and covariance (n x n) of the objective at ``strings``, without noise, in the user's units.
@@ -520,14 +561,20 @@ class Optimizer(Tabulated):
             raise InputError(f"nothing can be predicted: {message}")
         return keys
 
-    def _model(self) -> Surrogate:
+    @property
+    def fitted(self) -> Surrogate:
+        """The surrogate, fitted to everything told so far. To look at: later batches do not depend on it.
+
+        Raises:
+            ModelError: Before two values have been told, or if the strategy has no surrogate.
+        """
         if self._fitted is None:
             rng = np.random.default_rng([self.seed, self._asks, AFTERWARDS])
             self._fitted = self.model_based.fitted(self.state(), rng)
         return self._fitted
 
     def _joint(self) -> JointSurrogate:
-        surrogate = self._model()
+        surrogate = self.fitted
         if not isinstance(surrogate, JointSurrogate):
             raise ModelError(f"{type(surrogate).__name__} has no joint posterior")
         return surrogate

@@ -18,7 +18,8 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
-from seqopt.campaign.reasons import Reason, reason
+from seqopt.campaign.ranking import rank_among
+from seqopt.campaign.reasons import label
 from seqopt.data.transforms import resolve_transform
 from seqopt.encoding.features import TokensAndFeatures
 from seqopt.errors import InputError
@@ -95,7 +96,7 @@ class Analysis:
     held_out: pd.DataFrame | None = None
     r2: float | None = None
     within_90: float | None = None
-    reasons: dict[int, Reason] = field(default_factory=dict)
+    reasons: dict[int, tuple[str, str, float]] = field(default_factory=dict)
     map: MapData | None = None
     unmeasured: BestUnmeasured | None = None
     missing: tuple[str, ...] = ()
@@ -300,8 +301,11 @@ def _set_kernel(surrogate: StringGP, run: Run) -> bool:
 
 def _reasons(
     surrogate: Any, measured: pd.DataFrame, waiting: pd.DataFrame, sign: float, *, log10: bool
-) -> dict[int, Reason]:
-    """Why strings were chosen, by what was known before their batch; with ``log10``, medians are compared."""
+) -> dict[int, tuple[str, str, float]]:
+    """Why strings were chosen, by what was known before their batch; with ``log10``, medians are compared.
+
+    Of the candidates that were left then nothing is known: what counts is the rank beside what was measured.
+    """
     rows = pd.concat([measured, waiting])
     chosen = rows[rows["predicted_mean"].notna()]
     if not len(chosen):
@@ -314,12 +318,14 @@ def _reasons(
         moments = zip(predicted, chosen["predicted_std"].fillna(0.0), strict=True)
         predicted = [log10_moments(mean, std)[0] if mean > 0 else math.nan for mean, std in moments]
         values = np.log10(values)
-    found: dict[int, Reason] = {}
+    sizes = chosen["batch"].value_counts()
+    found: dict[int, tuple[str, str, float]] = {}
     for row, mean, own in zip(chosen.to_dict("records"), predicted, similarity, strict=True):
         before = np.flatnonzero(batches < row["batch"])
         if len(before):
-            best = float((sign * values[before]).max())
-            found[int(row["number"])] = reason(sign * mean, best, own[before], written[before].tolist())
+            nearest = int(own[before].argmax())
+            why = label(rank_among(sign * mean, sign * values[before]), int(sizes[row["batch"]]))
+            found[int(row["number"])] = why, str(written[before][nearest]), float(own[before][nearest])
     return found
 
 

@@ -61,7 +61,10 @@ def read_campaign(path: str | os.PathLike[str]) -> Run:
         candidates, excluded = store.library_hashes()[0], frozenset(row.key for row in store.exclusions())
         latest = snapshots[-1] if snapshots else None
         state = None if latest is None else store.snapshot_state(latest.id)
-        remarks = tuple(f"{text[:1].upper()}{text[1:]}." for text in Campaign(store).status().warnings)
+        status = Campaign(store).status()
+        calibration = status.calibration
+        judged = [calibration.describe()] if calibration is not None and calibration.count else []
+        remarks = tuple(f"{text[:1].upper()}{text[1:]}." for text in (*status.warnings, *judged))
     evaluations = tidy_evaluations(pd.DataFrame(_rows(settings, suggestions, observed, notes), columns=_COLUMNS))
     missing = [] if evaluations["measured"].any() else ["Nothing has been measured yet."]
     if not suggestions:
@@ -102,8 +105,9 @@ def _measurements(observed: Sequence[Observed]) -> pd.DataFrame:
 
 _COLUMNS = (
     *("number", "string", "key", "status", "value", "batch", "predicted_mean", "predicted_std", "acquisition"),
+    *("predicted_low", "predicted_high"),
     *("error", "name", "why", "nearest", "similarity", "measurements", "standard_error"),
-    *("predicted_low", "predicted_high", "identifier", "censored", "note"),
+    *("identifier", "censored", "note"),
 )
 
 
@@ -202,12 +206,12 @@ def _identity(suggestion: Suggestion) -> dict[str, Any]:
         "batch": 0 if suggestion.mean is None else suggestion.batch,
         "predicted_mean": suggestion.mean,
         "predicted_std": suggestion.std,
+        "predicted_low": suggestion.low,
+        "predicted_high": suggestion.high,
         "acquisition": suggestion.score,
         "why": reason.get("kind"),
         "nearest": reason.get("nearest"),
         "similarity": reason.get("similarity"),
-        "predicted_low": suggestion.low,
-        "predicted_high": suggestion.high,
         "identifier": suggestion.identifier,
     }
 

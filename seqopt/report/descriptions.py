@@ -9,13 +9,15 @@ from __future__ import annotations
 import io
 import math
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.batches import Suggestions
 from seqopt.campaign.campaign import Campaign
 from seqopt.campaign.status import Status
+from seqopt.campaign.wording import in_words
+from seqopt.data import shown_interval, shown_number
 from seqopt.errors import SeqoptError
 from seqopt.report.display import KINDS, LARGEST_BATCH, SHOWN, Description, ListedString
 from seqopt.report.formats import compact, number_format, shortened, significant
@@ -55,7 +57,8 @@ def describe_result(result: Result) -> Description:
 def describe_suggestions(batch: Suggestions) -> Description:
     settings, rows = batch.settings, batch[:LARGEST_BATCH]
     log10 = settings.transform == "log10"
-    show = number_format([row.mean for row in rows if row.mean is not None], log10=log10)
+    centres = [row.predicted(settings.transform) for row in rows]
+    show = number_format([centre for centre in centres if centre is not None], log10=log10)
     entries, columns = without_empty(
         [
             ListedString(
@@ -64,15 +67,18 @@ def describe_suggestions(batch: Suggestions) -> Description:
                     row.name,
                     ", ".join(str(value) for _, value in row.context),
                     row.status if row.status != "open" else "",
-                    moments(row.mean, None, show),
-                    "" if row.low is None or row.high is None else f"{show(row.low)} to {show(row.high)}",
-                    str(row.reason.get("kind") or ""),
+                    "" if centre is None else show(centre),
+                    shown_interval(row.low, row.high, settings.transform, settings.objective, settings.unit),
+                    in_words(row.reason),
                     _similar(row.reason),
                 ),
             )
-            for row in rows
+            for row, centre in zip(rows, centres, strict=True)
         ],
-        ("name", ", ".join(settings.context_names), "status", "predicted", "90 %", "why", "nearest measured"),
+        (
+            *("name", ", ".join(settings.context_names), "status"),
+            *("predicted", "90 % of a measurement", "why", "nearest measured"),
+        ),
     )
     unit = f" ({settings.unit})" if settings.unit else ""
     return Description(
@@ -88,7 +94,9 @@ def _similar(reason: dict[str, Any]) -> str:
     nearest, similarity = reason.get("nearest"), reason.get("similarity")
     if nearest is None or similarity is None:
         return ""
-    return f"{similarity:.2f} to {shortened(str(nearest), 24)}"
+    text = f"{similarity:.2f} to {shortened(str(nearest), 24)}"
+    value, change = reason.get("value"), reason.get("difference")
+    return text + ("" if value is None else f" = {shown_number(value)}") + (f": {change}" if change else "")
 
 
 def describe_status(status: Status) -> Description:
@@ -172,15 +180,15 @@ def _map_png(found: KernelMap) -> bytes:
 
 def evaluated(table: Any, log10: bool) -> tuple[tuple[ListedString, ...], tuple[str, ...]]:
     """Rows of a tidy table of evaluations."""
+    from seqopt.report.results import predicted_text
+
     show = number_format(table.loc[table["measured"], "value"], log10=log10)
-    predicted = number_format(table["predicted_mean"].dropna(), log10=log10)
+    predicted = number_format(table["predicted"].fillna(table["predicted_mean"]).dropna(), log10=log10)
     entries = []
-    for row in table.itertuples():
-        value = show(row.value) if row.measured else "" if row.status == "pending" else row.status
-        batch = "initial" if row.batch == 0 else f"{row.batch:.0f}"
-        entries.append(
-            ListedString(row.string, (value, moments(row.predicted_mean, row.predicted_std, predicted), batch))
-        )
+    for row in table.to_dict("records"):
+        value = show(row["value"]) if row["measured"] else "" if row["status"] == "pending" else row["status"]
+        batch = "initial" if row["batch"] == 0 else f"{row['batch']:.0f}"
+        entries.append(ListedString(row["string"], (value, predicted_text(row, predicted, log10=log10), batch)))
     return without_empty(entries, ("value", "predicted", "batch"))
 
 
@@ -193,12 +201,6 @@ def without_empty(
         ListedString(entry.string, tuple(entry.cells[index] for index in kept)) for entry in entries
     )
     return shortened_entries, tuple(columns[index] for index in kept)
-
-
-def moments(mean: float | None, std: float | None, show: Callable[[float], str]) -> str:
-    if mean is None or not math.isfinite(mean):
-        return ""
-    return show(mean) if std is None or not math.isfinite(std) else f"{show(mean)} ± {compact(std)}"
 
 
 def _log10(optimizer: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from seqopt.data import central
 from seqopt.errors import InputError
 from seqopt.report.cards import best_cards, current_batch, unmeasured_cards
 from seqopt.report.curves import curves_of
@@ -46,7 +48,7 @@ from seqopt.report.sections import (
 from seqopt.report.sources import find_source, read_source
 from seqopt.report.string_table import StringTable, listed_rows, string_table
 from seqopt.report.structures import gene_structure
-from seqopt.report.view import View, central, checked_integer, rows_of, view_of
+from seqopt.report.view import View, checked_integer, rows_of, view_of
 
 if TYPE_CHECKING:
     from seqopt.report.samples import Baseline
@@ -334,7 +336,7 @@ def _points(view: View) -> list[MapPoint]:
             bases += len(string)
             structure = gene_structure(string.strip()) if view.is_folded and bases <= FOLDED_BASES else ""
         measured = group == "measured"
-        value = float(row["value"]) if measured else central(found.mean[index], found.std[index], log10=view.log10)
+        value = float(row["value"]) if measured else _middle(view, found.mean[index], found.std[index])
         points.append(
             MapPoint(
                 string,
@@ -349,6 +351,12 @@ def _points(view: View) -> list[MapPoint]:
             )
         )
     return points[::-1]
+
+
+def _middle(view: View, mean: float, std: float) -> float:
+    if not (math.isfinite(mean) and math.isfinite(std)):
+        return float(mean)
+    return central(float(mean), float(std), "log10" if view.log10 else None) or 0.0
 
 
 def _point_label(view: View, row: Mapping[str, Any], group: str, string: str) -> str:

@@ -17,13 +17,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from seqopt.data import COLUMNS
+from seqopt.data import COLUMNS, central, interval
 from seqopt.errors import InputError, RunFolderError
+from seqopt.report.formats import NumberFormat
 
 TEXT_COLUMNS = ("string", "key", "status", "error", "name", "why", "nearest", "identifier", "censored", "note")
 NUMBER_COLUMNS = (
     *("number", "value", "batch", "predicted_mean", "predicted_std", "acquisition", "seconds"),
-    *("similarity", "measurements", "standard_error", "predicted_low", "predicted_high"),
+    *("predicted", "predicted_low", "predicted_high"),
+    *("similarity", "measurements", "standard_error"),
 )
 
 
@@ -324,6 +326,28 @@ def predictions(evaluations: pd.DataFrame, *, log10: bool = False) -> pd.DataFra
         value = value.map(math.log10)
     table = table.assign(mean=mean, std=std, value=value)
     return table[np.isfinite(table["mean"]) & np.isfinite(table["std"])]
+
+
+def predicted_text(row: Mapping[str, Any], show: NumberFormat, *, log10: bool) -> str:
+    """A prediction in words: the median, and the central 90 % of a measurement; empty where nothing was predicted.
+
+    Args:
+        row: Of a tidy table of evaluations. Where it has no interval, as runs of older versions have none, that of the
+            true value stands in its place.
+        show: Format of the values.
+        log10: Whether the moments are those of a log-normal distribution.
+    """
+    mean, std, low, high, middle = (
+        None if math.isnan(row[name]) else float(row[name])
+        for name in ("predicted_mean", "predicted_std", "predicted_low", "predicted_high", "predicted")
+    )
+    transform = "log10" if log10 else None
+    middle = central(mean, std, transform) if middle is None else middle
+    if middle is None:
+        return ""
+    if low is None or high is None:
+        low, high = interval(mean, std, transform)
+    return show(middle) if low is None or high is None else f"{show(middle)} (90 %: {show(low)} to {show(high)})"
 
 
 @dataclass(frozen=True)

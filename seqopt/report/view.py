@@ -10,12 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from seqopt.campaign.wording import percent
+from seqopt.data import central, interval
 from seqopt.report.curves import Curves
 from seqopt.report.drawing import Reference, choose_reference
 from seqopt.report.formats import NumberFormat, number_format
 from seqopt.report.library import Library, read_library, shown_columns
 from seqopt.report.plot import is_positive
-from seqopt.report.results import NUMBER_COLUMNS, TEXT_COLUMNS, Run, as_number, log10_moments, predictions, ranked
+from seqopt.report.results import (
+    NUMBER_COLUMNS,
+    TEXT_COLUMNS,
+    Run,
+    as_number,
+    predicted_text,
+    predictions,
+    ranked,
+)
 from seqopt.strings.identity import recognize_kind
 
 if TYPE_CHECKING:
@@ -50,6 +60,7 @@ class Evidence:
         rank: Its rank by prediction, from 1; 0 where it is not known.
         of: Among how many candidates.
         probability: That it is better than the best measured; NaN where it is not known.
+        among: ``"measured"`` where its rank is one beside measured strings.
     """
 
     nearest: str = ""
@@ -60,14 +71,15 @@ class Evidence:
     rank: int = 0
     of: int = 0
     probability: float = math.nan
+    among: str = ""
 
     @classmethod
     def read(cls, reason: Mapping[str, Any]) -> Evidence:
         """A reason as a campaign keeps it; what is missing there, or no number where one should be, stays unknown.
 
         Example:
-            >>> Evidence.read({"kind": "exploit", "nearest": "CCO", "rank": 3, "of": 950}).words()
-            ['rank 3 of 950 by prediction']
+            >>> Evidence.read({"kind": "exploit", "nearest": "CCO", "rank": 3, "of": 950, "improvement": 0.12}).words()
+            ['rank 3 of 950 by prediction', '12 % to beat the best']
         """
 
         def number(name: str) -> float:
@@ -79,21 +91,23 @@ class Evidence:
             str(reason.get("nearest") or ""),
             number("similarity"),
             str(reason.get("kind") or ""),
-            number("nearest_value"),
+            number("value" if "value" in reason else "nearest_value"),
             ", ".join(map(str, difference)) if isinstance(difference, list | tuple) else str(difference or ""),
             checked_integer(reason.get("rank")),
             checked_integer(reason.get("of")),
-            number("probability"),
+            number("improvement" if "improvement" in reason else "probability"),
+            "measured" if reason.get("among") == "measured" else "",
         )
 
     def words(self) -> list[str]:
         """Rank and probability, in words."""
         found = []
         if self.rank:
-            among = f" of {self.of:,}" if self.of else ""
+            beside = "beside" if self.among else "of"
+            among = f" {beside} {self.of:,}{' measured' if self.among else ''}" if self.of else ""
             found.append(f"rank {self.rank:,}{among} by prediction")
         if not math.isnan(self.probability):
-            found.append(f"{self.probability:.0%} to beat the best")
+            found.append(f"{percent(self.probability)} to beat the best")
         return found
 
 
@@ -168,25 +182,26 @@ class View:
         return "" if math.isnan(middle) else self.show(middle)
 
     def middle(self, row: Mapping[str, Any]) -> float:
-        """The central prediction in a row of evaluations: the mean, or the median on a logarithmic scale."""
-        return central(row["predicted_mean"], row["predicted_std"], log10=self.log10)
+        """The central prediction in a row of evaluations: the median; NaN where there is none."""
+        if not math.isnan(row["predicted"]):
+            return float(row["predicted"])
+        found = central(*_moments(row), self._transform)
+        return math.nan if found is None else found
 
     def interval(self, row: Mapping[str, Any]) -> str:
         """The central 90 % of the prediction in a row of evaluations, in words; empty where there is none."""
         low, high = row["predicted_low"], row["predicted_high"]
-        mean, std = row["predicted_mean"], row["predicted_std"]
-        if (math.isnan(low) or math.isnan(high)) and math.isfinite(mean) and math.isfinite(std):
-            # Torch comes with it, which a page without predictions does not need.
-            from seqopt.campaign.predictions import interval
-
-            ends = interval(mean, std, "log10" if self.log10 else None)
-            low, high = (math.nan if end is None else end for end in ends)
+        if math.isnan(low) or math.isnan(high):
+            low, high = (math.nan if end is None else end for end in interval(*_moments(row), self._transform))
         return "" if math.isnan(low) or math.isnan(high) else f"{self.show(low)} to {self.show(high)}"
 
+    @property
+    def _transform(self) -> str | None:
+        return "log10" if self.log10 else None
+
     def prediction(self, row: Mapping[str, Any]) -> str:
-        """What was predicted in a row of evaluations, in words: the middle, and 90 % in brackets."""
-        middle, ends = self.predicted(row), self.interval(row)
-        return f"{middle} ({ends})" if middle and ends else middle
+        """What was predicted in a row of evaluations, in words; empty where nothing was."""
+        return predicted_text(row, self.show, log10=self.log10)
 
     def evidence(self, row: Mapping[str, Any]) -> Evidence:
         """What was known of the string of a row when it was chosen."""
@@ -223,6 +238,11 @@ class View:
             int(number): float(value) + 0.0
             for number, value in zip(predicted.loc[off.index, "number"], off, strict=True)
         }
+
+
+def _moments(row: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    mean, std = (None if math.isnan(row[name]) else float(row[name]) for name in ("predicted_mean", "predicted_std"))
+    return mean, std
 
 
 def view_of(run: Run, label: str, highlights: tuple[str, ...] = ()) -> View:
@@ -301,19 +321,6 @@ def checked_integer(value: object) -> int:
     """A number of things, 0 where it is none."""
     number = as_number(value)
     return 0 if number is None else int(number)
-
-
-def central(mean: float, std: float, *, log10: bool) -> float:
-    """The mean of a prediction or, on a logarithmic scale, its median; NaN where there is none.
-
-    Example:
-        >>> central(2.0, 0.5, log10=False), round(central(1026.863993, 239.613073, log10=True), 3)
-        (2.0, 1000.0)
-    """
-    if log10 and mean > 0 and math.isfinite(mean) and math.isfinite(std):
-        # The mean of a wide log-normal distribution says little.
-        return float(10.0 ** log10_moments(mean, std)[0])
-    return float(mean)
 
 
 def _reference(table: pd.DataFrame, direction: str) -> Reference | None:

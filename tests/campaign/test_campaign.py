@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from seqopt.campaign import Campaign, CampaignError, ColumnCondition, StaleStateError
-from seqopt.campaign.predictions import interval
+from seqopt.data import interval
 from seqopt.data.transforms import Log10
 from seqopt.errors import InputError
 from seqopt.spaces import CodonSpace, GrammarSpace, LocalSpace, Space, StringSpace
@@ -102,7 +102,7 @@ def test_a_batch_comes_back_filled_in(campaign: Campaign, tmp_path: Path) -> Non
     # What the library knows of a candidate stands beside it.
     assert [row["name"] for row in rows] == [f"cpd-{SMILES.index(row.string)}" for row in batch]
     assert [row["price"] for row in rows] == [str(SMILES.index(row.string)) for row in batch]
-    assert {"why", "nearest_measured", "similarity", "predicted_mean", "activity (nM)"} <= set(rows[0])
+    assert {"why", "nearest_measured", "similarity", "predicted", "activity (nM)"} <= set(rows[0])
     for row in rows[:3]:
         row["activity (nM)"] = str(worth(row["smiles"]))
         row["standard_error"] = "0.25"
@@ -355,7 +355,7 @@ def test_a_prediction_is_never_taken_for_a_measurement(name: str, unit: str | No
         campaign.suggest()
         campaign.write_batch(file)
         table = pd.read_csv(file)
-        assert len({column.lower() for column in table.columns}) == len(table.columns) == 14
+        assert len({column.lower() for column in table.columns}) == len(table.columns) == 17
         with pytest.raises(CampaignError):  # nothing was filled in
             campaign.record_file(file)
         table[name if unit is None else f"{name} ({unit})"] = [1.5, 2.5]

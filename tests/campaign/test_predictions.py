@@ -10,7 +10,7 @@ import pytest
 
 import seqopt
 from seqopt.campaign import Campaign
-from seqopt.campaign.predictions import interval
+from seqopt.data import interval
 from seqopt.spaces import CandidateSet
 
 POOL = ["".join(letters) for letters in itertools.product("AB", repeat=8)]

@@ -5,37 +5,127 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy import stats
 
+from seqopt import Optimizer
 from seqopt.campaign import Campaign
-from seqopt.campaign.reasons import Reason, reason
-from seqopt.spaces import CandidateSet
+from seqopt.campaign.batches import REASONS, TOLD
+from seqopt.campaign.differences import difference
+from seqopt.campaign.reasons import Reason, label, reasons_of
+from seqopt.campaign.wording import in_words
+from seqopt.spaces import CandidateSet, StringSpace
 
 POOL = ["".join(letters) for letters in itertools.product("AB", repeat=6)]
 
 
-@pytest.mark.parametrize(
-    ("mean", "best", "expected"), [(2.0, 1.0, "exploit"), (1.0, 1.0, "exploit"), (0.5, 1.0, "explore")]
-)
-def test_what_is_expected_to_be_as_good_as_the_best_exploits(mean: float, best: float, expected: str) -> None:
-    assert reason(mean, best, [0.5, 0.75, 0.75], ["a", "b", "c"]) == Reason(expected, "b", 0.75)
+def hits(string: str) -> float:
+    return float(string.count("AB") + 0.1 * string.count("A"))
 
 
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
-def test_the_reasons_of_a_batch_are_those_of_its_model(tmp_path: Path, direction: str) -> None:
+@pytest.mark.parametrize("transform", [None, "log10"])
+def test_the_reasons_of_a_batch_are_those_of_its_model(tmp_path: Path, direction: str, transform: str | None) -> None:
+    def measure(string: str) -> float:
+        return 10 ** hits(string) if transform else hits(string)
+
     with Campaign.create(
-        tmp_path / "a.seqopt", CandidateSet(POOL, kind="text"), objective="hits", direction=direction, batch_size=4
+        tmp_path / "a.seqopt",
+        CandidateSet(POOL, kind="text"),
+        objective="hits",
+        direction=direction,
+        batch_size=6,
+        transform=transform,
+        seed=3,
     ) as campaign:
-        assert {row.reason["kind"] for row in campaign.suggest()} == {"random"}
-        for row in campaign.suggest():
-            campaign.record(row.name, float(row.string.count("AB")))
+        first = campaign.suggest()
+        assert [row.reason for row in first] == [{"kind": "random"}] * 6
+        for row in first[1:]:
+            campaign.record(row.name, measure(row.string))
+        campaign.withdraw([first[0].name])
+        optimizer = campaign.optimizer()
         batch = campaign.suggest()
-        measured = [row.string for row in campaign.store.measurements()]
-        sign = 1.0 if direction == "maximize" else -1.0
-        for row in batch:
-            assert row.reason["nearest"] in measured
-            assert 0 < row.reason["similarity"] <= 1
-            # Without noise to speak of the best expected value of what was measured is close to the best value.
-            margin = sign * row.mean - max(sign * one.value for one in campaign.store.measurements())
-            if abs(margin) > 0.3:
-                assert row.reason["kind"] == ("exploit" if margin > 0 else "explore")
+        measured = {row.string: row.value for row in campaign.store.measurements()}
+    optimizer.ask()  # the model that chose, once more
+    surrogate = optimizer.surrogate
+    mean, std = surrogate.predict(POOL)
+    best = surrogate.predict(list(measured))[0].max()
+    left = [index for index, key in enumerate(POOL) if key not in measured and key != first[0].string]
+    for row in batch:
+        reason, index = row.reason, POOL.index(row.string)
+        similarity = surrogate.similarity([row.string], list(measured))[0]
+        assert reason["nearest"] == list(measured)[int(similarity.argmax())]
+        assert reason["value"] == pytest.approx(measured[reason["nearest"]])
+        assert reason["difference"] == difference(reason["nearest"], row.string, "text") != ""
+        assert reason["rank"] == 1 + sum(mean[other] > mean[index] for other in left)
+        assert (reason["of"], reason["among"]) == (len(left), "unmeasured")
+        assert reason["improvement"] == pytest.approx(stats.norm.cdf((mean[index] - best) / std[index]), rel=1e-2)
+        assert reason["kind"] == ("exploit" if reason["rank"] <= 6 else "explore")
+
+
+@pytest.mark.parametrize("surrogate", ["auto", "ssk"])
+def test_where_strings_are_generated_the_measured_ones_are_counted(surrogate: str) -> None:
+    optimizer = Optimizer(StringSpace("AB", 9), surrogate=surrogate, initial=8, batch_size=3, seed=2)
+    strings = optimizer.ask()
+    optimizer.tell(strings, [hits(string) for string in strings])
+    rows = optimizer.ask().rows
+    means, known = (optimizer.surrogate.predict(keys)[0] for keys in ([row.key for row in rows], strings))
+    for reason, mean in zip(reasons_of(optimizer, rows), means, strict=True):
+        assert (reason["of"], reason["among"]) == (len(set(strings)), "measured")
+        assert reason["rank"] == 1 + sum(mean < other for other in dict(zip(strings, known, strict=True)).values())
+        assert 0 <= reason["improvement"] <= 1
+
+
+def test_both_labels_occur_in_a_search() -> None:
+    rng = np.random.default_rng(0)
+    pool = list(dict.fromkeys("".join(rng.choice(list("ACGT"), 10)) for _ in range(400)))
+    optimizer = Optimizer(CandidateSet(pool, kind="dna"), initial=15, batch_size=8, surrogate="ngrams", seed=1)
+    kinds = []
+    for _ in range(4):
+        batch = optimizer.ask()
+        kinds += [reason["kind"] for reason in reasons_of(optimizer, batch.rows)]
+        optimizer.tell(batch, [string.count("AC") + 0.3 * string.count("G") for string in batch])
+    assert min(kinds.count("exploit"), kinds.count("explore")) >= 3
+
+
+def test_an_open_string_counts_among_those_that_the_mean_alone_would_choose() -> None:
+    assert [label(rank, 2) for rank in (1, 2, 3)] == ["exploit", "exploit", "explore"]
+
+
+def test_what_is_not_known_is_not_kept_and_says_nothing() -> None:
+    kept = Reason("exploit", "CCO", 0.123456, difference="", improvement=1.23456e-7).to_json()
+    assert kept == {"kind": "exploit", "nearest": "CCO", "similarity": 0.1235, "improvement": 1.23e-7}
+    assert in_words(kept) == "exploit: < 0.1 % to beat the best"
+    # As campaigns before kept them.
+    assert in_words({"kind": "explore", "nearest": "CCO", "similarity": 0.5}) == "explore"
+    assert len(REASONS) == len(TOLD) == len(set(TOLD))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kind", "expected"),
+    [
+        ("MKVA", "MKVA", "protein", ""),
+        ("MKVAW", "MRVAF", "protein", "K2R, W5F"),
+        ("ACGTACGT", "TGCATGCA", "dna", "8 of 8 positions"),
+        ("abc", "abXc", "text", "+X at 3"),
+        ("", "ab", "text", "+ab at 1"),
+        ("Oc1ccccc1", "Nc1ccccc1", "molecule", "−*O +*N"),
+        ("Oc1ccccc1", "c1ccccc1", "molecule", "−*O"),
+        ("Oc1ccccc1Cl", "Oc1cccc(Cl)c1", "molecule", "−*c1ccccc1* +*c1cccc(*)c1"),
+        ("Fc1ccc(F)cc1", "Fc1ccccc1", "molecule", "−*F"),
+        ("Cc1ccc(C)cc1", "c1ccccc1", "molecule", "−2 *C"),
+        ("C[C@H](N)O", "C[C@@H](N)O", "molecule", "stereochemistry, or how its parts are joined"),
+        ("C1CCCCC1c1ccncc1", "C1CCCC1c1ccncc1", "molecule", "−*C1CCCCC1 +*C1CCCC1"),
+        ("not one", "CCO", "molecule", ""),
+    ],
+)
+def test_differences_are_short_and_right(before: str, after: str, kind: str, expected: str) -> None:
+    assert difference(before, after, kind) == expected
+
+
+def test_a_difference_stays_short_however_much_differs() -> None:
+    rng = np.random.default_rng(0)
+    for lengths in ((400, 400), (300, 900), (3000, 2500)):
+        first, second = ("".join(rng.choice(list("ACGT"), length)) for length in lengths)
+        assert 0 < len(difference(first, second, "dna")) < 40

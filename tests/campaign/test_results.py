@@ -434,7 +434,7 @@ def test_columns_of_a_library_never_take_the_place_of_ours(store: CampaignStore)
     assert len({plain_name(name) for name in header}) == len(header)
     cells = dict(zip(header, row, strict=True))
     assert (cells["why"], cells["nearest_measured"], cells["similarity"]) == ("exploit", "aaa", "0.5")
-    assert {name: cells[name] for name in header[11:-3]} == {
+    assert {name: cells[name] for name in header[14:-3]} == {
         "Why (library)": "of Why",
         "nearest measured (library)": "of nearest measured",
         "similarity (library 2)": "of similarity",

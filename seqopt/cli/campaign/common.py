@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
-from rich.table import Table
 
 from seqopt.cli.running import console, note
 from seqopt.errors import InputError
@@ -108,23 +108,37 @@ def levels_of(campaign: Campaign, texts: list[str]) -> dict[str, ContextValue]:
 
 
 def print_batch(campaign: Campaign, batch: list[Suggestion]) -> None:
+    """Suggestions one below the other, each string on a line of its own, from which it can be copied."""
+    from seqopt.campaign.wording import in_words, nearest_in_words
+    from seqopt.data import shown_interval, shown_number
+
     settings = campaign.store.settings
-    table = Table(box=None, pad_edge=False)
-    told = (f"predicted {settings.objective}", "90 %", "why", "nearest measured")
-    owned = any(row.identifier is not None for row in batch)
-    own = str((settings.pool or {}).get("id_column") or "identifier")
-    for heading in ("id", *([own] if owned else []), settings.string_column, *settings.context_names, *told):
-        table.add_column(escape(heading), overflow="fold")
     for row in batch:
-        predicted = "" if row.mean is None else f"{row.mean:,.4g}"
-        interval = "" if row.low is None or row.high is None else f"{row.low:,.4g} to {row.high:,.4g}"
-        similarity = row.reason.get("similarity")
-        nearest = "" if similarity is None else f"{row.reason['nearest']} ({similarity:.2f})"
-        ways = [escape(str(dict(row.context).get(name, ""))) for name in settings.context_names]
-        why = escape(str(row.reason.get("kind", "")))
-        called = [escape(row.identifier or "")] if owned else []
-        table.add_row(row.name, *called, escape(row.string), *ways, predicted, interval, why, escape(nearest))
-    console.print(table)
+        ways = "".join(f", {name} {value}" for name, value in row.context)
+        called = f"{row.identifier}  " if row.identifier else ""
+        print_whole(f"[bold]{escape(row.name)}[/bold]  {escape(called + row.string + ways)}")
+        central = row.predicted(settings.transform)
+        interval = shown_interval(row.low, row.high, settings.transform, settings.objective, settings.unit)
+        if central is not None:
+            of = f", 90 % of a measurement {interval}" if interval else ""
+            console.print(f"        predicted {escape(f'{settings.objective} {shown_number(central)}{of}')}")
+        if row.reason.get("kind"):
+            console.print(f"        {escape(in_words(row.reason))}")
+        if row.reason.get("nearest"):
+            print_whole(f"        nearest measured: {escape(nearest_in_words(row.reason))}")
+
+
+def print_whole(line: str) -> None:
+    """A line that is broken by the terminal only, so that what stands in it can be copied."""
+    console.print(line, soft_wrap=True, highlight=False)
+
+
+def print_aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table without markup whose last column may be as long as it likes: strings, which are copied from it."""
+    widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header) - 1)]
+    for row in (header, *rows):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        print_whole(escape("  ".join([*cells, row[-1]])))
 
 
 def print_cost(campaign: Campaign, batch: list[Suggestion]) -> None:

@@ -43,6 +43,7 @@ def status(
             "model": found.model,
             "filters": found.filters,
             "failing": found.failing,
+            "calibration": None if found.calibration is None else asdict(found.calibration),
             "warnings": found.warnings,
             "library": found.library,
             "spending": None if found.spending is None else found.spending._asdict(),
@@ -61,8 +62,13 @@ def status(
         console.print(f"best: {called}{escape(found.best.string)} with {value:,.5g}{escape(unit)}")
     if found.model:
         r2 = found.model.get("r2")
-        quality = "" if r2 is None else f", leave-one-out R2 {r2:.2f}, {found.model['within_90']:.0%} within 90 %"
+        within = found.model.get("within_90")
+        quality = (
+            "" if r2 is None else f", leave-one-out R2 {r2:.2f}, {within:.0%} of the values in their 90 % intervals"
+        )
         console.print(f"model: {escape(found.model['surrogate'])}, fitted to {found.model['n']} values{quality}")
+    if found.calibration is not None and found.calibration.count:
+        console.print(found.calibration.describe())
     if found.counts.discarded:
         console.print(f"{found.counts.discarded} results are discarded: kept, and not modelled")
     if found.spending is not None:

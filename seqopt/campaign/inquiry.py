@@ -1,0 +1,323 @@
+"""What a campaign's model says of any strings, of all that is left, and of what a prediction rests on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from seqopt.campaign.ranking import outlook_at, pool_outlook, unmeasured
+from seqopt.campaign.reasons import found_reasons, measured_values, nearest_of
+from seqopt.campaign.rows import Settings
+from seqopt.errors import InputError, ModelError
+from seqopt.models import ExplainedSurrogate, PoolSurrogate, contributions_of
+from seqopt.spaces import PoolSpace
+from seqopt.utils.shown import Tabulated
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from seqopt.models import Contributions
+    from seqopt.optimizer import Optimizer
+    from seqopt.spaces import Space
+
+Criterion: TypeAlias = Literal["mean", "improvement", "acquisition"]
+"""By what candidates are ranked: what is predicted of them, the probability to beat the best, or what choosing them is
+worth by the acquisition function."""
+
+STATES = {"ok": "measured", "pending": "open", "failed": "failed", "withdrawn": "withdrawn"}
+"""What has become of a string, by the status of its row in the optimiser's table."""
+
+NOTE = (
+    "predicted is the median; chance: that the true value is better than what is expected of the best measured one. "
+    "--out writes the nearest measured strings and the 90 % of the true value, too"
+)
+"""What the numbers of a short table mean."""
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What is predicted of one string, in the user's units.
+
+    Attributes:
+        string: As it was given, or as its library writes it.
+        key: Its identity.
+        predicted: Central prediction: the median, of which the mean of a prediction on a log scale says little.
+        low: Lower end of the central 90 % of a measurement, noise included.
+        high: Upper end of it.
+        true_low: Lower end of the central 90 % of the true value, without the noise of a measurement.
+        true_high: Upper end of it.
+        status: ``"measured"``, ``"failed"``, ``"open"``, ``"withdrawn"``, or empty for a string that nobody asked for.
+        measured: Mean of what was measured of it; `None` without a value.
+        improvement: Probability that its true value is better than the best measured string is expected to be; `None`
+            where the model cannot say.
+        nearest: The measured string that the model takes to be most like it; `None` where it cannot say.
+        nearest_value: What was measured of that one.
+        similarity: How similar the two are, up to 1.
+        rank: From 1, in a ranking; else `None`.
+        acquisition: Acquisition value, in a ranking by it.
+        identifier: What its owner calls it, where that is known.
+    """
+
+    string: str
+    key: str
+    predicted: float
+    low: float
+    high: float
+    true_low: float
+    true_high: float
+    status: str = ""
+    measured: float | None = None
+    improvement: float | None = None
+    nearest: str | None = None
+    nearest_value: float | None = None
+    similarity: float | None = None
+    rank: int | None = None
+    acquisition: float | None = None
+    identifier: str | None = None
+
+
+COLUMNS = {
+    "rank": "rank",
+    "identifier": "identifier",
+    "string": "string",
+    "predicted": "predicted",
+    "predicted_low": "low",
+    "predicted_high": "high",
+    "true_low": "true_low",
+    "true_high": "true_high",
+    "acquisition_value": "acquisition",
+    "chance_to_beat_best": "improvement",
+    "status": "status",
+    "measured": "measured",
+    "nearest_measured": "nearest",
+    "nearest_value": "nearest_value",
+    "similarity": "similarity",
+}
+"""Columns of a table of predictions, and the attribute of `Predicted` that each holds."""
+
+
+class PredictedStrings(Tabulated, list[Predicted]):
+    """A list of predictions that shows itself as a table.
+
+    Args:
+        rows: The predictions.
+        settings: Of the campaign.
+
+    Attributes:
+        settings: As given.
+    """
+
+    def __init__(self, rows: Sequence[Predicted], settings: Settings) -> None:
+        super().__init__(rows)
+        self.settings = settings
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per string; columns that hold nothing are left out."""
+        import pandas as pd
+
+        table = pd.DataFrame([[getattr(row, name) for name in COLUMNS.values()] for row in self], columns=list(COLUMNS))
+        idle = [name for name in ("rank", "identifier", "acquisition_value") if table[name].isna().all()]
+        return table.drop(columns=idle)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What is predicted of a string, why, and what that rests on.
+
+    Attributes:
+        name: What a campaign calls it, for a suggestion; else empty.
+        prediction: What is predicted of it now.
+        reason: How it stands now, as suggestions keep it: see `seqopt.campaign.reasons.Reason`.
+        contributions: What each symbol or atom of the string, written as its key, adds to the prediction, in the
+            user's direction and units; of log10 of the values where these are on a log scale. `None` where the model
+            cannot say.
+        without: Why there are no contributions; empty where there are.
+        at_suggestion: The reason that was kept when it was suggested; empty for other strings.
+    """
+
+    name: str
+    prediction: Predicted
+    reason: dict[str, object]
+    contributions: Contributions | None
+    without: str
+    at_suggestion: dict[str, object]
+
+
+def read_strings(
+    path: str | os.PathLike[str], column: str | None, settings: Settings, space: Space, key: Callable[[str], str]
+) -> tuple[list[str], list[str], list[str]]:
+    """The strings of a file, their keys, and what of it is left out, with its lines.
+
+    Args:
+        path: The file.
+        column: Its column of strings, if it is not to be recognised.
+        settings: Of the campaign.
+        space: Where it searches.
+        key: From a string to its key; raises `InputError` for one that is not valid.
+
+    Raises:
+        InputError: If the file cannot be read, or holds nothing that is valid.
+    """
+    from seqopt.datasets import read_pool
+
+    standardize = bool((settings.pool or {}).get("standardize"))
+    found = read_pool(path, column=column, kind=space.kind, standardize=standardize)
+    left_out = found.summary().splitlines()[1:]
+    if isinstance(space, PoolSpace):
+        return list(found.strings), list(found.keys), left_out
+    strings, keys = [], []
+    for string, line in zip(found.strings, found.lines, strict=True):
+        try:
+            keys.append(key(string))
+            strings.append(string)
+        except InputError as error:
+            left_out.append(f"line {line} is left out: {error}")
+    if not strings:
+        raise InputError(f"{path} holds no string that can be searched here; {left_out[-1]}")
+    return strings, keys, left_out
+
+
+def predict(optimizer: Optimizer, strings: Sequence[str], keys: Sequence[str]) -> list[Predicted]:
+    """What is predicted of any strings, from everything told so far.
+
+    Args:
+        optimizer: That of the campaign; nothing of it changes.
+        strings: As they are to be shown.
+        keys: Their identities.
+
+    Raises:
+        ModelError: If there are fewer than two values, or the strategy has no surrogate.
+    """
+    if not keys:
+        return []
+    surrogate = optimizer.fitted
+    found = optimizer.predictions(keys)
+    expected = outlook_at(surrogate, keys)
+    values = measured_values(optimizer)
+    rows = optimizer.observations.rows
+    states = {row.key: STATES[row.status] for row in sorted(rows, key=lambda row: row.status == "ok")}
+    written = {row.key: row.string for row in rows}
+    known = list(dict.fromkeys(row.key for row in optimizer.observations.with_status("ok")))
+    nearest: list[tuple[int, float]] | None = None
+    if isinstance(surrogate, ExplainedSurrogate):
+        nearest = nearest_of(surrogate, keys, known)
+    numbers: list[list[float]] = np.column_stack(found).tolist()
+    return [
+        Predicted(
+            string,
+            key,
+            *(central, low, high, true_low, true_high),
+            states.get(key, ""),
+            values.get(key),
+            None if expected is None else float(expected.improvement[index]),
+            None if nearest is None else written[known[nearest[index][0]]],
+            None if nearest is None else values.get(known[nearest[index][0]]),
+            None if nearest is None else nearest[index][1],
+        )
+        for index, (string, key, (central, low, high, true_low, true_high)) in enumerate(
+            zip(strings, keys, numbers, strict=True)
+        )
+    ]
+
+
+def rank(optimizer: Optimizer, n: int | None, by: Criterion) -> list[Predicted]:
+    """The best candidates of a pool that have no result yet, the best first; those that are open are among them.
+
+    Memory: some numbers for each candidate; covariances with all candidates are kept or computed in blocks.
+
+    Args:
+        optimizer: That of the campaign; nothing of it changes. Its space is what may be suggested.
+        n: How many; `None` for all.
+        by: See `Criterion`. By the acquisition function, given the open ones, which are left out.
+
+    Raises:
+        InputError: For another criterion, or where strings are generated.
+        ModelError: If there are fewer than two values, or the model cannot say.
+    """
+    if by not in get_args(Criterion):
+        raise InputError(f"by is {by!r}; choose {', '.join(get_args(Criterion))}")
+    space = optimizer.space
+    if not isinstance(space, PoolSpace):
+        raise InputError("strings are generated here, not listed: there is no pool to rank; predict strings instead")
+    surrogate = optimizer.fitted
+    everything = pool_outlook(surrogate, space)
+    if everything is None:
+        raise ModelError(f"{type(surrogate).__name__} cannot predict a whole pool")
+    allowed = unmeasured(optimizer, space)
+    scores = None
+    if by == "acquisition":
+        for row in optimizer.observations.pending:
+            index = space.index_of(row.key)
+            if index is not None:
+                allowed[index] = False
+        order, scores = _by_acquisition(optimizer, space, allowed, n)
+    else:
+        # Where chances round to nothing, the mean decides.
+        keys = (-everything.mean,) if by == "mean" else (-everything.mean, -everything.improvement)
+        order = np.flatnonzero(allowed)[np.lexsort(tuple(key[allowed] for key in keys))][:n]
+    chosen = [int(index) for index in order]
+    rows = predict(optimizer, [space[index] for index in chosen], [space.keys[index] for index in chosen])
+    return [
+        replace(row, rank=place + 1, acquisition=None if scores is None else float(scores[place]))
+        for place, row in enumerate(rows)
+    ]
+
+
+def explain(
+    optimizer: Optimizer, name: str, string: str, key: str, at_suggestion: dict[str, object] | None = None
+) -> Explanation:
+    """What is predicted of a string, why, and what that rests on.
+
+    Args:
+        optimizer: That of the campaign; nothing of it changes.
+        name: What the campaign calls it, if it was suggested.
+        string: The string.
+        key: Its identity.
+        at_suggestion: The reason that was kept when it was suggested.
+
+    Raises:
+        ModelError: If there are fewer than two values, or the strategy has no surrogate.
+    """
+    surrogate = optimizer.fitted
+    (prediction,) = predict(optimizer, [string], [key])
+    reason: dict[str, object] = {}
+    if isinstance(surrogate, ExplainedSurrogate):
+        awaited = max(len(optimizer.pending), optimizer.batch_size)
+        reason = found_reasons(optimizer, surrogate, [key], awaited)[0].to_json()
+    found, without = None, ""
+    try:
+        found = contributions_of(surrogate, key)
+    except ModelError as error:
+        without = str(error)
+    if found is not None:
+        sign = optimizer.outcome.sign
+        found = replace(
+            found,
+            values=sign * found.values,
+            prior_mean=sign * found.prior_mean,
+            prediction=sign * found.prediction,
+        )
+    return Explanation(name, prediction, reason, found, without, dict(at_suggestion or {}))
+
+
+def _by_acquisition(
+    optimizer: Optimizer, space: PoolSpace, allowed: npt.NDArray[np.bool_], n: int | None
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    from seqopt.acquisition import RandomAcquisition
+    from seqopt.models import unsupported
+    from seqopt.scorers import GaussianScoring
+
+    surrogate, acquisition = optimizer.fitted, optimizer.acquisition
+    if isinstance(acquisition, RandomAcquisition) or not isinstance(surrogate, PoolSurrogate):
+        raise ModelError("what decides here has no acquisition values: rank by mean or improvement")
+    state = optimizer.state()
+    refused = unsupported(surrogate, state.pending)  # type: ignore[arg-type]
+    pending = [item for index, item in enumerate(state.pending) if index not in refused]
+    rng = np.random.default_rng([optimizer.seed, *optimizer.counters.values()])
+    scoring = GaussianScoring(surrogate, acquisition, pending=pending, batch_size=1 + len(pending), rng=rng)
+    return scoring.pool_scorer(space).best(allowed, int(allowed.sum()) if n is None else n)

@@ -1,0 +1,94 @@
+"""How candidates stand among all that may still be suggested: by what is expected of them, and by their chances."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from seqopt.models import PoolSurrogate, StringSurrogate
+from seqopt.spaces import PoolSpace
+
+if TYPE_CHECKING:
+    from seqopt.models import Surrogate
+    from seqopt.optimizer import Optimizer
+    from seqopt.posteriors import Posterior
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class Outlook(NamedTuple):
+    """What a model expects of N strings; larger is better.
+
+    Attributes:
+        mean: Posterior mean, in the units of the model, N.
+        improvement: Probability that the true value is better than the best measured string is expected to be, N.
+    """
+
+    mean: FloatArray
+    improvement: FloatArray
+
+
+def outlook(posterior: Posterior) -> Outlook:
+    """What a posterior expects of its strings.
+
+    The true value g of a string is better than the best measured one with the probability Phi((mean - best) / std),
+    where best is the largest posterior mean of a measured string: noise is counted neither for it nor for the string.
+    The mean over draws of the model's parameters is taken.
+
+    Example:
+        >>> import torch
+        >>> from seqopt.posteriors import DensePosterior
+        >>> mean, known = torch.tensor([1.0, 2.0]), torch.tensor([2.0])
+        >>> found = outlook(DensePosterior(mean, torch.eye(2), 0.1, observed_mean=known))
+        >>> found.improvement.round(4).tolist()  # one standard deviation below the best, and as good
+        [0.1587, 0.5]
+    """
+    import torch
+
+    moments = posterior.moments
+    best = posterior.observed_mean.max(-1, keepdim=True).values
+    chances = torch.special.ndtr((moments.mean - best) / moments.variance.sqrt())
+    n = moments.mean.shape[-1]
+    return Outlook(*(part.reshape(-1, n).mean(0).numpy() for part in (moments.mean, chances)))
+
+
+def pool_outlook(surrogate: Surrogate, space: object) -> Outlook | None:
+    """What a surrogate expects of all candidates of a pool; `None` where there is no pool, or it cannot say.
+
+    Memory: some numbers for each candidate and draw; what is too much to be kept is computed in blocks.
+    """
+    if not isinstance(space, PoolSpace) or not isinstance(surrogate, PoolSurrogate):
+        return None
+    return outlook(surrogate.pool_posterior(space))
+
+
+def outlook_at(surrogate: Surrogate, keys: Sequence[str]) -> Outlook | None:
+    """What a surrogate expects of any strings; `None` where it cannot say."""
+    if not isinstance(surrogate, StringSurrogate) or not keys:
+        return None
+    from seqopt.models import BlockwisePosterior
+
+    return outlook(BlockwisePosterior(surrogate.conditioned(), keys))
+
+
+def unmeasured(optimizer: Optimizer, space: PoolSpace) -> npt.NDArray[np.bool_]:
+    """Which candidates of a pool have no result yet, and were not withdrawn."""
+    found = np.ones(len(space), dtype=bool)
+    for row in optimizer.observations.rows:
+        index = space.index_of(row.key) if row.status != "pending" else None
+        if index is not None:
+            found[index] = False
+    return found
+
+
+def rank_among(value: float, others: npt.ArrayLike) -> int:
+    """The rank, from 1, of a value among others, the largest first; of equal ones it is the first.
+
+    Example:
+        >>> rank_among(2.0, [3.0, 2.0, 1.0])
+        2
+    """
+    return 1 + int((np.asarray(others) > value).sum())

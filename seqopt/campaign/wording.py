@@ -1,0 +1,65 @@
+"""The reason for a suggestion in words, for terminals and pages; nothing heavy is loaded for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def in_words(reason: Mapping[str, Any]) -> str:
+    """Why a string was chosen, in a few words: its label, its rank and its chance; empty where nothing is known.
+
+    Args:
+        reason: As `Reason.to_json` gave it, or an older campaign holds it.
+
+    Example:
+        >>> in_words({"kind": "exploit", "rank": 3, "of": 950, "improvement": 0.12})
+        'exploit: rank 3 of 950, 12 % to beat the best'
+        >>> in_words({"kind": "explore", "rank": 9, "of": 15, "among": "measured"})
+        'explore: rank 9 beside 15 measured'
+        >>> in_words({"kind": "random"}), in_words({})
+        ('random', '')
+    """
+    parts = []
+    if reason.get("rank") is not None and reason.get("of") is not None:
+        measured = reason.get("among") == "measured"
+        others = f"beside {reason['of']:,} measured" if measured else f"of {reason['of']:,}"
+        parts.append(f"rank {reason['rank']:,} {others}")
+    if reason.get("improvement") is not None:
+        parts.append(f"{percent(reason['improvement'])} to beat the best")
+    kind = str(reason.get("kind", ""))
+    return f"{kind}: {', '.join(parts)}" if parts else kind
+
+
+def percent(share: float) -> str:
+    """A probability in percent: what is not 0 or 1 is not rounded to it.
+
+    Example:
+        >>> [percent(share) for share in (0.0, 1e-5, 0.004, 0.12, 0.9999, 1.0)]
+        ['0 %', '< 0.1 %', '0.4 %', '12 %', '> 99.9 %', '100 %']
+    """
+    number = 100 * share
+    if 0 < number < 0.1:
+        return "< 0.1 %"
+    if 99.9 < number < 100:
+        return "> 99.9 %"
+    return f"{number:.0f} %" if 1 <= number <= 99 or number in (0, 100) else f"{number:.1f} %"
+
+
+def nearest_in_words(reason: Mapping[str, Any]) -> str:
+    """The nearest measured string, its value, how similar it is and what differs; empty where it is not known.
+
+    Example:
+        >>> reason = {"nearest": "CCO", "similarity": 0.7143, "value": 6.2, "difference": "−*O +*N"}
+        >>> nearest_in_words(reason), nearest_in_words({"nearest": "CCO", "similarity": 0.5})
+        ('CCO = 6.2 (0.71): −*O +*N', 'CCO (0.50)')
+    """
+    from seqopt.data import shown_number
+
+    nearest, similarity = reason.get("nearest"), reason.get("similarity")
+    if not nearest:
+        return ""
+    value = reason.get("value")
+    text = str(nearest) + ("" if value is None else f" = {shown_number(value)}")
+    text += "" if similarity is None else f" ({similarity:.2f})"
+    return text + (f": {reason['difference']}" if reason.get("difference") else "")

@@ -1,0 +1,201 @@
+"""``seqopt campaign predict``, ``rank`` and ``explain``: what the model says when it is asked."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from seqopt.cli.campaign.app import app
+from seqopt.cli.campaign.common import opened, print_aligned, print_whole, progress_in
+from seqopt.cli.campaign.options import Debug, Which
+from seqopt.cli.running import console, note, show_notes
+from seqopt.errors import InputError
+
+if TYPE_CHECKING:
+    from seqopt.campaign import Campaign
+    from seqopt.campaign.inquiry import Criterion, Explanation, PredictedStrings
+    from seqopt.models import Contributions
+
+LISTED = 40
+"""Rows of a table in the terminal."""
+
+Strings = Annotated[
+    list[str], typer.Argument(metavar="FILE|STRING...", help="A file as for --pool, or strings, such as SMILES.")
+]
+Column = Annotated[str | None, typer.Option(help="Column of the strings in a file, if not recognised.")]
+Out = Annotated[Path | None, typer.Option(help="Write the whole table: .csv or .tsv.")]
+
+
+@app.command()
+def predict(
+    what: Strings,
+    column: Column = None,
+    out: Out = None,
+    which: Which = None,
+    debug: Debug = False,
+) -> None:
+    """Say what is predicted of any strings, whether they are candidates or not.
+
+    seqopt campaign predict CCO "CC(=O)O"
+    seqopt campaign predict ideas.csv --out predicted.csv
+    """
+    del debug
+    with opened(which) as campaign:
+        predict_and_print(campaign, what, column, out)
+
+
+@app.command()
+def rank(
+    n: Annotated[int, typer.Option("-n", help="How many.", min=1)] = 20,
+    by: Annotated[
+        str,
+        typer.Option(
+            help="mean: what is predicted; improvement: the chance to be better than the best measured one; "
+            "acquisition: what suggestions are chosen by."
+        ),
+    ] = "mean",
+    everything: Annotated[bool, typer.Option("--all", help="All candidates; with --out.")] = False,
+    out: Out = None,
+    which: Which = None,
+    debug: Debug = False,
+) -> None:
+    """List the best candidates that have no result yet, of those that pass the filters.
+
+    seqopt campaign rank -n 50 --by improvement --out best.csv
+    """
+    del debug
+    if everything and out is None:
+        raise InputError("--all goes with --out FILE, which may hold so many rows")
+    _check_out(out)
+    criterion: Criterion = by  # type: ignore[assignment]  # the library refuses another one
+    with opened(which) as campaign:
+        with console.status("predicting") as progress:
+            campaign.filter_report(progress_in(progress))
+            progress.update("predicting")
+            found = campaign.rank(None if everything else n, by=criterion)
+        _show(found, out)
+
+
+@app.command()
+def explain(
+    what: Annotated[str, typer.Argument(metavar="NAME|STRING", help="A suggestion, such as B03-07, or any string.")],
+    which: Which = None,
+    debug: Debug = False,
+) -> None:
+    """Say what a prediction rests on: how a string stands, what it is most like, and what each part of it adds.
+
+    seqopt campaign explain B03-07
+    """
+    del debug
+    with opened(which) as campaign:
+        with console.status("predicting"):
+            found = campaign.explain(what)
+        _print_explanation(campaign, found)
+
+
+def predict_and_print(campaign: Campaign, what: list[str], column: str | None, out: Path | None) -> None:
+    """Predict strings, or those of a file, and show and write the table.
+
+    Raises:
+        InputError: For files and strings at once, or what cannot be read.
+    """
+    show_notes()
+    _check_out(out)
+    files = [text for text in what if os.path.exists(text)]
+    if files and len(what) > 1:
+        raise InputError(f"{files[0]} is a file: give one file, or strings")
+    if column is not None and not files:
+        raise InputError("--column goes with a file: leave it out")
+    with console.status("predicting"):
+        found = campaign.predict_file(files[0], column=column) if files else campaign.predict(what)
+    _show(found, out)
+
+
+def _check_out(out: Path | None) -> None:
+    if out is not None:
+        from seqopt.datasets.sheets import check_format
+
+        check_format(out)  # before minutes are spent
+
+
+def _show(found: PredictedStrings, out: Path | None) -> None:
+    from seqopt.campaign.inquiry import NOTE
+    from seqopt.campaign.wording import percent
+    from seqopt.data import shown_interval, shown_number
+
+    settings = found.settings
+    if out is not None:
+        from seqopt.datasets.sheets import write_sheet
+
+        table = found.to_pandas().astype(object)
+        write_sheet(out, list(table.columns), table.where(table.notna(), None).itertuples(index=False, name=None))
+    ranked = any(row.rank is not None for row in found)
+    owned = any(row.identifier is not None for row in found)
+    header = [f"predicted {settings.objective}", "90 % of a measurement", "chance", "known"]
+    header += [*(["identifier"] * owned), settings.string_column]
+    rows = []
+    for row in found[:LISTED]:
+        known = row.status if row.measured is None else f"measured {shown_number(row.measured)}"
+        chance = "" if row.improvement is None else percent(row.improvement)
+        interval = shown_interval(row.low, row.high, settings.transform, settings.objective, settings.unit)
+        cells = [shown_number(row.predicted), interval, chance, known, *([row.identifier or ""] * owned), row.string]
+        rows.append([*([str(row.rank)] * ranked), *cells])
+    print_aligned([*(["rank"] * ranked), *header], rows)
+    if len(found) > LISTED:
+        note(f"{LISTED} of {len(found):,} are shown" + ("" if out is not None else ": --out FILE writes all"))
+    note(NOTE)
+    if out is not None:
+        console.print(f"written to {escape(str(out))}")
+
+
+def _print_explanation(campaign: Campaign, found: Explanation) -> None:
+    from seqopt.campaign.wording import in_words, nearest_in_words, percent
+    from seqopt.data import shown_interval, shown_number
+
+    settings, row = campaign.store.settings, found.prediction
+    scale = settings.transform, settings.objective, settings.unit
+    unit = f" {settings.unit}" if settings.unit else ""
+    print_whole(f"[bold]{escape('  '.join(filter(None, (found.name, row.string))))}[/bold]")
+    if row.measured is not None:
+        console.print(f"measured: {shown_number(row.measured)}{escape(unit)}")
+    console.print(
+        f"predicted: {shown_number(row.predicted)}{escape(unit)}; 90 % of a measurement "
+        f"{escape(shown_interval(row.low, row.high, *scale))}, 90 % of the true value "
+        f"{escape(shown_interval(row.true_low, row.true_high, *scale))}"
+    )
+    if row.improvement is not None:
+        console.print(f"chance to be better than the best measured one is expected to be: {percent(row.improvement)}")
+    if found.reason:
+        console.print(f"stands now: {escape(in_words(found.reason))}")
+        if row.measured is None:
+            print_whole(f"nearest measured: {escape(nearest_in_words(found.reason))}")
+    if found.at_suggestion.get("kind") and found.at_suggestion != found.reason:
+        console.print(f"when suggested: {escape(in_words(found.at_suggestion))}")
+        if found.at_suggestion.get("nearest"):
+            print_whole(f"nearest measured then: {escape(nearest_in_words(found.at_suggestion))}")
+    if found.contributions is None:
+        note(f"what it rests on is not known: {found.without}")
+        return
+    log10 = "log10 " if settings.transform == "log10" else ""
+    _print_contributions(found.contributions, log10 + settings.objective, row.key if row.key != row.string else "")
+
+
+def _print_contributions(found: Contributions, what: str, key: str) -> None:
+    from seqopt.data import shown_number
+
+    by = "they sum to the prediction" if found.method == "shares" else "by how much it would change without each"
+    console.print(
+        f"rests on ({escape(what)}): {shown_number(found.prior_mean)} of a string like none that was measured, and "
+        f"what each {found.unit} adds ({by})"
+    )
+    if key:
+        print_whole(f"written as {escape(key)}:")
+    adds = [f"{value:+.3g}" for value in found.values]
+    numbered = enumerate(zip(adds, found.parts, strict=True), 1)
+    print_aligned(["", "adds", found.unit], [[str(number), added, part] for number, (added, part) in numbered])
+    if abs(found.rest) > 1e-6 * max(1.0, abs(found.prediction)):
+        note(f"{found.rest:+.3g} belongs to no single {found.unit}")

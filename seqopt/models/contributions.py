@@ -1,0 +1,291 @@
+r"""What a prediction rests on: how much each symbol of a string, or atom of a molecule, adds to it.
+
+The posterior mean of a Gaussian process at x is :math:`m(x) + \sum_j \alpha_j k(x, x_j)`. Where the kernel is a sum
+over what x holds, so is what the data add to the prior mean m, and every term belongs to symbols or atoms
+(`seqopt.kernels.shares`). There are two methods, and a result says which was used:
+
+- ``"shares"``: the contributions sum to the prediction less the prior mean. For a kernel without a divisor (counts of
+  sub-sequences without normalisation, symbols at positions) they are exact in every sense; for the normalised
+  sub-sequence kernel, MinMax and Tanimoto the divisors are held at their values for this string.
+- ``"leave-one-out"``, for any other kernel on symbols or environments: by how much the prediction falls when a symbol
+  matches nothing any more, or when all environments that hold an atom are gone (Riniker and Landrum 2013). What
+  several parts do only together is counted for each of them, so these do not sum to the prediction.
+
+References:
+    Rasmussen, C. E. and Williams, C. K. I. (2006). Gaussian Processes for Machine Learning, equation 2.27.
+    Riniker, S. and Landrum, G. A. (2013). Similarity maps: a visualization strategy for molecular fingerprints and
+        machine-learning methods. J. Cheminformatics 5, 43.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from seqopt.encoding import (
+    Encoder,
+    FeatureEncoder,
+    FeatureRows,
+    Fragprints,
+    JointEncoder,
+    MorganFingerprint,
+    SmilesTokenizer,
+    TokensAndFeatures,
+)
+from seqopt.errors import ModelError
+from seqopt.kernels import JointKernel, MinMaxKernel, OneHotKernel, SubsequenceKernel, TanimotoKernel
+from seqopt.kernels.shares import feature_shares, masked, symbol_shares
+from seqopt.models.covariance import KernelEvaluator
+from seqopt.models.gaussian import GaussianSurrogate
+
+FloatArray = npt.NDArray[np.float64]
+
+Method: TypeAlias = Literal["shares", "leave-one-out"]
+
+Unit: TypeAlias = Literal["symbol", "atom"]
+
+NO_ATOM = re.compile(r"[-=#$:/\\.()~]|%?\d+|%\(\d+\)")
+"""Symbols of a SMILES that are no atoms."""
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """How much each part of a string adds to what is predicted of it, in the units of the values.
+
+    Attributes:
+        unit: Whether parts are symbols, as the model splits the string into them, or atoms.
+        parts: The symbols, or the atoms' symbols, in the order of the string.
+        values: What each adds, as long as ``parts``.
+        method: How they were worked out; see `seqopt.models.contributions`.
+        prior_mean: What is predicted of a string that shares nothing with those measured.
+        prediction: What is predicted of this one.
+    """
+
+    unit: Unit
+    parts: tuple[str, ...]
+    values: FloatArray
+    method: Method
+    prior_mean: float
+    prediction: float
+
+    @property
+    def rest(self) -> float:
+        """What of the prediction neither the prior mean nor a part accounts for.
+
+        By ``"shares"`` it is 0, but for rounding and what belongs to no atom: functional groups that are counted, and
+        bonds and brackets where the text of a SMILES is compared, too.
+        """
+        return self.prediction - self.prior_mean - float(self.values.sum())
+
+    def by_atom(self, smiles: str) -> FloatArray:
+        """What each atom of a molecule adds, for drawing: parts that are symbols belong to the atom they write.
+
+        Args:
+            smiles: The string.
+
+        Raises:
+            ModelError: If the parts are symbols that do not make up a SMILES.
+        """
+        if self.unit == "atom":
+            return self.values
+        atoms = atoms_of_symbols(smiles, self.parts)
+        found = np.zeros(int(atoms.max(initial=-1)) + 1)
+        np.add.at(found, atoms[atoms >= 0], self.values[atoms >= 0])
+        return found
+
+
+def contributions_of(surrogate: Any, string: str, method: Method | None = None) -> Contributions:
+    """What a surrogate's prediction of a string rests on.
+
+    Args:
+        surrogate: Fitted; a Gaussian process on symbols, on fingerprints of molecules, or on both.
+        string: As the surrogate takes it (a key).
+        method: ``"shares"`` or ``"leave-one-out"``. Default: shares where the kernel has them.
+
+    Raises:
+        ModelError: If the surrogate has not been fitted, or cannot say: other features, contexts, a model that is not a
+            Gaussian process; or has no shares, if these are asked for.
+
+    Example:
+        >>> from seqopt.models import StringGP
+        >>> gp = StringGP()
+        >>> gp.fit(["AAAA", "AABA", "BBAA", "BBBB", "ABAB"], [0, 1, 2, 4, 2], rng=np.random.default_rng(0))
+        >>> found = contributions_of(gp, "BABB")
+        >>> found.parts, found.method, abs(found.rest) < 1e-6
+        (('B', 'A', 'B', 'B'), 'shares', True)
+        >>> bool(found.values[0] > found.values[1])
+        True
+    """
+    if not isinstance(surrogate, GaussianSurrogate):
+        raise ModelError(
+            f"{type(surrogate).__name__} is not a Gaussian process: it cannot say what its predictions rest on"
+        )
+    state, encoder = surrogate.fitted, surrogate.encoder
+    if state.wanted is not None or not isinstance(encoder, Encoder | FeatureEncoder | JointEncoder):
+        raise ModelError(f"symbols or atoms have no contributions under the encoder {encoder.name}")
+    parts = _Parts.of(encoder, string)
+    row = encoder.encode([string])
+    mean = surrogate.predict([string])[0]
+    offset, unit = surrogate.units
+    prior = offset + unit * float(state.mean([string]).mean())
+    found = None if method == "leave-one-out" else _shares(surrogate, row, parts)
+    if found is None:
+        if method == "shares":
+            raise ModelError("the kernel is not a sum over parts of a string: it has no shares, take leave-one-out")
+        found = _left_out(surrogate, row, parts)
+        method = "leave-one-out"
+    return Contributions(
+        parts.unit, parts.names, unit * found, method or "shares", float(prior), float(np.asarray(mean)[0])
+    )
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The parts of one string.
+
+    Attributes:
+        unit: What they are.
+        names: One for each.
+        symbols: Which of the L symbols each part is made of, ``parts x L``, where symbols are compared.
+        environments: Columns and atoms, where environments are compared.
+    """
+
+    unit: Unit
+    names: tuple[str, ...]
+    symbols: npt.NDArray[np.bool_] | None = None
+    environments: tuple[tuple[int, tuple[int, ...]], ...] | None = None
+
+    @classmethod
+    def of(cls, encoder: Encoder | FeatureEncoder | JointEncoder, string: str) -> _Parts:
+        if isinstance(encoder, Encoder):
+            symbols = encoder.tokenizer.tokenize(string)
+            return cls("symbol", tuple(symbols), np.eye(len(symbols), dtype=bool))
+        features = encoder.features if isinstance(encoder, JointEncoder) else encoder
+        featurizer = features.featurizer
+        if not isinstance(featurizer, MorganFingerprint | Fragprints):
+            raise ModelError(f"symbols or atoms have no contributions under the features {features.name}")
+        from rdkit import Chem
+
+        environments = tuple(featurizer.environments(string))
+        names = tuple(atom.GetSymbol() for atom in Chem.MolFromSmiles(string).GetAtoms())
+        if not isinstance(encoder, JointEncoder):
+            return cls("atom", names, None, environments)
+        atoms = atoms_of_symbols(string, encoder.tokens.tokenizer.tokenize(string))
+        return cls("atom", names, atoms == np.arange(len(names))[:, None], environments)
+
+    def belongs(self, columns: npt.NDArray[np.int64]) -> FloatArray:
+        """How much of each of m columns belongs to each atom, ``m x atoms``: environments in equal shares."""
+        place = {int(column): index for index, column in enumerate(columns)}
+        found = np.zeros((len(columns), len(self.names)))
+        counts = np.zeros(len(columns))
+        for column, atoms in self.environments or ():
+            counts[place[column]] += 1.0
+            found[place[column], list(atoms)] += 1.0 / len(atoms)
+        return np.divide(found, counts[:, None], out=found, where=counts[:, None] > 0)
+
+    def without(self, row: FeatureRows, counted: bool) -> FeatureRows:
+        """The features of the molecule without the environments that hold an atom, one row for each atom."""
+        rows = np.repeat(row.dense(), len(self.names), axis=0)
+        for atom, values in enumerate(rows):
+            left: dict[int, int] = {}
+            for column, atoms in self.environments or ():
+                left[column] = left.get(column, 0) + (atom not in atoms)
+            values[list(left)] = [number if counted else min(number, 1) for number in left.values()]
+        return FeatureRows(sparse.csr_array(rows))
+
+
+def _shares(surrogate: GaussianSurrogate, row: Any, parts: _Parts) -> FloatArray | None:
+    """By shares, standardised; `None` where the kernel has none."""
+    state = surrogate.fitted
+    evaluator = state.evaluator
+    members = [evaluator] if isinstance(evaluator, KernelEvaluator) else evaluator.members
+    found: list[FloatArray] = []
+    for member in members:
+        shares = _of_kernel(member.kernel, row, state.encoded, parts)
+        if shares is None:
+            return None
+        found += list(shares.reshape(-1, *shares.shape[-2:]))
+    index = list(range(state.draws)) if isinstance(evaluator, KernelEvaluator) else evaluator.index
+    weights = (state.scale[:, None] * state.alpha).numpy()
+    return np.mean([found[place % len(found)] @ own for place, own in zip(index, weights, strict=True)], axis=0)
+
+
+def _of_kernel(kernel: Any, row: Any, others: Any, parts: _Parts) -> FloatArray | None:
+    """Shares of the parts in the covariances with others, ``... x parts x n``."""
+    found: FloatArray
+    if isinstance(kernel, SubsequenceKernel | OneHotKernel) and parts.symbols is not None:
+        found = parts.symbols.astype(np.float64) @ symbol_shares(kernel, row, others)
+        return found
+    if isinstance(kernel, MinMaxKernel | TanimotoKernel) and parts.environments is not None:
+        columns, values = feature_shares(kernel, row, others)
+        found = parts.belongs(columns).T @ values
+        return found
+    if isinstance(kernel, JointKernel) and isinstance(row, TokensAndFeatures):
+        by_symbols = _of_kernel(kernel.tokens, row.tokens, others.tokens, parts)
+        by_features = _of_kernel(kernel.features, row.features, others.features, parts)
+        if by_symbols is None or by_features is None:
+            return None
+        weight = float(kernel.weight.detach())
+        return weight * by_symbols + (1.0 - weight) * by_features
+    return None
+
+
+def _left_out(surrogate: GaussianSurrogate, row: Any, parts: _Parts) -> FloatArray:
+    """By leaving out one part at a time, standardised."""
+    state = surrogate.fitted
+    tokens = row.tokens if isinstance(row, TokensAndFeatures) else row
+    features = row.features if isinstance(row, TokensAndFeatures) else row
+    less: Any = None
+    if parts.symbols is not None:
+        known: Any = state.encoded.tokens if isinstance(state.encoded, TokensAndFeatures) else state.encoded
+        less = masked(tokens, known, parts.symbols)
+    if parts.environments is not None:
+        encoder = surrogate.encoder
+        of: Any = encoder.features if isinstance(encoder, JointEncoder) else encoder
+        featurizer = of.featurizer
+        fingerprint = featurizer.fingerprint if isinstance(featurizer, Fragprints) else featurizer
+        rest = parts.without(features, fingerprint.counts)
+        less = rest if less is None else TokensAndFeatures(less, rest)
+    means = [_added(surrogate, each) for each in (row, less)]
+    return means[0] - means[1]
+
+
+def _added(surrogate: GaussianSurrogate, encoded: Any) -> FloatArray:
+    """What the data add to the prior mean at encoded strings, mean over draws, standardised."""
+    state = surrogate.fitted
+    width = max(encoded.width, state.encoded.width)
+    encoded = encoded.padded(width)
+    rows = state.unconditioned.prior_rows(encoded, state.evaluator.self_similarity(encoded))
+    return (state.alpha[:, None] @ rows)[:, 0].mean(0).numpy()
+
+
+def atoms_of_symbols(smiles: str, symbols: Sequence[str]) -> npt.NDArray[np.int64]:
+    """The atom that each symbol of a SMILES writes, or helps to write: its index, -1 for bonds, branches and rings.
+
+    Args:
+        smiles: Whose atoms RDKit numbers as they stand in it.
+        symbols: The same, split in whatever way.
+
+    Raises:
+        ModelError: If the symbols do not make up the string.
+
+    Example:
+        >>> atoms_of_symbols("C(Cl)[nH]", list("C(Cl)[nH]")).tolist()
+        [0, -1, 1, 1, -1, 2, 2, 2, 2]
+    """
+    if "".join(symbols) != smiles:
+        raise ModelError(f"the symbols of the model do not make up the SMILES {smiles!r}")
+    owner = []
+    number = -1
+    for token in SmilesTokenizer().tokenize(smiles):
+        is_atom = NO_ATOM.fullmatch(token) is None
+        number += is_atom
+        owner += [number if is_atom else -1] * len(token)
+    starts = np.cumsum([0, *map(len, symbols)])[:-1]
+    return np.array([owner[start] for start in starts], dtype=np.int64)
