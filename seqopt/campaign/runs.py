@@ -26,6 +26,7 @@ from seqopt.campaign.locks import RunLock
 from seqopt.campaign.rows import Settings
 from seqopt.campaign.run_settings import RUN, compare_settings, plain
 from seqopt.campaign.store import CampaignStore
+from seqopt.datasets.sheets import neutralise
 from seqopt.errors import RunFolderError
 from seqopt.evaluation import Evaluation
 from seqopt.optimizer import Optimizer
@@ -241,7 +242,9 @@ class RunFolder:
             self._identifiers = {string: name for name, string in strings_by_identifier(self.store.library).items()}
         if not self._identifiers:
             return frame
-        return frame.assign(identifier=[self._identifiers.get(string.strip(), "") for string in frame["string"]])
+        return frame.assign(
+            identifier=[neutralise(self._identifiers.get(string.strip(), "")) for string in frame["string"]]
+        )
 
     def _state(self) -> tuple[Optimizer, Journal]:
         """The optimiser and the journal of the run as they were left, whatever others have done to the file since."""

@@ -23,6 +23,9 @@ BEST = 10
 UNSUGGESTED = "not suggested"
 """Stands in place of the name of a suggestion."""
 
+WIDEST = 100_000
+"""Characters in a line of a table."""
+
 WIDTH = 160
 """Characters in a line of a file."""
 
@@ -91,7 +94,8 @@ def render(sections: Sequence[Section], width: int = WIDTH) -> str:
 
     Args:
         sections: Its parts.
-        width: Characters in a line; long strings continue on the next.
+        width: Characters in a line of text. A row of a table is one line, however long: what stands in it can be
+            copied.
     """
     from rich.console import Console
     from rich.table import Table
@@ -106,10 +110,11 @@ def render(sections: Sequence[Section], width: int = WIDTH) -> str:
         if section.rows:
             table = Table(box=None, pad_edge=False)
             for name in section.header:
-                table.add_column(Text(name), overflow="fold")
+                table.add_column(Text(name), no_wrap=True, overflow="ignore")
             for row in section.rows:
                 table.add_row(*map(Text, row))
-            console.print(table)
+            # As wide as it likes: a terminal breaks lines without breaking what is copied from them.
+            console.print(table, width=WIDEST, crop=False, soft_wrap=True)
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
 
 

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from seqopt.data import COLUMNS, central, interval
+from seqopt.datasets.sheets import restore
 from seqopt.errors import InputError, RunFolderError
 from seqopt.report.formats import NumberFormat
 
@@ -130,6 +131,8 @@ def _read_evaluations(table: Path, contexts: Mapping[str, Any]) -> tuple[pd.Data
         ) from error
     except (OSError, ValueError) as error:
         raise RunFolderError(f"cannot read {table}: {error}. Resuming the run writes it afresh") from error
+    if "identifier" in raw:
+        raw["identifier"] = raw["identifier"].map(restore)
     meant = of_target(raw, contexts)
     try:
         return tidy_evaluations(meant), len(raw) - len(meant)

@@ -93,7 +93,7 @@ def test_a_batch_shows_predictions_and_later_its_results(optimizer: seqopt.Optim
     assert list(table["status"]) == ["pending"] * 3
     page = Page(batch._repr_html_())
     assert "Batch 1" in page.text
-    assert page.text.count("±") == 3
+    assert page.text.count("(90 %: ") == 3
     optimizer.tell(batch[:1], [123.5])
     assert "123.5" in Page(batch._repr_html_()).text
     assert batch.to_pandas().loc[0, "value"] == 123.5

@@ -151,7 +151,7 @@ def test_a_search_for_high_values(make_run: MakeRun, molecule_rows: list[dict[st
     assert tiles[-1] == "Time 2 min 20 s 2 min 1 s choosing, 11 s measuring"
     assert cards(section(root, "best")) == ["5.00", "5.00", "4.00", "3.00", "2.00", "1.00", "0.50"]
     assert cards(section(root, "best"), "origin")[:2] == ["batch 1, no. 5", "batch 2, no. 8"]
-    assert "predicted 4.00 (2.77 to 5.23)" in page.text
+    assert "predicted 4.00 (90 %: 2.77 to 5.23)" in page.text
     # Batch, evaluations, failed, best of batch, best so far, time: by hand from the rows.
     assert cells(root, "batches") == [
         ["initial", "3", "1", "3.00", "3.00", "2.0 s"],
@@ -163,10 +163,10 @@ def test_a_search_for_high_values(make_run: MakeRun, molecule_rows: list[dict[st
     # The strings of the last batch come before the best ones, with what was predicted of them.
     assert words(root.find(".//h2[@id='batch']")) == "Last batch, no. 2"
     assert cards(section(root, "batch")) == ["0.50", "5.00"]
-    assert "predicted 2.00 ± 0.75 (off by +4.0 sd)" in words(section(root, "batch"))
-    # No., measured, predicted, off by, batch: all rows, the best first, what failed last.
-    rows = [row[:5] for row in cells(root, "all")]
-    assert rows[1] == ["8", "5.00", "2.00 ± 0.75", "+4.0", "2"]
+    assert "predicted 2.00 (90 %: 0.77 to 3.23) (off by +4.0 sd)" in words(section(root, "batch"))
+    # Drawing (by the script), no., measured, predicted, interval, off by, batch: the best first, what failed last.
+    rows = [row[1:7] for row in cells(root, "all")]
+    assert rows[1] == ["8", "5.00", "2.00", "0.77 to 3.23", "+4.0", "2"]
     assert [row[0] for row in rows] == ["5", "8", "6", "3", "4", "1", "7", "2"]
     assert rows[-1][1] == "failed"
     assert cells(root, "model") == [["1", "0.8"], ["2", "0.55"]]
