@@ -102,7 +102,11 @@ def render(sections: Sequence[Section], width: int = WIDTH) -> str:
     from rich.text import Text
 
     stream = io.StringIO()
-    console = Console(file=stream, width=max(width, 60), color_system=None, highlight=False, emoji=False)
+    console, wide = (
+        Console(file=stream, width=characters, color_system=None, highlight=False, emoji=False)
+        # A terminal breaks the lines of tables without breaking what is copied from them.
+        for characters in (max(width, 60), WIDEST)
+    )
     for number, section in enumerate(sections):
         console.print(Text(("\n" if number else "") + section.title + "\n" + "-" * len(section.title)))
         for line in section.lines:
@@ -113,8 +117,7 @@ def render(sections: Sequence[Section], width: int = WIDTH) -> str:
                 table.add_column(Text(name), no_wrap=True, overflow="ignore")
             for row in section.rows:
                 table.add_row(*map(Text, row))
-            # As wide as it likes: a terminal breaks lines without breaking what is copied from them.
-            console.print(table, width=WIDEST, crop=False, soft_wrap=True)
+            wide.print(table)
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
 
 

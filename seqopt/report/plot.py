@@ -50,7 +50,7 @@ RANDOM = "#009e73"
 MANY_POINTS = 3000
 """From here on the points of an SVG are an embedded image, so that the file stays small."""
 
-TITLE_WIDTH = 50
+TITLE_WIDTH = 56
 """Characters above the panel on the right, which is not as wide as the other."""
 
 MANY_BATCHES = 40
@@ -132,12 +132,13 @@ def plot_search(
     table = tidy_evaluations(evaluations)
     with plot_style():
         figure = Figure(figsize=(12, 5), layout="constrained")
-        figure.suptitle(shortened(printable(title), 110), fontsize=13, x=0.01, ha="left", parse_math=False)
+        heading = textwrap.fill(shortened(printable(title), 180), 95)
+        figure.suptitle(heading, fontsize=13, x=0.01, ha="left", parse_math=False)
         left, right = figure.subplots(1, 2, width_ratios=(3, 2))
         draw_progress(left, table, direction=direction, value_label=value_label, log10=log10, baseline=baseline)
         draw_predictions(right, table, value_label=value_label, log10=log10)
         lines = [textwrap.fill(line, TITLE_WIDTH) for line in describe_quality(table, log10=log10).splitlines()]
-        right.set_title("\n".join(lines), fontsize=10, loc="left", pad=24, parse_math=False)
+        right.set_title("\n".join(lines), fontsize=9, loc="left", pad=24, parse_math=False)
         untangle(figure)
         png, svg = Path(f"{os.fspath(path_base)}.png"), Path(f"{os.fspath(path_base)}.svg")
         figure.savefig(png, format="png", dpi=150, metadata={"Software": None})

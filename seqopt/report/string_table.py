@@ -131,7 +131,7 @@ def string_table(view: View, mapped: Container[int] = (), further: Sequence[str]
         makers.append((Column("Name", numeric=False), lambda row: (row["name"], "")))
     if (rows["identifier"] != "").any():
         called = view.library.id_column or "Identifier"
-        makers.append((Column(called, numeric=False), lambda row: (shortened(row["identifier"], 60), "")))
+        makers.append((Column(called, numeric=False), lambda row: (shortened(row["identifier"], LONGEST_LISTED), "")))
     measured = Column("Measured", first=low_first, sorted=low_first, role="value")
     makers.append((measured, lambda row: _value(view, row)))
     if (rows["measurements"] > 1).any():
@@ -195,7 +195,7 @@ def _library_column(view: View, name: str, rows: list[dict[str, Any]]) -> tuple[
 
     def make(row: dict[str, Any]) -> tuple[str, str]:
         cell = cells[_number(row)]
-        return shortened(cell, 60), cell if numeric else ""
+        return shortened(cell, LONGEST_LISTED), cell if numeric else ""
 
     return Column(name, numeric=numeric, first="ascending" if name == view.library.price_column else ""), make
 
