@@ -18,7 +18,7 @@ from seqopt.campaign.calibration import calibration_of
 from seqopt.campaign.creating import new_campaign
 from seqopt.campaign.entries import Results
 from seqopt.campaign.errors import CampaignError
-from seqopt.campaign.labels import Label, labels_of, spending
+from seqopt.campaign.labels import Label, Labels, spending
 from seqopt.campaign.library import Library, packed, same_library
 from seqopt.campaign.narrowing import Narrowed, fitting, narrowed
 from seqopt.campaign.recording import Recorder
@@ -95,8 +95,11 @@ class Campaign(Revising, Tabulated):
         self._given_optimizer = optimizer
         self._space: Space | None = None if optimizer is None else optimizer.space
         self._session: Session | None = None
-        self._facts: dict[str, Any] | None = None if optimizer is None else store.settings.pool
+        self._facts: Any = None
+        self._known_labels: tuple[Any, Labels] | None = None
         self._narrowed: Narrowed | None = None
+        self._narrowed_from: Space | None = None
+        self._session_from: Space | Narrowed | None = None
         self._recorder = Recorder(self)
 
     @classmethod
@@ -182,7 +185,7 @@ class Campaign(Revising, Tabulated):
             settings = replace(settings, pool=located(library.facts, Path(path)))
         store = CampaignStore.create(path, settings, library=kept)
         campaign = cls(store, made if settings.space.get("custom") else None)
-        campaign._space, campaign._facts = made, settings.pool
+        campaign._space, campaign._facts = made, campaign._stand_of_library()
         return campaign
 
     @classmethod
@@ -216,12 +219,19 @@ class Campaign(Revising, Tabulated):
         Raises:
             CampaignError: If a file that it needs is missing or has changed.
         """
-        facts = self.store.settings.pool
+        facts = self._stand_of_library()
         if self._space is None or facts != self._facts:
             library = self.library()
             self._space = restored_space(self.store.settings.space, self._given) if library is None else library.space
             self._facts = facts
         return self._space
+
+    def _stand_of_library(self) -> Any:
+        """What tells whether the candidates have changed, without reading them."""
+        pool = self.store.library
+        if pool is None or self._given_optimizer is not None:
+            return None
+        return pool, [_stamp(Path(one["path"])) for one in (pool, *pool["added"])]
 
     def library(self) -> Library | None:
         """The files of candidates, read anew; `None` where the campaign searches none. What has changed is logged.
@@ -369,6 +379,11 @@ class Campaign(Revising, Tabulated):
         Raises:
             CampaignError: As `optimizer`; or if the settings of a run have been changed during the run.
         """
+        if self._given_optimizer is None and self._session is not None:
+            # Rows of the library may have changed, and with them what passes the filters.
+            narrowed = self._narrow()
+            if self._session_from is not (self.space if narrowed is None else narrowed):
+                self._session = None
         if self._session is not None and not self._session.catch_up():
             if self._given_optimizer is not None:
                 raise CampaignError(f"the settings of {self.store.path} were changed by another command during the run")
@@ -409,6 +424,7 @@ class Campaign(Revising, Tabulated):
             check_by_hand(settings, self.store.path)
             narrowed = self._narrow()
             allowed = self.space if narrowed is None else narrowed.allowed
+            self._session_from = self.space if narrowed is None else narrowed
             session = Session(self.store, made_optimizer(settings, self.space, allowed), allowed, self._labels)
         session.catch_up()
         return session
@@ -760,13 +776,29 @@ class Campaign(Revising, Tabulated):
         return pd.DataFrame(rows, columns=header)
 
     def _labels(self, strings: Sequence[str]) -> list[Label]:
-        return labels_of(self.store.library, strings)
+        pool = self.store.library
+        if self._given_optimizer is not None and not (pool or {}).get("id_column"):
+            return [Label() for _ in strings]
+        stand = None if pool is None else (pool, [_stamp(Path(one["path"])) for one in (pool, *pool["added"])])
+        if self._known_labels is None or self._known_labels[0] != stand:
+            self._known_labels = stand, Labels(pool)
+        return [self._known_labels[1].of(string) for string in strings]
 
     def _narrow(self, progress: Progress | None = None) -> Narrowed | None:
         """The space as the filters leave it, worked out once; `None` without filters."""
         settings = self.store.settings
         if not settings.filters:
             return None
-        if self._narrowed is None or self._narrowed.filters != settings.filters:
-            self._narrowed = narrowed(self.space, replace(settings, pool=self.store.library), progress)
+        space = self.space
+        if self._narrowed is None or self._narrowed.filters != settings.filters or self._narrowed_from is not space:
+            self._narrowed_from = space
+            self._narrowed = narrowed(space, replace(settings, pool=self.store.library), progress)
         return self._narrowed
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size

@@ -19,7 +19,8 @@ _DONE = frozenset({"ok", "done", "measured", "success", "valid"})
 _FAILED = frozenset({"failed", "fail", "failure", "error", "invalid"})
 _NO = frozenset({"no", "n", "false", "0", "none", "na", "n/a", "-"})
 _YES = frozenset({"yes", "y", "true", "1", "x"})
-_NOT_YET = frozenset({"", "open", "pending", "planned", "withdrawn"})
+_NOT_YET = frozenset({"", "open", "pending", "planned"})
+_KEPT = frozenset({"discarded", "withdrawn"})
 _MISSING = frozenset({"na", "n/a", "nan", "nd", "n.d.", "n.d", "none", "null", "-", "--", "?", ".", "missing"})
 
 _Texts = Sequence[tuple[str, str]]
@@ -61,8 +62,18 @@ def read_rows(
             _context(row, texts, settings, decimal_comma),
             further,
             single.get("owned"),
+            status if (status := (single.get("status") or "").casefold()) in _KEPT else None,
+            single.get("remark") or "",
+            _prediction(single, decimal_comma),
         )
     return rows
+
+
+def _prediction(cells: Mapping[str, str | None], decimal_comma: bool) -> dict[str, float]:
+    """What a row says was predicted; what is no number there hinders nothing."""
+    texts = {role: cells.get(role) or "" for role in ("predicted", "predicted_low", "predicted_high")}
+    found = {role: _number(text, decimal_comma)[0] for role, text in texts.items() if text}
+    return {role: number for role, number in found.items() if number is not None}
 
 
 def _further(row: Row, texts: Mapping[str, _Texts], settings: Settings, decimal_comma: bool) -> dict[str, float]:
@@ -125,7 +136,7 @@ def _failure(row: Row, texts: Mapping[str, _Texts], *, given: bool) -> str | Non
     # What is asked for is the reason, but people tick boxes.
     if reason.casefold() in _NO:
         reason = ""
-    if word not in _DONE | _FAILED | _NOT_YET:
+    if word not in _DONE | _FAILED | _NOT_YET | _KEPT:
         known = ", ".join(sorted(_DONE | _FAILED))
         row.wrong(f"is not a known status: expected one of {known}, or nothing", status, status_column)
     elif given and (reason or word in _FAILED):

@@ -32,7 +32,7 @@ _QUERIES = {
     "measurement {} is corrected more than once": """SELECT replaces FROM measurements
         WHERE replaces IS NOT NULL AND undone_by IS NULL GROUP BY replaces HAVING count(*) > 1""",
     "discard {} is of a measurement that is undone, or was made later": f"""SELECT d.id FROM discards d
-        JOIN measurements m ON m.id = d.measurement WHERE {_OUTLIVES.format("d", "m")}""",
+        JOIN measurements m ON m.id = d.measurement WHERE {_OUTLIVES.format("d", "m").replace("<=", "<")}""",
     "measurement {} is censored, and has no limit": """SELECT id FROM measurements
         WHERE censored IS NOT NULL AND value IS NULL""",
     "measurement {} is neither a value nor a failure": """SELECT id FROM measurements

@@ -13,7 +13,11 @@ from seqopt.datasets.sheets import NUMBER, SEPARATORS, Sheet, plain_name
 from seqopt.errors import InputError
 
 IDENTIFIER, STANDARD_ERROR, FAILURE, REPLICATE = "identifier", "standard_error", "failure", "replicate"
+STATUS, REMARK = "status", "remark"
 """Names of the columns that `write_batch` writes and `read_results` reads."""
+
+TOLD = ("predicted", "predicted_low", "predicted_high")
+"""Roles of columns that seqopt fills in itself."""
 
 _NAMES = {
     "identifier": ("identifier", "suggestion", "suggestion_id"),
@@ -23,6 +27,10 @@ _NAMES = {
     "failure": ("failure", "failure_reason"),
     "status": ("status",),
     "replicate": ("replicate", "replicate_id"),
+    "remark": ("remark",),
+    "predicted": ("predicted", "predicted_mean"),
+    "predicted_low": ("predicted_low",),
+    "predicted_high": ("predicted_high",),
 }
 
 _HEADER_WITHIN = 10

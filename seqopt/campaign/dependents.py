@@ -80,6 +80,6 @@ def why_not(command: Command, connection: sqlite3.Connection) -> str | None:
         rows = connection.execute(query, {"id": command.id}).fetchall()
         if rows:
             shown = "; ".join(message.format(*row) for row in dict.fromkeys(rows[:SHOWN]))
-            first = ", then ".join(map(str, sorted({row[1] for row in rows}, reverse=True)[:SHOWN]))
+            first = ", then ".join(map(str, sorted({row[1] for row in rows}, reverse=True)))
             return f"{shown}{'; and others' if len(rows) > SHOWN else ''}: undo {first} first"
     return None

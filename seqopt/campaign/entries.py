@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from seqopt.campaign.rows import NewMeasurement, Suggestion
+from seqopt.campaign.rows import NewExclusion, NewMeasurement, Suggestion
 
 if TYPE_CHECKING:
     from seqopt.data import Context, ContextValue
@@ -59,6 +59,10 @@ class ResultEntry:
         context: How it was measured, as far as that is said.
         further: Values of what was measured besides the objective, by name.
         owned: What the owner of the library calls the string, if that is given.
+        status: ``"discarded"`` or ``"withdrawn"``, if the row says so.
+        remark: Why.
+        prediction: What was predicted before, as far as the row says: ``predicted``, ``predicted_low``,
+            ``predicted_high``.
     """
 
     string: str | None = None
@@ -71,6 +75,9 @@ class ResultEntry:
     context: Mapping[str, ContextValue] = field(default_factory=dict)
     further: Mapping[str, float] = field(default_factory=dict)
     owned: str | None = None
+    status: str | None = None
+    remark: str = ""
+    prediction: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -86,6 +93,8 @@ class Results:
         source: The file.
         sha256: Its checksum.
         columns: Which column was taken for what.
+        discards: Why some of ``records`` are discarded, by their index.
+        exclusions: Strings that the table says were withdrawn.
     """
 
     records: tuple[NewMeasurement, ...]
@@ -95,6 +104,8 @@ class Results:
     source: str = ""
     sha256: str = ""
     columns: dict[str, str] = field(default_factory=dict)
+    discards: Mapping[int, str] = field(default_factory=dict)
+    exclusions: tuple[NewExclusion, ...] = ()
 
     @property
     def arguments(self) -> dict[str, Any]:

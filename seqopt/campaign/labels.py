@@ -22,26 +22,32 @@ class Label(NamedTuple):
     cells: Mapping[str, str] = {}
 
 
-def labels_of(facts: Mapping[str, Any] | None, strings: Sequence[str]) -> list[Label]:
-    """What a library says of candidates, by their strings as it writes them.
+class Labels:
+    """What a library says of its candidates, by their strings as it writes them; read once.
 
     Args:
         facts: What the campaign keeps of the library; `None` where there is none.
-        strings: The candidates.
     """
-    from seqopt.filters.filtering import library_cells
 
-    columns = library_cells(facts, strings) if facts is not None and strings else None
-    if columns is None or facts is None:
-        return [Label() for _ in strings]
-    own = facts.get("id_column")
-    return [
-        Label(
-            columns[own][row].strip() or None if own in columns else None,
-            {name: cells[row].strip() for name, cells in columns.items() if name != own and cells[row].strip()},
-        )
-        for row in range(len(strings))
-    ]
+    def __init__(self, facts: Mapping[str, Any] | None) -> None:
+        from seqopt.filters.filtering import library_table
+
+        strings, self._columns = library_table(facts) or ([], {})
+        self._rows: dict[str, int] = {}
+        for row, string in enumerate(strings):
+            self._rows.setdefault(string.strip(), row)
+        files = [] if facts is None else [facts, *facts.get("added", [])]
+        named = [one.get("id_column") for one in files]
+        self._own = [name for name in dict.fromkeys(named) if name in self._columns]
+
+    def of(self, string: str) -> Label:
+        """What it says of one candidate."""
+        row = self._rows.get(string)
+        if row is None:
+            return Label()
+        cells = {name: cell for name, column in self._columns.items() if (cell := column[row].strip())}
+        identifier = next((cells[name] for name in self._own if name in cells), None)
+        return Label(identifier, {name: cell for name, cell in cells.items() if name not in self._own})
 
 
 def strings_by_identifier(facts: Mapping[str, Any] | None) -> dict[str, str]:

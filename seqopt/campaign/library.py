@@ -171,9 +171,10 @@ def same_library(facts: Mapping[str, Any], kept: bytes | None = None, removed: b
     if known is not None:
         come_in -= int(np.isin(known, found.hashes, assume_unique=True).sum())
     if come_in:
+        what = "1 candidate has" if come_in == 1 else f"{come_in:,} candidates have"
         notes.append(
-            f"{come_in:,} candidates have come into {facts['path']} and do not count yet: add them with "
-            f"seqopt campaign pool --add {Path(facts['path']).name}"
+            f"{what} come into {facts['path']} since, and will not be suggested before seqopt campaign pool --add "
+            f"{Path(facts['path']).name} (Campaign.change_pool)"
         )
     elif pools[0].sha256 != facts.get("sha256") and facts.get("sha256"):
         notes.append(f"{facts['path']} has changed, and holds the same candidates: other columns, or another order")
@@ -182,19 +183,46 @@ def same_library(facts: Mapping[str, Any], kept: bytes | None = None, removed: b
     return Library(found.facts, found.space, found.hashes, found.string_column, found.left_out, notes)
 
 
-def with_added(library: Library, added: Library) -> Library:
-    """A library with the candidates of another file; of the same candidate, the first file counts."""
+def strings_in(facts: Mapping[str, Any]) -> set[str]:
+    """All strings of the files of a library as they stand there, without looking at what they are."""
+    from seqopt.datasets.tables import read_table
+
+    found: set[str] = set()
+    for one in (facts, *facts.get("added", [])):
+        if Path(one["path"]).is_file():
+            table = read_table(Path(one["path"]))
+            cells = table.columns.get(one["column"] or "string", [])
+            found |= {cell.strip() for cell in cells}
+    return found
+
+
+def with_added(library: Library, added: Library, removed: Hashes | None = None) -> Library:
+    """A library with the candidates of another file; of the same candidate, the first file counts.
+
+    Args:
+        library: The library.
+        added: The other file, or the library's own after rows were added to it.
+        removed: Hashes of candidates that were removed: those of the library's own files stay so.
+
+    Raises:
+        InputError: If the strings are of another kind.
+    """
+    import numpy as np
+
     from seqopt.spaces import CandidateSet
 
     if added.space.kind != library.space.kind or added.facts["standardize"] != library.facts["standardize"]:
         raise InputError(
             f"{added.facts['path']} holds {added.space.kind} strings, and the campaign searches {library.space.kind}"
         )
+    own = any(_same_path(one["path"], added.facts["path"]) for one in (library.facts, *library.facts.get("added", [])))
+    if own and removed is not None and len(rest := np.setdiff1d(added.hashes, removed)):
+        added = _only(added, rest)
     strings = [*library.space.strings, *added.space.strings]
     keys = [*library.space.keys, *added.space.keys]
     space = CandidateSet(strings, kind=library.space.kind, keys=keys, standardize=library.facts["standardize"])
     files = [*library.facts.get("added", [])]
-    if not any(_same_path(one["path"], added.facts["path"]) for one in (library.facts, *files)):
+    if not own:
         files.append(
             {name: added.facts[name] for name in ("path", "column", "kind", "standardize", "id_column", "sha256")}
         )

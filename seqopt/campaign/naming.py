@@ -15,6 +15,7 @@ from seqopt.errors import InputError
 
 if TYPE_CHECKING:
     from seqopt.campaign.campaign import Campaign
+    from seqopt.campaign.entries import Owned
     from seqopt.spaces import CandidateSet
     from seqopt.strategies import Strategy
 
@@ -35,7 +36,7 @@ class Naming:
         self._campaign = campaign
         self._store = campaign.store
         self._selective: Strategy | None = None
-        self._owned: tuple[int, dict[str, str]] | None = None
+        self._library: tuple[int, dict[str, str], set[str]] | None = None
 
     def suggestion(self, what: str) -> Suggestion | None:
         """The suggestion that is meant by its name, however its letters, dashes and zeros were changed."""
@@ -51,23 +52,31 @@ class Naming:
 
     def owned(self, identifier: str) -> str | None:
         """The string that its owner calls so; `None` if nothing is, or it is a string itself."""
-        identifier = identifier.strip()
+        return self.lookup()(identifier)
+
+    def lookup(self) -> Owned:
+        """As `owned`, for many identifiers at one state of the campaign."""
         rows: list[Suggestion | Measurement | Exclusion] = [
             *self._store.suggestions(),
             *self._store.measurements(undone=True),
             *self._store.exclusions(),
         ]
         known = {row.identifier: row.string for row in rows if row.identifier is not None}
-        if identifier in known:
-            return known[identifier]
-        pool = self._store.settings.pool
-        if pool is None or any(row.string == identifier for row in rows):
-            return None
-        if pool.get("id_column") is None and not any(one.get("id_column") for one in pool.get("added", [])):
-            return None
-        library = self._identifiers()
-        # What is written as a candidate is one.
-        return None if identifier not in library or identifier in library.values() else library[identifier]
+        strings = {row.string for row in rows}
+        pool = self._store.settings.pool or {}
+        has_identifiers = any(one.get("id_column") for one in (pool, *pool.get("added", [])))
+
+        def string_of(identifier: str) -> str | None:
+            identifier = identifier.strip()
+            if identifier in known:
+                return known[identifier]
+            if not has_identifiers or identifier in strings:
+                return None
+            library, written = self._identifiers()
+            # What is written as a candidate is one.
+            return None if identifier in written else library.get(identifier)
+
+        return string_of
 
     def results(self, what: str) -> list[Measurement]:
         """What was measured of something, discarded results included.
@@ -137,7 +146,7 @@ class Naming:
 
         pool = self._store.settings.pool or {}
         space = cast("CandidateSet", self._campaign.space)
-        library = self._identifiers()
+        library, _ = self._identifiers()
         table = read_table(Path(path))
         own = id_column or next((name for name in table.columns if name == pool.get("id_column")), None)
         strings = column or next((name for name in table.columns if name == pool.get("column")), None)
@@ -182,12 +191,13 @@ class Naming:
             )
         return key
 
-    def _identifiers(self) -> dict[str, str]:
-        """The strings of the library by their identifiers, read once for each state of the campaign."""
+    def _identifiers(self) -> tuple[dict[str, str], set[str]]:
+        """The strings of the library by their identifiers, and all of them; read once for each state of the file."""
         state = self._store.state
-        if self._owned is None or self._owned[0] != state:
-            self._owned = state, strings_by_identifier(self._store.library)
-        return self._owned[1]
+        if self._library is None or self._library[0] != state:
+            found = strings_by_identifier(self._store.library)
+            self._library = state, found, set(found.values())
+        return self._library[1:]
 
     def _refuse_misnamed(self, what: str) -> None:
         if self._misnamed(what) or (is_named_like_suggestion(what) and self._store.settings.pool is not None):

@@ -65,7 +65,7 @@ class Recorder:
         )
         with self.store.transaction("record", {"string": what}) as change:
             results = check_entries(
-                [entry], self.store, self.naming.key, self.naming.owned, replicates=replicate, force=force
+                [entry], self.store, self.naming.key, self.naming.lookup(), replicates=replicate, force=force
             )
             _refuse(results, partial=False)
             taken = change.add_measurements(results.records)
@@ -93,7 +93,7 @@ class Recorder:
                 path,
                 self.store,
                 self.naming.key,
-                self.naming.owned,
+                self.naming.lookup(),
                 value_column=value_column,
                 string_column=string_column,
                 replicates=replicates,
@@ -103,7 +103,12 @@ class Recorder:
             )
             _refuse(results, partial=partial)
             change.arguments.update(results.arguments)
-            return change.add_measurements(results.records), results
+            taken = change.add_measurements(results.records)
+            for number, reason in results.discards.items():
+                change.discard([taken[number].id], reason)
+            known = {row.key for row in self.store.exclusions()}
+            change.exclude(row for row in results.exclusions if row.key not in known)
+            return taken, results
 
 
 def as_float(name: str, number: object) -> float | None:
@@ -123,5 +128,5 @@ def _refuse(results: Results, *, partial: bool) -> None:
     if results.problems and not (partial and results.records):
         listed = "\n".join(f"  {problem}" for problem in results.problems)
         raise CampaignError(f"nothing was recorded:\n{listed}")
-    if not results.records:
+    if not results.records and not results.exclusions:
         raise CampaignError(f"nothing was recorded: {results.source or 'the entry'} holds no result")

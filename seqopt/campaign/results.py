@@ -27,7 +27,7 @@ from seqopt.campaign.cells import is_reason, read_rows, unfit
 from seqopt.campaign.columns import Header, suggestion_name, wanted_names
 from seqopt.campaign.entries import Identify, Owned, Remark, ResultEntry, Results, Row, lines_of, short
 from seqopt.campaign.replicates import compare_with_earlier, find_repeats
-from seqopt.campaign.rows import LARGEST_VALUE, Measurement, NewMeasurement, Settings, Suggestion
+from seqopt.campaign.rows import LARGEST_VALUE, Measurement, NewExclusion, NewMeasurement, Settings, Suggestion
 from seqopt.campaign.scale import refuse_absurd, warn_of_scale
 from seqopt.campaign.store import CampaignStore
 from seqopt.datasets.sheets import Sheet, read_sheet
@@ -180,6 +180,8 @@ def results_of_sheet(
         source,
         sheet.sha256,
         {role: " and ".join(name for _, name in matches) for role, matches in columns.items()},
+        checked.discards if not problems else {},
+        checked.exclusions if not problems else (),
     )
 
 
@@ -265,16 +267,23 @@ def _check(
             source,
             warnings,
         )
+    withdrawn = [
+        NewExclusion(row.entry.string or "", row.key, row.entry.remark, row.entry.owned)
+        for row in rows
+        if row.entry.status == "withdrawn" and history and row.key is not None and not row.has_result
+    ]
     return Results(
-        tuple(_record(row, source) for row in sound),
+        tuple(_record(row, source, history=history) for row in sound),
         tuple(problem for row in rows for problem in row.problems),
         tuple(sorted(warnings, key=lambda remark: remark.line or 0)),
         tuple(row.entry.line for row in rows if not row.has_result and not row.problems and row.entry.line is not None),
         source,
+        discards={number: row.entry.remark for number, row in enumerate(sound) if row.entry.status == "discarded"},
+        exclusions=tuple(withdrawn),
     )
 
 
-def _record(row: Row, source: str) -> NewMeasurement:
+def _record(row: Row, source: str, *, history: bool) -> NewMeasurement:
     entry, suggestion = row.entry, row.suggestion
     string = entry.string or (suggestion.string if suggestion is not None else "")
     return NewMeasurement(
@@ -287,6 +296,8 @@ def _record(row: Row, source: str) -> NewMeasurement:
         source or None,
         entry.line,
         None if suggestion is None else suggestion.name,
+        # Of a suggestion of this campaign, its own row says that.
+        {"prediction": dict(entry.prediction)} if history and entry.prediction else {},
         context=row.context,
         further=dict(entry.further),
         identifier=entry.owned or (suggestion.identifier if suggestion is not None else None),

@@ -12,10 +12,12 @@ from seqopt.campaign.batches import Suggestions
 from seqopt.campaign.correcting import changed, chosen_results, correction, note_settings, one_result, retried
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.library import (
+    file_sha256,
     key_hashes,
     packed,
     read_library,
     same_library,
+    strings_in,
     unpacked,
     with_added,
     without,
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from seqopt.campaign.library import Library
     from seqopt.campaign.naming import Naming
     from seqopt.campaign.recording import Recorder
-    from seqopt.campaign.rows import Command, Measurement, Settings
+    from seqopt.campaign.rows import Command, Measurement, Settings, Suggestion
     from seqopt.campaign.store import CampaignStore
     from seqopt.data import Direction
     from seqopt.filters.conditions import Filter
@@ -309,7 +311,7 @@ class Revising:
         else:
             present = same_library(facts, kept, removed)
             if how == "add":
-                found = with_added(present, _read(path, facts, column, id_column, price_column))
+                found = with_added(present, _read(path, facts, column, id_column, price_column), unpacked(removed))
             else:
                 keys, unknown = self._naming.keys_in(path, column, id_column)
                 found = without(present, keys)
@@ -331,6 +333,7 @@ class Revising:
             if how == "remove":
                 was_removed = gone if was_removed is None else np.union1d(was_removed, gone)
             elif how == "add" and was_removed is not None:
+                # Those of another file are candidates again.
                 was_removed = np.setdiff1d(was_removed, found.hashes)
         if how == "replace":
             was_removed = None
@@ -341,7 +344,7 @@ class Revising:
         fitting(self.filters, pool["kind"], None, pool)
         failing = self._newly_failing(pool, found)
         result = PoolChange(len(found.space), added, removed, unknown, failing, tuple(found.left_out))
-        arguments: dict[str, Any] = {"what": f"{how} {Path(path).name}", "file": Path(path).name, "failing": failing}
+        arguments: dict[str, Any] = {"what": f"{how} {Path(path).name}, {result.describe()}", "failing": failing}
         arguments |= {"added": added, "removed": removed}
         with self.store.transaction("pool", arguments, expected_state=state) as change:
             change.save_settings(made)
@@ -365,8 +368,36 @@ class Revising:
         kinds = ("configure", "pool")
         set_by = [row for row in self.store.history() if row.kind in kinds and row.undone_by is None]
         found: dict[str, str] = set_by[-1].arguments.get("failing", {}) if set_by else {}
-        waiting = {row.name for row in self.store.open_suggestions()} if found else set()
-        return {name: why for name, why in found.items() if name in waiting}
+        open_rows = self.store.open_suggestions()
+        waiting = {row.name for row in open_rows}
+        known = {name: why for name, why in found.items() if name in waiting}
+        return known | self._sold_out([row for row in open_rows if row.name not in known])
+
+    def _sold_out(self, waiting: Sequence[Suggestion]) -> dict[str, str]:
+        """Open suggestions that the library does not hold any more, or that fail a filter by what it says now.
+
+        It is read only if it has changed since the campaign accepted it.
+        """
+        facts = self.store.library
+        if facts is None or not waiting or "sha256" not in facts:
+            return {}
+        sums = [(one, file_sha256(one["path"])) for one in (facts, *facts["added"])]
+        if all(found is None or found == one["sha256"] for one, found in sums):
+            return {}
+        from seqopt.filters.conditions import ColumnCondition
+        from seqopt.filters.filtering import failing, library_cells
+
+        found: dict[str, str] = {}
+        present = strings_in(facts)
+        for row in waiting:
+            if row.string not in present and row.key not in present:
+                found[row.name] = f"is not in {Path(facts['path']).name} any more"
+        conditions = [one for one in self.filters if isinstance(one, ColumnCondition)]
+        rest = {row.name: (row.string, row.key) for row in waiting if row.name not in found}
+        if conditions and rest:
+            cells = library_cells(facts, [string for string, _ in rest.values()])
+            found |= failing(rest, facts["kind"], conditions, cells)
+        return found
 
 
 def located(facts: dict[str, Any], campaign: Path) -> dict[str, Any]:

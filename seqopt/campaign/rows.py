@@ -172,6 +172,8 @@ class Command:
         """
         named = next((name for name in ("file", "string", "what") if self.arguments.get(name)), None)
         what = f"{self.kind} {self.arguments[named]}" if named else self.kind
+        if self.kind == "withdraw":
+            what += f" {', '.join(map(str, self.arguments.get('suggestions', [])))}"
         if self.kind == "correct":
             what += f" from {self.arguments.get('was')} to {self.arguments.get('now')}"
         if self.arguments.get("reason"):
@@ -179,8 +181,9 @@ class Command:
         if self.undoes is not None:
             what = f"undo of command {self.undoes}"
         rows = ", ".join(
-            f"{number} {table.removesuffix('s') if number == 1 and table != 'settings' else table}"
+            f"{number} {table.removesuffix('s') if number == 1 else table}"
             for table, number in self.changes.items()
+            if table not in ("settings", "libraries", "snapshots")
         )
         return (
             what + (f": {rows}" if rows else "") + (f" (undone by command {self.undone_by})" if self.undone_by else "")
@@ -489,6 +492,7 @@ class Counts:
         values: Values of the objective, replicates counted one by one.
         failures: Failures.
         discarded: Measurements that are kept and not modelled.
+        excluded: Candidates that were withdrawn before they were suggested.
     """
 
     open: int
@@ -500,3 +504,4 @@ class Counts:
     values: int
     failures: int
     discarded: int = 0
+    excluded: int = 0

@@ -92,6 +92,7 @@ def _library(pool: Pool, facts: Mapping[str, Any]) -> dict[str, Any]:
         "standardize": pool.standardized,
         "size": len(pool),
         "keys_sha256": facts["pool_sha256"],
+        "id_column": pool.id_column,
     }
 
 

@@ -36,8 +36,9 @@ def refuse_absurd(rows: Sequence[Row], measurements: Sequence[Measurement], sett
 
     A value is held against the earlier ones or, where these are fewer than `FEWEST_FOR_SCALE`, against the others of
     the same table. It is refused if it is `MILLIONFOLD` the median and every other value is a hundredfold closer to it;
-    if it is an integer in `SERIAL_DATES` and more than a hundredfold every other value; or if it is `ABSURD`. Small
-    values are refused on a logarithmic scale only: elsewhere, nearly nothing is a result.
+    if it is an integer in `SERIAL_DATES` and more than a hundredfold every other value, where these do not span
+    decades; or if it is `ABSURD`. Small values are refused on a logarithmic scale only: elsewhere, nearly nothing is a
+    result.
 
     Args:
         rows: The entries that have values.
@@ -59,10 +60,12 @@ def refuse_absurd(rows: Sequence[Row], measurements: Sequence[Measurement], sett
         size = abs(value)
         largest = sizes[-2] if together and size == sizes[-1] else sizes[-1]
         smallest = sizes[1] if together and size == sizes[0] else sizes[0]
+        # Where values span decades, one that may be a date is as likely to be a value.
+        decades = settings.transform == "log10" or largest >= THOUSANDFOLD * smallest
         problem = ""
         if size >= ABSURD and size >= 100 * largest:
             problem = "is larger than anything that is measured"
-        elif size > 100 * largest and value == int(value) and int(value) in SERIAL_DATES:
+        elif not decades and size > 100 * largest and value == int(value) and int(value) in SERIAL_DATES:
             day = date(1899, 12, 30) + timedelta(days=int(value))
             problem = f"is what a spreadsheet makes of the date {day.isoformat()}; the others are up to {largest:g}"
         elif (size >= MILLIONFOLD * middle and size >= 100 * largest) or (

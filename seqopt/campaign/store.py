@@ -419,8 +419,9 @@ class CampaignStore:
             )[0]
             query = f"SELECT count(*) FROM measurements m WHERE {STANDS} AND NOT ({COUNTS})"
             discarded = self._rows(query)[0][0]
+            excluded = self._rows("SELECT count(*) FROM exclusions WHERE undone_by IS NULL")[0][0]
         by_status = [statuses.get(status, 0) for status in ("open", "measured", "failed", "withdrawn")]
-        return Counts(*[*by_status, batches, *totals, discarded])
+        return Counts(*[*by_status, batches, *totals, discarded, excluded])
 
     def withdrawals(self, *, undone: bool = False) -> list[Withdrawal]:
         """Withdrawals, oldest first; with ``undone`` also those that were undone."""

@@ -10,8 +10,11 @@ from seqopt.campaign.batches import REASONS, TOLD
 from seqopt.campaign.columns import (
     FAILURE,
     IDENTIFIER,
+    REMARK,
     REPLICATE,
     STANDARD_ERROR,
+    STATUS,
+    TOLD,
     Header,
     check_column_names,
     further_role,
@@ -19,7 +22,7 @@ from seqopt.campaign.columns import (
     wanted_names,
 )
 from seqopt.campaign.entries import listed
-from seqopt.campaign.rows import Settings, Suggestion
+from seqopt.campaign.rows import Exclusion, Settings, Suggestion, Withdrawal
 from seqopt.campaign.store import CampaignStore
 from seqopt.datasets.sheets import Cell, check_format, plain_name, read_sheet, write_sheet
 from seqopt.errors import InputError
@@ -73,7 +76,9 @@ def write_batch(
     value = settings.objective + unit
     check_column_names(settings)
     wanted = wanted_names(settings, None, None)
-    own = {plain_name(settings.string_column)}.union(*(names for role, names in wanted.items() if role != "string"))
+    own = {plain_name(settings.string_column)}.union(
+        *(names for role, names in wanted.items() if role not in ("string", *TOLD))
+    )
     told = told_apart(_TOLD, own, "suggestion")
     table: dict[str, Sequence[Cell]] = {
         IDENTIFIER: [row.name for row in suggestions],
@@ -158,34 +163,87 @@ def check_batch_target(path: str | os.PathLike[str], store: CampaignStore) -> No
 
 
 def measurements_table(store: CampaignStore) -> tuple[list[str], list[list[Cell]]]:
-    """All measurements that count, one by one, as the header and the rows of a table that `read_results` reads."""
+    """All that was measured, one by one, and what was withdrawn, as the header and the rows of a table.
+
+    `read_results` reads it: identifiers, strings, values, standard errors, failures and replicates, what is discarded
+    or withdrawn (``status``) and why (``remark``). Besides, it says what was predicted before there was a result.
+    """
     with store.reading():
         settings = store.settings
-        commands = {command.id: command for command in store.history()}
-        rows = store.measurements()
+        times = {command.id: command.time for command in store.history()}
+        rows = store.measurements(discarded=True)
+        suggestions = {row.name: row for row in store.suggestions()}
+        withdrawals, exclusions = store.withdrawals(), store.exclusions()
     contexts, further = settings.context_names, settings.constraint_names
-    header = [IDENTIFIER, settings.string_column, *contexts, settings.objective, STANDARD_ERROR, *further]
+    owned = [owned_name(settings)] if (settings.pool or {}).get("id_column") else []
+    header = [IDENTIFIER, *owned, settings.string_column, *contexts, settings.objective, STANDARD_ERROR, *further]
     header += [FAILURE, REPLICATE]
-    taken = {plain_name(name) for name in header}.union(*wanted_names(settings, None, None).values())
-    header += told_apart(("key", "source", "line", "command", "recorded"), taken, "seqopt").values()
-    return header, [
-        [
-            row.suggestion,
-            row.string,
-            *(dict(row.context).get(name) for name in contexts),
-            row.value,
-            row.standard_error,
-            *(row.further.get(name) for name in further),
-            row.failure,
-            row.replicate,
-            row.key,
-            row.source,
-            row.line,
-            row.made_by,
-            commands[row.made_by].time,
-        ]
-        for row in rows
+    wanted, own = wanted_names(settings, None, None), (STATUS, REMARK, *TOLD)
+    taken = {plain_name(name) for name in header}.union(*(wanted[role] for role in wanted if role not in own))
+    told = (
+        STATUS,
+        REMARK,
+        "predicted",
+        "predicted_low",
+        "predicted_high",
+        "key",
+        "source",
+        "line",
+        "command",
+        "recorded",
+    )
+    header += told_apart(told, taken, "seqopt").values()
+    table: list[list[Cell]] = []
+    for row in rows:
+        suggestion = suggestions.get(row.suggestion or "")
+        status = "discarded" if row.discarded is not None else "failed" if row.failure is not None else "measured"
+        identifier = row.identifier or (suggestion.identifier if suggestion is not None else None)
+        table.append(
+            [
+                row.suggestion,
+                *([identifier] if owned else []),
+                row.string,
+                *(dict(row.context).get(name) for name in contexts),
+                row.value,
+                row.standard_error,
+                *(row.further.get(name) for name in further),
+                row.failure,
+                row.replicate,
+                status if row.value is not None or row.failure is not None else None,
+                row.discarded,
+                *_prediction(suggestion),
+                *(row.key, row.source, row.line, row.made_by, times[row.made_by]),
+            ]
+        )
+    # A string that has a result after all is among these already.
+    measured = {row.key for row in rows}
+    gone: list[tuple[Suggestion | Exclusion, Withdrawal | Exclusion]] = [
+        *((suggestions[row.suggestion], row) for row in withdrawals if row.suggestion in suggestions),
+        *((row, row) for row in exclusions),
     ]
+    for what, why in gone:
+        if what.key in measured:
+            continue
+        suggested = what if isinstance(what, Suggestion) else None
+        context = {} if suggested is None else dict(suggested.context)
+        table.append(
+            [
+                None if suggested is None else suggested.name,
+                *([what.identifier] if owned else []),
+                what.string,
+                *(context.get(name) for name in contexts),
+                *[None] * (2 + len(further) + 2),
+                "withdrawn",
+                why.reason,
+                *_prediction(suggested),
+                *(what.key, None, None, why.made_by, times[why.made_by]),
+            ]
+        )
+    return header, table
+
+
+def _prediction(suggestion: Suggestion | None) -> list[Cell]:
+    return [None] * 3 if suggestion is None else [suggestion.mean, suggestion.low, suggestion.high]
 
 
 def _same_file(first: Path, second: Path) -> bool:

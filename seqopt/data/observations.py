@@ -162,7 +162,9 @@ def observation_table(rows: Sequence[Observation], outcomes: Sequence[str] = ())
         }
         for number, row in enumerate(rows, start=1)
     ]
-    return pd.DataFrame.from_records(records, columns=[*COLUMNS, *owned, *named.values(), *measured.values()])
+    return pd.DataFrame.from_records(
+        records, columns=[COLUMNS[0], *owned, *COLUMNS[1:], *named.values(), *measured.values()]
+    )
 
 
 COLUMNS = (

@@ -341,25 +341,54 @@ def library_cells(facts: Mapping[str, Any] | None, strings: Sequence[str] | None
     Returns:
         Every column but that of the strings; `None` where there is no library, or none with columns.
     """
-    if facts is None or not Path(facts["path"]).is_file():
+    found = library_table(facts)
+    if found is None:
         return None
-    from seqopt.datasets.tables import read_table
-
-    table = read_table(Path(facts["path"]))
-    column = facts["column"] or "string"
-    if column not in table.columns:
-        return None
+    written, columns = found
     if strings is None:
-        return {name: cells for name, cells in table.columns.items() if name != column}
+        return columns
     rows: dict[str, int] = {}
-    for row, string in enumerate(table.columns[column]):
+    for row, string in enumerate(written):
         rows.setdefault(string.strip(), row)
     indices = [rows.get(string) for string in strings]
     return {
         name: Column(("" if index is None else cells[index] for index in indices), whole=cells)
-        for name, cells in table.columns.items()
-        if name != column
+        for name, cells in columns.items()
     }
+
+
+def library_table(facts: Mapping[str, Any] | None) -> tuple[list[str], dict[str, list[str]]] | None:
+    """The strings of a library and its other columns, the files one below the other.
+
+    Where a file lacks a column of another one, its cells are empty.
+
+    Args:
+        facts: What a campaign keeps of its library.
+
+    Returns:
+        `None` where there is no library that is a file, or none with columns.
+    """
+    if facts is None or not Path(facts["path"]).is_file():
+        return None
+    from seqopt.datasets.tables import read_table
+
+    files = [facts, *facts.get("added", [])]
+    strings: list[str] = []
+    columns: dict[str, list[str]] = {}
+    for number, facts in enumerate(files):
+        path, column = Path(facts["path"]), facts["column"] or "string"
+        table = read_table(path) if path.is_file() else None
+        if table is None or column not in table.columns:
+            if not number:
+                return None
+            continue
+        own = list(table.columns[column])
+        others = {name: list(cells) for name, cells in table.columns.items() if name != column}
+        for name in dict.fromkeys([*columns, *others]):
+            before = columns.get(name, [""] * len(strings))
+            columns[name] = before + others.get(name, [""] * len(own))
+        strings += own
+    return strings, columns
 
 
 def failing_note(found: Mapping[str, str]) -> str:
@@ -367,12 +396,12 @@ def failing_note(found: Mapping[str, str]) -> str:
 
     Example:
         >>> failing_note({"B01-02": "it has [#7]"})
-        '1 open suggestion fails a filter that was added since: B01-02 (it has [#7])'
+        '1 open suggestion would not be suggested any more: B01-02 (it has [#7])'
     """
     shown = [f"{name} ({why})" for name, why in list(found.items())[:SHOWN]]
     more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    what = "1 open suggestion fails" if len(found) == 1 else f"{len(found)} open suggestions fail"
-    return f"{what} a filter that was added since: {', '.join(shown)}{more}"
+    what = "1 open suggestion" if len(found) == 1 else f"{len(found)} open suggestions"
+    return f"{what} would not be suggested any more: {', '.join(shown)}{more}"
 
 
 def _fitting(item: ColumnCondition, cells: Cells | None) -> ColumnCondition:

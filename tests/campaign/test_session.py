@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from seqopt.campaign import Campaign, CampaignStore, NewMeasurement, NewSuggestion, Settings
+from seqopt.campaign import Campaign, CampaignError, CampaignStore, NewMeasurement, NewSuggestion, Settings
 from seqopt.campaign.session import Session
 from seqopt.data import Contexts, Query
 from seqopt.errors import ExhaustedError, InputError
@@ -31,7 +31,8 @@ PARTS: dict[str, Callable[[], dict[str, Any]]] = {
 }
 
 KINDS = ("suggest", "record", "fail", "withdraw", "again", "undo", "filter", "elsewhere")
-COMMANDS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 7)), min_size=4, max_size=14)
+REVISING = ("correct", "discard", "undo one", "retry", "exclude", "change")
+COMMANDS = st.lists(st.tuples(st.sampled_from(KINDS + REVISING), st.integers(0, 7)), min_size=4, max_size=14)
 
 
 def state(campaign: Campaign) -> Any:
@@ -71,6 +72,27 @@ def give(campaign: Campaign, kind: str, number: int) -> None:
         wanted = [Pattern("^A")] if number % 2 else []
         if bool(wanted) != bool(campaign.filters):
             campaign.set_filters(wanted)
+    elif kind == "correct" and measured:
+        chosen_row = measured[number % len(measured)]
+        with contextlib.suppress(CampaignError):  # of several results nobody says which
+            campaign.correct(chosen_row.suggestion or chosen_row.string, 0.125 + number)
+    elif kind == "discard" and measured:
+        chosen_row = measured[number % len(measured)]
+        with contextlib.suppress(CampaignError):
+            campaign.discard(chosen_row.suggestion or chosen_row.string, every=True)
+    elif kind == "undo one":
+        with contextlib.suppress(CampaignError):  # something depends on it, or it was undone
+            campaign.undo(1 + number % campaign.store.state)
+    elif kind == "retry":
+        with contextlib.suppress(CampaignError):
+            campaign.retry_failed()
+    elif kind == "exclude":
+        text = format(number + 40, "06b").replace("0", "A").replace("1", "B")
+        with contextlib.suppress(CampaignError):  # it has a result, or was withdrawn
+            campaign.withdraw([text], "patented")
+    elif kind == "change":
+        with contextlib.suppress(CampaignError):
+            campaign.change(direction=("maximize", "minimize")[number % 2])
     elif kind == "elsewhere":
         campaign.record(format(number + 8, "06b").replace("0", "A").replace("1", "B"), float(number), replicate=True)
 

@@ -70,7 +70,9 @@ def status(
     if found.calibration is not None and found.calibration.count:
         console.print(found.calibration.describe())
     if found.counts.discarded:
-        console.print(f"{found.counts.discarded} results are discarded: kept, and not modelled")
+        console.print(f"discarded (kept, and not modelled): {found.counts.discarded}")
+    if found.counts.excluded:
+        console.print(f"withdrawn before they were suggested: {found.counts.excluded}")
     if found.spending is not None:
         cost = found.spending
         unknown = f"; {cost.unknown} suggestions have no price" if cost.unknown else ""
