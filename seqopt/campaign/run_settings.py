@@ -87,7 +87,6 @@ def _library(pool: Pool, facts: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "path": str(path.resolve() if path.exists() else path),
         "column": pool.column,
-        "id_column": pool.id_column,
         "kind": pool.kind,
         "standardize": pool.standardized,
         "size": len(pool),

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from seqopt.campaign.campaign import Campaign
 from seqopt.campaign.errors import CampaignError
@@ -26,15 +26,11 @@ from seqopt.campaign.locks import RunLock
 from seqopt.campaign.rows import Settings
 from seqopt.campaign.run_settings import RUN, compare_settings, plain
 from seqopt.campaign.store import CampaignStore
-from seqopt.datasets.sheets import neutralise
 from seqopt.errors import RunFolderError
 from seqopt.evaluation import Evaluation
 from seqopt.optimizer import Optimizer
 from seqopt.utils.files import write_atomically
 from seqopt.utils.versions import versions
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +89,6 @@ class RunFolder:
         self._started = time.perf_counter()
         self._exported = 0.0
         self._export_seconds = 0.0
-        self._identifiers: dict[str, str] | None = None
 
     @classmethod
     def begin(
@@ -184,7 +179,7 @@ class RunFolder:
         """Rewrite ``evaluations.csv`` and ``summary.json``; a failure is reported, the campaign has everything."""
         started = time.perf_counter()
         optimizer, _ = self._state()
-        frame = self._identified(optimizer.to_pandas())
+        frame = optimizer.to_pandas()
         steps = self.steps()
         best = optimizer.best_of(optimizer.observations.rows)
         summary = {
@@ -232,19 +227,6 @@ class RunFolder:
         finally:
             self.store.close()
             self._lock.release()
-
-    def _identified(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The table with what the owner of the pool calls its strings, where the pool says so."""
-        if self._identifiers is None:
-            from seqopt.campaign.labels import strings_by_identifier
-
-            # The pool is read once, after the first results.
-            self._identifiers = {string: name for name, string in strings_by_identifier(self.store.library).items()}
-        if not self._identifiers:
-            return frame
-        return frame.assign(
-            identifier=[neutralise(self._identifiers.get(string.strip(), "")) for string in frame["string"]]
-        )
 
     def _state(self) -> tuple[Optimizer, Journal]:
         """The optimiser and the journal of the run as they were left, whatever others have done to the file since."""
