@@ -18,7 +18,7 @@ COLUMNS = ("name", "string", "predicted", "predicted_low", "predicted_high", "ac
 REASONS = ("kind", "rank", "improvement", "nearest", "value", "similarity", "difference")
 """What is told of the reason for a suggestion, by its name there."""
 
-TOLD = (
+REASON_COLUMNS = (
     "why",
     "rank_by_prediction",
     "chance_to_beat_best",
@@ -74,5 +74,13 @@ class Suggestions(Tabulated, list[Suggestion]):
             )
             for row in self
         ]
-        columns = [COLUMNS[0], *([IDENTIFIER] if owned else []), COLUMNS[1], *contexts, *COLUMNS[2:], *TOLD, "status"]
+        columns = [
+            COLUMNS[0],
+            *([IDENTIFIER] if owned else []),
+            COLUMNS[1],
+            *contexts,
+            *COLUMNS[2:],
+            *REASON_COLUMNS,
+            "status",
+        ]
         return pd.DataFrame(cells, columns=columns)

@@ -678,12 +678,12 @@ class Campaign(Revising, Tabulated):
             ModelError: As `predict`; or if the model cannot say.
         """
         from seqopt.campaign.inquiry import PredictedStrings, rank
-        from seqopt.campaign.labels import labels_of
+        from seqopt.campaign.labels import Labels
 
         n = None if n is None else checked_integer("the number of candidates", n, 1)
         rows = rank(self.session().optimizer, n, by)
-        labels = labels_of(self.store.library, [row.string for row in rows])
-        named = [replace(row, identifier=label.identifier) for row, label in zip(rows, labels, strict=True)]
+        labels = Labels(self.store.library)
+        named = [replace(row, identifier=labels.of(row.string).identifier) for row in rows]
         return PredictedStrings(named, self.store.settings)
 
     def explain(self, what: str) -> Explanation:

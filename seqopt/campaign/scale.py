@@ -90,7 +90,8 @@ def warn_of_scale(
         return
     unit = f" ({settings.unit})" if settings.unit else ""
     earlier = [abs(row.value) for row in measurements if row.value]
-    predicted = {row.key: abs(row.mean) for row in suggestions if row.mean and row.undone_by is None}
+    told = {row.key: row.predicted(settings.transform) for row in suggestions if row.undone_by is None}
+    predicted = {key: abs(value) for key, value in told.items() if value}
     pairs = [value / predicted[row.key] for row, value in new if row.key in predicted]
     ratio, smallest = 1.0, 1 / THOUSANDFOLD
     if len(earlier) >= FEWEST_FOR_SCALE:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from seqopt.campaign.batches import REASONS, TOLD
+from seqopt.campaign.batches import REASON_COLUMNS, REASONS
 from seqopt.campaign.columns import (
     FAILURE,
     IDENTIFIER,
@@ -35,7 +35,7 @@ _TOLD: Mapping[str, Callable[[Suggestion, Settings], Cell]] = {
     "acquisition_value": lambda row, _: row.score,
     **{
         column: lambda row, _, name=name: row.reason.get(name)  # type: ignore[misc]
-        for column, name in zip(TOLD, REASONS, strict=True)
+        for column, name in zip(REASON_COLUMNS, REASONS, strict=True)
     },
 }
 
@@ -211,7 +211,7 @@ def measurements_table(store: CampaignStore) -> tuple[list[str], list[list[Cell]
                 row.replicate,
                 status if row.value is not None or row.failure is not None else None,
                 row.discarded,
-                *_prediction(suggestion),
+                *_prediction(suggestion, settings),
                 *(row.key, row.source, row.line, row.made_by, times[row.made_by]),
             ]
         )
@@ -235,15 +235,15 @@ def measurements_table(store: CampaignStore) -> tuple[list[str], list[list[Cell]
                 *[None] * (2 + len(further) + 2),
                 "withdrawn",
                 why.reason,
-                *_prediction(suggested),
+                *_prediction(suggested, settings),
                 *(what.key, None, None, why.made_by, times[why.made_by]),
             ]
         )
     return header, table
 
 
-def _prediction(suggestion: Suggestion | None) -> list[Cell]:
-    return [None] * 3 if suggestion is None else [suggestion.mean, suggestion.low, suggestion.high]
+def _prediction(suggestion: Suggestion | None, settings: Settings) -> list[Cell]:
+    return [None if suggestion is None else _TOLD[name](suggestion, settings) for name in TOLD]
 
 
 def _same_file(first: Path, second: Path) -> bool:

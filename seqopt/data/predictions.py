@@ -102,7 +102,9 @@ def central(mean: float | None, std: float | None, transform: str | None) -> flo
         >>> round(mean, 1), round(central(mean, std, "log10"), 6), central(1.5, 0.5, None)
         (1416.7, 100.0, 1.5)
     """
-    if mean is None or std is None or transform != "log10" or mean <= 0:
+    if mean is None or not math.isfinite(mean):
+        return None
+    if std is None or transform != "log10" or mean <= 0:
         return mean
     return math.exp(log_normal(mean, std)[0])
 
@@ -120,7 +122,7 @@ def interval(mean: float | None, std: float | None, transform: str | None) -> tu
         >>> [round(end, 3) for end in interval(1.0, 0.5, None)]
         [0.178, 1.822]
     """
-    if mean is None or std is None:
+    if mean is None or std is None or not math.isfinite(mean) or not math.isfinite(std):
         return None, None
     if transform != "log10" or mean <= 0:
         return mean - HALF_WIDTH * std, mean + HALF_WIDTH * std

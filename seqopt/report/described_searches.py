@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from seqopt.data import written
+from seqopt.campaign.inquiry import PredictedStrings
+from seqopt.campaign.wording import percent
+from seqopt.data import shown_interval, shown_number, written
 from seqopt.errors import SeqoptError
 from seqopt.optimizer import Batch, Optimizer
-from seqopt.report.descriptions import count, evaluated, left_out, of_kind
+from seqopt.report.descriptions import count, evaluated, left_out, of_kind, without_empty
 from seqopt.report.display import LARGEST_BATCH, LONGEST_STRING, SHOWN, Description, ListedString
 from seqopt.report.formats import compact, shortened, significant
 from seqopt.report.results import tidy_evaluations
@@ -30,6 +32,36 @@ def describe_batch(batch: Batch) -> Description:
         columns=tuple(columns[index] for index in kept),
         kind=batch.kind,
         remarks=left_out(len(entries), len(batch)),
+    )
+
+
+def describe_predicted(found: PredictedStrings) -> Description:
+    settings = found.settings
+    rows = found[:LARGEST_BATCH]
+    entries, columns = without_empty(
+        [
+            ListedString(
+                row.string,
+                (
+                    "" if row.rank is None else str(row.rank),
+                    row.identifier or "",
+                    shown_number(row.predicted),
+                    shown_interval(row.low, row.high, settings.transform, settings.objective, settings.unit),
+                    "" if row.improvement is None else percent(row.improvement),
+                    row.status if row.measured is None else f"measured {shown_number(row.measured)}",
+                ),
+            )
+            for row in rows
+        ],
+        ("rank", "identifier", "predicted", "90 % of a measurement", "chance to beat the best", "known"),
+    )
+    unit = f" ({settings.unit})" if settings.unit else ""
+    return Description(
+        f"Predictions of {settings.objective}{unit} for {count(len(found), 'string')}",
+        entries=entries,
+        columns=columns,
+        kind=str((settings.pool or settings.space).get("kind") or "text"),
+        remarks=(*left_out(len(rows), len(found)), "all columns: .to_pandas()"),
     )
 
 
@@ -110,6 +142,7 @@ def _deciding(optimizer: Optimizer) -> list[tuple[str, str]]:
     return parts
 
 
+register_renderer(PredictedStrings, describe_predicted)
 register_renderer(Batch, describe_batch)
 register_renderer(CandidateSet, describe_candidates)
 register_renderer(GrammarSpace, describe_space)

@@ -11,7 +11,7 @@ from scipy import stats
 
 from seqopt import Optimizer
 from seqopt.campaign import Campaign
-from seqopt.campaign.batches import REASONS, TOLD
+from seqopt.campaign.batches import REASON_COLUMNS, REASONS
 from seqopt.campaign.differences import difference
 from seqopt.campaign.reasons import Reason, label, reasons_of
 from seqopt.campaign.wording import in_words
@@ -99,7 +99,7 @@ def test_what_is_not_known_is_not_kept_and_says_nothing() -> None:
     assert in_words(kept) == "exploit: < 0.1 % to beat the best"
     # As campaigns before kept them.
     assert in_words({"kind": "explore", "nearest": "CCO", "similarity": 0.5}) == "explore"
-    assert len(REASONS) == len(TOLD) == len(set(TOLD))
+    assert len(REASONS) == len(REASON_COLUMNS) == len(set(REASON_COLUMNS))
 
 
 @pytest.mark.parametrize(
