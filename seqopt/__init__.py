@@ -16,6 +16,7 @@ __version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from seqopt.api import Result, maximize, minimize
+    from seqopt.evaluation import per_string
     from seqopt.optimizer import Optimizer
     from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, LocalSpace, StringSpace
 
@@ -29,6 +30,7 @@ _HOMES = {
     "StringSpace": "seqopt.spaces",
     "maximize": "seqopt.api",
     "minimize": "seqopt.api",
+    "per_string": "seqopt.evaluation",
 }
 
 __all__ = [
@@ -42,6 +44,7 @@ __all__ = [
     "__version__",
     "maximize",
     "minimize",
+    "per_string",
 ]
 
 

@@ -14,8 +14,9 @@ from typing import Any, Generic, TypedDict, TypeVar, Unpack
 import pandas as pd
 
 from seqopt.acquisition import Acquisition
-from seqopt.campaign.automatic import drive
+from seqopt.campaign.automatic import drive, useful_workers
 from seqopt.campaign.campaign import Campaign
+from seqopt.campaign.failures import STOP_AFTER, failures_in
 from seqopt.campaign.journal import Step
 from seqopt.campaign.known import KnownResults, digest_of, keep_known, read_known
 from seqopt.campaign.parts import kept_parts, named_surrogate
@@ -35,11 +36,12 @@ from seqopt.optimizer import Evaluation, Evaluator, Optimizer
 from seqopt.report.descriptions import describe_result
 from seqopt.search import Search
 from seqopt.search.protocols import AnySpace
-from seqopt.spaces import CandidateSet, EvolvableSpace, PoolSpace, Space
+from seqopt.spaces import EvolvableSpace, PoolSpace, Space, as_space
 from seqopt.strategies import Strategy
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.cache import digest
 from seqopt.utils.config import NotConfigurableError, described
+from seqopt.utils.progress import doing
 from seqopt.utils.shown import Tabulated, register_renderer
 
 logger = logging.getLogger(__name__)
@@ -83,6 +85,11 @@ class Result(Tabulated):
     optimizer: Optimizer
     run_folder: Path | None = None
 
+    @property
+    def failures(self) -> dict[str, int]:
+        """How many evaluations failed for each reason, the commonest first; ``...`` stands for the string."""
+        return failures_in(self.evaluations)
+
     def to_pandas(self) -> pd.DataFrame:
         """`evaluations`, as a table that may be changed."""
         return self.evaluations.copy()
@@ -111,7 +118,7 @@ class Result(Tabulated):
 
 def maximize(
     objective: ObjectiveFunction | QueryObjective | str,
-    space: AnySpace | Pool | Iterable[str] | str | os.PathLike[str],
+    space: AnySpace | Pool | Iterable[Any] | str | os.PathLike[str],
     *,
     budget: int = 100,
     initial: int = 20,
@@ -131,6 +138,8 @@ def maximize(
     asynchronous: bool = False,
     timeout: float | None = None,
     chunk_size: int | None = None,
+    isolated: bool = False,
+    stop_after_failures: int | None = STOP_AFTER,
     run_folder: str | os.PathLike[str] | None = None,
     resume: bool = False,
     settings: dict[str, Any] | None = None,
@@ -147,7 +156,8 @@ def maximize(
             objective, ``"module:function"``, or ``"column:NAME"`` of the file of candidates. An exception, a NaN or a
             time-out is a recorded failure of that string, never a crash.
         space: The allowed strings: a space of `seqopt.spaces` (strings over an alphabet, genes of a protein, strings of
-            a grammar, ...) or a custom one, a list of candidates, a file of candidates or the name of a candidate set
+            a grammar, ...) or a custom one; candidates as `seqopt.spaces.CandidateSet` takes them (a list, a Series,
+            the column of strings of a DataFrame, RDKit molecules); a file of candidates or the name of a candidate set
             (``"zinc250k"``), or what `seqopt.datasets.read_pool` returned for one.
         budget: Evaluations after the initial ones.
         initial: Random strings evaluated first; each result in ``known`` takes the place of one.
@@ -180,6 +190,13 @@ def maximize(
             its strings one by one; by default the objective's attribute ``chunk_size``, or 1 if it has none. A string
             that fails harms no other: see `seqopt.evaluation.Evaluator`. Without batches a free worker is given so many
             strings.
+        isolated: Evaluate in a separate process even if there is one worker and no time-out, so that an objective that
+            crashes (a segmentation fault, ``os._exit``, memory that runs out) is the failure of a string and not the
+            end of this process. By default a function is called in this process: it may be a closure, keep what it
+            likes between calls, and needs no ``if __name__ == "__main__"`` in the script. (The commands isolate custom
+            functions by default.)
+        stop_after_failures: Stop with an error after so many failures in a row, all for the same reason; `None` for
+            never. A run that is resumed counts anew.
         run_folder: Keep the run here: the campaign file ``campaign.seqopt``, and what is exported from it,
             ``evaluations.csv``, ``summary.json``, plot, ``report.html``.
         resume: Continue the run in ``run_folder``. The space must be the same: for a pool the candidates, for another
@@ -198,7 +215,10 @@ def maximize(
         The best string, its value, and everything evaluated on the way.
 
     Raises:
-        SeqoptError: For input that cannot be used, or an objective that never succeeds; the message says what to do.
+        SeqoptError: For input that cannot be used; the message says what to do.
+        StoppedRunError: If the objective never succeeds, fails for the same reason again and again (see
+            ``stop_after_failures``) or does not return one value for each string. What was measured is in
+            ``run_folder``; the traceback of the objective is a note of the error.
         KeyboardInterrupt: As usual on Ctrl-C, after everything evaluated so far has been written to ``run_folder``.
 
     Example:
@@ -217,7 +237,8 @@ def maximize(
     if isinstance(space, str | os.PathLike):
         spec = objective.strip() if isinstance(objective, str) else ""
         column = spec.removeprefix("column:") if spec.startswith("column:") else None
-        space = read_pool(space, values_column=column, log_values=transform == "log10")
+        with doing(f"reading {os.fspath(space)}"):
+            space = read_pool(space, values_column=column, log_values=transform == "log10")
     pool = space if isinstance(space, Pool) else None
     score: ObjectiveFunction | QueryObjective = (
         resolve_objective(objective, pool) if isinstance(objective, str) else objective
@@ -226,7 +247,7 @@ def maximize(
         logger.info(pool.summary())
     if isinstance(score, Objective) and isinstance(space, Pool | Space):
         _check_kind(score, space)
-    candidates = _candidates(space, tokenizer)
+    candidates = as_space(space, tokenizer=tokenizer)
     unrepeatable, parts = "" if tokenizer is None else "it has its own tokenizer", {}
     given: dict[str, Any] = {
         "surrogate": surrogate,
@@ -294,10 +315,11 @@ def maximize(
     evaluating = Evaluator(
         score,
         executor=executor,
-        workers=workers,
+        workers=useful_workers(workers, results if asynchronous else max(initial, batch_size)),
         timeout=timeout,
         chunk_size=chunk_size,
         columns=len(optimizer.outcomes),
+        isolated=isolated,
     )
     driven = partial(
         drive,
@@ -307,6 +329,7 @@ def maximize(
         asynchronous=asynchronous,
         initial_at_once=True,
         explained=False,
+        stop_after_failures=stop_after_failures,
     )
     steps: list[Step] = []
     with evaluating:
@@ -365,6 +388,8 @@ class SearchOptions(TypedDict, Generic[AnySpace], total=False):
     workers: int
     asynchronous: bool
     chunk_size: int | None
+    isolated: bool
+    stop_after_failures: int | None
     timeout: float | None
     run_folder: str | os.PathLike[str] | None
     resume: bool
@@ -376,7 +401,7 @@ class SearchOptions(TypedDict, Generic[AnySpace], total=False):
 
 def minimize(
     objective: ObjectiveFunction | QueryObjective | str,
-    space: AnySpace | Pool | Iterable[str] | str | os.PathLike[str],
+    space: AnySpace | Pool | Iterable[Any] | str | os.PathLike[str],
     **options: Unpack[SearchOptions[AnySpace]],
 ) -> Result:
     """Find a string with a small value; takes the options of `maximize`, and raises what it raises.
@@ -400,23 +425,6 @@ def _all_of(*listeners: Callable[[T], Any] | None) -> Callable[[T], None]:
                 listener(what)
 
     return tell
-
-
-def _candidates(space: Space | Pool | Iterable[str], tokenizer: str | Tokenizer | None) -> Space:
-    """Where a search takes place.
-
-    Raises:
-        InputError: If a space is given a tokeniser, which has its own, or for candidates that cannot be used.
-    """
-    if isinstance(space, Pool):
-        return CandidateSet(
-            space.strings, kind=space.kind, keys=space.keys, standardize=space.standardized, tokenizer=tokenizer
-        )
-    if not isinstance(space, Space):
-        return CandidateSet(space, tokenizer=tokenizer)
-    if tokenizer is not None:
-        raise InputError(f"a {type(space).__name__} has its own tokeniser: leave tokenizer out, or choose it there")
-    return space
 
 
 def _read_known(known: KnownResults, optimizer: Optimizer, objective: str, pool: Pool | None) -> list[NewMeasurement]:
@@ -449,7 +457,8 @@ def _write_report(folder: Path) -> None:
     try:
         from seqopt.report import write_report  # matplotlib is needed only here
 
-        write_report(folder)
+        with doing(f"writing the report in {folder}"):
+            write_report(folder)
     except Exception as error:
         logger.warning("the report in %s could not be written (%s: %s)", folder, type(error).__name__, error)
 
@@ -461,7 +470,7 @@ def _check_kind(score: Objective, space: Pool | Space) -> None:
     if isinstance(space, Pool):
         raise InputError(
             f"{wanted}, but the strings of {space.source} were taken for {space.kind}: choose another objective, or "
-            "say what the strings are with --kind"
+            "say what the strings are: read_pool(..., kind=), --kind"
         )
     raise InputError(
         f"{wanted}, but those of {type(space).__name__} are of kind {space.kind!r}: choose another objective, or give "

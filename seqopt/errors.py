@@ -22,6 +22,13 @@ class ObjectiveError(SeqoptError):
     """The objective could not be loaded, or failed in a way that makes continuing pointless."""
 
 
+class StoppedRunError(ObjectiveError):
+    """A run was stopped because its objective does not work; everything measured is kept, and it can be resumed.
+
+    Where the objective raised an exception, its traceback is a note of this error (`BaseException.add_note`).
+    """
+
+
 class RunFolderError(SeqoptError):
     """A run folder that cannot be written, resumed or overwritten safely."""
 

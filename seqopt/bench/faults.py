@@ -90,14 +90,17 @@ def plan(store: CampaignStore, rng: random.Random) -> Operation:
     """The next command of the script, by what the campaign holds."""
     with store.reading():
         waiting, known, state = store.open_suggestions(), store.observations(), store.state
-        undo = store.next_undo()
+        undo, results = store.next_undo(), store.measurements()
     kinds = ["record", "import", "configure", "fit"]
     kinds += ["record"] * 4 if waiting else ["suggest"] * 4
     kinds += ["suggest", "withdraw"] if waiting else []
     kinds += ["undo"] if undo is not None else []
+    kinds += ["correct", "discard"] if results else []
     kind = rng.choice(kinds)
     token = f"{state + 1}-{rng.randrange(10**9)}"
     operation: Operation = {"kind": kind, "token": token}
+    if kind == "undo":
+        operation["undone"] = undo.id if undo is not None else None
     if kind == "suggest":
         fresh = [f"S{state + 1}.{number}" for number in range(rng.choice([1, 4, 10, 60]))]
         again = [group.string for group in known if group.key not in {row.key for row in waiting}]
@@ -111,6 +114,14 @@ def plan(store: CampaignStore, rng: random.Random) -> Operation:
         for number in range(rng.choice([1, 5, 5, 200]) if kind == "import" else 1):
             rows.append(_result(f"elsewhere {token} {number}", rng, None))
         operation["rows"] = rows
+    elif kind == "correct":
+        operation |= {"number": rng.choice(results).id, "value": rng.gauss(0, 1)}
+    elif kind == "discard":
+        operation["discarded"] = [row.id for row in rng.sample(results, rng.randint(1, min(3, len(results))))]
+    elif kind == "undo" and rng.random() < 0.5:
+        # Any command that may be.
+        chosen = rng.choice([row for row in store.history() if store.hindrance(row) is None])
+        operation["undone"] = chosen.id
     elif kind == "withdraw":
         operation["names"] = [row.name for row in rng.sample(waiting, rng.randint(1, min(3, len(waiting))))]
     elif kind == "configure":
@@ -149,12 +160,17 @@ def perform(store: CampaignStore, operation: Operation) -> None:
                 )
                 for row in operation["rows"]
             )
+        elif kind == "correct":
+            old = next(row for row in store.measurements() if row.id == operation["number"])
+            change.add_measurements([NewMeasurement(old.string, old.key, operation["value"], replaces=old.id)])
+        elif kind == "discard":
+            change.discard(operation["discarded"], operation["token"])
         elif kind == "withdraw":
             change.withdraw(operation["names"], operation["token"])
         elif kind == "configure":
             change.save_settings(Settings("value", batch_size=operation["batch_size"]))
         elif kind == "undo":
-            change.undo()
+            change.undo(operation["undone"])
 
 
 # What must be in the file
@@ -182,6 +198,7 @@ class Expected:
     snapshots: list[_Made] = field(default_factory=list)
     suggestions: list[_Made] = field(default_factory=list)
     measurements: list[_Made] = field(default_factory=list)
+    discards: list[_Made] = field(default_factory=list)
     withdrawals: list[_Made] = field(default_factory=list)
     undoable: list[int] = field(default_factory=list)
 
@@ -191,7 +208,8 @@ class Expected:
         number = len(self.commands) + 1
         self.commands.append((kind, operation["token"]))
         if kind == "undo":
-            target = self.undoable.pop()
+            target = operation["undone"]
+            self.undoable.remove(target)
             for row in self._rows():
                 if row.made_by == target:
                     row.undone_by = number
@@ -213,7 +231,18 @@ class Expected:
                 answers[row["string"]] = self._answered(row["string"])
             answered = row["suggestion"] or answers[row["string"]]
             values = {item: row[item] for item in ("string", "value", "failure", "error")}
-            self.measurements.append(_Made(values | {"suggestion": answered}, number))
+            self.measurements.append(_Made(values | {"suggestion": answered, "replaces": None}, number))
+        if kind == "correct":
+            old = self.measurements[operation["number"] - 1].what
+            self.measurements.append(
+                _Made(
+                    {"string": old["string"], "value": operation["value"], "failure": None, "error": None}
+                    | {"suggestion": old["suggestion"], "replaces": operation["number"]},
+                    number,
+                )
+            )
+        for measurement in operation.get("discarded", ()):
+            self.discards.append(_Made({"measurement": measurement, "reason": operation["token"]}, number))
         for name in operation.get("names", ()):
             self.withdrawals.append(_Made({"suggestion": name, "reason": operation["token"]}, number))
 
@@ -235,12 +264,14 @@ class Expected:
                             "failure": row.failure,
                             "error": row.standard_error,
                             "suggestion": row.suggestion,
+                            "replaces": row.replaces,
                         },
                         row.made_by,
                         row.undone_by,
                     )
                     for row in store.measurements(undone=True)
                 ],
+                "standing": [(row.id, row.discarded) for row in store.measurements(discarded=True)],
                 "withdrawals": [
                     ({"suggestion": row.suggestion, "reason": row.reason}, row.made_by, row.undone_by)
                     for row in store.withdrawals(undone=True)
@@ -256,6 +287,11 @@ class Expected:
             "suggestions": [(row.what, self._status(row), row.made_by) for row in self.suggestions],
             "settings": next(row.what["batch_size"] for row in reversed(self.settings) if row.undone_by is None),
         }
+        must["standing"] = [
+            (number, self._discarded(number))
+            for number, row in enumerate(self.measurements, start=1)
+            if row.undone_by is None and not self._corrected(number)
+        ]
         for table in ("measurements", "withdrawals", "snapshots"):
             must[table] = [(row.what, row.made_by, row.undone_by) for row in getattr(self, table)]
         return found + [
@@ -263,8 +299,16 @@ class Expected:
         ]
 
     def _rows(self) -> Iterator[_Made]:
-        for table in (self.settings, self.snapshots, self.suggestions, self.measurements, self.withdrawals):
-            yield from table
+        yield from (*self.settings, *self.snapshots, *self.suggestions, *self.measurements, *self.discards)
+        yield from self.withdrawals
+
+    def _corrected(self, number: int) -> bool:
+        return any(row.what["replaces"] == number and row.undone_by is None for row in self.measurements)
+
+    def _discarded(self, number: int) -> str | None:
+        """Why a measurement is discarded, if it is."""
+        found = [row for row in self.discards if row.what["measurement"] == number and row.undone_by is None]
+        return str(found[0].what["reason"]) if found else None
 
     def _answered(self, string: str) -> str | None:
         """The suggestion that a result of a string answers: an open one, or else the latest."""
@@ -274,9 +318,16 @@ class Expected:
 
     def _status(self, suggestion: _Made) -> str:
         name = suggestion.what["name"]
-        results = [row.what for row in self.measurements if row.what["suggestion"] == name and row.undone_by is None]
+        standing = [
+            (number, row.what)
+            for number, row in enumerate(self.measurements, start=1)
+            if row.what["suggestion"] == name and row.undone_by is None and not self._corrected(number)
+        ]
+        results = [what for number, what in standing if self._discarded(number) is None]
         if suggestion.undone_by is not None:
             return "undone"
+        if standing and not results:
+            return "discarded"
         if results:
             return "measured" if any(row["value"] is not None for row in results) else "failed"
         withdrawn = any(row.what["suggestion"] == name and row.undone_by is None for row in self.withdrawals)

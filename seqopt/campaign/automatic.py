@@ -17,13 +17,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from seqopt.campaign.errors import CampaignError, StaleStateError
+from seqopt.campaign.failures import STOP_AFTER, FailureWatch, stopped
 from seqopt.campaign.journal import Step
 from seqopt.campaign.rows import LARGEST_VALUE, NewMeasurement, Suggestion, storable
 from seqopt.data import Item, Outcome, Query
-from seqopt.errors import ExhaustedError, InputError, ObjectiveError
+from seqopt.errors import ExhaustedError, InputError
 from seqopt.evaluation import FAILED, Evaluation, Evaluator, ObjectiveFunction, QueryObjective
 from seqopt.objectives import Objective
 from seqopt.spaces import PoolSpace, Space
+from seqopt.utils.arguments import checked_integer
 
 if TYPE_CHECKING:
     from seqopt.campaign.campaign import Campaign
@@ -56,6 +58,16 @@ def check_objective(objective: ObjectiveFunction | QueryObjective, space: Space)
         )
 
 
+def useful_workers(workers: int, at_once: int) -> int:
+    """As many workers as can be busy: processes that would never be given anything are not started.
+
+    Args:
+        workers: How many the user allows.
+        at_once: The largest number of strings that can be evaluated at a time.
+    """
+    return min(workers, max(at_once, 1))
+
+
 def drive(
     campaign: Campaign,
     evaluator: Evaluator,
@@ -65,6 +77,7 @@ def drive(
     asynchronous: bool = False,
     initial_at_once: bool = False,
     explained: bool = True,
+    stop_after_failures: int | None = STOP_AFTER,
     on_evaluation: Callable[[Evaluation], Any] | None = None,
     on_step: Callable[[Step], Any] | None = None,
 ) -> int:
@@ -78,6 +91,8 @@ def drive(
         asynchronous: Whether a free worker gets another string at once, instead of batches.
         initial_at_once: Whether what the initial design lacks is one batch, whatever the batch size is.
         explained: Whether suggestions are kept with the reasons for them.
+        stop_after_failures: Failures in a row, all for the same reason, after which the run stops; `None` for never.
+            Only those of this call count.
         on_evaluation: Called after each evaluation.
         on_step: Called after each batch or, of an asynchronous search, after as many results, and after those of the
             initial design.
@@ -86,10 +101,16 @@ def drive(
         How many evaluations were made.
 
     Raises:
-        ObjectiveError: If nothing has ever succeeded, as many times as the initial design has strings.
+        InputError: If ``stop_after_failures`` is not an integer from 1, or `None`.
+        StoppedRunError: If nothing has ever succeeded, as many times as the initial design has strings; if
+            ``stop_after_failures`` evaluations in a row failed for the same reason; or if the objective does not return
+            one value for each string. The last is noticed at once, and nothing is recorded then.
         CampaignError: If the campaign cannot be written; the message holds the result that could not be recorded.
     """
-    driver = _Driver(campaign, results, asynchronous, initial_at_once, explained, on_evaluation, on_step)
+    if stop_after_failures is not None:
+        checked_integer("stop_after_failures", stop_after_failures, 1, "expected an integer, or None for never")
+    watch = FailureWatch(max(campaign.store.settings.batch_size, 3), stop_after_failures)
+    driver = _Driver(campaign, results, asynchronous, initial_at_once, explained, watch, on_evaluation, on_step)
     if asynchronous:
         evaluator.keep_busy(driver.supply, on_result=driver.record)
     elif executor:
@@ -112,6 +133,7 @@ class _Driver:
         asynchronous: bool,
         initial_at_once: bool,
         explained: bool,
+        watch: FailureWatch,
         on_evaluation: Callable[[Evaluation], Any] | None,
         on_step: Callable[[Step], Any] | None,
     ) -> None:
@@ -122,9 +144,11 @@ class _Driver:
         self.asynchronous = asynchronous
         self.initial_at_once = initial_at_once
         self.explained = explained
+        self.watch = watch
         self.on_evaluation = on_evaluation
         self.on_step = on_step
-        self.evaluated = self.unreported = self.failures = 0
+        self.evaluated = self.unreported = 0
+        self.first_failure: Evaluation | None = None
         self.patience = PATIENCE
         self.evaluating: dict[Item, Suggestion] = {}
         self.waiting = deque(self.session().open.values())
@@ -192,6 +216,7 @@ class _Driver:
     def record(self, evaluation: Evaluation) -> None:
         """Keep one result."""
         evaluation = self._judged(evaluation)
+        self.watch.check_shape(evaluation)
         row = self.evaluating[evaluation.item]
         if self.campaign.space.key(row.string) != row.key:
             raise InputError(
@@ -211,7 +236,9 @@ class _Driver:
                 logger.error("%s, but the run was interrupted before that was recorded: record it by hand", result)
             raise
         del self.evaluating[evaluation.item]
-        self._warn_of_failures(evaluation)
+        self.watch.note(evaluation)
+        if self.first_failure is None and not evaluation.ok:
+            self.first_failure = evaluation
         self.evaluated += 1
         self.unreported += 1
         self.session()  # so that whoever listens finds the result there
@@ -219,6 +246,7 @@ class _Driver:
             self.on_evaluation(evaluation)
         self._note_step()
         self._complain(evaluation)
+        self.watch.stop()
 
     def end(self) -> None:
         """Report what is left of an asynchronous search."""
@@ -242,14 +270,6 @@ class _Driver:
         if step is not None:
             self.unreported = 0
             self.on_step(step)
-
-    def _warn_of_failures(self, evaluation: Evaluation) -> None:
-        """Say that the objective may be broken, as often as one batch after another has failed as a whole."""
-        self.failures = 0 if evaluation.ok else self.failures + 1
-        if self.failures and self.failures % max(self.settings.batch_size, 3) == 0:
-            logger.warning(
-                "the last %d evaluations failed, the last with: %s", self.failures, evaluation.error or "no value"
-            )
 
     def _write(self, row: Suggestion, evaluation: Evaluation) -> None:
         store = self.campaign.store
@@ -331,10 +351,11 @@ class _Driver:
         if len(failed) >= self.settings.initial and all(math.isnan(row.value) for row in told):
             first = failed[0]
             why = first.details["error"]
-            raise ObjectiveError(
+            raise stopped(
                 f"all {len(failed)} evaluations so far failed, the first ({first.string!r}) with: {why}. Fix the "
-                "objective, then start again in another folder or campaign, or take results back with seqopt campaign "
-                "undo"
+                "objective, then resume. Failed strings are not evaluated again: for that, start again in another "
+                "folder or campaign, or take results back (Campaign.undo, seqopt campaign undo)",
+                self.first_failure or evaluation,
             )
 
 

@@ -18,6 +18,7 @@ from seqopt.campaign.calibration import calibration_of
 from seqopt.campaign.creating import new_campaign
 from seqopt.campaign.entries import Results
 from seqopt.campaign.errors import CampaignError
+from seqopt.campaign.failures import STOP_AFTER
 from seqopt.campaign.labels import Label, Labels, spending
 from seqopt.campaign.library import Library, packed, same_library
 from seqopt.campaign.narrowing import Narrowed, fitting, narrowed
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from seqopt.campaign.journal import Journal, Step
     from seqopt.campaign.session import Session
     from seqopt.data import Contexts, ContextValue, Outcome
+    from seqopt.datasets import Pool
     from seqopt.evaluation import Direction, Evaluation, ObjectiveFunction, QueryObjective
     from seqopt.filters.conditions import Filter
     from seqopt.filters.filtering import FilterReport
@@ -106,7 +108,7 @@ class Campaign(Revising, Tabulated):
     def create(
         cls,
         path: str | os.PathLike[str],
-        space: Space | str | os.PathLike[str],
+        space: Space | Pool | Iterable[Any] | str | os.PathLike[str],
         *,
         objective: str,
         direction: Direction = "maximize",
@@ -114,6 +116,7 @@ class Campaign(Revising, Tabulated):
         column: str | None = None,
         kind: str | None = None,
         standardize: bool = False,
+        attachment_points: bool = False,
         id_column: str | None = None,
         price_column: str | None = None,
         batch_size: int = 10,
@@ -131,14 +134,17 @@ class Campaign(Revising, Tabulated):
 
         Args:
             path: The file; by convention it ends in ``.seqopt``.
-            space: Where to search: a space of `seqopt.spaces`, or a file of candidates. What of the file is left out,
-                since it cannot be read or is there already, is logged as a warning.
+            space: Where to search: a space of `seqopt.spaces`, a file of candidates, or candidates as
+                `seqopt.spaces.CandidateSet` takes them (a list, a Series, a DataFrame, RDKit molecules; of more than
+                1,000 the campaign has to be given them again when it is opened: write them to a file). What of the file
+                is left out, since it cannot be read or is there already, is logged as a warning.
             objective: What is measured, such as ``"pIC50"``.
             direction: ``"maximize"`` or ``"minimize"``.
             unit: Of the values.
             column: Column of the candidates in their file, if it is not to be recognised.
             kind: What candidates are, if it is not to be recognised; see `seqopt.datasets.read_pool`.
             standardize: Whether salts and charge states of a molecule are one candidate.
+            attachment_points: Whether candidates of a file may have attachment points (``*``).
             id_column: Column of the identifiers that the owner of the file uses, if it is not to be recognised.
             price_column: Column of prices, if what suggestions cost is to be shown.
             batch_size: Suggestions at a time, and random ones to begin with.
@@ -169,6 +175,7 @@ class Campaign(Revising, Tabulated):
             column=column,
             kind=kind,
             standardize=standardize,
+            attachment_points=attachment_points,
             id_column=id_column,
             price_column=price_column,
             batch_size=batch_size,
@@ -189,16 +196,21 @@ class Campaign(Revising, Tabulated):
         return campaign
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], space: Space | None = None) -> Campaign:
+    def open(cls, path: str | os.PathLike[str], space: Space | Iterable[Any] | None = None) -> Campaign:
         """Go on with a campaign.
 
         Args:
             path: Its file.
-            space: The space, if it is one of the user's own; else it is made again when it is needed.
+            space: The space, if it is a custom one, or the candidates, if they are a long list; else it is made again
+                when it is needed.
 
         Raises:
             CampaignError: If there is no such campaign.
         """
+        if space is not None:
+            from seqopt.spaces import as_space
+
+            space = as_space(space)
         return cls(CampaignStore.open(path), space)
 
     def close(self) -> None:
@@ -520,6 +532,8 @@ class Campaign(Revising, Tabulated):
         asynchronous: bool = False,
         timeout: float | None = None,
         chunk_size: int | None = None,
+        isolated: bool = False,
+        stop_after_failures: int | None = STOP_AFTER,
         on_evaluation: Callable[[Evaluation], Any] | None = None,
         on_step: Callable[[Step], Any] | None = None,
     ) -> int:
@@ -538,6 +552,10 @@ class Campaign(Revising, Tabulated):
             timeout: Seconds after which one evaluation is given up as failed.
             chunk_size: The largest number of strings in one call of ``objective``; see `seqopt.maximize`. What is
                 withdrawn before its call begins is not evaluated.
+            isolated: Evaluate in a separate process, so that an objective that crashes does not end this one; see
+                `seqopt.maximize`.
+            stop_after_failures: Stop after so many failures in a row of this call, all for the same reason; `None` for
+                never.
             on_evaluation: Called after each evaluation.
             on_step: Called after each batch; see `seqopt.maximize`.
 
@@ -545,8 +563,10 @@ class Campaign(Revising, Tabulated):
             How many evaluations were made.
 
         Raises:
-            ObjectiveError: If nothing has ever succeeded, or the executor breaks or takes no more: the strings that
-                were in flight stay open, and are named.
+            StoppedRunError: If nothing has ever succeeded, the same failure comes again and again, or the objective
+                does not return one value for each string; see `seqopt.maximize`.
+            ObjectiveError: If the executor breaks or takes no more: the strings that were in flight stay open, and are
+                named.
             CampaignError: If another process is running the campaign, or it cannot be written.
 
         Example:
@@ -563,7 +583,7 @@ class Campaign(Revising, Tabulated):
             0
             >>> campaign.close(); folder.cleanup()
         """
-        from seqopt.campaign.automatic import check_objective, drive
+        from seqopt.campaign.automatic import check_objective, drive, useful_workers
         from seqopt.campaign.locks import RunLock
         from seqopt.evaluation import Evaluator
         from seqopt.objectives import resolve_objective
@@ -576,8 +596,15 @@ class Campaign(Revising, Tabulated):
         score = resolve_objective(objective) if isinstance(objective, str) else objective
         check_objective(score, self.space)
         path, columns = self.store.path, 1 + len(self.store.settings.constraints)
+        settings = self.store.settings
         evaluating = Evaluator(
-            score, executor=executor, workers=workers, timeout=timeout, chunk_size=chunk_size, columns=columns
+            score,
+            executor=executor,
+            workers=useful_workers(workers, budget if asynchronous else max(settings.initial, settings.batch_size)),
+            timeout=timeout,
+            chunk_size=chunk_size,
+            columns=columns,
+            isolated=isolated,
         )
         try:
             lock = RunLock(path)
@@ -590,6 +617,7 @@ class Campaign(Revising, Tabulated):
                 budget,
                 executor=executor is not None,
                 asynchronous=asynchronous,
+                stop_after_failures=stop_after_failures,
                 on_evaluation=on_evaluation,
                 on_step=on_step,
             )
@@ -678,12 +706,11 @@ class Campaign(Revising, Tabulated):
             ModelError: As `predict`; or if the model cannot say.
         """
         from seqopt.campaign.inquiry import PredictedStrings, rank
-        from seqopt.campaign.labels import Labels
 
         n = None if n is None else checked_integer("the number of candidates", n, 1)
         rows = rank(self.session().optimizer, n, by)
-        labels = Labels(self.store.library)
-        named = [replace(row, identifier=labels.of(row.string).identifier) for row in rows]
+        labels = self._labels([row.string for row in rows])
+        named = [replace(row, identifier=label.identifier) for row, label in zip(rows, labels, strict=True)]
         return PredictedStrings(named, self.store.settings)
 
     def explain(self, what: str) -> Explanation:

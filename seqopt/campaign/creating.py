@@ -19,6 +19,7 @@ from seqopt.utils.config import described
 if TYPE_CHECKING:
     from seqopt.campaign.library import Library
     from seqopt.data import Contexts, Outcome
+    from seqopt.datasets import Pool
     from seqopt.evaluation import Direction
     from seqopt.filters.conditions import Filter
     from seqopt.spaces import Space
@@ -27,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 def new_campaign(
-    space: Space | str | os.PathLike[str],
+    space: Space | Pool | Iterable[Any] | str | os.PathLike[str],
     *,
     objective: str,
     direction: Direction,
@@ -35,6 +36,7 @@ def new_campaign(
     column: str | None,
     kind: str | None,
     standardize: bool,
+    attachment_points: bool,
     id_column: str | None,
     price_column: str | None,
     batch_size: int,
@@ -59,15 +61,26 @@ def new_campaign(
     from seqopt.filters.conditions import checked, to_json
     from seqopt.models.registry import LATENT, latent_file
     from seqopt.optimizer import Optimizer
+    from seqopt.spaces import as_space
 
     surrogate, library = parts.get("surrogate"), None
     if isinstance(space, str | os.PathLike):
-        library = read_library(Path(space), column, kind, standardize, id_column=id_column, price_column=price_column)
+        library = read_library(
+            Path(space),
+            column,
+            kind,
+            standardize,
+            attachment_points=attachment_points,
+            id_column=id_column,
+            price_column=price_column,
+        )
         space = library.space
         for text in library.left_out:
             logger.warning("%s", text)
     elif id_column is not None or price_column is not None:
         raise InputError("id_column and price_column name columns of a file of candidates, and there is none")
+    else:
+        space = as_space(space)
     pool, string_column = (None, "string") if library is None else (library.facts, library.string_column)
     facts = described(space) if pool is None else {"type": "pool", "kind": space.kind}
     wanted = fitting(checked(filters), space.kind, space, pool)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.errors import CampaignError
 from seqopt.errors import InputError
+from seqopt.utils.progress import doing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,9 +39,9 @@ class Library:
     """Candidates as they were read.
 
     Attributes:
-        facts: What a campaign keeps of them: ``path``, ``column``, ``kind``, ``standardize``, ``size``, ``sha256`` of
-            the file, ``keys_sha256``, ``id_column`` and ``price_column`` (`None` where there is none), and ``added``,
-            the facts of further files.
+        facts: What a campaign keeps of them: ``path``, ``column``, ``kind``, ``standardize``, ``attachment_points``,
+            ``size``, ``sha256`` of the file, ``keys_sha256``, ``id_column`` and ``price_column`` (`None` where there is
+            none), and ``added``, the facts of further files.
         space: The candidates, ordered by their hashes, so that no suggestion depends on the order of rows.
         hashes: Of their keys, sorted.
         string_column: What the column of strings is called.
@@ -98,6 +99,7 @@ def read_library(
     kind: str | None,
     standardize: bool,
     *,
+    attachment_points: bool = False,
     id_column: str | None = None,
     price_column: str | None = None,
 ) -> Library:
@@ -108,6 +110,7 @@ def read_library(
         column: Column of the strings, if it is not to be recognised.
         kind: What they are, if it is not to be recognised.
         standardize: Whether salts and charge states are one candidate.
+        attachment_points: Whether molecules may have attachment points.
         id_column: Column of the owner's identifiers, if it is not to be recognised: every candidate needs one of its
             own.
         price_column: Column of prices, if there is one.
@@ -118,13 +121,20 @@ def read_library(
     from seqopt.datasets import read_pool
 
     pool = read_pool(
-        path, column=column, kind=kind, standardize=standardize, id_column=id_column, further_column=price_column
+        path,
+        column=column,
+        kind=kind,
+        standardize=standardize,
+        attachment_points=attachment_points,
+        id_column=id_column,
+        further_column=price_column,
     )
     facts = {
         "path": str(pool.source if not Path(path).exists() else Path(path).resolve()),
         "column": pool.column,
         "kind": pool.kind,
         "standardize": pool.standardized,
+        "attachment_points": attachment_points,
         "id_column": pool.id_column,
         "price_column": price_column,
         "sha256": pool.sha256,
@@ -224,7 +234,10 @@ def with_added(library: Library, added: Library, removed: Hashes | None = None) 
     files = [*library.facts.get("added", [])]
     if not own:
         files.append(
-            {name: added.facts[name] for name in ("path", "column", "kind", "standardize", "id_column", "sha256")}
+            {
+                name: added.facts[name]
+                for name in ("path", "column", "kind", "standardize", "attachment_points", "id_column", "sha256")
+            }
         )
     return _ordered(library.facts | {"added": files}, space, library.string_column, added.left_out)
 
@@ -251,7 +264,21 @@ def _pool(facts: Mapping[str, Any]) -> Pool:
         raise CampaignError(
             f"the library {path} no longer exists: restore it, or put it next to the file of the campaign"
         )
-    return read_pool(facts["path"], column=facts["column"], kind=facts["kind"], standardize=facts["standardize"])
+    with doing(f"reading {path}"):
+        return read_pool(
+            facts["path"],
+            column=facts["column"],
+            kind=facts["kind"],
+            standardize=facts["standardize"],
+            attachment_points=allows_attachment_points(facts),
+        )
+
+
+def allows_attachment_points(facts: Mapping[str, Any]) -> bool:
+    """Whether a campaign's candidates may have attachment points: of campaigns from before there was this option, all
+    that their file holds.
+    """
+    return bool(facts.get("attachment_points", True))
 
 
 def _library(

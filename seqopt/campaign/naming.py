@@ -163,7 +163,9 @@ class Naming:
             keys = identity_keys(known, pool["kind"], standardize=pool["standardize"])
             unknown = tuple(cell for cell in listed if cell not in library)
             return [key for key in keys if key is not None and space.index_of(key) is not None], unknown
-        found = read_pool(path, column=strings, kind=pool["kind"], standardize=pool["standardize"])
+        found = read_pool(
+            path, column=strings, kind=pool["kind"], standardize=pool["standardize"], attachment_points=True
+        )
         pairs = list(zip(found.keys, found.strings, strict=True))
         present = [key for key, _ in pairs if space.index_of(key) is not None]
         return present, tuple(string for key, string in pairs if space.index_of(key) is None)
@@ -222,7 +224,7 @@ class Naming:
         return not known and cast("CandidateSet", self._campaign.space).index_of(key) is None
 
     def _key(self, string: str) -> str:
-        from seqopt.strings.identity import explain_rejection, identity_keys
+        from seqopt.strings.identity import explain_rejection, identity_keys, quoted
 
         pool = self._store.settings.pool
         if pool is not None:
@@ -230,7 +232,7 @@ class Naming:
             (found,) = identity_keys([string], pool["kind"], standardize=pool["standardize"])
             if found is None:
                 why = explain_rejection(string, pool["kind"])
-                raise InputError(f"{string!r} is not a valid {pool['kind']}: {why}")
+                raise InputError(f"{quoted(string)} is not a valid {pool['kind']}: {why}")
             return found
         from seqopt.spaces import EvolvableSpace
 

@@ -244,8 +244,12 @@ def _check(
     for measurement in measurements:
         earlier.setdefault((measurement.key, measurement.context), []).append(measurement)
     find_repeats(answered, warnings, replicates=replicates)
+    waiting = {(row.key, row.context) for row in suggestions if row.status == "open"}
     for row in answered:
-        if row.key is not None:
+        before = earlier.get((row.key or "", row.context), [])
+        # What only failed and was suggested again is awaited.
+        awaited = (row.key, row.context) in waiting and all(one.failure is not None for one in before)
+        if row.key is not None and not awaited:
             compare_with_earlier(row, earlier.get((row.key, row.context), []), warnings, replicates=replicates)
     if not force:
         for context in dict.fromkeys(row.context for row in answered):

@@ -12,6 +12,7 @@ from seqopt.campaign.batches import Suggestions
 from seqopt.campaign.correcting import changed, chosen_results, correction, note_settings, one_result, retried
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.library import (
+    allows_attachment_points,
     file_sha256,
     key_hashes,
     packed,
@@ -433,6 +434,7 @@ def _read(
         usual(column, "column"),
         facts["kind"],
         facts["standardize"],
+        attachment_points=allows_attachment_points(facts),
         id_column=usual(id_column, "id_column"),
         price_column=usual(price_column, "price_column"),
     )

@@ -89,6 +89,7 @@ def _library(pool: Pool, facts: Mapping[str, Any]) -> dict[str, Any]:
         "column": pool.column,
         "kind": pool.kind,
         "standardize": pool.standardized,
+        "attachment_points": pool.attachment_points,
         "size": len(pool),
         "keys_sha256": facts["pool_sha256"],
         "id_column": pool.id_column,
@@ -136,13 +137,14 @@ def compare_settings(kept: Settings, settings: Mapping[str, Any], folder: Path) 
     if changed := differences(*decisive):
         raise RunFolderError(
             f"the run in {folder} was made with other settings ({'; '.join(changed)}): resume it with the same ones, "
-            "or start a new run with --out"
+            "or start a new run in another folder (--out)"
         )
     for name, what in digests.items():
         if old.get(name) != new.get(name):
             raise RunFolderError(
                 f"{what} changed since the run in {folder} began ({old.get('pool_size')} candidates then, "
-                f"{new.get('pool_size')} now): resume it with the same file, or start a new run with --out"
+                f"{new.get('pool_size')} now): resume it with the same file, or start a new run in another "
+                "folder (--out)"
             )
     then, now = run.get("versions", {}), versions()
     newer = [f"{name} {then.get(name)} then, {now.get(name)} now" for name in now if then.get(name) != now.get(name)]

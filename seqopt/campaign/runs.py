@@ -21,6 +21,7 @@ from typing import Any
 
 from seqopt.campaign.campaign import Campaign
 from seqopt.campaign.errors import CampaignError
+from seqopt.campaign.failures import failures_in
 from seqopt.campaign.journal import Journal, Step
 from seqopt.campaign.locks import RunLock
 from seqopt.campaign.rows import Settings
@@ -52,18 +53,25 @@ def check_folder(path: str | os.PathLike[str], resume: bool) -> None:
             is no run to resume.
     """
     folder = Path(path)
+    nearest = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+    if not nearest.is_dir():
+        raise RunFolderError(f"{nearest} is a file, not a folder: choose another folder (--out)")
+    if not os.access(nearest, os.W_OK):
+        raise RunFolderError(f"cannot write into {nearest}: choose another folder (--out)")
     if resume:
         if not holds_something(folder):
-            raise RunFolderError(f"{folder} holds no run to resume (no {CAMPAIGN}): leave --resume out to start one")
+            raise RunFolderError(
+                f"{folder} holds no run to resume (no {CAMPAIGN}): leave resume (--resume) out to start one"
+            )
         return
     if CampaignStore.begun(folder / CAMPAIGN):
         raise RunFolderError(
-            f"{folder} already holds a run: continue it with --resume, or choose another folder with --out"
+            f"{folder} already holds a run: continue it with resume=True (--resume), or choose another folder (--out)"
         )
     taken = [name for name in OTHER_FILES if (folder / name).exists()]
     if taken:
         raise RunFolderError(
-            f"{folder} holds {', '.join(taken)}, which a run would overwrite: choose another folder with --out"
+            f"{folder} holds {', '.join(taken)}, which a run would overwrite: choose another folder (--out)"
         )
 
 
@@ -194,6 +202,7 @@ class RunFolder:
             },
             "evaluations": len(frame),
             "failed": int((frame["status"] == "failed").sum()),
+            "failures": failures_in(frame),
             "steps": [asdict(step) for step in steps],
             "timings": {
                 "total_seconds": round(self._spent + started - self._started, 2),
@@ -257,6 +266,6 @@ def _explained(folder: Path) -> Iterator[None]:
         yield
     except CampaignError as error:
         raise RunFolderError(
-            f"{error}. When that is fixed, continue with --resume; what was measured is in {folder / EVALUATIONS}, "
+            f"{error}. When that is fixed, resume (--resume); what was measured is in {folder / EVALUATIONS}, "
             "too, unless a warning says that it could not be written"
         ) from error

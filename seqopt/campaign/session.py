@@ -25,6 +25,7 @@ from seqopt.data import Item, Observation, Query, interval
 from seqopt.errors import InputError
 from seqopt.optimizer import Optimizer
 from seqopt.spaces import Space
+from seqopt.utils.progress import doing
 
 logger = logging.getLogger(__name__)
 
@@ -362,7 +363,8 @@ def _new_suggestions(
     optimizer: Optimizer, rows: Sequence[Observation], transform: str | None, *, explained: bool
 ) -> Iterator[NewSuggestion]:
     chosen_by = optimizer.chosen_by
-    reasons = reasons_of(optimizer, rows) if explained else [{} for _ in rows]
+    with doing("working out the reasons"):
+        reasons = reasons_of(optimizer, rows) if explained else [{} for _ in rows]
     for row, reason in zip(rows, reasons, strict=True):
         mean, std, score = (row.details[name] for name in ("predicted_mean", "predicted_std", "acquisition"))
         random = mean is None and score is None

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import seqopt
 from seqopt.campaign import schema
 from seqopt.campaign.changes import MAKES, Change, dumped, no_text
+from seqopt.campaign.dependents import why_not
 from seqopt.campaign.errors import CampaignError, StaleStateError
 from seqopt.campaign.files import INTACT, code_of, connect, copy_of, explained, has_log, is_readable
 from seqopt.campaign.queries import (
@@ -497,6 +498,11 @@ class CampaignStore:
         query = f"{COMMANDS} WHERE u.id IS NULL AND c.kind IN ({kinds}) ORDER BY c.id DESC LIMIT 1"
         rows = self._rows(query, UNDOABLE)
         return command_row(rows[0]) if rows else None
+
+    def hindrance(self, command: Command) -> str | None:
+        """Why a command cannot be undone; `None` if it can."""
+        with explained(self.path, self._timeout):
+            return why_not(command, self._connection)
 
     def recorded_files(self) -> dict[str, Command]:
         """Checksums (``"sha256"`` of the arguments) of the files that were recorded and not undone."""

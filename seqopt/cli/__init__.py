@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 from types import FrameType
@@ -16,6 +17,8 @@ def main(argv: list[str] | None = None) -> int:
     debug = "--debug" in arguments
     import typer
 
+    if debug:
+        logging.getLogger("seqopt.tracebacks").setLevel(logging.DEBUG)
     from seqopt.cli.app import app
     from seqopt.errors import SeqoptError
 

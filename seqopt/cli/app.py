@@ -111,6 +111,25 @@ ChunkSize = Annotated[
         min=1,
     ),
 ]
+StopAfterFailures = Annotated[
+    int,
+    typer.Option(
+        metavar="K",
+        help="Stop after so many failures in a row, all for the same reason; 0 for never. --resume counts anew.",
+        rich_help_panel=RUN,
+        min=0,
+    ),
+]
+Isolate = Annotated[
+    bool | None,
+    typer.Option(
+        "--isolate/--no-isolate",
+        help="Whether the score runs in a separate process, so that a crash costs one evaluation and not the search. "
+        "Default: Python functions do, which loads their module twice; built-in scores do not.",
+        show_default=False,
+        rich_help_panel=RUN,
+    ),
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.", rich_help_panel=RUN)]
 
 
@@ -127,11 +146,26 @@ def _plan(
     asynchronous: bool,
     chunk_size: int | None,
     known: Path | None,
+    stop_after_failures: int,
+    isolate: bool | None,
 ) -> Plan:
     from seqopt.cli.running import Plan
 
     return Plan(
-        initial, batch, budget, surrogate, acquisition, seed, resume, timeout, workers, asynchronous, chunk_size, known
+        initial,
+        batch,
+        budget,
+        surrogate,
+        acquisition,
+        seed,
+        resume,
+        timeout,
+        workers,
+        asynchronous,
+        chunk_size,
+        known,
+        stop_after_failures or None,
+        isolate,
     )
 
 
@@ -157,7 +191,7 @@ def search(
             help="What makes a candidate good: a built-in score (penalized_logp, logp, qed, sa_score, "
             "molecular_weight, similarity:SMILES), a column of your file (column:NAME, to replay known results), or "
             "a Python function (module:function or file.py:function, from a list of strings to a list of "
-            "numbers).",
+            "numbers, or from a string to a number if annotated so: def f(smiles: str)).",
             rich_help_panel=WHAT,
         ),
     ],
@@ -188,7 +222,15 @@ def search(
         bool,
         typer.Option(
             "--standardize",
-            help="Molecules only: treat salts and charge states of one parent as the same candidate.",
+            help="Molecules only: treat salts and charge states of one parent as the same candidate; drop atom maps.",
+            rich_help_panel=WHAT,
+        ),
+    ] = False,
+    attachment_points: Annotated[
+        bool,
+        typer.Option(
+            "--attachment-points",
+            help="Molecules only: keep those with attachment points (*), which are rejected otherwise.",
             rich_help_panel=WHAT,
         ),
     ] = False,
@@ -231,6 +273,8 @@ def search(
     workers: Workers = 1,
     asynchronous: Asynchronous = False,
     chunk_size: ChunkSize = None,
+    stop_after_failures: StopAfterFailures = 10,
+    isolate: Isolate = None,
     debug: Debug = False,
 ) -> None:
     """Search a list of candidates for the best ones, scoring only a few.
@@ -276,12 +320,15 @@ def search(
             asynchronous,
             chunk_size,
             known,
+            stop_after_failures,
+            isolate,
         ),
         column=column,
         kind=None if kind == "auto" else kind,
         direction=_direction(maximize),
         transform=None if transform == "none" else transform,
         standardize=standardize,
+        attachment_points=attachment_points,
         strict=strict,
         candidates=candidates,
         tokenizer=None if tokenizer == "auto" else tokenizer,
@@ -386,6 +433,8 @@ def genes(
     workers: Workers = 1,
     asynchronous: Asynchronous = False,
     chunk_size: ChunkSize = None,
+    stop_after_failures: StopAfterFailures = 10,
+    isolate: Isolate = None,
     debug: Debug = False,
 ) -> None:
     """Design genes that code for a protein.
@@ -427,6 +476,8 @@ def genes(
             asynchronous,
             chunk_size,
             known,
+            stop_after_failures,
+            isolate,
         ),
         direction=_direction(maximize),
         code=code,
@@ -496,6 +547,8 @@ def expressions(
     workers: Workers = 1,
     asynchronous: Asynchronous = False,
     chunk_size: ChunkSize = None,
+    stop_after_failures: StopAfterFailures = 10,
+    isolate: Isolate = None,
     debug: Debug = False,
 ) -> None:
     """Fit a formula to points (symbolic regression).
@@ -537,6 +590,8 @@ def expressions(
             asynchronous,
             chunk_size,
             known,
+            stop_after_failures,
+            isolate,
         ),
         x=x,
         y=y,

@@ -13,7 +13,7 @@ from rich.markup import escape
 from seqopt.cli.running import (
     Plan,
     check_free,
-    check_names,
+    check_plan,
     console,
     default_folder,
     note,
@@ -55,7 +55,7 @@ def run_expressions(
     points = read_points(data, x, y)
     space = formula_space(grammar, min_length, max_length)
     folder = out if out is not None else default_folder(data.name.split(".")[0], Path(grammar).stem)
-    check_names(plan)
+    check_plan(plan)
     from seqopt.campaign.runs import check_folder
     from seqopt.report.exports import EXPRESSIONS_CSV, write_expressions
 

@@ -13,7 +13,7 @@ from rich.markup import escape
 from seqopt.cli.running import (
     Plan,
     check_free,
-    check_names,
+    check_plan,
     console,
     default_folder,
     note,
@@ -91,7 +91,7 @@ def run_genes(
     if len({protein.name for protein in proteins}) < len(proteins):
         proteins = [replace(protein, name=own.name) for protein, own in zip(proteins, folders, strict=True)]
     tasks = [_Task(*parts) for parts in zip(proteins, spaces, folders, strict=True)]
-    check_names(plan)
+    check_plan(plan)
     if plan.known is not None and len(tasks) > 1:
         raise InputError(
             f"--known gives results of one protein, and {source} holds {len(tasks)}: search each by itself, with the "

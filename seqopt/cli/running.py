@@ -7,7 +7,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from seqopt.errors import RunFolderError, SeqoptError
+from seqopt.errors import InputError, RunFolderError, SeqoptError, StoppedRunError
+from seqopt.utils.progress import shown_by
 
 if TYPE_CHECKING:
     from seqopt.evaluation import Direction
@@ -43,14 +44,22 @@ class Plan:
     asynchronous: bool = False
     chunk_size: int | None = None
     known: Path | None = None
+    stop_after_failures: int | None = 10
+    isolate: bool | None = None
 
 
-def check_names(plan: Plan) -> None:
-    """Refuse names that mean nothing before anything is read or said; loads the model's libraries.
+def check_plan(plan: Plan) -> None:
+    """Refuse what cannot be used before anything is read or said; loads the model's libraries.
 
     Raises:
-        InputError: If the plan's acquisition function or surrogate is unknown.
+        InputError: If the plan's acquisition function or surrogate is unknown, its time-out is not positive, or there
+            is no file of known results.
     """
+    from seqopt.evaluation.evaluator import check_limits
+
+    check_limits(plan.workers, plan.timeout)
+    if plan.known is not None and not plan.known.is_file():
+        raise InputError(f"there is no file {plan.known} of known results")
     with console.status("loading the model"):
         from seqopt.acquisition import resolve_acquisition
         from seqopt.models.registry import check_surrogate
@@ -136,6 +145,7 @@ def watched_search(
 
     Raises:
         KeyboardInterrupt: After telling the user how to continue.
+        StoppedRunError: Likewise.
     """
     from seqopt.api import maximize
 
@@ -172,8 +182,8 @@ def watched_search(
 
     before = _written(folder)
     try:
-        with console.status("searching") as status:
-            return maximize(
+        with console.status("searching") as status, shown_by(lambda text: status.update(escape(text) or "searching")):
+            result = maximize(
                 objective,
                 space,
                 budget=plan.budget,
@@ -186,6 +196,8 @@ def watched_search(
                 asynchronous=plan.asynchronous,
                 timeout=plan.timeout,
                 chunk_size=plan.chunk_size,
+                isolated=objective.custom if plan.isolate is None else plan.isolate,
+                stop_after_failures=plan.stop_after_failures,
                 run_folder=folder,
                 resume=plan.resume,
                 settings={
@@ -200,7 +212,9 @@ def watched_search(
                 known=plan.known,
                 **options,
             )
-    except KeyboardInterrupt:
+        print_failures(result.failures)
+        return result
+    except (KeyboardInterrupt, StoppedRunError):
         console.print(
             f"\nStopped. Everything scored so far is in {escape(str(folder))}; continue with\n"
             f"  {escape(command_line())} --resume"
@@ -210,6 +224,21 @@ def watched_search(
         # A run that was refused has written nothing, and its files are not ours to write.
         if _written(folder) != before:
             write()
+
+
+REASONS = 5
+"""Reasons of failures that are listed."""
+
+
+def print_failures(failures: Mapping[str, int]) -> None:
+    """How many evaluations failed, and why."""
+    if not failures:
+        return
+    console.print(f"\n{sum(failures.values())} failed:")
+    for reason, number in list(failures.items())[:REASONS]:
+        console.print(f"  {number:>5}  {escape(reason[:200])}")
+    if len(failures) > REASONS:
+        console.print(f"         and {len(failures) - REASONS} other reasons, all in summary.json")
 
 
 def _written(folder: Path) -> int:

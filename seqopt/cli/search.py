@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
 from seqopt.cli.running import (
     Plan,
-    check_names,
+    check_plan,
     console,
     default_folder,
     note,
@@ -19,9 +19,14 @@ from seqopt.cli.running import (
     show_notes,
     watched_search,
 )
-from seqopt.datasets import Pool, read_pool
+from seqopt.datasets import DATASETS, Pool, read_pool
+from seqopt.errors import InputError
 from seqopt.evaluation import Direction
-from seqopt.objectives import resolve_objective
+from seqopt.objectives import Objective, resolve_objective
+from seqopt.strings.identity import KINDS
+
+if TYPE_CHECKING:
+    from seqopt.search import PoolSearch
 
 
 def run_search(
@@ -34,6 +39,7 @@ def run_search(
     direction: Direction | None,
     transform: str | None,
     standardize: bool,
+    attachment_points: bool,
     strict: bool,
     candidates: int | None,
     tokenizer: str | None,
@@ -47,11 +53,12 @@ def run_search(
     # An objective that cannot be loaded, or a folder that is taken, is said before a large pool is read.
     objective = None if values_column else resolve_objective(objective_spec)
     folder = out if out is not None else default_folder(Path(source).name.split(".")[0], objective_spec)
-    check_names(plan)
     from seqopt.campaign.runs import check_folder
-    from seqopt.search import PoolSearch
 
     check_folder(folder, plan.resume)
+    _check_strings(source, kind, objective)
+    check_plan(plan)
+    inner_search = _parts(plan, candidates, tokenizer, transform)
     with console.status(f"reading {escape(source)}") as status:
         pool = read_pool(
             source,
@@ -59,6 +66,7 @@ def run_search(
             kind=kind,
             strict=strict,
             standardize=standardize,
+            attachment_points=attachment_points,
             values_column=values_column,
             log_values=transform == "log10",
             progress=lambda done, total: status.update(f"reading molecules: {done:,} of {total:,}"),
@@ -76,13 +84,48 @@ def run_search(
         folder,
         started=started,
         tokenizer=tokenizer,
-        search=PoolSearch(candidates),
+        search=inner_search,
         transform=transform,
     )
     _describe_result(result, objective.name, goal)
     console.print(
         f"\nOpen {escape(str(folder / 'report.html'))} to see them; every result is in evaluations.csv there."
     )
+
+
+def _check_strings(source: str, kind: str | None, objective: Objective | None) -> None:
+    """Refuse a kind that there is not, or an objective for others, as far as that is known before strings are read.
+
+    Raises:
+        InputError: As said.
+    """
+    if kind is not None and kind not in KINDS:
+        raise InputError(f"unknown kind {kind!r}: choose auto, {', '.join(KINDS)}")
+    known = "molecule" if source in DATASETS else kind
+    if objective is not None and known is not None and not objective.applies_to(known):
+        raise InputError(
+            f"the objective {objective.name} is for {' or '.join(objective.kinds)}s, but the strings of {source} are "
+            f"of kind {known!r}: choose another objective"
+        )
+
+
+def _parts(plan: Plan, candidates: int | None, tokenizer: str | None, transform: str | None) -> PoolSearch:
+    """The inner search, after all that goes by name has been looked up: reading a large pool takes long.
+
+    Raises:
+        InputError: For what cannot be used.
+    """
+    from seqopt.data import resolve_transform
+    from seqopt.encoding import Encoder
+    from seqopt.models.registry import looks_at_symbols
+    from seqopt.search import PoolSearch
+
+    resolve_transform(transform)
+    if tokenizer is not None:
+        Encoder(tokenizer)
+        if plan.surrogate.strip().lower() != "auto" and not looks_at_symbols(plan.surrogate):
+            raise InputError(f"the surrogate {plan.surrogate} does not look at symbols: leave --tokenizer out")
+    return PoolSearch(candidates)
 
 
 def _warn_of_budget(plan: Plan, size: int) -> None:

@@ -11,7 +11,7 @@ import csv
 import math
 import os
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +24,8 @@ from seqopt.errors import InputError
 from seqopt.strings.identity import (
     AMINO_ACIDS,
     KINDS,
+    RULES,
+    explain_attachment,
     explain_rejection,
     identity_keys,
     parse_smiles,
@@ -38,6 +40,8 @@ PARALLEL_FROM = 5_000
 
 CACHE_FROM = 20_000
 """Number of molecules above which their keys are kept on disk."""
+
+_ATTACHMENT_OPTION = "attachment_points=True (--attachment-points)"
 
 EXAMPLES = 5
 """Rejected strings and duplicates that messages show."""
@@ -147,6 +151,7 @@ class Pool:
         values_column: The name of the column of values.
         sha256: Checksum of the file.
         standardized: Whether the keys are those of the molecules' charge parents.
+        attachment_points: Whether molecules with attachment points were kept.
         identifiers: What the owner of the file calls each candidate, where a column tells all of them apart.
         id_column: The name of that column.
     """
@@ -165,6 +170,7 @@ class Pool:
     values_column: str | None
     sha256: str
     standardized: bool = False
+    attachment_points: bool = False
     identifiers: tuple[str, ...] | None = None
     id_column: str | None = None
 
@@ -223,6 +229,7 @@ def read_pool(
     standardize: bool = False,
     values_column: str | None = None,
     log_values: bool = False,
+    attachment_points: bool = False,
     id_column: str | None = None,
     further_column: str | None = None,
     progress: Progress | None = None,
@@ -251,6 +258,8 @@ def read_pool(
         values_column: A column of numbers to read along. A string that occurs several times has their mean.
         log_values: The values are to be compared on a logarithmic scale: the mean of several is their geometric mean,
             and a row whose value is not positive is rejected.
+        attachment_points: Keep molecules with attachment points (``*``, ``[*:1]``), such as building blocks and repeat
+            units of polymers. By default they are rejected: they are not whole molecules.
         id_column: The column of identifiers, one for each candidate. By default a column with a usual name
             (``compound_id``, ``id``, ``name``, ...), if its cells tell all candidates apart.
         further_column: Another column that the file must have, such as that of prices.
@@ -282,7 +291,15 @@ def read_pool(
         raise InputError(f"standardize is for molecules; {rows.source} holds strings of kind {kind!r}")
     _refuse_missing_header(rows, kind, chosen=column is not None)
     keys = _keys(rows.strings, kind, standardize, progress)
-    return _assemble(rows, kind, keys, strict=strict, standardized=standardize, log_values=log_values)
+    return _assemble(
+        rows,
+        kind,
+        keys,
+        strict=strict,
+        standardized=standardize,
+        log_values=log_values,
+        attachment_points=attachment_points,
+    )
 
 
 def write_rejected(pool: Pool, path: str | os.PathLike[str]) -> None:
@@ -425,6 +442,28 @@ def _recognize_column(table: Table, where: str, kind: str | None) -> str:
     )
 
 
+def string_column(cells: Mapping[str, Sequence[object]], where: str) -> tuple[str, str | None]:
+    """Which column of a table in memory holds the strings, and the kind that its name suggests.
+
+    Args:
+        cells: The cells of each column.
+        where: What messages call the table.
+
+    Raises:
+        InputError: If that cannot be told; the message lists the columns.
+
+    Example:
+        >>> string_column({"name": ["ethanol"], "SMILES": ["CCO"], "price": [3.5]}, "the table")
+        ('SMILES', 'molecule')
+    """
+    if not cells:
+        raise InputError(f"{where} has no columns")
+    looked_at = {name: ["" if cell is None else str(cell) for cell in column[:200]] for name, column in cells.items()}
+    table = Table(looked_at, np.arange(0), format="", sha256="", headed=True)
+    column = _recognize_column(table, where, None)
+    return column, _hint(column)
+
+
 def _is_text(cells: Sequence[str]) -> bool:
     filled = [cell for cell in cells[:200] if cell.strip()]
     return bool(filled) and sum(_number(cell) is None for cell in filled) > len(filled) / 2
@@ -463,7 +502,7 @@ def _keys(strings: list[str], kind: str, standardize: bool, progress: Progress |
     import rdkit
 
     parent = "-parent" if standardize else ""
-    name = f"smiles-{digest(strings)[:24]}-rdkit{rdkit.__version__}{parent}.txt"
+    name = f"smiles-{digest(strings)[:24]}-rdkit{rdkit.__version__}-rules{RULES}{parent}.txt"
     cached = read_cached(name, len(strings))
     if cached is not None:
         return [key or None for key in cached]
@@ -478,7 +517,14 @@ def _compute_keys(strings: list[str], standardize: bool, progress: Progress | No
 
 
 def _assemble(
-    rows: _Rows, kind: str, keys: Sequence[str | None], *, strict: bool, standardized: bool, log_values: bool
+    rows: _Rows,
+    kind: str,
+    keys: Sequence[str | None],
+    *,
+    strict: bool,
+    standardized: bool,
+    log_values: bool,
+    attachment_points: bool,
 ) -> Pool:
     rejected = [Rejected(line, "", "blank line") for line in rows.blank_lines]
     value_of = _value_reader(rows)
@@ -491,6 +537,11 @@ def _assemble(
         line = int(rows.lines[row])
         if key is None:
             rejected.append(Rejected(line, rows.strings[row], explain_rejection(rows.strings[row], kind)))
+            continue
+        whole = attachment_points or kind != "molecule"
+        open_end = None if whole else explain_attachment(key, option=_ATTACHMENT_OPTION)
+        if open_end is not None:
+            rejected.append(Rejected(line, rows.strings[row], open_end))
             continue
         value, problem = value_of(row)
         if log_values and problem is None and not value > 0:
@@ -532,6 +583,7 @@ def _assemble(
         values_column=rows.values_column,
         sha256=rows.sha256,
         standardized=standardized,
+        attachment_points=attachment_points,
         identifiers=None if found_id is None else found_id[1],
         id_column=None if found_id is None else found_id[0],
     )

@@ -27,7 +27,7 @@ from scipy import sparse
 
 from seqopt.encoding.features import FeatureMatrix
 from seqopt.errors import InputError
-from seqopt.strings.identity import explain_rejection, parse_smiles, quiet_rdkit
+from seqopt.strings.identity import explain_rejection, parse_smiles, quiet_rdkit, quoted
 from seqopt.utils.cache import digest, read_cached, write_cached
 from seqopt.utils.config import Configurable
 from seqopt.utils.workers import map_strings
@@ -231,7 +231,7 @@ def _of_many(featurizer: MorganFingerprint | Fragprints, strings: Sequence[str])
         if None in rows:
             index = rows.index(None)
             reason = explain_rejection(strings[index], "molecule")
-            raise InputError(f"item {index} is {strings[index]!r}, which is not a molecule: {reason}")
+            raise InputError(f"item {index} is {quoted(strings[index])}, which is not a molecule: {reason}")
         write_cached(file, rows)
     found = [np.frombuffer(b64decode(row), dtype=np.uint32) for row in rows]
     ends = np.cumsum([0, *(len(row) // 2 for row in found)], dtype=np.int32)

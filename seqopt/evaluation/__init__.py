@@ -3,9 +3,20 @@
 from seqopt.data.outcome import Direction
 from seqopt.evaluation.batch import OnResult, Supply
 from seqopt.evaluation.evaluator import Evaluator, evaluate
-from seqopt.evaluation.judging import FAILED, OK, Evaluation, ObjectiveFunction, QueryObjective, call, describe
+from seqopt.evaluation.judging import (
+    ANSWERED_NAN,
+    FAILED,
+    OK,
+    Evaluation,
+    ObjectiveFunction,
+    QueryObjective,
+    call,
+    describe,
+)
+from seqopt.evaluation.single import PerString, per_string
 
 __all__ = [
+    "ANSWERED_NAN",
     "FAILED",
     "OK",
     "Direction",
@@ -13,9 +24,11 @@ __all__ = [
     "Evaluator",
     "ObjectiveFunction",
     "OnResult",
+    "PerString",
     "QueryObjective",
     "Supply",
     "call",
     "describe",
     "evaluate",
+    "per_string",
 ]

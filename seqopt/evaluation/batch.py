@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
 import time
 from collections import deque
@@ -325,6 +326,9 @@ def _named(item: Item) -> str:
 
 def _describe_worker(error: BaseException) -> str:
     code = getattr(error, "exitcode", None)
-    if code is not None:
-        return f"the worker process died (exit code {code})"
-    return describe(error)
+    if code is None:
+        return describe(error)
+    if code < 0:
+        with contextlib.suppress(ValueError):
+            return f"the worker process was killed by {signal.Signals(-code).name}"
+    return f"the worker process died (exit code {code})"

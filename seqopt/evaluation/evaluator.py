@@ -18,6 +18,7 @@ from seqopt.data import Item
 from seqopt.errors import InputError
 from seqopt.evaluation.batch import Batch, Call, OnResult, Supply, cut, told
 from seqopt.evaluation.judging import Evaluation, ObjectiveFunction, QueryObjective, call
+from seqopt.evaluation.single import PerString, takes_one_string
 from seqopt.evaluation.workers import Processes, in_thread
 from seqopt.utils.arguments import checked_integer
 
@@ -54,9 +55,11 @@ class Evaluator:
       reports the call as running and, of those that it reports, no more began before than it has workers (executors
       that never do so are given the time-out from the last sign of progress). Calls that cannot begin because
       all workers are held by such calls fail, too.
-    - Without one, a single worker and no time-out, calls are made in this thread.
-    - Otherwise in worker processes, which are killed at the time-out, if the objective can be pickled. As always with
-      `multiprocessing`, a script must then start its work under ``if __name__ == "__main__"``.
+    - Without one, a single worker and no time-out, calls are made in this thread, unless ``isolated`` is set. What the
+      objective keeps (a counter, a model that learns) is kept; if it ends its process, it ends this one.
+    - Otherwise in worker processes, which are killed at the time-out, if the objective can be pickled. A worker that
+      dies, whatever the objective did to it, is the failure of the string that it had; another takes its place. As
+      always with `multiprocessing`, a script must then start its work under ``if __name__ == "__main__"``.
     - Otherwise, for instance for a function typed into a notebook, in threads. A time-out abandons the thread, which
       continues until its call ends.
 
@@ -68,6 +71,10 @@ class Evaluator:
     - An objective for which a list costs hardly more than one string (a neural network, a GPU, a remote service) says
       so in an attribute ``chunk_size``, the largest list that it should be given: ``score.chunk_size = 64``.
     - ``chunk_size`` here overrules the attribute.
+
+    A function of one string is called with each string: one that is wrapped by `seqopt.per_string`, whose first
+    parameter is annotated as ``str``, or that raises, within a second, what a list makes such a function raise, and
+    then returns a number for the string itself.
 
     Batches are cut into chunks of equal size, so small that all workers are busy. A chunk of k strings has k times the
     time-out, and 1/k of its seconds are noted for each string. If it raises an exception, returns a wrong number of
@@ -85,9 +92,11 @@ class Evaluator:
             has none.
         columns: How many outcomes there are. Of several, the objective returns a row of numbers for each string, NaN
             where one was not measured; a string without any value has failed.
+        isolated: Whether a single worker without a time-out is a process of its own, too.
 
     Raises:
-        InputError: If ``workers`` or ``chunk_size`` is not an integer from 1, or ``timeout`` is not positive.
+        InputError: If ``workers`` or ``chunk_size`` is not an integer from 1, ``timeout`` is not positive, or an
+            objective that is to be isolated cannot be sent to another process.
 
     Example:
         >>> def score(strings):
@@ -109,16 +118,16 @@ class Evaluator:
         timeout: float | None = None,
         chunk_size: int | None = None,
         columns: int = 1,
+        isolated: bool = False,
     ) -> None:
-        if workers < 1:
-            raise InputError(f"workers must be at least 1, not {workers}")
-        if timeout is not None and not timeout > 0:
-            raise InputError(f"timeout must be a positive number of seconds, not {timeout}")
-        self.objective = objective
+        check_limits(workers, timeout)
+        given = objective
+        self.objective: ObjectiveFunction | QueryObjective = PerString(given) if takes_one_string(given) else given
+        self.isolated = isolated
         self.workers = workers
         self.timeout = timeout
         self.columns = columns
-        self.chunk_size = _chunk_size(objective, chunk_size)
+        self.chunk_size = _chunk_size(given, chunk_size)
         # Who is fed has not said how much it may be given: only the user's own wish makes that more than one string.
         self._fed_chunk_size = 1 if chunk_size is None else self.chunk_size
         self._executor = executor
@@ -214,7 +223,7 @@ class Evaluator:
     @property
     def _calls_here(self) -> bool:
         """Whether calls are made in this thread."""
-        return self._executor is None and self.workers == 1 and self.timeout is None
+        return self._executor is None and self.workers == 1 and self.timeout is None and not self.isolated
 
     def _call_here(self, strings: list[Item], on_result: OnResult | None) -> list[Evaluation]:
         results = call(self.objective, strings, self.columns)
@@ -281,7 +290,24 @@ class Evaluator:
         if self._processes is None and not self._no_processes:
             self._processes = Processes.start(self.objective, self.workers, self.timeout, self.columns)
             self._no_processes = self._processes is None
+            if self._no_processes and self.isolated:
+                raise InputError(
+                    f"{getattr(self.objective, 'name', self.objective)!s} cannot be run in a separate process: define "
+                    'it in a module, and start a script\'s work under if __name__ == "__main__", or leave isolated out'
+                )
         return self._processes
+
+
+def check_limits(workers: int, timeout: float | None) -> None:
+    """Refuse what an `Evaluator` would.
+
+    Raises:
+        InputError: If there is no worker, or the time-out is not positive.
+    """
+    if workers < 1:
+        raise InputError(f"workers must be at least 1, not {workers}")
+    if timeout is not None and not timeout > 0:
+        raise InputError(f"timeout must be a positive number of seconds, not {timeout}")
 
 
 def _chunk_size(objective: ObjectiveFunction | QueryObjective, chunk_size: int | None) -> int:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-import re
+import os
 import time
+import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from types import TracebackType
 from typing import Any
 
 import numpy.typing as npt
 
 from seqopt.data import Context, Item, Query, context_of, key_of
+from seqopt.evaluation.single import PROMPT_SECONDS, on_one, refuses_lists, remember, remembered
 
 ObjectiveFunction = Callable[[list[str]], npt.ArrayLike]
 """From a list of strings to as many numbers, or rows of numbers where there are several outcomes."""
@@ -19,11 +22,24 @@ ObjectiveFunction = Callable[[list[str]], npt.ArrayLike]
 QueryObjective = Callable[[list[Query]], npt.ArrayLike]
 """The same where there are several ways to measure: from a list of queries, whose ``key`` is the string."""
 
+ANSWERED_NAN = "the objective returned nan"
+"""Why an evaluation failed whose objective works, and says that there is no value."""
+
 OK, FAILED = "ok", "failed"
 
 _IS_GIVEN = "it is given a list of strings and must return a list with one number for each"
 
-_ABOUT_A_LIST = re.compile(r"\blist\b")
+_WAY_OUT = "annotate the parameter of a function of one string, def f(smiles: str), or wrap it: seqopt.per_string(f)"
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+class _Misshapen(str):
+    """Why there are no values, if that is a mistake in the objective and says nothing about a string."""
+
+
+LONGEST_TRACEBACK = 10_000
+"""Characters of a traceback that are kept, its end."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +54,9 @@ class Evaluation:
         seconds: How long the objective took; of a chunk, an equal share.
         context: How the string was measured; empty where there is only one way.
         further: Values of the outcomes after the first, NaN where one was not measured.
+        traceback: Where the objective raised its exception, as Python prints it; empty if it raised none.
+        misshapen: Whether the objective returned something other than one value for each string. Then it is the
+            objective that is wrong, not the string.
     """
 
     string: str
@@ -47,6 +66,8 @@ class Evaluation:
     seconds: float = 0.0
     context: Context = ()
     further: tuple[float, ...] = ()
+    traceback: str = field(default="", repr=False, compare=False)
+    misshapen: bool = field(default=False, repr=False, compare=False)
 
     @property
     def ok(self) -> bool:
@@ -86,18 +107,48 @@ def call(
         True
     """
     start = time.perf_counter()
+    given, traced = list(items), ""
+    single = len(items) == 1 and remembered(objective)
     try:
-        judged = _judged(objective(list(items)), len(items), columns)  # type: ignore[arg-type]
+        returned = [on_one(objective, items[0])] if single else objective(given)  # type: ignore[arg-type]
+        judged = _judged(returned, len(items), columns)
     # An objective that calls sys.exit has failed; it must not end the search.
     except (Exception, SystemExit) as problem:
-        judged = _described_with_hint(problem)
+        traced = traced_to_objective(problem)
+        judged = describe(problem)
+        if len(items) == 1 and not single and refuses_lists(problem, given, judged):
+            if time.perf_counter() - start < PROMPT_SECONDS and (one := _alone(objective, items[0], columns)):
+                return [one]
+            judged = f"{judged} (is this a function of one string? An objective gets a list: {_IS_GIVEN}; {_WAY_OUT})"
     seconds = (time.perf_counter() - start) / len(items)
     if isinstance(judged, str):
-        return [failure(items[0], judged, seconds)] if len(items) == 1 else None
+        if len(items) > 1:
+            return None
+        failed = failure(items[0], judged, seconds)
+        return [replace(failed, traceback=traced, misshapen=isinstance(judged, _Misshapen))]
     return [
         Evaluation(key_of(item), values[0], FAILED if error else OK, error, seconds, context_of(item), values[1:])
         for item, (values, error) in zip(items, judged, strict=True)
     ]
+
+
+def _alone(objective: ObjectiveFunction | QueryObjective, item: Item, columns: int) -> Evaluation | None:
+    """The result of a string that is given to the objective without a list around it, which has raised an exception; if
+    it has no value then, either, `None`.
+
+    A function that fails for a list and returns a number for a string is one of a string: no number can be taken for
+    the value of something else.
+    """
+    start = time.perf_counter()
+    try:
+        judged = _judged([on_one(objective, item)], 1, columns)
+    except (Exception, SystemExit):
+        return None
+    if isinstance(judged, str) or judged[0][1]:
+        return None
+    remember(objective)
+    seconds, (values, _) = time.perf_counter() - start, judged[0]
+    return Evaluation(key_of(item), values[0], OK, "", seconds, context_of(item), values[1:])
 
 
 def failure(item: Item, error: str, seconds: float = 0.0) -> Evaluation:
@@ -116,12 +167,14 @@ def describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
-def _described_with_hint(error: BaseException) -> str:
-    described = describe(error)
-    # What a function of one string does with a list: 'list' object has no attribute 'count', or MolFromSmiles(list).
-    if isinstance(error, TypeError | AttributeError) and _ABOUT_A_LIST.search(described):
-        return f"{described} (is this a function of one string? An objective gets a list: {_IS_GIVEN})"
-    return described
+def traced_to_objective(error: BaseException) -> str:
+    """The traceback of an exception from the objective's own code on; of a very long one its end."""
+    trace: TracebackType | None = error.__traceback__
+    while trace is not None and os.path.abspath(trace.tb_frame.f_code.co_filename).startswith(_PACKAGE):
+        trace = trace.tb_next
+    # Of seqopt's own objectives all is seqopt's.
+    lines = traceback.format_exception(type(error), error, trace or error.__traceback__)
+    return "".join(lines).rstrip()[-LONGEST_TRACEBACK:]
 
 
 def _judged(returned: Any, n: int, columns: int) -> list[tuple[tuple[float, ...], str]] | str:
@@ -133,7 +186,10 @@ def _judged(returned: Any, n: int, columns: int) -> list[tuple[tuple[float, ...]
         return f"the objective returned {returned!r}, expected a number"
     if getattr(returned, "ndim", None) == 0 or not hasattr(returned, "__iter__"):
         # A function of one string, such as len, applied to a list would score every string alike.
-        return f"the objective returned {returned!r}: {_IS_GIVEN}"
+        shown = returned.item() if hasattr(returned, "item") else returned
+        # Some return NaN for what they cannot score, in whatever form.
+        why = f"the objective returned {shown!r}: {_IS_GIVEN}; {_WAY_OUT}"
+        return why if isinstance(shown, float) and math.isnan(shown) else _Misshapen(why)
     if columns > 1:
         # Of a table of pandas, a list would hold the names of columns.
         rows = returned.to_numpy() if hasattr(returned, "to_numpy") else returned
@@ -141,7 +197,8 @@ def _judged(returned: Any, n: int, columns: int) -> list[tuple[tuple[float, ...]
     # A matrix of one row or column, as some models return, is one value per string only if it holds as many.
     values = list(returned.reshape(-1)) if hasattr(returned, "reshape") else list(returned)
     if len(values) != n:
-        return f"the objective returned {len(values)} values, expected {n} for {strings}"
+        why = f"the objective returned {len(values)} values, expected {n} for {strings}"
+        return _Misshapen(why) if values else why
     judged = [_judged_value(value) for value in values]
     return [((value,), error) for value, error in judged]
 
@@ -149,7 +206,8 @@ def _judged(returned: Any, n: int, columns: int) -> list[tuple[tuple[float, ...]
 def _judged_rows(rows: list[Any], n: int, columns: int, strings: str) -> list[tuple[tuple[float, ...], str]] | str:
     """As `_judged`, of a row of numbers for each string; what is no value of one outcome does not harm the others."""
     if len(rows) != n:
-        return f"the objective returned {len(rows)} rows, expected {n} for {strings}, with {columns} values each"
+        why = f"the objective returned {len(rows)} rows, expected {n} for {strings}, with {columns} values each"
+        return _Misshapen(why) if rows else why
     found: list[tuple[tuple[float, ...], str]] = []
     for row in rows:
         try:
@@ -173,6 +231,6 @@ def _judged_value(value: Any) -> tuple[float, str]:
     except (TypeError, ValueError):
         return math.nan, f"the objective returned {value!r}, expected a number"
     if not math.isfinite(number):
-        return math.nan, f"the objective returned {number}"
+        return math.nan, ANSWERED_NAN if math.isnan(number) else f"the objective returned {number}"
     # A database does not tell -0.0 from 0.0, and a run is resumed from one.
     return number + 0.0, ""

@@ -25,7 +25,7 @@ from functools import cache
 from typing import Any
 
 from seqopt.errors import InputError
-from seqopt.strings.identity import parse_smiles, quiet_rdkit
+from seqopt.strings.identity import LONGEST_SMILES, parse_smiles, quiet_rdkit, quoted
 
 Compute = Callable[[Any], float]
 
@@ -143,6 +143,11 @@ def check_smarts(smarts: str) -> None:
         InputError: With what RDKit says of it.
     """
     from rdkit import Chem
+
+    if len(smarts) > LONGEST_SMILES:
+        raise InputError(
+            f"a SMARTS of {len(smarts):,} characters ({quoted(smarts)}); at most {LONGEST_SMILES:,} are read"
+        )
 
     # Of a blank pattern RDKit makes one that is nowhere.
     with quiet_rdkit():

@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqopt.errors import InputError, ObjectiveError
-from seqopt.strings.identity import parse_smiles, quiet_rdkit
+from seqopt.strings.identity import explain_rejection, parse_smiles, quiet_rdkit, quoted
 from seqopt.utils.resources import data_path
 
 RINGS = ("cycle_basis", "sssr")
@@ -145,7 +145,10 @@ class Similarity:
         with quiet_rdkit():
             readable = parse_smiles(self.smiles) is not None
         if not readable:
-            raise InputError(f"similarity needs a molecule to compare with; {self.smiles!r} is not a readable SMILES")
+            why = explain_rejection(self.smiles, "molecule")
+            raise InputError(
+                f"similarity needs a molecule to compare with; {quoted(self.smiles)} is not a readable SMILES: {why}"
+            )
 
     def __call__(self, strings: Sequence[str]) -> npt.NDArray[np.float64]:
         """Similarities of ``strings``."""

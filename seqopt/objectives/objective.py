@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seqopt.errors import InputError, ObjectiveError
-from seqopt.evaluation import Direction
+from seqopt.evaluation import Direction, PerString
+from seqopt.evaluation.single import takes_one_string
 from seqopt.objectives import expressions, genes, molecules, patterns
 from seqopt.strings.identity import identity_keys
 
@@ -88,6 +89,16 @@ class Objective:
                 if value is None or isinstance(value, str | bytes):
                     raise TypeError(f"{self.name} returned {value!r} for {string!r}, expected a number")
         return np.asarray(array, dtype=np.float64)
+
+    def on_one(self, string: str) -> object:
+        """What the function returns for a string that is not in a list: a number, if it is a function of one string."""
+        return self.function(string)  # type: ignore[arg-type]
+
+    @property
+    def custom(self) -> bool:
+        """Whether the function is a user's, found by its module or file."""
+        function = self.function.function if isinstance(self.function, PerString) else self.function
+        return isinstance(function, FunctionReference)
 
     def applies_to(self, kind: str) -> bool:
         """Whether strings of this kind can be scored."""
@@ -219,7 +230,8 @@ def resolve_objective(spec: str, pool: ValuedPool | None = None) -> Objective:
 
     Args:
         spec: ``"NAME"``, ``"NAME:ARGUMENT"``, ``"module:function"``, ``"path/to/file.py:function"`` or
-            ``"column:NAME"``.
+            ``"column:NAME"``. A function takes a list of strings, or one string if the annotation of its first
+            parameter says ``str``.
         pool: The pool whose values ``column:NAME`` means, read with that column as its ``values_column``.
 
     Raises:
@@ -252,8 +264,10 @@ def resolve_objective(spec: str, pool: ValuedPool | None = None) -> Objective:
     function = FunctionReference(location, attribute, os.getcwd())
     # What was loaded before is forgotten, so that a file that has been edited is read again.
     _FUNCTIONS.pop(function, None)
-    own = getattr(function.load(), "chunk_size", None)
-    return Objective(spec, function, f"the function {attribute} of {location}", chunk_size=1 if own is None else own)
+    loaded = function.load()
+    own = getattr(loaded, "chunk_size", None)
+    called = PerString(function) if takes_one_string(loaded) else function
+    return Objective(spec, called, f"the function {attribute} of {location}", chunk_size=1 if own is None else own)
 
 
 def _built_in(info: ObjectiveInfo, spec: str, colon: bool, argument: str) -> Objective:

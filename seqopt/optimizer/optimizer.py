@@ -28,15 +28,17 @@ from seqopt.data import (
     interval,
     resolve_transform,
 )
+from seqopt.datasets import Pool
 from seqopt.errors import ExhaustedError, InputError, ModelError
 from seqopt.models import JointSurrogate, Surrogate, measurement_std
 from seqopt.optimizer.batch import Batch
 from seqopt.search import Proposal, Search
 from seqopt.search.protocols import AnySpace, SomeSearch
-from seqopt.spaces import CandidateSet, EvolvableSpace, PoolSpace, Space
+from seqopt.spaces import EvolvableSpace, PoolSpace, Space, as_space
 from seqopt.strategies import InitialDesign, ModelBased, SearchState, Strategy
 from seqopt.strategies.protocols import CheckedStrategy
 from seqopt.utils.arguments import checked_integer
+from seqopt.utils.progress import doing
 from seqopt.utils.shown import Tabulated
 
 if TYPE_CHECKING:
@@ -67,7 +69,8 @@ class Optimizer(Tabulated):
     (`seqopt.strategies.ModelBased`), after some random strings.
 
     Args:
-        space: Where to search: a `seqopt.spaces.Space`, or a list of candidate strings.
+        space: Where to search: a `seqopt.spaces.Space`, what `seqopt.datasets.read_pool` returned, or candidates as
+            `seqopt.spaces.CandidateSet` takes them: a list of strings, a Series, a DataFrame, RDKit molecules.
         surrogate: A `seqopt.models.Surrogate`, the name of one of `seqopt.models.SURROGATES`, or ``"auto"``: see
             `seqopt.models.default_surrogate`.
         acquisition: A name (``gibbon``, ``logei``, ``ucb``, ``thompson``, ``mean``, ``random``) or an object.
@@ -100,7 +103,7 @@ class Optimizer(Tabulated):
 
     def __init__(
         self,
-        space: AnySpace | Iterable[str],
+        space: AnySpace | Pool | Iterable[Any],
         *,
         surrogate: Surrogate | str | None = None,
         acquisition: Acquisition | str | None = None,
@@ -121,7 +124,7 @@ class Optimizer(Tabulated):
         )
         self.outcomes = _checked_outcomes(outcomes, direction, transform)
         self.seed = checked_integer("seed", seed, 0, "expected 0 or a positive integer")
-        self.space: Space = space if isinstance(space, Space) else CandidateSet(space)
+        self.space: Space = as_space(space)
         self.contexts = contexts
         if strategy is None:
             strategy = ModelBased(surrogate or "auto", acquisition or "gibbon", search or "auto")
@@ -211,10 +214,13 @@ class Optimizer(Tabulated):
         n = checked_integer("the number of strings", n, 1)
         rng = np.random.default_rng([self.seed, self._asks])
         batch = self._batches + 1 if len(self.observations) >= self.initial else 0
-        proposals = self.strategy.propose(n, self.state(remaining), rng)
+        with doing("choosing what to evaluate next"):
+            proposals = self.strategy.propose(n, self.state(remaining), rng)
         if not proposals:
+            seen, waiting = len(self.observations.seen), len(self.observations.pending)
             raise ExhaustedError(
-                f"all {len(self.observations.seen):,} strings have been suggested already: nothing is left"
+                f"nothing is left to suggest: {seen:,} strings are known or suggested already"
+                + (f", {waiting:,} of which await a result" if waiting else "")
             )
         self._check(proposals)
         self._asks += 1
@@ -387,7 +393,7 @@ class Optimizer(Tabulated):
             variance = known[i]
             found.noise_variance = (variance,) if found.values and variance is not None else None
             found.details["error"] = (errors[i] if errors else None) or (
-                f"the value is {numbers[0]:g}" if failed else ""
+                f"the value is {'None' if _is_none(values, i) else f'{numbers[0]:g}'}" if failed else ""
             )
             found.details["seconds"] = seconds[i] if seconds else None
         self._fitted = None
@@ -570,7 +576,8 @@ class Optimizer(Tabulated):
         """
         if self._fitted is None:
             rng = np.random.default_rng([self.seed, self._asks, AFTERWARDS])
-            self._fitted = self.model_based.fitted(self.state(), rng)
+            with doing("fitting the model to all values"):
+                self._fitted = self.model_based.fitted(self.state(), rng)
         return self._fitted
 
     def _joint(self) -> JointSurrogate:
@@ -702,7 +709,8 @@ class Optimizer(Tabulated):
             ModelError: Before two values have been told.
         """
         rng = np.random.default_rng([self.seed, self._asks, AFTERWARDS])
-        key = self.strategy.recommend(self.state(), rng)
+        with doing("fitting the model to all values"):
+            key = self.strategy.recommend(self.state(), rng)
         measured = [row for row in self.observations.with_status("ok") if row.key == key and not math.isnan(row.value)]
         return next((row for row in reversed(measured) if row.context == self._target), measured[-1])
 
@@ -740,6 +748,11 @@ def _checked_outcomes(
 
 def _item(row: Observation) -> Item:
     return row.query if row.context else row.key
+
+
+def _is_none(values: npt.ArrayLike, index: int) -> bool:
+    """Whether a value was given as `None`, which numbers hold as NaN."""
+    return isinstance(values, Sequence) and values[index] is None
 
 
 def _is_value(number: float) -> bool:

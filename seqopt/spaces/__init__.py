@@ -1,6 +1,7 @@
 """Which strings are allowed, and how to sample and check them."""
 
-from seqopt.spaces.candidate_set import CandidateSet
+from seqopt.spaces.candidate_set import CandidateSet, as_space
+from seqopt.spaces.candidates import candidate_strings
 from seqopt.spaces.codons import CodonSpace
 from seqopt.spaces.grammar_space import GrammarSpace
 from seqopt.spaces.local import LocalSpace
@@ -16,4 +17,6 @@ __all__ = [
     "PoolSpace",
     "Space",
     "StringSpace",
+    "as_space",
+    "candidate_strings",
 ]

@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from seqopt.datasets.pools import Pool
 from seqopt.encoding import EncodedStrings, Encoder, Tokenizer
 from seqopt.errors import InputError
-from seqopt.strings.identity import KINDS, identity_keys, recognize_kind, required_keys
+from seqopt.spaces.candidates import Candidates, hinted_strings
+from seqopt.spaces.protocols import Space
+from seqopt.strings.identity import (
+    KINDS,
+    explain_attachment,
+    explain_rejection,
+    identity_keys,
+    quoted,
+    recognize_kind,
+    required_keys,
+)
 from seqopt.utils.cache import digest
 from seqopt.utils.config import Config, Configurable, NotConfigurableError
 from seqopt.utils.shown import Shown
 
 LISTED = 1_000
 """Most candidates that a description lists."""
+
+
+def _refuse_attachment_points(strings: Sequence[str], keys: Sequence[str]) -> None:
+    for index, key in enumerate(keys):
+        why = explain_attachment(key, option="CandidateSet(..., attachment_points=True)")
+        if why is not None:
+            raise InputError(f"candidates[{index}] ({quoted(strings[index])}) has {why}")
 
 
 class CandidateSet(Shown, Configurable):
@@ -27,7 +45,8 @@ class CandidateSet(Shown, Configurable):
     upper case). Candidates with equal keys are one candidate, shown as the first of them was written.
 
     Args:
-        strings: The candidates.
+        strings: The candidates: a list, a Series, the column of strings of a DataFrame, RDKit molecules, ...; see
+            `seqopt.spaces.candidate_strings`.
         kind: ``"molecule"``, ``"protein"``, ``"dna"``, ``"rna"``, ``"text"``, or ``"auto"`` to recognise it.
         tokenizer: A tokeniser or its name. By default SMILES symbols with the parts of bracket
             atoms apart for molecules (``"smiles-split"``, which predicts better than whole brackets), else characters.
@@ -35,10 +54,13 @@ class CandidateSet(Shown, Configurable):
         accept: Keeps only candidates for which this predicate of the string holds.
         standardize: Identify molecules by their charge parent, so that salts and charge states of one parent are one
             candidate: see `seqopt.strings.identity.canonical_smiles`.
+        attachment_points: Whether molecules may have attachment points (``*``), as building blocks and repeat units of
+            polymers do. They are not whole molecules, so by default they are refused; where ``keys`` are
+            given, their owner has judged them.
 
     Raises:
-        InputError: For an empty pool, an item that is no ``str``, an unreadable SMILES (with its position), or an
-            unknown kind.
+        InputError: For an empty pool, an item that is no ``str``, an unreadable SMILES (with its index and the reason),
+            an attachment point, or an unknown kind.
 
     Example:
         >>> pool = CandidateSet(["OCC", "CCO", "c1ccccc1"], kind="molecule")
@@ -48,34 +70,34 @@ class CandidateSet(Shown, Configurable):
 
     def __init__(
         self,
-        strings: Iterable[str],
+        strings: Candidates,
         *,
         kind: str = "auto",
         tokenizer: str | Tokenizer | None = None,
         keys: Sequence[str] | None = None,
         accept: Callable[[str], bool] | None = None,
         standardize: bool = False,
+        attachment_points: bool = False,
     ) -> None:
-        if isinstance(strings, str):
-            raise InputError(f"a candidate set needs a list of strings, got the single string {strings!r}")
-        items = list(strings)
-        for position, item in enumerate(items):
-            if not isinstance(item, str):
-                raise InputError(f"candidate {position} is {item!r} of type {type(item).__name__}; expected str")
+        items, hint = hinted_strings(strings)
         if kind != "auto" and kind not in KINDS:
             raise InputError(f"unknown kind {kind!r}: choose auto, {', '.join(KINDS)}")
         self.standardize = standardize
-        self.kind = recognize_kind(items) if kind == "auto" else kind
+        self.kind = recognize_kind(items, hint=hint) if kind == "auto" else kind
         if keys is None:
             found = identity_keys(items, self.kind, standardize=standardize)
             bad = [position for position, key in enumerate(found) if key is None]
             if bad:
+                first = items[bad[0]]
                 raise InputError(
-                    f"candidate {bad[0]} ({items[bad[0]]!r}) is not a valid {self.kind}"
+                    f"candidates[{bad[0]}] ({quoted(first)}) is not a valid {self.kind}"
                     + (f", nor are {len(bad) - 1} others" if len(bad) > 1 else "")
-                    + f": leave it out, or set kind= (these were taken for {self.kind} strings)"
+                    + f" ({explain_rejection(first, self.kind)}): leave it out"
+                    + (f", or set kind= (these were taken for {self.kind} strings)" if kind == "auto" else "")
                 )
             keys = [key for key in found if key is not None]
+            if self.kind == "molecule" and not attachment_points:
+                _refuse_attachment_points(items, keys)
         elif len(keys) != len(items):
             raise InputError(f"{len(items)} strings but {len(keys)} keys; give one key for each string")
         self._strings: list[str] = []
@@ -192,3 +214,31 @@ class CandidateSet(Shown, Configurable):
 
     def __repr__(self) -> str:
         return f"CandidateSet({len(self):,} x {self.kind}, tokenizer={self.encoder.tokenizer.name!r})"
+
+
+def as_space(given: Space | Pool | Candidates, *, tokenizer: str | Tokenizer | None = None) -> Space:
+    """The space that a user means: itself, or the set of the candidates given.
+
+    Args:
+        given: A space, what `seqopt.datasets.read_pool` returned, or candidates as `CandidateSet` takes them.
+        tokenizer: How candidates are split into symbols; see `CandidateSet`.
+
+    Raises:
+        InputError: If a space is given a tokeniser, which has its own; if a class is given instead of an object; or for
+            candidates that cannot be used.
+
+    Example:
+        >>> as_space(["CCO", "CCN"])
+        CandidateSet(2 x molecule, tokenizer='smiles-split')
+    """
+    if isinstance(given, Pool):
+        return CandidateSet(
+            given.strings, kind=given.kind, keys=given.keys, standardize=given.standardized, tokenizer=tokenizer
+        )
+    if isinstance(given, type):
+        raise InputError(f"{given.__name__} is a class: give an object of it, {given.__name__}(...)")
+    if not isinstance(given, Space):
+        return CandidateSet(given, tokenizer=tokenizer)
+    if tokenizer is not None:
+        raise InputError(f"a {type(given).__name__} has its own tokeniser: leave tokenizer out, or choose it there")
+    return given

@@ -30,6 +30,7 @@ from seqopt.spaces import EvolvableSpace, PoolSpace, Space
 from seqopt.strategies.protocols import SearchState
 from seqopt.strategies.random import filled_up, random_proposals
 from seqopt.utils.config import Configurable
+from seqopt.utils.progress import doing
 
 logger = logging.getLogger(__name__)
 
@@ -172,12 +173,15 @@ class ModelBased(Configurable):
         measured = state.data.measured()
         if not _enough(measured, state):
             return random_proposals(n, state, rng, unsupported=self.unsupported)
-        self._fit(self.surrogate, measured, rng)
+        with doing(f"fitting {type(self.surrogate).__name__} to {len(measured):,} values"):
+            self._fit(self.surrogate, measured, rng)
         self._hyperparameters = dict(getattr(self.surrogate, "hyperparameters", {}))
         search = cast("Search[Space]", self.search)  # `start` has held it against the space
-        scoring = self.scoring(n, state, rng)
-        proposals = search.propose(n, space=state.space, scoring=scoring, excluded=state.excluded, rng=rng)
-        proposals = _with_measurements(proposals, self.surrogate)
+        among = f"among {len(state.space):,} candidates" if isinstance(state.space, PoolSpace) else "in the space"
+        with doing(f"looking for the best {n} {among}"):
+            scoring = self.scoring(n, state, rng)
+            proposals = search.propose(n, space=state.space, scoring=scoring, excluded=state.excluded, rng=rng)
+            proposals = _with_measurements(proposals, self.surrogate)
         return filled_up(proposals, n, state, rng, unsupported=self.unsupported)
 
     def scoring(self, n: int, state: SearchState, rng: np.random.Generator) -> Scoring:

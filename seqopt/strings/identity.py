@@ -13,6 +13,7 @@ References:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -46,6 +47,22 @@ REMEMBERED = 1 << 14
 RECOGNITION_SAMPLE = 200
 """Strings that `recognize_kind` looks at."""
 
+LONGEST_SMILES = 2_000
+"""Longer SMILES are not read: RDKit's time grows with the square of the length or worse (100,000 carbons take
+minutes), and chains of some thousand rings crash the process. A protein of 150 residues is about as long."""
+
+QUOTED = 80
+"""Characters of a string that messages show."""
+
+RULES = 2
+"""Number of these rules: keys that were computed by others and kept are not used."""
+
+ATTACHMENT = "*"
+"""In a canonical SMILES, an atom that stands for an attachment point; nothing else is written so."""
+
+_R_GROUP = re.compile(r"\[R\d*(?::\d+)?\]|\[R#\]|\[#R\d*\]|\[(?:A|Q|X|Z)\d*(?::\d+)?\]|(?<![A-Za-z\[])R\d*(?![a-z])")
+"""What drawing programs write for an R-group, and RDKit does not read."""
+
 
 @contextmanager
 def quiet_rdkit() -> Iterator[None]:
@@ -57,14 +74,16 @@ def quiet_rdkit() -> Iterator[None]:
 
 
 def parse_smiles(smiles: str) -> Any | None:
-    """The RDKit molecule of a SMILES string, or `None` when it is unreadable, empty or holds a blank.
+    """The RDKit molecule of a SMILES string, or `None` when it is unreadable, empty, holds a blank or is longer than
+    `LONGEST_SMILES`.
 
     RDKit itself takes what follows a blank for a name and an empty string for a molecule of no atoms; neither
-    is a molecule here. Call it inside `quiet_rdkit` to keep RDKit's complaints off the terminal.
+    is a molecule here. Call it inside `quiet_rdkit` to keep RDKit's complaints off the terminal. All of seqopt reads
+    molecules here, so that what would hang or crash RDKit never reaches it.
     """
     from rdkit import Chem
 
-    if not smiles or smiles.split() != [smiles]:
+    if not smiles or len(smiles) > LONGEST_SMILES or smiles.split() != [smiles]:
         return None
     mol = Chem.MolFromSmiles(smiles)
     return mol if mol is not None and mol.GetNumAtoms() else None
@@ -82,18 +101,26 @@ def canonical_smiles(smiles: str, *, standardize: bool = False) -> str | None:
         smiles: A SMILES string.
         standardize: Whether to take RDKit's charge parent (``rdMolStandardize.ChargeParent``) first: metals
             are disconnected, functional groups normalised and acids re-ionised, then the largest organic
-            fragment is kept and neutralised where adding or removing protons can do so. Tautomers,
-            stereochemistry and isotopes stay as they are. By default salts and charges are left alone, too.
+            fragment is kept and neutralised where adding or removing protons can do so. Atom maps (``[CH3:1]``) are
+            dropped. Tautomers, stereochemistry and isotopes stay as they are. By default salts, charges and atom maps
+            are left alone, too.
 
     Example:
         >>> canonical_smiles("OCC"), canonical_smiles("C1CC")
         ('CCO', None)
         >>> canonical_smiles("[Na+].CC(=O)[O-]"), canonical_smiles("[Na+].CC(=O)[O-]", standardize=True)
         ('CC(=O)[O-].[Na+]', 'CC(=O)O')
+        >>> canonical_smiles("[CH3:1][OH:2]", standardize=True)
+        'CO'
         >>> canonical_smiles("C1=c(=CCl)N/O1")
     """
     with quiet_rdkit():
-        return _canonical(smiles, standardize)
+        return _key(smiles, standardize)
+
+
+def _key(smiles: str, standardize: bool) -> str | None:
+    # What is far too long is not remembered, either.
+    return None if len(smiles) > LONGEST_SMILES else _canonical(smiles, standardize)
 
 
 # A search asks for the same string's key several times: whether the space holds it, and to score it.
@@ -101,8 +128,11 @@ def canonical_smiles(smiles: str, *, standardize: bool = False) -> str | None:
 def _canonical(smiles: str, standardize: bool) -> str | None:
     for _ in range(ROUNDS):
         written = _written(smiles, standardize)
+        # A key has to be readable itself, wherever it is read again.
+        if written is None or len(written) > LONGEST_SMILES:
+            return None
         # Most molecules of public files are canonical already: these are not read a second time.
-        if written is None or written == smiles:
+        if written == smiles:
             return written
         smiles = written
     return None
@@ -118,6 +148,8 @@ def _written(smiles: str, standardize: bool) -> str | None:
     if standardize:
         from rdkit.Chem.MolStandardize import rdMolStandardize
 
+        for atom in mol.GetAtoms():
+            atom.SetAtomMapNum(0)
         try:
             mol = rdMolStandardize.ChargeParent(mol)
         except (RuntimeError, ValueError):
@@ -148,7 +180,7 @@ def identity_keys(strings: Sequence[str], kind: str, *, standardize: bool = Fals
     stripped = [string.strip() for string in strings]
     if kind == "molecule":
         with quiet_rdkit():
-            return [_canonical(smiles, standardize) for smiles in stripped]
+            return [_key(smiles, standardize) for smiles in stripped]
     if kind == "text":
         return [string or None for string in stripped]
     permitted = _PERMITTED[kind]
@@ -180,9 +212,19 @@ def required_keys(
     for index, key in enumerate(identity_keys(strings, kind, standardize=standardize)):
         if key is None:
             string = (strings if shown is None else shown)[index]
-            raise InputError(f"{string!r} is not a valid {kind}: {explain_rejection(strings[index], kind)}")
+            raise InputError(f"{quoted(string)} is not a valid {kind}: {explain_rejection(strings[index], kind)}")
         found.append(key)
     return found
+
+
+def quoted(string: str) -> str:
+    """A string in quotes, as messages show it: of a very long one the beginning.
+
+    Example:
+        >>> quoted("CCO"), len(quoted("C" * 100_000))
+        ("'CCO'", 82)
+    """
+    return repr(string if len(string) <= QUOTED else string[: QUOTED - 3] + "...")
 
 
 def explain_rejection(string: str, kind: str) -> str:
@@ -193,6 +235,8 @@ def explain_rejection(string: str, kind: str) -> str:
         "'X' at position 4 is not a DNA letter"
         >>> explain_rejection("C(C)(C)(C)(C)C", "molecule")
         'impossible molecule: Explicit valence for atom # 0 C, 5, is greater than permitted'
+        >>> explain_rejection("C" * 100_000, "molecule")
+        'a SMILES of 100,000 characters; at most 2,000 are read'
     """
     stripped = string.strip()
     if not stripped:
@@ -205,11 +249,15 @@ def explain_rejection(string: str, kind: str) -> str:
         return f"not a valid {kind}"
     if len(stripped.split()) > 1:
         return "a blank inside the SMILES"
+    if len(stripped) > LONGEST_SMILES:
+        return f"a SMILES of {len(stripped):,} characters; at most {LONGEST_SMILES:,} are read"
     from rdkit import Chem
 
     with quiet_rdkit():
         mol: Any = Chem.MolFromSmiles(stripped, sanitize=False)
         if mol is None:
+            if group := _R_GROUP.search(stripped):
+                return f"{group.group()} is an R-group, not an atom: write the whole molecule"
             return "not a SMILES (syntax)"
         problems = Chem.DetectChemistryProblems(mol)
         if problems:
@@ -217,10 +265,32 @@ def explain_rejection(string: str, kind: str) -> str:
         if (written := _written(stripped, standardize=False)) is None:
             return "RDKit cannot make a molecule of it"
         for _ in range(ROUNDS):
+            if len(written) > LONGEST_SMILES:
+                return (
+                    f"its canonical SMILES has {len(written):,} characters ({len(stripped):,} as it stands here); at "
+                    f"most {LONGEST_SMILES:,} are read"
+                )
             if (again := _written(written, standardize=False)) is None:
                 return f"RDKit reads it, but not the canonical SMILES that it writes of it, {written!r}"
             written = again
         return f"RDKit reads the canonical SMILES that it writes of it, {written!r}, as another molecule each time"
+
+
+def explain_attachment(key: str, *, option: str) -> str | None:
+    """Why a molecule is none that could be made or bought as it stands, or `None` if it may be.
+
+    Args:
+        key: Its canonical SMILES.
+        option: What to set if such molecules are meant.
+
+    Example:
+        >>> explain_attachment("*CC(=O)O", option="attachment_points=True")
+        'an attachment point (*): not a whole molecule; attachment_points=True accepts such'
+        >>> explain_attachment("CC(=O)O", option="attachment_points=True")
+    """
+    if ATTACHMENT not in key:
+        return None
+    return f"an attachment point (*): not a whole molecule; {option} accepts such"
 
 
 def recognize_kind(strings: Sequence[str], *, hint: str | None = None) -> str:

@@ -185,7 +185,10 @@ def test_only_what_failed_is_tried_again(campaign: Campaign) -> None:
     assert [row.name for row in campaign.suggest()] == ["B02-01"]
     with reopened(campaign) as other:
         assert [row.string for row in other.session().optimizer.observations.pending] == [again.string]
-    assert [row.string for row in campaign.retry_failed()] == [campaign.store.suggestions()[0].string]
+    campaign.record("B02-01", failure="the robot again")
+    assert [row.name for row in campaign.retry_failed()] == ["B03-01", "B03-02"]
+    campaign.record("B03-02", 6.0)
+    assert [row.status for row in campaign.store.suggestions()[3:]] == ["failed", "open", "measured"]
 
 
 def test_settings_are_changed_and_changed_back(campaign: Campaign) -> None:

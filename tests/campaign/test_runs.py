@@ -241,7 +241,7 @@ def test_an_objective_that_never_succeeds_is_said_and_the_run_is_kept(tmp_path: 
 
 def test_a_taken_folder_is_not_touched(whole: Path) -> None:
     before = {path.name: path.read_bytes() for path in whole.iterdir()}
-    with pytest.raises(RunFolderError, match="already holds a run: continue it with --resume"):
+    with pytest.raises(RunFolderError, match=r"already holds a run: continue it with resume=True \(--resume\)"):
         seqopt.maximize(score, space(), run_folder=whole, **OPTIONS)
     assert {path.name: path.read_bytes() for path in whole.iterdir()} == before
 

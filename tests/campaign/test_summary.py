@@ -87,4 +87,4 @@ def test_text_is_shown_as_it_is_and_strings_are_neither_folded_nor_cut() -> None
     assert "A [b]title[/b]" in text
     assert ":smile: [red]x" in text
     assert "[nH]" * 40 + "  y" in text.splitlines()
-    assert all(len(line) <= 60 for line in text.splitlines() if "[nH]" not in line)
+    assert all(len(line) <= 60 for line in text.splitlines()[:-2])  # all but the table

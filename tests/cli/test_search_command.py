@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import pandas as pd
 import pytest
 
 from seqopt.cli import main
+from seqopt.errors import StoppedRunError
 
 SMILES = [
     "".join(parts)
@@ -279,3 +281,99 @@ def test_known_results_are_read_from_a_file_and_a_wrong_line_is_named(
     write("known.csv", Path(good).read_text().replace(".5", ".25"))
     assert search(*arguments, "--known", good, "--resume") != 0
     assert "made with other settings (known.sha256" in " ".join(capsys.readouterr().err.split())
+
+
+CRASHES = """
+import os
+def f(strings):
+    if strings[0].startswith("N"):
+        os._exit(3)
+    return [1.0 * len(strings[0])]
+def g(strings):
+    return licensed(strings)
+def licensed(strings):
+    raise OSError("no licence for " + strings[0])
+def scalar(smiles: str):
+    return len(smiles)
+"""
+
+
+def test_an_objective_that_ends_its_process_does_not_end_the_search(capsys: pytest.CaptureFixture[str]) -> None:
+    write("crashes.py", CRASHES)
+    pool = write("library.smi", "\n".join(SMILES))
+    assert search(pool, "--objective", "crashes.py:f", "--acquisition", "random") == 0
+    frame = table()
+    crashed = frame["string"].str.startswith("N")
+    assert crashed.any()
+    assert (frame["status"] == ["failed" if one else "ok" for one in crashed]).all()
+    said = capsys.readouterr().out
+    assert f"{crashed.sum()} failed:\n{crashed.sum():>7}  the worker process died (exit code 3)" in said
+    summary = json.loads((Path("out") / "summary.json").read_text())
+    assert summary["failures"] == {"the worker process died (exit code 3)": crashed.sum()}
+    assert search(pool, "--objective", "crashes.py:scalar", "--no-isolate", "--acquisition", "random", out="here") == 0
+    assert (table("here")["value"] == table("here")["string"].str.len()).all()
+
+
+def test_equal_failures_stop_with_the_reason_and_debug_shows_where(capsys: pytest.CaptureFixture[str]) -> None:
+    write("crashes.py", CRASHES)
+    pool = write("library.smi", "\n".join(SMILES))
+    command = [pool, "--objective", "crashes.py:g", "--stop-after-failures", "3", "--no-isolate"]
+    assert search(*command) == 2
+    captured = capsys.readouterr()
+    assert "the last 3 evaluations failed for the same reason: OSError: no licence" in captured.err
+    assert "--resume" in captured.out
+    assert "Traceback" not in captured.err
+    assert len(table()) == 5
+    assert (table()["status"] == "failed").sum() == 3
+    with pytest.raises(StoppedRunError) as caught:
+        search(*command, "--debug", out="debugged")
+    assert 'raise OSError("no licence for " + strings[0])' in caught.value.__notes__[0]
+    logging.getLogger("seqopt.tracebacks").setLevel(logging.NOTSET)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--batch", "0"], "--batch"),
+        (["--surrogate", "magic"], "unknown surrogate 'magic'"),
+        (["--acquisition", "magic"], "unknown acquisition"),
+        (["--objective", "missing.py:f"], "there is no file"),
+        (["--objective", "mfe"], "is for dna or rnas, but the strings of zinc250k are of kind 'molecule'"),
+        (["--out", "file.txt"], "is a file, not a folder"),
+        (["--out", "file.txt/below"], "is a file, not a folder"),
+        (["--timeout", "0"], "timeout must be a positive number"),
+        (["--transform", "cube"], "log10"),
+        (["--tokenizer", "words"], "characters"),
+        (["--tokenizer", "characters", "--surrogate", "minmax"], "does not look at symbols"),
+        (["--candidates", "0"], "candidates is 0"),
+        (["--kind", "polymer"], "unknown kind 'polymer'"),
+        (["--known", "missing.csv"], "there is no file missing.csv"),
+        (["--resume"], "no run to resume"),
+        (["--stop-after-failures", "-1"], "--stop-after-failures"),
+    ],
+)
+def test_options_are_refused_before_a_quarter_of_a_million_molecules_are_read(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*_arguments: object, **_options: object) -> None:
+        raise AssertionError("the pool was read")
+
+    monkeypatch.setattr("seqopt.cli.search.read_pool", read)
+    Path("file.txt").touch()
+    objective = [] if "--objective" in arguments else ["--objective", "logp"]
+    assert main(["search", "zinc250k", *objective, *arguments]) == 2
+    assert said in " ".join(capsys.readouterr().err.replace("│", " ").split())
+
+
+def test_attachment_points_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    pool = write("blocks.smi", "\n".join([*SMILES[:20], "*CCO", "[*:1]CCN"]))
+    options = ["--objective", "logp", "--acquisition", "random"]
+    assert search(pool, *options) == 0
+    assert "an attachment point (*)" in capsys.readouterr().out
+    assert search(pool, *options, "--attachment-points", out="asked") == 0
+    sizes = [
+        json.loads(Path(folder, "summary.json").read_text())["settings"]["pool_size"] for folder in ("out", "asked")
+    ]
+    assert sizes[1] == sizes[0] + 2
+    for folder in ("out", "asked"):  # the library of the run is read again as it was
+        assert main(["campaign", "suggest", "--more", "-n", "2", "--campaign", f"{folder}/campaign.seqopt"]) == 0

@@ -105,6 +105,33 @@ def test_strict_names_file_line_and_value(write: Write) -> None:
     assert len(read_pool(write("good.smi", "CCO\n"), strict=True)) == 1
 
 
+def test_attachment_points_are_rejected_or_asked_for(write: Write) -> None:
+    path = write("blocks.smi", "CCO\n*CC(=O)O\n[*:1]c1ccccc1[*:2]\n[R1]CC\n[2*]C\nCCN\n")
+    pool = read_pool(path)
+    assert pool.strings == ("CCO", "CCN")
+    assert [(record.line, "attachment point" in record.reason) for record in pool.rejected] == [
+        (2, True),
+        (3, True),
+        (4, False),
+        (5, True),
+    ]
+    assert "R-group" in pool.rejected[2].reason
+    assert "attachment_points=True (--attachment-points)" in pool.rejected[0].reason
+    assert read_pool(path, attachment_points=True).strings == ("CCO", "*CC(=O)O", "[*:1]c1ccccc1[*:2]", "[2*]C", "CCN")
+    stops = write("stops.csv", "protein\nMKVLA*\nMKV*LA\n")
+    assert len(read_pool(stops)) == 2  # a star ends a protein
+
+
+def test_absurdly_long_smiles_are_rejected_with_their_length(write: Write) -> None:
+    path = write("long.csv", "smiles\nCCO\n" + "C" * 100_000 + "\n" + "C1CC1" * 3_000 + "\n")
+    pool = read_pool(path)
+    assert [record.reason for record in pool.rejected] == [
+        "a SMILES of 100,000 characters; at most 2,000 are read",
+        "a SMILES of 15,000 characters; at most 2,000 are read",
+    ]
+    assert len(pool.summary()) < 500
+
+
 def test_spellings_of_one_molecule_are_merged_and_their_values_averaged(write: Write) -> None:
     path = write("pool.csv", "smiles,y\nOCC,1\nCCO,3\nCC,5\nC(O)C,8\n")
     pool = read_pool(path, values_column="Y")

@@ -302,7 +302,7 @@ def test_nothing_is_too_long() -> None:
         assert len(html) < 40_000
         assert max(map(len, re.findall(r"[ACGT]+", html))) <= LONGEST_STRING
     assert len(describe(batch).entries) == LARGEST_BATCH
-    assert max(map(len, as_text(optimizer).splitlines())) < 140
+    assert max(map(len, as_text(optimizer).splitlines())) < LONGEST_STRING
     optimizer.tell(batch, [float(len(one)) for one in batch])
     assert len(repr(optimizer)) < 3000
 

@@ -69,8 +69,8 @@ def test_accept_narrows() -> None:
     [
         ([], {}, "empty"),
         ("CCO", {}, "list of strings"),
-        (["C", 3], {}, "candidate 1 is 3"),
-        (["CCO", "C1CC"], {"kind": "molecule"}, "candidate 1 \\('C1CC'\\)"),
+        (["C", 3], {}, "candidates\\[1\\] is 3"),
+        (["CCO", "C1CC"], {"kind": "molecule"}, "candidates\\[1\\] \\('C1CC'\\)"),
         (["A"], {"kind": "peptoid"}, "unknown kind 'peptoid'"),
         (["A"], {"kind": "text", "keys": ["A", "B"]}, "1 strings but 2 keys"),
         (["A"], {"kind": "text", "accept": lambda s: False}, "empty"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,14 +12,18 @@ from rdkit import Chem
 
 from seqopt.encoding import MorganFingerprint
 from seqopt.errors import InputError
+from seqopt.filters.properties import check_smarts
+from seqopt.objectives.molecules import qed
 from seqopt.spaces import GrammarSpace
 from seqopt.strings import identity
 from seqopt.strings.identity import (
     AMINO_ACIDS,
     KINDS,
+    LONGEST_SMILES,
     canonical_smiles,
     explain_rejection,
     identity_keys,
+    parse_smiles,
     recognize_kind,
 )
 
@@ -180,3 +186,61 @@ def test_recognition_does_not_depend_on_a_few_bad_strings_in_a_large_file() -> N
     genes = ["".join(rng.choice(list("ACGT"), 30)) for _ in range(500)]
     assert recognize_kind([*genes, *["??"] * 10]) == "dna"
     assert set(KINDS) == {"molecule", "protein", "dna", "rna", "text"}
+
+
+@pytest.mark.parametrize("smiles", ["C" * 100_000, "C1CC1" * 3_000, "C" * (LONGEST_SMILES + 1), "CCO"])
+def test_what_would_hang_or_crash_rdkit_never_reaches_it(smiles: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rdkit import Chem
+
+    qed(["CCO"])  # which reads its patterns when it is imported
+
+    def reached(*arguments: object, **options: object) -> None:
+        raise AssertionError("RDKit was asked")
+
+    monkeypatch.setattr(Chem, "MolFromSmiles", reached)
+    monkeypatch.setattr(Chem, "MolFromSmarts", reached)
+    if smiles == "CCO":
+        with pytest.raises(AssertionError, match="asked"):
+            parse_smiles(smiles)  # the patch is where it has to be
+        return
+    assert parse_smiles(smiles) is None
+    assert identity_keys([smiles], "molecule") == [None]
+    assert identity_keys([smiles], "molecule", standardize=True) == [None]
+    assert explain_rejection(smiles, "molecule") == f"a SMILES of {len(smiles):,} characters; at most 2,000 are read"
+    assert recognize_kind([smiles] * 3) in ("protein", "text")
+    assert np.isnan(qed([smiles])).all()
+    with pytest.raises(InputError, match=f"{len(smiles):,} characters"):
+        check_smarts(smiles)
+
+
+def test_the_longest_smiles_is_read_and_a_key_is_never_longer() -> None:
+    longest = "C" * LONGEST_SMILES
+    assert identity_keys([longest], "molecule") == [longest]
+    # Single bonds between aromatic rings are written, so this one's key would be longer than what may be read.
+    rings = "c1ccccc1" * (LONGEST_SMILES // 8)
+    assert identity_keys([rings], "molecule") == [None]
+    assert re.search(r"canonical SMILES has 2,\d{3} characters \(2,000 as", explain_rejection(rings, "molecule"))
+
+
+def test_proteins_and_genes_may_be_as_long_as_they_are() -> None:
+    assert identity_keys(["MK" * 20_000], "protein") == ["MK" * 20_000]
+
+
+def test_atom_maps_are_dropped_with_standardize_only() -> None:
+    mapped, plain = "[CH3:1][CH2:2][OH:3]", "CCO"
+    assert identity_keys([mapped, plain], "molecule", standardize=True) == ["CCO", "CCO"]
+    as_they_are = identity_keys([mapped, plain], "molecule")
+    assert as_they_are[0] != as_they_are[1] == "CCO"
+    # What a map hides from symmetry is found again: both halves are the same.
+    assert identity_keys(["[CH3:1]C[CH3:2]"], "molecule", standardize=True) == ["CCC"]
+
+
+@pytest.mark.parametrize("smiles", ["[R1]CC", "CC[R]", "c1ccccc1R", "RCC", "[R2:1]CC", "CC[Q]"])
+def test_r_groups_are_named(smiles: str) -> None:
+    assert identity_keys([smiles], "molecule") == [None]
+    assert "is an R-group, not an atom" in explain_rejection(smiles, "molecule")
+
+
+@pytest.mark.parametrize("smiles", ["[Ru]", "[Rb+]", "C[Rh]C", "[Ra+2]", "CBr", "CC(C"])
+def test_elements_are_no_r_groups(smiles: str) -> None:
+    assert identity_keys([smiles], "molecule") != [None] or "R-group" not in explain_rejection(smiles, "molecule")

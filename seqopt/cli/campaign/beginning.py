@@ -58,6 +58,10 @@ def new(
     standardize: Annotated[
         bool, typer.Option("--standardize", help="Treat salts and charge states as one.", rich_help_panel=WHAT)
     ] = False,
+    attachment_points: Annotated[
+        bool,
+        typer.Option("--attachment-points", help="Keep molecules with attachment points (*).", rich_help_panel=WHAT),
+    ] = False,
     id_column: IdColumn = None,
     price_column: PriceColumn = None,
     alphabet: Annotated[
@@ -122,6 +126,7 @@ def new(
             column=column,
             kind=None if kind == "auto" else kind,
             standardize=standardize,
+            attachment_points=attachment_points,
             id_column=id_column,
             price_column=price_column,
             batch_size=batch,

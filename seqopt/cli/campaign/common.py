@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from rich.markup import escape
 from seqopt.cli.running import console, note
 from seqopt.errors import InputError
 from seqopt.utils.files import CAMPAIGN_SUFFIX
+from seqopt.utils.progress import shown_by
 
 if TYPE_CHECKING:
     from rich.status import Status as RichStatus
@@ -56,6 +58,27 @@ def refuse_idle(given: dict[str, bool], goes_with: str) -> None:
 
 def progress_in(shown: RichStatus) -> Progress:
     return lambda done, total: shown.update(f"properties of {done:,} of {total:,} molecules, kept for the next time")
+
+
+def shown_in(status: RichStatus, usually: str) -> AbstractContextManager[None]:
+    """Lets a status line show what takes long, and ``usually`` in between."""
+    return shown_by(lambda text: status.update(escape(text) or usually))
+
+
+@contextmanager
+def told_if_stopped(campaign: Campaign) -> Iterator[None]:
+    """Of an interruption inside the block, the user is told whether the campaign is as it was."""
+    before = campaign.store.state
+    try:
+        yield
+    except KeyboardInterrupt:
+        same = campaign.store.state == before
+        console.print(
+            "\nStopped: nothing was suggested, and the campaign is as it was."
+            if same
+            else "\nStopped, but what was suggested is kept: give the same command again to see it."
+        )
+        raise
 
 
 def print_lines(lines: list[str]) -> None:

@@ -15,6 +15,8 @@ from seqopt.cli.campaign.common import (
     print_cost,
     print_lines,
     progress_in,
+    shown_in,
+    told_if_stopped,
 )
 from seqopt.cli.campaign.options import Debug, Which
 from seqopt.cli.running import console, note
@@ -43,7 +45,7 @@ def suggest(
             again = campaign.retry_failed()
             note(f"{len(again)} that failed are suggested again: {', '.join(row.name for row in again)}")
         waiting = len(campaign.store.open_suggestions())
-        with console.status("choosing") as progress:
+        with told_if_stopped(campaign), console.status("choosing") as progress, shown_in(progress, "choosing"):
             if more or not waiting:
                 report = campaign.filter_report(progress_in(progress))
                 if report is not None:

@@ -1,0 +1,130 @@
+"""Why evaluations failed: the same reason told of many strings, counted, and noticed when it comes again and again."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from seqopt.errors import StoppedRunError
+from seqopt.evaluation import ANSWERED_NAN, Evaluation
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+logger = logging.getLogger(__name__)
+
+tracebacks = logging.getLogger("seqopt.tracebacks")
+"""At level DEBUG, told of the traceback of the objective's exceptions, once for each reason."""
+
+STOP_AFTER = 10
+"""Failures in a row, all for the same reason, after which a run stops. Where every third evaluation fails for one
+reason, one run of 120 evaluations in eight hundred stops by chance; where every second does, one in twenty."""
+
+UNTOLD = "no reason given"
+
+_STRING = "..."
+
+
+def reason_of(error: str, string: str) -> str:
+    """A failure's reason without the string in it, so that it can be compared with that of another string.
+
+    Example:
+        >>> reason_of("KeyError: 'CCO'", "CCO")
+        "KeyError: '...'"
+    """
+    # A string of one letter is in any text.
+    return (error.replace(string, _STRING) if len(string) > 1 else error) or UNTOLD
+
+
+def tally(failures: Iterable[tuple[str, str]]) -> dict[str, int]:
+    """How many evaluations failed for each reason, the commonest first.
+
+    Args:
+        failures: The reason and the string of each failure.
+
+    Example:
+        >>> tally([("timed out after 5 s", "CCO"), ("KeyError: 'CCN'", "CCN"), ("KeyError: 'CCS'", "CCS")])
+        {"KeyError: '...'": 2, 'timed out after 5 s': 1}
+    """
+    return dict(Counter(reason_of(error, string) for error, string in failures).most_common())
+
+
+def failures_in(evaluations: pd.DataFrame) -> dict[str, int]:
+    """The same of a table of evaluations, as a run exports it."""
+    failed = evaluations[evaluations["status"] == "failed"]
+    return tally(zip(failed["error"].fillna("").astype(str), failed["string"].astype(str), strict=True))
+
+
+class FailureWatch:
+    """Sees to it that a run does not spend its budget on an objective that does not work.
+
+    Args:
+        warn_after: Failures in a row, for whatever reasons, after which it warns, again and again.
+        stop_after: Failures in a row, all for the same reason, after which the run stops; `None` for never. An
+            objective that has returned a value may return NaN as often as it likes.
+    """
+
+    def __init__(self, warn_after: int, stop_after: int | None) -> None:
+        self.warn_after = warn_after
+        self.stop_after = stop_after
+        self.succeeded = False
+        self._failed = self._same = 0
+        self._last: Evaluation | None = None
+        self._reason = ""
+        self._traced: set[str] = set()
+
+    def check_shape(self, evaluation: Evaluation) -> None:
+        """Stop a run whose objective does not return one value for each string: before that is taken for a failure of
+        its strings, and before more is spent on it.
+
+        Raises:
+            StoppedRunError: If the objective is wrong and has returned no value in this run.
+        """
+        if evaluation.misshapen and not self.succeeded:
+            raise StoppedRunError(
+                f"{evaluation.error}. Nothing was recorded for {evaluation.string!r}: fix the objective, then resume"
+            )
+
+    def note(self, evaluation: Evaluation) -> None:
+        """Count an evaluation; warn if none has succeeded for long."""
+        if evaluation.ok:
+            self.succeeded, self._failed, self._same, self._reason = True, 0, 0, ""
+            return
+        reason = reason_of(evaluation.error, evaluation.string)
+        # Where the objective works, NaN is its answer for what cannot be scored, however often that comes.
+        deliberate = self.succeeded and evaluation.error == ANSWERED_NAN
+        self._same = 0 if deliberate else self._same + 1 if reason == self._reason else 1
+        self._reason, self._last = reason, evaluation
+        self._failed += 1
+        if evaluation.traceback and reason not in self._traced:
+            self._traced.add(reason)
+            tracebacks.debug("%r failed:\n%s", evaluation.string, evaluation.traceback)
+        if self._failed % self.warn_after == 0:
+            logger.warning(
+                "the last %d evaluations failed, the last with: %s", self._failed, evaluation.error or UNTOLD
+            )
+
+    def stop(self) -> None:
+        """Stop a run that fails for the same reason again and again.
+
+        Raises:
+            StoppedRunError: After ``stop_after`` such failures.
+        """
+        if self.stop_after is None or self._same < self.stop_after or self._last is None:
+            return
+        raise stopped(
+            f"the last {self._same} evaluations failed for the same reason: {self._last.error or UNTOLD}. Everything "
+            "measured is kept: fix the objective, then resume. If so many failures are to be expected, allow more "
+            "(stop_after_failures=, --stop-after-failures)",
+            self._last,
+        )
+
+
+def stopped(message: str, evaluation: Evaluation) -> StoppedRunError:
+    """The error of a run that is stopped, with the traceback of an evaluation that failed, if there is one."""
+    error = StoppedRunError(message)
+    if evaluation.traceback:
+        error.add_note(f"The objective, for {evaluation.string!r}:\n{evaluation.traceback}")
+    return error
