@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from seqopt.api import Result, maximize, minimize
     from seqopt.evaluation import per_string
     from seqopt.optimizer import Optimizer
+    from seqopt.scorers.limits import BatchLimits
     from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, LocalSpace, StringSpace
 
 _HOMES = {
+    "BatchLimits": "seqopt.scorers.limits",
     "CandidateSet": "seqopt.spaces",
     "CodonSpace": "seqopt.spaces",
     "GrammarSpace": "seqopt.spaces",
@@ -34,6 +36,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "BatchLimits",
     "CandidateSet",
     "CodonSpace",
     "GrammarSpace",

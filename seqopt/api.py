@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from seqopt.acquisition import Acquisition
 from seqopt.campaign.automatic import drive, useful_workers
 from seqopt.campaign.campaign import Campaign
+from seqopt.campaign.candidates import in_order_of, kept_candidates
 from seqopt.campaign.failures import STOP_AFTER, failures_in
 from seqopt.campaign.journal import Step
 from seqopt.campaign.known import KnownResults, digest_of, keep_known, read_known
@@ -25,19 +28,25 @@ from seqopt.campaign.run_settings import run_settings
 from seqopt.campaign.runs import RunFolder
 from seqopt.campaign.store import CampaignStore
 from seqopt.data import Contexts, Outcome, resolve_transform
+from seqopt.data.replay import Replay
 from seqopt.datasets import Pool, read_pool, write_rejected
 from seqopt.encoding import Tokenizer
 from seqopt.errors import InputError
 from seqopt.evaluation import Direction, ObjectiveFunction, QueryObjective
+from seqopt.filters.conditions import ColumnCondition, Filter, checked, to_json
+from seqopt.filters.filtering import check_filters, library_cells, narrow, narrowed_pool, try_filters
+from seqopt.filters.listed import read_list
 from seqopt.models import Surrogate
 from seqopt.models.registry import looks_at_symbols
 from seqopt.objectives import Objective, resolve_objective
 from seqopt.optimizer import Evaluation, Evaluator, Optimizer
+from seqopt.optimizer.replayed import replayed
 from seqopt.report.descriptions import describe_result
+from seqopt.scorers.limits import BatchLimits
 from seqopt.search import Search
 from seqopt.search.protocols import AnySpace
-from seqopt.spaces import EvolvableSpace, PoolSpace, Space, as_space
-from seqopt.strategies import Strategy
+from seqopt.spaces import CandidateSet, EvolvableSpace, PoolSpace, Space, as_space
+from seqopt.strategies import Design, Strategy
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.cache import digest
 from seqopt.utils.config import NotConfigurableError, described
@@ -76,6 +85,7 @@ class Result(Tabulated):
         steps: What happened in each step.
         optimizer: Ask it for more.
         run_folder: Where the run was kept, if it was.
+        replay: Of a column of known results, how much of the best was found, beside random search; else `None`.
     """
 
     best_string: str
@@ -84,6 +94,7 @@ class Result(Tabulated):
     steps: list[Step]
     optimizer: Optimizer
     run_folder: Path | None = None
+    replay: Replay | None = None
 
     @property
     def failures(self) -> dict[str, int]:
@@ -122,7 +133,11 @@ def maximize(
     *,
     budget: int = 100,
     initial: int = 20,
+    design: Design | str = "auto",
+    include: Sequence[str] | str | os.PathLike[str] = (),
     batch_size: int = 10,
+    limits: BatchLimits | None = None,
+    filters: Iterable[Filter | Mapping[str, Any]] = (),
     surrogate: Surrogate | str | None = None,
     tokenizer: str | Tokenizer | None = None,
     acquisition: Acquisition | str | None = None,
@@ -160,8 +175,12 @@ def maximize(
             the column of strings of a DataFrame, RDKit molecules); a file of candidates or the name of a candidate set
             (``"zinc250k"``), or what `seqopt.datasets.read_pool` returned for one.
         budget: Evaluations after the initial ones.
-        initial: Random strings evaluated first; each result in ``known`` takes the place of one.
+        initial: Strings evaluated first; each result in ``known`` takes the place of one.
+        design: How these are chosen: see `Optimizer`.
+        include: Strings that are evaluated first of all: a list of candidates, or a file of them.
         batch_size: Strings per batch.
+        limits: How much alike the strings of one batch may be: see `seqopt.BatchLimits`.
+        filters: Conditions on what may be evaluated: see `seqopt.filters`. Those on columns are for files.
         surrogate: See `Optimizer`.
         tokenizer: How candidates are split into symbols; see `seqopt.spaces.CandidateSet`. With it, the surrogate
             ``"auto"`` is ``"ssk"``, which looks at symbols. A space has its own.
@@ -199,8 +218,10 @@ def maximize(
             never. A run that is resumed counts anew.
         run_folder: Keep the run here: the campaign file ``campaign.seqopt``, and what is exported from it,
             ``evaluations.csv``, ``summary.json``, plot, ``report.html``.
-        resume: Continue the run in ``run_folder``. The space must be the same: for a pool the candidates, for another
-            space its description (`seqopt.utils.config.described`: its alphabet, its protein, its grammar, ...).
+        resume: Continue the run in ``run_folder``. The space must be the same, by its description
+            (`seqopt.utils.config.described`: its alphabet, its protein, its grammar, ...). To a pool candidates may
+            have been added, and removed, in any order; what was evaluated stays measured, and a warning says what has
+            changed.
         settings: Further facts to keep in ``summary.json``; they must be the same when the run is resumed.
         on_step: Called after each step.
         on_evaluation: Called after each evaluation.
@@ -247,7 +268,16 @@ def maximize(
         logger.info(pool.summary())
     if isinstance(score, Objective) and isinstance(space, Pool | Space):
         _check_kind(score, space)
-    candidates = as_space(space, tokenizer=tokenizer)
+    whole = as_space(space, tokenizer=tokenizer)
+    candidates, filtered = _narrowed(whole, filters, pool, seed)
+    if resume and run_folder is not None and type(candidates) is CandidateSet:
+        before = kept_candidates(Path(run_folder))
+        candidates = candidates if before is None else in_order_of(before, candidates)
+    if isinstance(include, str | os.PathLike):
+        include = read_list(include)
+    for string in include if filtered else ():
+        if whole.contains(string) and not candidates.contains(string):
+            raise InputError(f"{string!r} is to be included in the first batch, and does not pass the filters")
     unrepeatable, parts = "" if tokenizer is None else "it has its own tokenizer", {}
     given: dict[str, Any] = {
         "surrogate": surrogate,
@@ -259,6 +289,10 @@ def maximize(
         parts = kept_parts(given)
     except NotConfigurableError as error:
         unrepeatable = unrepeatable or str(error)
+    if not isinstance(design, str):
+        unrepeatable = unrepeatable or "its initial design was given as an object"
+    if filtered:
+        unrepeatable = unrepeatable or "it filters its candidates"
     if pool is not None and pool.values is not None:
         unrepeatable = unrepeatable or "its values are looked up in a column"
     if tokenizer is not None and strategy is None and not (surrogate is not None and not isinstance(surrogate, str)):
@@ -272,12 +306,16 @@ def maximize(
         **given,
         batch_size=batch_size,
         initial=initial,
+        design=design,
+        include=include,
+        limits=limits,
         outcomes=(Outcome(name, direction, transform=resolve_transform(transform)), *constraints),
         contexts=contexts,
         seed=seed,
         allow_repeats=allow_repeats,
     )
     measured = [] if known is None else _read_known(known, optimizer, name, pool)
+    values = _known_values(pool, optimizer.space)
     facts = {
         "objective": name,
         "direction": direction,
@@ -294,12 +332,13 @@ def maximize(
         "workers": workers,
         # Left out where it is the default, so that runs from before there was this setting can be resumed.
         **({"allow_repeats": True} if allow_repeats else {}),
+        **_choosing_facts(optimizer, filtered),
         **({"asynchronous": True} if asynchronous else {}),
         **({} if contexts is None else {"contexts": contexts.config()}),
         **({"constraints": [outcome.config() for outcome in constraints]} if constraints else {}),
         **({"known": {"results": len(measured), "sha256": digest_of(measured)}} if measured else {}),
         **_space_facts(optimizer.space),
-        **(_pool_facts(pool) if pool is not None else {}),
+        **(_pool_facts(pool, values) if pool is not None else {}),
         **(settings or {}),
     }
     # Those that are known beyond the initial ones are not part of the budget.
@@ -340,7 +379,9 @@ def maximize(
                 driven(Campaign(store, optimizer=optimizer), on_evaluation=on_evaluation, on_step=listening)
         else:
             status = "interrupted"
-            folder = RunFolder.begin(run_folder, facts, campaign, resume=resume)
+            listed = optimizer.space.keys if isinstance(optimizer.space, PoolSpace) else None
+            folder = RunFolder.begin(run_folder, facts, campaign, resume=resume, candidates=listed)
+            folder.known_values = values
             try:
                 with folder.watched():
                     if pool is not None and pool.rejected:
@@ -365,6 +406,7 @@ def maximize(
         steps,
         optimizer,
         None if run_folder is None else Path(run_folder),
+        None if values is None else replayed(optimizer, values),
     )
 
 
@@ -373,7 +415,11 @@ class SearchOptions(TypedDict, Generic[AnySpace], total=False):
 
     budget: int
     initial: int
+    design: Design | str
+    include: Sequence[str] | str | os.PathLike[str]
     batch_size: int
+    limits: BatchLimits | None
+    filters: Iterable[Filter | Mapping[str, Any]]
     surrogate: Surrogate | str | None
     tokenizer: str | Tokenizer | None
     acquisition: Acquisition | str | None
@@ -427,6 +473,50 @@ def _all_of(*listeners: Callable[[T], Any] | None) -> Callable[[T], None]:
     return tell
 
 
+def _narrowed(
+    space: Space, filters: Iterable[Filter | Mapping[str, Any]], pool: Pool | None, seed: int
+) -> tuple[Space, list[Filter]]:
+    """What filters leave of a space, and the filters as they fit it.
+
+    Raises:
+        InputError: For filters that cannot be used, or that leave nothing; it says which removes how many.
+    """
+    wanted = checked(filters)
+    if not wanted:
+        return space, []
+    columns = None
+    if pool is not None and any(isinstance(item, ColumnCondition) for item in wanted):
+        columns = {"path": str(pool.source), "column": pool.column}
+    wanted = check_filters(
+        wanted, space.kind, space, library_cells(columns), standardize=bool(getattr(space, "standardize", False))
+    )
+    if not isinstance(space, PoolSpace):
+        report = try_filters(space, wanted, seed)
+        logger.warning("%s", report.lines()[0])
+        return narrow(space, wanted), wanted
+    cells = library_cells(columns, [space[index] for index in range(len(space))])
+    allowed, report = narrowed_pool(space, wanted, cells)
+    if allowed is None:
+        raise InputError(f"{report.refusal()}. Loosen or leave out one of them")
+    logger.warning("%s", "; ".join(line.strip() for line in report.lines()))
+    return allowed, wanted
+
+
+def _choosing_facts(optimizer: Optimizer, filters: list[Filter]) -> dict[str, Any]:
+    """What narrows a choice; left out where nothing does, so that runs from before there was this can be resumed."""
+    initial = optimizer.strategy
+    found: dict[str, Any] = {}
+    if initial.design_name != "random":
+        found["design"] = described(initial.design) if not isinstance(initial.design, str) else initial.design_name
+    if initial.include:
+        found["include"] = list(dict.fromkeys(map(optimizer.space.key, initial.include)))
+    if optimizer.limits is not None:
+        found["limits"] = optimizer.limits.config()
+    if filters:
+        found["filters"] = to_json(filters)
+    return found
+
+
 def _read_known(known: KnownResults, optimizer: Optimizer, objective: str, pool: Pool | None) -> list[NewMeasurement]:
     """Known results, refused before anything is evaluated if the optimiser could not be told one of them."""
     space, strategy = optimizer.space, optimizer.strategy
@@ -478,6 +568,14 @@ def _check_kind(score: Objective, space: Pool | Space) -> None:
     )
 
 
+def _known_values(pool: Pool | None, space: Space) -> npt.NDArray[np.float64] | None:
+    """The value of each candidate, where the objective is a column of the pool."""
+    if pool is None or pool.values is None or not isinstance(space, PoolSpace):
+        return None
+    of = dict(zip(pool.keys, pool.values.tolist(), strict=True))
+    return np.array([of[key] for key in space.keys])
+
+
 def _part_facts(optimizer: Optimizer, strategy: Strategy | None) -> dict[str, Any]:
     """What decides in a search: a strategy, or the three parts of the usual one."""
     if strategy is not None:
@@ -493,7 +591,7 @@ def _space_facts(space: Space) -> dict[str, Any]:
     return {"space": described(space)}
 
 
-def _pool_facts(pool: Pool) -> dict[str, Any]:
+def _pool_facts(pool: Pool, values: npt.NDArray[np.float64] | None) -> dict[str, Any]:
     return {
         "pool": str(pool.source),
         "column": pool.column,
@@ -501,7 +599,8 @@ def _pool_facts(pool: Pool) -> dict[str, Any]:
         "standardize": pool.standardized,
         "rejected": len(pool.rejected),
         "duplicates": pool.duplicates,
-        "values_sha256": None if pool.values is None else digest(map(repr, pool.values.tolist())),
+        # In the order of the search, so that rows may be sorted anew.
+        "values_sha256": None if values is None else digest(map(repr, values.tolist())),
     }
 
 

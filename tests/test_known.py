@@ -81,10 +81,8 @@ def test_errors_failures_and_standard_errors_are_read_and_every_problem_is_named
         (1.5, 0.25, None, 2),
         (None, None, "no yield", 3),
     ]
-    path.write_text("string,value\nAB,1.5\nAC,2\nBB,<3\n")
-    with pytest.raises(
-        InputError, match=r"(?s)known\.csv, line 3: 'AC'.*other letters.*known\.csv, line 4.*is a limit"
-    ):
+    path.write_text("string,value\nAB,1.5\nAC,2\nBB,~3\n")
+    with pytest.raises(InputError, match=r"(?s)known\.csv, line 3: 'AC'.*other letters.*known\.csv, line 4.*is rough"):
         read_known(path, Settings("hits"), identify)
     with pytest.raises(InputError, match=r"known results, row 2, column 'value': 'many' is not a number"):
         read_known(pd.DataFrame({"string": ["AB", "BA"], "value": [1, "many"]}), Settings("hits"), identify)

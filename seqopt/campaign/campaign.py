@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from seqopt.filters.filtering import FilterReport
     from seqopt.models import Surrogate
     from seqopt.optimizer import Optimizer
+    from seqopt.scorers.limits import BatchLimits
     from seqopt.search.protocols import SomeSearch
     from seqopt.spaces import Space
     from seqopt.strategies import Strategy
@@ -129,6 +130,9 @@ class Campaign(Revising, Tabulated):
         constraints: Sequence[Outcome] = (),
         seed: int = 0,
         filters: Iterable[Filter | Mapping[str, Any]] = (),
+        design: str = "auto",
+        include: Sequence[str] | str | os.PathLike[str] = (),
+        limits: BatchLimits | None = None,
     ) -> Campaign:
         """Begin a campaign in a new file.
 
@@ -147,7 +151,7 @@ class Campaign(Revising, Tabulated):
             attachment_points: Whether candidates of a file may have attachment points (``*``).
             id_column: Column of the identifiers that the owner of the file uses, if it is not to be recognised.
             price_column: Column of prices, if what suggestions cost is to be shown.
-            batch_size: Suggestions at a time, and random ones to begin with.
+            batch_size: Suggestions at a time, and strings to begin with.
             surrogate: The model, or its name; see `seqopt.models.resolve_surrogate`.
             acquisition: The acquisition function, or its name.
             search: The inner search, or ``"auto"``.
@@ -162,6 +166,9 @@ class Campaign(Revising, Tabulated):
                 ``"constraint"``. Tables have a column for each.
             seed: Fixes every random draw.
             filters: What strings have to pass in order to be suggested: see `seqopt.filters`.
+            design: How the first batch is chosen, by name: see `seqopt.Optimizer`.
+            include: Strings that are suggested first of all: a list of candidates, or a file of them.
+            limits: How much alike the strings of one batch may be: see `seqopt.BatchLimits`.
 
         Raises:
             InputError: For what cannot be used.
@@ -185,6 +192,9 @@ class Campaign(Revising, Tabulated):
             constraints=constraints,
             seed=seed,
             filters=filters,
+            design=design,
+            include=include,
+            limits=limits,
         )
         kept = None
         if library is not None:
@@ -444,7 +454,7 @@ class Campaign(Revising, Tabulated):
     def record(
         self,
         what: str,
-        value: float | None = None,
+        value: float | str | None = None,
         *,
         failure: str | None = None,
         standard_error: float | None = None,
@@ -457,7 +467,7 @@ class Campaign(Revising, Tabulated):
 
         Args:
             what: The name of a suggestion (``"B03-07"``, or ``"b3-7"``), an identifier of the library, or a string.
-            value: What was measured; `None` for a failure.
+            value: What was measured, a number, or a limit of it as text, such as ``"<0.1"``; `None` for a failure.
             failure: Why there is no value.
             standard_error: Known standard error of the value.
             replicate: Whether this is a further measurement of a string that has one.
@@ -796,10 +806,10 @@ class Campaign(Revising, Tabulated):
         write_sheet(target, header, rows)
 
     def to_pandas(self) -> pd.DataFrame:
-        """All measurements one by one, failures too."""
+        """All measurements one by one, failures too; of limits the numbers, with their signs in ``censored``."""
         import pandas as pd
 
-        header, rows = measurements_table(self.store)
+        header, rows = measurements_table(self.store, numeric=True)
         return pd.DataFrame(rows, columns=header)
 
     def _labels(self, strings: Sequence[str]) -> list[Label]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from seqopt.campaign.columns import Columns, context_role, further_role
 from seqopt.campaign.entries import ResultEntry, Row
-from seqopt.campaign.rows import LARGEST_VALUE, Settings
+from seqopt.campaign.rows import LARGEST_VALUE, Censoring, Settings
 from seqopt.datasets.sheets import NUMBER, Sheet
 from seqopt.errors import InputError
 
@@ -50,13 +50,14 @@ def read_rows(
         }
         further = _further(row, texts, settings, decimal_comma)
         given = any(text for text, _ in texts.get("value", []))
+        value, censored = _value(row, texts.get("value", []), settings, decimal_comma)
         single = {role: found[0][0] or None for role, found in texts.items() if role != "value"}
         row.entry = ResultEntry(
             single.get("string"),
             single.get("identifier"),
-            _value(row, texts.get("value", []), settings, decimal_comma),
+            value,
             _failure(row, texts, given=given),
-            _standard_error(row, texts, decimal_comma, given=given),
+            _standard_error(row, texts, decimal_comma, given=given, censored=censored),
             single.get("replicate"),
             line,
             _context(row, texts, settings, decimal_comma),
@@ -65,6 +66,7 @@ def read_rows(
             status if (status := (single.get("status") or "").casefold()) in _KEPT else None,
             single.get("remark") or "",
             _prediction(single, decimal_comma),
+            censored,
         )
     return rows
 
@@ -82,6 +84,8 @@ def _further(row: Row, texts: Mapping[str, _Texts], settings: Settings, decimal_
     for outcome in settings.outcomes()[1:] if settings.constraints else ():
         text, column = texts.get(further_role(outcome.name), _NOTHING)[0]
         number, problem = _number(text, decimal_comma) if text else (None, "")
+        if _LIMIT.fullmatch(text):
+            problem = f"is a limit, and only values of {settings.objective!r} may be limits: expected a number"
         if number is not None and not problem:
             problem = unfit(number, outcome.transform.name)
         if problem:
@@ -107,20 +111,48 @@ def _context(row: Row, texts: Mapping[str, _Texts], settings: Settings, decimal_
     return found
 
 
-def _value(row: Row, texts: _Texts, settings: Settings, decimal_comma: bool) -> float | None:
-    read: list[tuple[float, str]] = []
+def _value(row: Row, texts: _Texts, settings: Settings, decimal_comma: bool) -> tuple[float | None, Censoring | None]:
+    read: list[tuple[float, Censoring | None, str, str]] = []
     for text, column in texts:
-        number, problem = _number(text, decimal_comma) if text else (None, "")
+        number, censored, problem = read_value(text, decimal_comma) if text else (None, None, "")
         if number is not None:
             problem = unfit(number, settings.transform)
         if problem:
             row.wrong(problem, text, column)
         if number is None or problem:
             continue
-        if read and number != read[0][0]:
-            row.wrong(f"disagrees with {read[0][0]!r} in column {read[0][1]!r} of the same row: keep one", text, column)
-        read.append((number, column))
-    return read[0][0] if read else None
+        if read and (number, censored) != read[0][:2]:
+            row.wrong(f"disagrees with {read[0][2]} in column {read[0][3]!r} of the same row: keep one", text, column)
+        read.append((number, censored, f"{censored or ''}{number!r}", column))
+    return read[0][:2] if read else (None, None)
+
+
+def read_value(text: str, decimal_comma: bool = False) -> tuple[float | None, Censoring | None, str]:
+    """A value as somebody wrote it, ``6.5`` or ``<0.1``: the number, which side of it is meant, and what is wrong.
+
+    As measurements that equal a limit have probability zero, ``≤0.1`` says the same as ``<0.1``.
+
+    Args:
+        text: Without blanks around it.
+        decimal_comma: Whether numbers are written 6,5.
+
+    Example:
+        >>> read_value("6.5"), read_value("≤ 0,1", decimal_comma=True)
+        ((6.5, None, ''), (0.1, '<', ''))
+        >>> read_value("<LOQ")[2]
+        'is a limit without a number: expected one such as <0.1'
+    """
+    limit = _LIMIT.fullmatch(text)
+    if limit is None:
+        number, problem = _number(text, decimal_comma)
+        return number, None, problem
+    side: Censoring = "<" if limit[1][0] in "<\u2264\u2a7d" else ">"
+    number, problem = _number(limit[2], decimal_comma)
+    if problem and not any(map(str.isdigit, limit[2])):
+        problem = f"is a limit without a number: expected one such as {side}0.1"
+    elif problem:
+        problem = f"is a limit, and its number, {limit[2]!r}, {problem}"
+    return number, None if problem else side, problem
 
 
 def unfit(value: float, transform: str | None) -> str:
@@ -151,7 +183,9 @@ def _failure(row: Row, texts: Mapping[str, _Texts], *, given: bool) -> str | Non
     return None
 
 
-def _standard_error(row: Row, texts: Mapping[str, _Texts], decimal_comma: bool, *, given: bool) -> float | None:
+def _standard_error(
+    row: Row, texts: Mapping[str, _Texts], decimal_comma: bool, *, given: bool, censored: Censoring | None
+) -> float | None:
     text, column = texts.get("standard_error", _NOTHING)[0]
     if not text:
         return None
@@ -160,6 +194,8 @@ def _standard_error(row: Row, texts: Mapping[str, _Texts], decimal_comma: bool, 
         problem = "is not positive: leave the cell empty where the standard error is not known"
     elif not given:
         problem = "is a standard error, but there is no value"
+    elif censored is not None:
+        problem = NO_ERROR
     if problem:
         row.wrong(problem, text, column)
     return None if problem else number
@@ -167,8 +203,18 @@ def _standard_error(row: Row, texts: Mapping[str, _Texts], decimal_comma: bool, 
 
 _MONTH = r"(?:jan|feb|mar|m\u00e4r|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[^\W\d_]*\.?"
 
+LIMIT_SIGNS = tuple("<>\u2264\u2265\u2a7d\u2a7e")
+"""What a limit begins with."""
+
+_LIMIT = re.compile(rf"(<=|>=|[{''.join(LIMIT_SIGNS)}])\s*(.*)")
+
+NO_ERROR = "is a standard error, but the value is a limit, which has none: leave the cell empty"
+
 _DIAGNOSES = (
-    (r"[<>\u2264\u2265~]\s*\S+", "is a limit, not a value: expected a number, or the reason in a column 'failure'"),
+    (
+        r"[~\u2248\u223c]\s*\S+",
+        "says that the value is rough, and not how rough: expected a number, with its standard error if that is known",
+    ),
     (r"#.*", "is an error of the spreadsheet: expected a number"),
     (
         r"[+-]?\d+,\d+",

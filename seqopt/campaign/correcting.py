@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, get_args
 
-from seqopt.campaign.cells import is_reason, unfit
+from seqopt.campaign.cells import NO_ERROR, is_reason, unfit
 from seqopt.campaign.columns import check_column_names
 from seqopt.campaign.entries import ResultEntry, Row
 from seqopt.campaign.errors import CampaignError
-from seqopt.campaign.rows import Measurement, NewMeasurement, NewSuggestion, Observed, Settings
+from seqopt.campaign.rows import Censoring, Measurement, NewMeasurement, NewSuggestion, Observed, Settings
 from seqopt.campaign.scale import refuse_absurd
 from seqopt.errors import InputError
 
@@ -69,6 +69,7 @@ def correction(
     others: Iterable[Measurement],
     settings: Settings,
     *,
+    censored: Censoring | None = None,
     force: bool = False,
 ) -> NewMeasurement:
     """A measurement as it should have been.
@@ -77,9 +78,11 @@ def correction(
         old: As it is.
         value: The right value; `None` if it failed, or only its standard error was wrong.
         failure: Why it failed, if it did.
-        standard_error: The right standard error; where none is given, a value keeps that which it has.
+        standard_error: The right standard error; where none is given, a value keeps that which it has, and a limit has
+            none.
         others: Other measurements, which show how large values are.
         settings: Of the campaign.
+        censored: The side of the right value, if that is a limit.
         force: Whether a value is taken that lies far outside all others.
 
     Raises:
@@ -88,30 +91,34 @@ def correction(
     if value is None and failure is None and standard_error is None:
         raise CampaignError("a correction needs the right value, the reason for a failure, or a standard error")
     if value is None and failure is None:
-        value = old.value
+        value, censored = old.value, old.censored
     row = Row(ResultEntry(old.string, value=value, failure=failure, standard_error=standard_error), "")
     if value is not None and failure is not None:
         row.wrong("needs a value or a reason for its failure, and not both")
     if value is not None and (problem := unfit(value, settings.transform)):
         row.wrong(problem, repr(value))
+    if censored is not None and standard_error is not None:
+        row.wrong(NO_ERROR, repr(standard_error))
     if failure is not None and not is_reason(failure):
         row.wrong("is not a reason for a failure: say what happened", repr(failure))
     if not force and not row.problems:
         refuse_absurd([row], [one for one in others if one.id != old.id and one.context == old.context], settings)
     if row.problems:
         raise CampaignError(f"nothing was changed: {row.problems[0]}")
-    error = standard_error if standard_error is not None else old.standard_error if failure is None else None
+    error = standard_error
+    if error is None and failure is None and censored is None:
+        error = old.standard_error
     made = replace(
         NewMeasurement(**{item.name: getattr(old, item.name) for item in fields(NewMeasurement)}),
         value=value,
         failure=failure,
         standard_error=error,
-        censored=None if value != old.value else old.censored,
+        censored=censored,
         replaces=old.id,
         # Which was of the evaluation that gave the wrong value.
         details={name: detail for name, detail in old.details.items() if name != "error"},
     )
-    if (made.value, made.failure, made.standard_error) == (old.value, old.failure, old.standard_error):
+    if (made.told, made.value, made.standard_error) == (old.told, old.value, old.standard_error):
         raise CampaignError(f"{old.string} is {old.told} already: nothing was changed")
     return made
 
@@ -196,7 +203,7 @@ def changed(settings: Settings, wanted: dict[str, Any], measurements: Sequence[M
     check_column_names(made)
     bad = [row for row in measurements if row.value is not None and unfit(row.value, made.transform)]
     if bad:
-        shown = ", ".join(f"{row.value:g} of {row.string}" for row in bad[:3])
+        shown = ", ".join(f"{row.told} of {row.string}" for row in bad[:3])
         raise CampaignError(
             f"{len(bad)} values have no logarithm: {shown}. Correct or discard them first, or keep the values as they "
             "are. Nothing was changed"

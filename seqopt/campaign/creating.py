@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from seqopt.datasets import Pool
     from seqopt.evaluation import Direction
     from seqopt.filters.conditions import Filter
+    from seqopt.scorers.limits import BatchLimits
     from seqopt.spaces import Space
 
 logger = logging.getLogger(__name__)
@@ -46,6 +47,9 @@ def new_campaign(
     constraints: Sequence[Outcome],
     seed: int,
     filters: Iterable[Filter | Mapping[str, Any]],
+    design: str,
+    include: Sequence[str] | str | os.PathLike[str],
+    limits: BatchLimits | None,
 ) -> tuple[Library | None, Space, Settings]:
     """The library of a new campaign, if it searches one, its space, and its settings.
 
@@ -59,6 +63,8 @@ def new_campaign(
     from seqopt.campaign.parts import AUTOENCODER, encoder_name, kept_parts, named_surrogate
     from seqopt.data import Outcome, resolve_transform
     from seqopt.filters.conditions import checked, to_json
+    from seqopt.filters.filtering import failing, library_cells
+    from seqopt.filters.listed import read_list
     from seqopt.models.registry import LATENT, latent_file
     from seqopt.optimizer import Optimizer
     from seqopt.spaces import as_space
@@ -92,16 +98,28 @@ def new_campaign(
     chosen = {**parts, "surrogate": surrogate}
     given: dict[str, Any] = {name: part for name, part in chosen.items() if part is not None}
     kept = kept_parts(given)
+    if isinstance(include, str | os.PathLike):
+        include = read_list(include)
+    if not isinstance(design, str):
+        raise InputError(f"{design!r} cannot be kept in a file: give the name of a design")
     # Whatever an optimiser would refuse is refused before there is a file.
     trial = Optimizer(
         space,
         **given,
         batch_size=batch_size,
         initial=batch_size,
+        design=design,
+        include=include,
+        limits=limits,
         outcomes=(Outcome(objective, direction, transform=resolve_transform(transform)), *constraints),
         contexts=contexts,
         seed=seed,
     )
+    if wanted and include:
+        asked = {string: (string, space.key(string)) for string in include}
+        cells = library_cells(pool, [string for string, _ in asked.values()])
+        for string, why in failing(asked, space.kind, wanted, cells).items():
+            raise InputError(f"{string!r} is to be included in the first batch, and fails a filter: {why}")
     settings = Settings(
         objective,
         direction,
@@ -109,6 +127,9 @@ def new_campaign(
         string_column,
         batch_size=batch_size,
         initial=batch_size,
+        design=trial.strategy.design_name,
+        include=list(include),
+        limits=None if limits is None else limits.config(),
         surrogate=named_surrogate(trial, surrogate),
         acquisition=trial.chosen_by,
         transform=transform,

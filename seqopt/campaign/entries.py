@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from seqopt.campaign.rows import NewExclusion, NewMeasurement, Suggestion
+from seqopt.campaign.rows import Censoring, NewExclusion, NewMeasurement, Suggestion
 
 if TYPE_CHECKING:
     from seqopt.data import Context, ContextValue
@@ -63,6 +63,7 @@ class ResultEntry:
         remark: Why.
         prediction: What was predicted before, as far as the row says: ``predicted``, ``predicted_low``,
             ``predicted_high``.
+        censored: ``"<"`` or ``">"`` where the value is only a limit.
     """
 
     string: str | None = None
@@ -78,6 +79,7 @@ class ResultEntry:
     status: str | None = None
     remark: str = ""
     prediction: Mapping[str, float] = field(default_factory=dict)
+    censored: Censoring | None = None
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from seqopt.datasets.sheets import Sheet, read_sheet
 from seqopt.errors import InputError
 from seqopt.utils.cache import digest
 
-KnownResults = pd.DataFrame | Mapping[str, float | Sequence[float]] | str | os.PathLike[str]
-"""A table, strings with a value or the values of replicates each, or the path of a table."""
+KnownResults = pd.DataFrame | Mapping[str, float | str | Sequence[float | str]] | str | os.PathLike[str]
+"""A table, strings with a value (or a limit, such as ``"<0.1"``) or those of replicates, or the path of a table."""
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +73,7 @@ def digest_of(measurements: Sequence[NewMeasurement]) -> str:
         repr(
             (row.string, row.key, row.value, row.failure, row.standard_error, row.replicate)
             + ((row.context, sorted(row.further.items())) if row.context or row.further else ())
+            + ((row.censored,) if row.censored else ())
         )
         for row in measurements
     )
@@ -100,13 +101,13 @@ def keep_known(store: CampaignStore, measurements: Sequence[NewMeasurement]) -> 
         change.add_measurements(measurements)
 
 
-def _mapped(known: Mapping[str, float | Sequence[float]]) -> Sheet:
+def _mapped(known: Mapping[str, float | str | Sequence[float | str]]) -> Sheet:
     rows = [("string", "value")]
     for string, value in known.items():
         if not isinstance(string, str):
             raise InputError(f"known results: expected a string for each value, got {string!r}")
         # Of a replicate without a label any number may be given.
-        values = [value] if isinstance(value, int | float) or not isinstance(value, Sequence) else list(value)
+        values = [value] if isinstance(value, int | float | str) or not isinstance(value, Sequence) else list(value)
         rows += [(string, _cell(one)) for one in values]
     return _sheet(rows)
 

@@ -29,7 +29,13 @@ def fitting(filters: list[Filter], kind: str, space: Space | None, pool: dict[st
         return filters
     from seqopt.filters.filtering import check_filters, library_cells
 
-    return check_filters(filters, kind, space, library_cells(pool) if _look_at_columns(filters) else None)
+    return check_filters(
+        filters,
+        kind,
+        space,
+        library_cells(pool) if _look_at_columns(filters) else None,
+        standardize=bool((pool or {}).get("standardize") or getattr(space, "standardize", False)),
+    )
 
 
 def _look_at_columns(filters: Iterable[Filter]) -> bool:

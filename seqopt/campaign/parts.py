@@ -72,6 +72,10 @@ def made_optimizer(settings: Settings, space: Space, allowed: Space) -> Optimize
         **restored_parts(settings),
         batch_size=settings.batch_size,
         initial=settings.initial,
+        design=settings.design,
+        # Filters may have been changed since.
+        include=[string for string in settings.include if allowed.contains(string)],
+        limits=None if settings.limits is None else from_config(settings.limits),
         outcomes=settings.outcomes(),
         contexts=settings.made_contexts(),
         seed=settings.seed,

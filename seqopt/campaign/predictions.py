@@ -30,7 +30,7 @@ def snapshot_of(optimizer: Optimizer, state: dict[str, Any]) -> NewSnapshot:
     if isinstance(surrogate, ExplainedSurrogate):
         found = surrogate.leave_one_out()
         summary["r2"] = round(found.r2, 4) if math.isfinite(found.r2) else None
-        summary["within_90"] = round(found.within_90, 4)
+        summary["within_90"] = round(found.within_90, 4) if math.isfinite(found.within_90) else None
     if isinstance(optimizer.space, PoolSpace):
         space = optimizer.space
         excluded = optimizer.state().excluded

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seqopt.campaign.cells import LIMIT_SIGNS, read_value
 from seqopt.campaign.entries import ResultEntry, Results
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.naming import Naming
 from seqopt.campaign.results import check_entries, read_results
-from seqopt.campaign.rows import Measurement
+from seqopt.campaign.rows import Censoring, Measurement
 from seqopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Recorder:
     def record(
         self,
         what: str,
-        value: float | None,
+        value: float | str | None,
         *,
         failure: str | None,
         standard_error: float | None,
@@ -50,6 +51,7 @@ class Recorder:
             raise InputError(f"record takes the name of a suggestion or a string, not {what!r}; context= says how")
         if context is not None and not isinstance(context, Mapping):
             raise InputError(f"context is {context!r}; expected names and values, such as {{'fidelity': 'assay'}}")
+        value, censored = as_limit(value)
         numbers = {"the value": value, "the standard error": standard_error, **(further or {})}
         value, standard_error, *others = (as_float(name, number) for name, number in numbers.items())
         further = {name: number for name, number in zip(further or {}, others, strict=True) if number is not None}
@@ -62,6 +64,7 @@ class Recorder:
             standard_error=standard_error,
             context=dict(context or {}),
             further=dict(further or {}),
+            censored=censored,
         )
         with self.store.transaction("record", {"string": what}) as change:
             results = check_entries(
@@ -109,6 +112,20 @@ class Recorder:
             known = {row.key for row in self.store.exclusions()}
             change.exclude(row for row in results.exclusions if row.key not in known)
             return taken, results
+
+
+def as_limit(value: float | str | None) -> tuple[float | str | None, Censoring | None]:
+    """A value, or the number of a limit that is given as text, and its side.
+
+    Raises:
+        InputError: For a limit whose number cannot be read.
+    """
+    if not isinstance(value, str) or value.strip()[:1] not in LIMIT_SIGNS:
+        return value, None
+    number, censored, problem = read_value(value.strip())
+    if problem:
+        raise InputError(f"the value {value!r} {problem}")
+    return number, censored
 
 
 def as_float(name: str, number: object) -> float | None:

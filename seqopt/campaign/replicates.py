@@ -91,12 +91,13 @@ def _answered(measurement: Measurement) -> set[str]:
     return set(measurement.further) | ({OBJECTIVE} if main else set())
 
 
-def _values(result: ResultEntry | Measurement) -> tuple[float | None, Mapping[str, float]]:
-    return result.value, result.further
+def _values(result: ResultEntry | Measurement) -> tuple[float | None, str | None, Mapping[str, float]]:
+    return result.value, result.censored, result.further
 
 
 def _told(measurement: Measurement) -> str:
-    what = repr(measurement.value) if measurement.value is not None else f"it failed ({measurement.failure})"
+    limit = measurement.censored or ""
+    what = f"{limit}{measurement.value!r}" if measurement.value is not None else f"it failed ({measurement.failure})"
     if measurement.value is None and measurement.failure is None:
         what = ", ".join(f"{name} {value!r}" for name, value in measurement.further.items())
     where = f" from {measurement.source}" if measurement.source else ""

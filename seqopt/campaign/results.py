@@ -6,6 +6,7 @@ asks for is:
 - the strings: a column ``identifier`` with the names of suggestions (``B03-07``), a column of strings, or both;
 - the values: a column with the name of the campaign's objective, with or without its unit (``IC50 (nM)``), or called
   ``value``, ``result`` or ``measured``;
+- limits among the values (``<0.1``, ``>100``, ``≤``, ``≥``), where a measurement lies below or above what can be read;
 - if there are any, standard errors (``standard_error``, ``sem``, ``se``), failures (``failure``: the reason;
   ``status``: ok or failed), and labels of replicates (``replicate``).
 
@@ -23,7 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seqopt.campaign.cells import is_reason, read_rows, unfit
+from seqopt.campaign.cells import NO_ERROR, is_reason, read_rows, unfit
 from seqopt.campaign.columns import Header, suggestion_name, wanted_names
 from seqopt.campaign.entries import Identify, Owned, Remark, ResultEntry, Results, Row, lines_of, short
 from seqopt.campaign.replicates import compare_with_earlier, find_repeats
@@ -204,6 +205,8 @@ def check_entries(
                 row.wrong(f"is not a value: expected a number up to {LARGEST_VALUE:g}", repr(number))
         if row.entry.value is not None and (problem := unfit(row.entry.value, settings.transform)):
             row.wrong(problem, repr(row.entry.value))
+        if row.entry.censored is not None and row.entry.standard_error is not None:
+            row.wrong(NO_ERROR, repr(row.entry.standard_error))
         _check_further(row, settings)
         if row.entry.failure is not None and not is_reason(row.entry.failure):
             row.wrong("is not a reason for a failure: say what happened", repr(row.entry.failure))
@@ -304,6 +307,7 @@ def _record(row: Row, source: str, *, history: bool) -> NewMeasurement:
         {"prediction": dict(entry.prediction)} if history and entry.prediction else {},
         context=row.context,
         further=dict(entry.further),
+        censored=entry.censored,
         identifier=entry.owned or (suggestion.identifier if suggestion is not None else None),
     )
 

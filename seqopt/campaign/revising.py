@@ -24,7 +24,7 @@ from seqopt.campaign.library import (
     without,
 )
 from seqopt.campaign.narrowing import fitting
-from seqopt.campaign.recording import as_float
+from seqopt.campaign.recording import as_float, as_limit
 from seqopt.campaign.rows import NewExclusion
 from seqopt.errors import InputError
 from seqopt.utils.unset import UNSET, Unset
@@ -89,7 +89,7 @@ class Revising:
     def correct(
         self,
         what: str,
-        value: float | None = None,
+        value: float | str | None = None,
         *,
         failure: str | None = None,
         standard_error: float | None = None,
@@ -104,7 +104,7 @@ class Revising:
 
         Args:
             what: The name of a suggestion, an identifier or a string.
-            value: The right value.
+            value: The right value, a number, or a limit of it as text, such as ``"<0.1"``.
             failure: Why there is none, if it failed after all.
             standard_error: The right standard error; by default a value keeps its own.
             was: The value as it was recorded, where there are several results of the string.
@@ -131,11 +131,19 @@ class Revising:
             'correct 01010101 from 55 to 5.5 (typo): 1 measurement'
             >>> campaign.close(); folder.cleanup()
         """
-        value, standard_error = as_float("the value", value), as_float("the standard error", standard_error)
+        given, censored = as_limit(value)
+        number, standard_error = as_float("the value", given), as_float("the standard error", standard_error)
         with self.store.transaction("correct", {"string": what, "reason": reason}) as change:
             old = one_result(self._naming.results(what), what, was)
             made = correction(
-                old, value, failure, standard_error, self.store.measurements(), self.store.settings, force=force
+                old,
+                number,
+                failure,
+                standard_error,
+                self.store.measurements(),
+                self.store.settings,
+                censored=censored,
+                force=force,
             )
             change.arguments.update(was=old.told, now=made.told)
             return change.add_measurements([made])[0]

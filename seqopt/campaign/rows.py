@@ -52,7 +52,10 @@ class Settings:
         unit: Of the values.
         string_column: What the column of strings is called in the user's files.
         batch_size: Suggestions at a time.
-        initial: Random suggestions before a model is used.
+        initial: Suggestions before a model is used.
+        design: How these are chosen: see `seqopt.strategies.resolve_design`.
+        include: Strings that are suggested first of all.
+        limits: Description of `seqopt.BatchLimits`, if there are any.
         surrogate: Name of the model, or its type where it was given as an object; empty where a strategy decides.
         acquisition: Name of the acquisition function, or the type of the strategy that decides.
         transform: ``"log10"`` for values that span decades.
@@ -76,6 +79,9 @@ class Settings:
     string_column: str = "string"
     batch_size: int = 10
     initial: int = 10
+    design: str = "random"
+    include: list[str] = field(default_factory=list)
+    limits: dict[str, Any] | None = None
     surrogate: str = "auto"
     acquisition: str = "gibbon"
     transform: str | None = None
@@ -363,6 +369,34 @@ class Observed:
         return tuple(row.value for row in self.measurements if row.value is not None)
 
     @property
+    def limits(self) -> tuple[Censoring | None, ...]:
+        """Of each replicate the side of its limit, `None` where it is a value."""
+        return tuple(row.censored for row in self.measurements if row.value is not None)
+
+    @property
+    def censored(self) -> Censoring | None:
+        """``"<"`` or ``">"`` where the `mean` is only a limit: some replicates are, all on this side."""
+        sides = {side for side in self.limits if side is not None}
+        return next(iter(sides)) if len(sides) == 1 else None
+
+    @property
+    def averaged(self) -> tuple[float, ...]:
+        """What the `mean` is of: values and limits, or values alone where limits lie on both sides."""
+        sides = set(self.limits)
+        known = tuple(value for value, side in zip(self.values, self.limits, strict=True) if side is None)
+        return known if known and {"<", ">"} <= sides else self.values
+
+    def certain(self, direction: Direction, *, geometric: bool = False) -> tuple[bool, float, bool]:
+        """How good it is at least, to compare it by: a mean, or a limit that it is better than.
+
+        Of two that are equal, the one that is better than that comes first; what is only known to be worse than a limit
+        comes last.
+        """
+        better = ">" if direction == "maximize" else "<"
+        mean = self.mean(geometric=geometric)
+        return self.censored in (None, better), mean if direction == "maximize" else -mean, self.censored == better
+
+    @property
     def standard_errors(self) -> tuple[float | None, ...]:
         """The known standard error of each replicate."""
         return tuple(row.standard_error for row in self.measurements if row.value is not None)
@@ -373,13 +407,16 @@ class Observed:
         return tuple(row.failure for row in self.measurements if row.failure is not None)
 
     def mean(self, *, geometric: bool = False) -> float:
-        """Mean of the replicates, NaN if there are none.
+        """Mean of the replicates, NaN if there are none; a limit of it where it is `censored`.
+
+        Limits count as values: the mean of values below and limits from above is a limit from above. Where there are
+        limits on both sides, the values alone count, or the limits where there are no values.
 
         Args:
             geometric: The geometric mean, for values on a logarithmic scale; the arithmetic one is taken all the same
                 where a value is not positive.
         """
-        values = self.values
+        values = self.averaged
         if not values:
             return math.nan
         if geometric and len(values) > 1 and min(values) > 0:

@@ -23,10 +23,12 @@ RUN = "run"
 """Where a campaign's settings hold those of its run: ``settings``, ``versions``, and ``not_reproducible_because``."""
 
 ADJUSTABLE = frozenset(
-    {"budget", "timeout", "workers", "command", "pool", "pool_size", "rejected", "duplicates", "objective_description"}
-    | {"id_column"}
+    {
+        *("budget", "timeout", "workers", "command", "objective_description"),
+        *("pool", "pool_size", "pool_sha256", "values_sha256", "rejected", "duplicates", "id_column"),
+    }
 )
-"""Settings that may differ between a run and its resumption: what the pool holds is compared by its digest."""
+"""Settings that may differ between a run and its resumption: for candidates see `seqopt.campaign.candidates`."""
 
 
 def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,6 +64,9 @@ def run_settings(
         string_column=(pool.column if pool is not None else None) or "string",
         batch_size=optimizer.batch_size,
         initial=optimizer.initial,
+        design=optimizer.strategy.design_name,
+        include=list(optimizer.strategy.include),
+        limits=None if optimizer.limits is None else optimizer.limits.config(),
         surrogate=surrogate,
         acquisition=optimizer.chosen_by,
         transform=None if optimizer.transform.name == "none" else optimizer.transform.name,
@@ -130,22 +135,12 @@ def compare_settings(kept: Settings, settings: Mapping[str, Any], folder: Path) 
     old, new = run["settings"], dict(settings)
     if isinstance(old.get("space"), Mapping) and isinstance(new.get("space"), Mapping):
         new["space"] = of_same_rules(old["space"], new["space"])
-    digests = {"pool_sha256": "the candidates have", "values_sha256": "the values that are looked up have"}
-    decisive = [
-        {name: value for name, value in one.items() if name not in ADJUSTABLE | set(digests)} for one in (old, new)
-    ]
+    decisive = [{name: value for name, value in one.items() if name not in ADJUSTABLE} for one in (old, new)]
     if changed := differences(*decisive):
         raise RunFolderError(
             f"the run in {folder} was made with other settings ({'; '.join(changed)}): resume it with the same ones, "
             "or start a new run in another folder (--out)"
         )
-    for name, what in digests.items():
-        if old.get(name) != new.get(name):
-            raise RunFolderError(
-                f"{what} changed since the run in {folder} began ({old.get('pool_size')} candidates then, "
-                f"{new.get('pool_size')} now): resume it with the same file, or start a new run in another "
-                "folder (--out)"
-            )
     then, now = run.get("versions", {}), versions()
     newer = [f"{name} {then.get(name)} then, {now.get(name)} now" for name in now if then.get(name) != now.get(name)]
     if newer:

@@ -13,13 +13,17 @@ import json
 import logging
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from seqopt.campaign.campaign import Campaign
+from seqopt.campaign.candidates import CandidateChanges, keep_candidates, kept_candidates
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.failures import failures_in
 from seqopt.campaign.journal import Journal, Step
@@ -30,6 +34,7 @@ from seqopt.campaign.store import CampaignStore
 from seqopt.errors import RunFolderError
 from seqopt.evaluation import Evaluation
 from seqopt.optimizer import Optimizer
+from seqopt.optimizer.replayed import replayed
 from seqopt.utils.files import write_atomically
 from seqopt.utils.versions import versions
 
@@ -38,6 +43,9 @@ logger = logging.getLogger(__name__)
 CAMPAIGN = "campaign.seqopt"
 EVALUATIONS = "evaluations.csv"
 SUMMARY = "summary.json"
+REMOVED = "no longer among the candidates"
+"""Why a suggestion was withdrawn when a run was resumed."""
+
 OTHER_FILES = (EVALUATIONS, SUMMARY, "report.html", "search.png", "search.svg", "rejected.csv")
 
 
@@ -84,6 +92,14 @@ class RunFolder:
     """The folder of one run: its campaign, and the tables that are exported from it while it goes on.
 
     Use `begin`, then `campaign` with the optimiser of the run, `watched` around the search, and `close` it.
+
+    Attributes:
+        path: The folder.
+        settings: What describes the run.
+        status: ``"running"``, ``"interrupted"`` or ``"finished"``.
+        store: The open campaign.
+        known_values: The value of each candidate of the pool, where all are known; then the summary says how much of
+            the best was found.
     """
 
     def __init__(self, path: Path, settings: dict[str, Any], store: CampaignStore, lock: RunLock) -> None:
@@ -91,6 +107,7 @@ class RunFolder:
         self.settings = settings
         self.status = "running"
         self.store = store
+        self.known_values: npt.NDArray[np.float64] | None = None
         self._lock = lock
         self._campaign: Campaign | None = None
         self._spent = 0.0
@@ -106,6 +123,7 @@ class RunFolder:
         campaign: Settings | None = None,
         *,
         resume: bool = False,
+        candidates: Sequence[str] | None = None,
     ) -> RunFolder:
         """Start a run in a folder that holds none, or open one to continue it.
 
@@ -116,11 +134,13 @@ class RunFolder:
             campaign: What the commands for campaigns know of it: see `seqopt.campaign.run_settings.run_settings`. Of a
                 run that is resumed it is needed only if it was killed before it had made its file.
             resume: Whether there is a run to continue.
+            candidates: Of a pool, the keys of all that may be suggested. A run that is resumed takes up what was added
+                and leaves what was removed; a warning says how many.
 
         Raises:
-            RunFolderError: If the folder already holds a run, or none that could be resumed; if it is being written by
-                another process, its file is damaged or cannot be written, or settings that decide the course of the run
-                differ.
+            RunFolderError: If the folder already holds a run, or none that could be resumed; if it is resumed with
+                other candidates altogether; if it is being written by another process, its file is damaged or cannot be
+                written, or settings that decide the course of the run differ.
         """
         check_folder(path, resume)
         folder, facts = Path(path), plain(settings)
@@ -135,7 +155,7 @@ class RunFolder:
             raise RunFolderError(f"another process is writing the run in {folder}: wait for it, or stop it") from error
         try:
             with _explained(folder):
-                return cls(folder, facts, _store(folder, facts, campaign, resume=resume), lock)
+                return cls(folder, facts, _store(folder, facts, campaign, candidates, resume=resume), lock)
         except BaseException:
             lock.release()
             raise
@@ -198,10 +218,12 @@ class RunFolder:
             else {
                 "string": best.string,
                 "value": best.value,
+                **({"censored": best.censored} if best.censored else {}),
                 "number": next(i for i, row in enumerate(optimizer.observations.rows, start=1) if row is best),
             },
             "evaluations": len(frame),
             "failed": int((frame["status"] == "failed").sum()),
+            **({} if self.known_values is None else {"replay": replayed(optimizer, self.known_values).to_json()}),
             "failures": failures_in(frame),
             "steps": [asdict(step) for step in steps],
             "timings": {
@@ -243,20 +265,69 @@ class RunFolder:
         return self._campaign.left()
 
 
-def _store(folder: Path, facts: dict[str, Any], campaign: Settings, *, resume: bool) -> CampaignStore:
+def _store(
+    folder: Path, facts: dict[str, Any], campaign: Settings, candidates: Sequence[str] | None, *, resume: bool
+) -> CampaignStore:
     """The open campaign of a folder, made where there is none yet."""
     file = folder / CAMPAIGN
     if not CampaignStore.begun(file):
+        if candidates is not None:
+            _keep(folder, candidates)
         return CampaignStore.create(file, campaign)
     # Another process may have begun a run since the folder was looked at.
     check_folder(folder, resume)
     store = CampaignStore.open(file)
     try:
         compare_settings(store.settings, facts, folder)
+        if candidates is not None:
+            _take_up(store, folder, facts, campaign, candidates)
     except BaseException:
         store.close()
         raise
     return store
+
+
+def _take_up(
+    store: CampaignStore, folder: Path, facts: dict[str, Any], campaign: Settings, candidates: Sequence[str]
+) -> None:
+    """Go on with candidates that may have changed: say what has, keep it, and withdraw what is no longer there."""
+    settings = store.settings
+    run = settings.extra[RUN]
+    old = run["settings"]
+    names = ("pool_sha256", "values_sha256")
+    if all(old.get(name) == facts.get(name) for name in names):
+        if kept_candidates(folder) is None:
+            _keep(folder, candidates)  # of a run that was begun before they were kept
+        return
+    if old.get("pool_sha256") != facts.get("pool_sha256"):
+        evaluated = {row.key for row in store.measurements()}
+        changes = CandidateChanges.between(
+            kept_candidates(folder), int(old.get("pool_size") or 0), candidates, evaluated
+        )
+        changes.check(folder, len(evaluated))
+        logger.warning("the candidates have changed: %s", changes.describe())
+        told: dict[str, Any] = {"candidates": changes.to_json()}
+    else:
+        logger.warning("values in the file have changed: what was evaluated keeps the value that it had")
+        told = {"values": "changed"}
+    present = set(candidates)
+    gone = [row.name for row in store.open_suggestions() if row.key not in present]
+    if gone:
+        with store.transaction("withdraw", {"suggestions": gone, "reason": REMOVED}) as change:
+            change.withdraw(gone, REMOVED)
+    now = {name: facts[name] for name in ("pool_size", *names) if name in facts}
+    kept = {**settings.extra, RUN: {**run, "settings": {**old, **now}}}
+    with store.transaction("configure", {"what": "candidates", **told}) as change:
+        change.save_settings(replace(settings, pool=campaign.pool, extra=kept))
+    _keep(folder, candidates)
+
+
+def _keep(folder: Path, candidates: Sequence[str]) -> None:
+    """Write down which candidates there are; a run goes on without, and can then say less of what has changed."""
+    try:
+        keep_candidates(folder, candidates)
+    except OSError as error:
+        logger.warning("which candidates there are could not be written to %s: %s", folder, error.strerror or error)
 
 
 @contextmanager

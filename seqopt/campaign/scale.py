@@ -84,11 +84,15 @@ def warn_of_scale(
     source: str,
     warnings: list[Remark],
 ) -> None:
-    """Values that seem to be in another unit than the earlier ones, the predictions, or each other."""
-    new = [(row, abs(row.entry.value)) for row in sound if row.entry.value]
+    """Values that seem to be in another unit than the earlier ones, the predictions, or each other.
+
+    Limits are left out: what an assay can resolve is often far from what it measures.
+    """
+    new = [(row, abs(row.entry.value)) for row in sound if row.entry.value and row.entry.censored is None]
     if not new:
         return
     unit = f" ({settings.unit})" if settings.unit else ""
+    measurements = [row for row in measurements if row.censored is None]
     earlier = [abs(row.value) for row in measurements if row.value]
     told = {row.key: row.predicted(settings.transform) for row in suggestions if row.undone_by is None}
     predicted = {key: abs(value) for key, value in told.items() if value}

@@ -25,6 +25,7 @@ from seqopt.data import Item, Observation, Query, interval
 from seqopt.errors import InputError
 from seqopt.optimizer import Optimizer
 from seqopt.spaces import Space
+from seqopt.strategies.protocols import takes_censored
 from seqopt.utils.progress import doing
 
 logger = logging.getLogger(__name__)
@@ -70,6 +71,7 @@ class Session:
         self._allowed = optimizer.space if allowed is None else allowed
         self._whole = optimizer.space
         self._fresh = optimizer.state_dict()
+        self._warned = False
         self.forget()
 
     def forget(self) -> None:
@@ -317,10 +319,19 @@ class Session:
             values.append([cell if cell is not None and index not in refused else math.nan for cell in cells])
             errors.append(row.failure if row.failure is not None else refused.get(index))
         known = [row.standard_error for row in measurements]
+        censored = [row.censored for row in measurements]
+        if any(censored) and not takes_censored(self.optimizer.strategy):
+            if not self._warned:
+                logger.warning(
+                    "%s cannot learn from censored values: their limits count as values", self.optimizer.learner
+                )
+                self._warned = True
+            censored = [None] * len(measurements)
         self.optimizer.tell(
             [Query(row.string, row.context) if row.context else row.string for row in measurements],
             values,
             standard_errors=known if any(error is not None for error in known) else None,
+            censored=censored if any(censored) else None,
             errors=errors,
             seconds=[row.details.get("seconds") for row in measurements],
         )
@@ -368,6 +379,8 @@ def _new_suggestions(
     for row, reason in zip(rows, reasons, strict=True):
         mean, std, score = (row.details[name] for name in ("predicted_mean", "predicted_std", "acquisition"))
         random = mean is None and score is None
+        # What neither a model nor chance has chosen says what did: a design, or its user.
+        origin = str(row.details.get("why") or "random")
         low, high = interval(*optimizer.predicted_measurement(row.query), transform)
         yield NewSuggestion(
             row.string,
@@ -376,9 +389,9 @@ def _new_suggestions(
             std,
             low,
             high,
-            "random" if random else chosen_by,
+            origin if random else chosen_by,
             score,
-            {"kind": "random"} if random else reason,
+            {"kind": origin} if random else reason,
             row.context,
         )
 

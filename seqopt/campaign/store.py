@@ -398,6 +398,8 @@ class CampaignStore:
     def best(self) -> Observed | None:
         """What has the best mean of its replicates, the first of equals; `None` before the first value.
 
+        Of limits what is certain counts: see `Observed.certain`.
+
         The mean is the geometric one if the campaign's transform is ``"log10"``. Of several ways to measure, the target
         counts.
         """
@@ -405,9 +407,8 @@ class CampaignStore:
             settings, observed = self.settings, self.observations()
         target = settings.target
         measured = [group for group in observed if group.values and group.context == target]
-        sign = 1.0 if settings.direction == "maximize" else -1.0
         geometric = settings.transform == "log10"
-        return max(measured, key=lambda group: sign * group.mean(geometric=geometric), default=None)
+        return max(measured, key=lambda group: group.certain(settings.direction, geometric=geometric), default=None)
 
     def counts(self) -> Counts:
         """How far the campaign is."""

@@ -144,18 +144,19 @@ def _heading(status: Status) -> Section:
 def _best(settings: Settings, observed: Sequence[Observed], suggestions: Sequence[Suggestion]) -> Section:
     names = {row.key: row.name for row in suggestions if row.context == settings.target}
     geometric = settings.transform == "log10"
-    sign = -1.0 if settings.direction == "maximize" else 1.0
     measured = sorted(
-        (one for one in observed if one.values), key=lambda one: sign * one.mean(geometric=geometric)
+        (one for one in observed if one.values),
+        key=lambda one: one.certain(settings.direction, geometric=geometric),
+        reverse=True,
     )  # ties stay in the order in which they were measured
     rows = [
         (
             str(rank),
             names.get(one.key, UNSUGGESTED),
             one.string,
-            _number(one.mean(geometric=geometric)),
+            f"{one.censored or ''}{_number(one.mean(geometric=geometric))}",
             str(len(one.values)),
-            _number(statistics.stdev(one.values)) if len(one.values) > 1 else "",
+            _number(statistics.stdev(one.values)) if len(one.values) > 1 and not any(one.limits) else "",
         )
         for rank, one in enumerate(measured[:BEST], start=1)
     ]
@@ -178,11 +179,15 @@ def _last_batch(
     for row in batch:
         found = by_query.get((row.key, row.context))
         value = math.nan if found is None else found.mean(geometric=geometric)
-        inside = ""
-        if row.mean is not None and row.low is not None and row.high is not None and not math.isnan(value):
+        inside, censored = "", None if found is None else found.censored
+        if censored is not None and row.low is not None and row.high is not None:
+            # On which side of the interval it lies is known only where the limit lies there, too.
+            inside = "below" if censored == "<" and value <= row.low else ""
+            inside = "above" if censored == ">" and value >= row.high else inside
+        elif row.mean is not None and row.low is not None and row.high is not None and not math.isnan(value):
             judged.append(_Judged(row.low, row.predicted(settings.transform) or 0.0, row.high, value))
             inside = "inside" if row.low <= value <= row.high else "above" if value > row.high else "below"
-        result = row.status if math.isnan(value) else _number(value)
+        result = row.status if math.isnan(value) else f"{censored or ''}{_number(value)}"
         told = (_predicted(row, settings), _interval(row, settings), result, inside)
         rows.append((row.name, row.string, *_context(row, settings), *told))
     names = ("predicted", INTERVAL, f"measured {settings.objective}", "the interval")

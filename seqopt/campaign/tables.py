@@ -162,11 +162,16 @@ def check_batch_target(path: str | os.PathLike[str], store: CampaignStore) -> No
         )
 
 
-def measurements_table(store: CampaignStore) -> tuple[list[str], list[list[Cell]]]:
+def measurements_table(store: CampaignStore, *, numeric: bool = False) -> tuple[list[str], list[list[Cell]]]:
     """All that was measured, one by one, and what was withdrawn, as the header and the rows of a table.
 
     `read_results` reads it: identifiers, strings, values, standard errors, failures and replicates, what is discarded
     or withdrawn (``status``) and why (``remark``). Besides, it says what was predicted before there was a result.
+
+    Args:
+        store: The campaign.
+        numeric: Whether limits are numbers whose signs stand in a column ``censored``; by default they are texts such
+            as ``<0.1``.
     """
     with store.reading():
         settings = store.settings
@@ -175,6 +180,7 @@ def measurements_table(store: CampaignStore) -> tuple[list[str], list[list[Cell]
         suggestions = {row.name: row for row in store.suggestions()}
         withdrawals, exclusions = store.withdrawals(), store.exclusions()
     contexts, further = settings.context_names, settings.constraint_names
+    apart = numeric and any(row.censored is not None for row in rows)
     owned = [owned_name(settings)] if (settings.pool or {}).get("id_column") else []
     header = [IDENTIFIER, *owned, settings.string_column, *contexts, settings.objective, STANDARD_ERROR, *further]
     header += [FAILURE, REPLICATE]
@@ -191,6 +197,7 @@ def measurements_table(store: CampaignStore) -> tuple[list[str], list[list[Cell]
         "line",
         "command",
         "recorded",
+        *(["censored"] if apart else []),
     )
     header += told_apart(told, taken, "seqopt").values()
     table: list[list[Cell]] = []
@@ -204,7 +211,7 @@ def measurements_table(store: CampaignStore) -> tuple[list[str], list[list[Cell]
                 *([identifier] if owned else []),
                 row.string,
                 *(dict(row.context).get(name) for name in contexts),
-                row.value,
+                row.value if row.censored is None or apart else f"{row.censored}{row.value!r}",
                 row.standard_error,
                 *(row.further.get(name) for name in further),
                 row.failure,
@@ -213,6 +220,7 @@ def measurements_table(store: CampaignStore) -> tuple[list[str], list[list[Cell]
                 row.discarded,
                 *_prediction(suggestion, settings),
                 *(row.key, row.source, row.line, row.made_by, times[row.made_by]),
+                *([row.censored] if apart else []),
             ]
         )
     # A string that has a result after all is among these already.
@@ -237,6 +245,7 @@ def measurements_table(store: CampaignStore) -> tuple[list[str], list[list[Cell]
                 why.reason,
                 *_prediction(suggested, settings),
                 *(what.key, None, None, why.made_by, times[why.made_by]),
+                *([None] if apart else []),
             ]
         )
     return header, table

@@ -8,6 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seqopt.cli.campaign import app as campaign_app
+from seqopt.cli.choosing import (
+    AlertNames,
+    DesignName,
+    Exclude,
+    Forbid,
+    ForbidPattern,
+    Include,
+    MaxSimilarity,
+    PerScaffold,
+    Properties,
+    Require,
+    RequirePattern,
+    Where,
+    given_filters,
+    given_limits,
+)
 from seqopt.cli.embed import embed_command
 from seqopt.cli.predict import predict_command
 from seqopt.cli.report import report_command
@@ -46,7 +62,7 @@ def _root(
 
 WHAT, HOW, RUN = "What to search", "How to search", "The run"
 
-Initial = Annotated[int, typer.Option(help="Random ones scored first, to learn from.", rich_help_panel=HOW, min=2)]
+Initial = Annotated[int, typer.Option(help="How many are scored first, to learn from.", rich_help_panel=HOW, min=2)]
 Batch = Annotated[int, typer.Option(help="How many are chosen and scored together.", rich_help_panel=HOW, min=1)]
 Budget = Annotated[
     int, typer.Option(help="How many are scored after the initial ones, in batches.", rich_help_panel=HOW, min=0)
@@ -73,8 +89,8 @@ Known = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Results that are known already: a table with a column of strings and one of values. They teach the "
-        "model, take the place of random candidates, and cost no budget.",
+        help="Results that are known already: a table with a column of strings and one of values, which is called as "
+        "the objective, or value. They teach the model, take the place of random candidates, and cost no budget.",
         rich_help_panel=WHAT,
     ),
 ]
@@ -263,6 +279,18 @@ def search(
         ),
     ] = "auto",
     known: Known = None,
+    properties: Properties = None,
+    require: Require = None,
+    forbid: Forbid = None,
+    alerts: AlertNames = None,
+    where: Where = None,
+    require_pattern: RequirePattern = None,
+    forbid_pattern: ForbidPattern = None,
+    exclude: Exclude = None,
+    include: Include = None,
+    design: DesignName = "auto",
+    per_scaffold: PerScaffold = None,
+    max_similarity: MaxSimilarity = None,
     seed: Seed = 0,
     out: Annotated[
         Path | None,
@@ -292,6 +320,10 @@ def search(
     Your own file and score, smallest is best:
 
         seqopt search library.csv --objective scoring.py:dock --minimize --batch 10 --budget 100
+
+    Only what you would buy, and at most three of a scaffold in a batch:
+
+        seqopt search library.csv -o scoring.py:dock --where "price <= 100" --alerts pains --per-scaffold 3
 
     How well would it have done on results you have already?
 
@@ -333,6 +365,14 @@ def search(
         candidates=candidates,
         tokenizer=None if tokenizer == "auto" else tokenizer,
         out=out,
+        choosing={
+            "filters": given_filters(
+                properties, require, forbid, alerts, where, require_pattern, forbid_pattern, exclude
+            ),
+            "include": include or (),
+            "design": design,
+            "limits": given_limits(per_scaffold, max_similarity),
+        },
     )
 
 
@@ -618,7 +658,7 @@ def bench(
         typer.Argument(
             metavar="NAME",
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
-            "filters, choices, ask, intervals; NAME --help shows its options.",
+            "filters, choices, ask, intervals, censored, design; NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -628,7 +668,7 @@ def bench(
     names = (
         *("zinc", "docking", "regression", "boss", "vae", "embedding"),
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
-        *("choices", "ask", "intervals"),
+        *("choices", "ask", "intervals", "censored", "design"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:

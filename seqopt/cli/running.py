@@ -153,11 +153,12 @@ def watched_search(
         note(f"what is known from {plan.known} takes the place of as many random candidates")
     steps = -(-plan.budget // plan.batch)
     batches = f"{'1 batch' if steps == 1 else f'{steps} batches'} of {plan.batch}"
+    first = {"maxmin": "spread out", "medoids": "representative"}.get(str(options.get("design")), "random")
     if plan.asynchronous:
         batches = f"turn, {plan.workers} at a time"
     console.print(
-        f"{goal[:-1]}ing [bold]{escape(objective.name)}[/bold]: {plan.initial} random, then {plan.budget} in {batches},"
-        f" by {plan.acquisition}; seed {plan.seed}; results in {escape(str(folder))}"
+        f"{goal[:-1]}ing [bold]{escape(objective.name)}[/bold]: {plan.initial} {first}, "
+        f"then {plan.budget} in {batches}, by {plan.acquisition}; seed {plan.seed}; results in {escape(str(folder))}"
     )
     console.print(
         f"\n{'step':>7} {'scored':>7} {'failed':>7} {'best so far':>14} {'choosing':>10} {'scoring':>9} {'time':>7}"

@@ -44,6 +44,7 @@ def run_search(
     candidates: int | None,
     tokenizer: str | None,
     out: Path | None,
+    choosing: dict[str, Any],
 ) -> None:
     """Read the pool, search it, and say what is happening; see ``seqopt search --help``."""
     started = time.perf_counter()
@@ -54,10 +55,12 @@ def run_search(
     objective = None if values_column else resolve_objective(objective_spec)
     folder = out if out is not None else default_folder(Path(source).name.split(".")[0], objective_spec)
     from seqopt.campaign.runs import check_folder
+    from seqopt.strategies.designs import check_design
 
     check_folder(folder, plan.resume)
     _check_strings(source, kind, objective)
     check_plan(plan)
+    check_design(choosing["design"])
     inner_search = _parts(plan, candidates, tokenizer, transform)
     with console.status(f"reading {escape(source)}") as status:
         pool = read_pool(
@@ -86,6 +89,7 @@ def run_search(
         tokenizer=tokenizer,
         search=inner_search,
         transform=transform,
+        **choosing,
     )
     _describe_result(result, objective.name, goal)
     console.print(
@@ -153,3 +157,7 @@ def _describe_result(result: Any, name: str, direction: str) -> None:
         {"value": "right", "batch": "right", "string": "left"},
         [(f"{row.value:,.5g}", origin(row.batch), str(row.string)) for row in top.itertuples()],
     )
+    if result.replay is not None and result.replay.tops:
+        console.print("\nHow much of the best it found (candidates that tie with the last of them included)")
+        for line in result.replay.lines():
+            console.print(f"  {line}")

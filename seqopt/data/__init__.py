@@ -1,7 +1,7 @@
 """What is asked and told: queries, outcomes, and the table of everything measured."""
 
 from seqopt.data.contexts import Contexts, written
-from seqopt.data.observations import COLUMNS, Observation, Observations, Status, observation_table
+from seqopt.data.observations import CENSORED, COLUMNS, Censoring, Observation, Observations, Status, observation_table
 from seqopt.data.outcome import Direction, Outcome, Role
 from seqopt.data.predictions import (
     Predictions,
@@ -17,7 +17,9 @@ from seqopt.data.table import Data, Measured
 from seqopt.data.transforms import Identity, Log10, Transform, resolve_transform
 
 __all__ = [
+    "CENSORED",
     "COLUMNS",
+    "Censoring",
     "Context",
     "ContextValue",
     "Contexts",

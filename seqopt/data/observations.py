@@ -22,6 +22,10 @@ Status = Literal["ok", "failed", "pending", "withdrawn"]
 string's."""
 
 
+Censoring = Literal["<", ">"]
+"""Which side of its limit a censored value lies on, in the user's units."""
+
+
 @dataclass
 class Observation:
     """One row: a string and what is known of it.
@@ -35,6 +39,8 @@ class Observation:
         noise_variance: Variance of the measurement noise of each value, where known.
         details: Whatever else belongs to the row: batch number, predictions when it was chosen, error, seconds.
         context: How the string is measured; empty where there is only one way.
+        censored: ``"<"`` or ``">"`` where the value of the objective is only a limit, below or above which the
+            measurement lies.
     """
 
     string: str
@@ -44,6 +50,7 @@ class Observation:
     noise_variance: tuple[float, ...] | None = None
     details: dict[str, Any] = field(default_factory=dict)
     context: Context = ()
+    censored: Censoring | None = None
 
     @cached_property
     def query(self) -> Query:
@@ -52,8 +59,18 @@ class Observation:
 
     @property
     def value(self) -> float:
-        """The value of the objective, NaN unless measured."""
+        """The value of the objective, NaN unless measured; a limit of it where it is `censored`."""
         return self.values[0] if self.values else float("nan")
+
+    @property
+    def told(self) -> str:
+        """The value as text, with the sign of a limit.
+
+        Example:
+            >>> Observation("CCO", "CCO", "ok", (0.1,), censored="<").told
+            '<0.1'
+        """
+        return f"{self.censored or ''}{self.value:.10g}"
 
 
 class Observations:
@@ -124,7 +141,8 @@ class Observations:
 def observation_table(rows: Sequence[Observation], outcomes: Sequence[str] = ()) -> pd.DataFrame:
     """One row per observation, numbered from 1, with the columns of ``evaluations.csv``.
 
-    Where there are several ways to measure, or several outcomes, each has a column of its own at the end.
+    Where there are several ways to measure, or several outcomes, each has a column of its own at the end; likewise the
+    signs of limits, ``<`` and ``>``, where values are censored.
 
     Args:
         rows: The observations.
@@ -137,8 +155,9 @@ def observation_table(rows: Sequence[Observation], outcomes: Sequence[str] = ())
     # A column that is named like another one is told apart from it.
     # What their owner calls them, where that is known.
     owned = ["identifier"] if any("identifier" in row.details for row in rows) else []
-    named = {name: name if name not in (*COLUMNS, *owned) else f"{name} (context)" for name in contexts}
-    taken = {*COLUMNS, *owned, *named.values()}
+    limits = [CENSORED] if any(row.censored for row in rows) else []
+    named = {name: name if name not in (*COLUMNS, CENSORED, *owned) else f"{name} (context)" for name in contexts}
+    taken = {*COLUMNS, CENSORED, *owned, *named.values()}
     measured = {name: name if name not in taken else f"{name} (outcome)" for _, name in further}
     records = [
         {
@@ -156,15 +175,15 @@ def observation_table(rows: Sequence[Observation], outcomes: Sequence[str] = ())
             "acquisition": row.details.get("acquisition"),
             "seconds": row.details.get("seconds"),
             "error": row.details.get("error") or "",
+            **dict.fromkeys(limits, row.censored or ""),
             **{name: row.details.get(name) for name in owned},
             **{named[name]: value for name, value in row.context},
             **{measured[name]: row.values[index] if index < len(row.values) else math.nan for index, name in further},
         }
         for number, row in enumerate(rows, start=1)
     ]
-    return pd.DataFrame.from_records(
-        records, columns=[COLUMNS[0], *owned, *COLUMNS[1:], *named.values(), *measured.values()]
-    )
+    columns = [COLUMNS[0], *owned, *COLUMNS[1:], *limits, *named.values(), *measured.values()]
+    return pd.DataFrame.from_records(records, columns=columns)
 
 
 COLUMNS = (
@@ -184,3 +203,6 @@ COLUMNS = (
     "error",
 )
 """Columns of the table of observations and of ``evaluations.csv``."""
+
+CENSORED = "censored"
+"""A further column where values are censored: ``<`` or ``>`` beside a limit."""

@@ -25,6 +25,8 @@ class Data:
         noise_variance: Known variance of the noise of each value, n x m, NaN where it is not known.
         failed: Which evaluations failed, n.
         outcomes: What the m columns are.
+        censored: Of which values of the objective only a limit is known, n: 1 for one above it, -1 for one below, in
+            the user's units, 0 for a known value; `None` where all are known.
     """
 
     queries: tuple[Query, ...]
@@ -32,6 +34,7 @@ class Data:
     noise_variance: npt.NDArray[np.float64]
     failed: npt.NDArray[np.bool_]
     outcomes: tuple[Outcome, ...] = (Outcome(),)
+    censored: npt.NDArray[np.int8] | None = None
 
     @classmethod
     def of(cls, rows: Sequence[Observation], outcomes: tuple[Outcome, ...] = (Outcome(),)) -> Data:
@@ -40,7 +43,10 @@ class Data:
         values = _table([row.values for row in finished], len(outcomes))
         noise = _table([row.noise_variance or () for row in finished], len(outcomes))
         failed = np.array([row.status == "failed" for row in finished], dtype=np.bool_)
-        return cls(tuple(row.query for row in finished), values, noise, failed, outcomes)
+        censored = None
+        if any(row.censored for row in finished):
+            censored = np.array([_SIDES[row.censored] for row in finished], dtype=np.int8)
+        return cls(tuple(row.query for row in finished), values, noise, failed, outcomes, censored)
 
     def column(self, name: str) -> int:
         """The number of an outcome.
@@ -75,10 +81,16 @@ class Data:
                     for value, variance in zip(values[rows].tolist(), known.tolist(), strict=True)
                 ]
             )
-        return Measured(items, targets, noise, rows)
+        censored = None
+        if column == self.objective and self.censored is not None and self.censored[rows].any():
+            censored = (outcome.sign * self.censored[rows]).astype(np.int8)
+        return Measured(items, targets, noise, rows, censored)
 
     def __len__(self) -> int:
         return len(self.queries)
+
+
+_SIDES = {None: 0, "<": -1, ">": 1}
 
 
 def _table(rows: Sequence[tuple[float, ...]], columns: int) -> npt.NDArray[np.float64]:
@@ -102,12 +114,15 @@ class Measured:
         targets: k.
         noise_variance: Known variances of their noise, k, 0 where one is not known; `None` where none is.
         rows: Their indices in the table.
+        censored: 1 where a target is a limit that the value is better than, -1 where the value is worse, else 0, k;
+            `None` where all are known.
     """
 
     items: list[Item]
     targets: npt.NDArray[np.float64]
     noise_variance: npt.NDArray[np.float64] | None
     rows: npt.NDArray[np.intp]
+    censored: npt.NDArray[np.int8] | None = None
 
     def __len__(self) -> int:
         return len(self.items)

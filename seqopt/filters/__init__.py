@@ -1,8 +1,8 @@
 """Filters: which strings may be suggested, and what they leave of a space.
 
 A string may be suggested only if it passes every filter. `PropertyRange`, `Substructure` and `Alerts` are for
-molecules, `ColumnCondition` for libraries, `Pattern` for any strings. `filter_pool` says which strings of a list pass,
-`narrow` restricts a space to what passes.
+molecules, `ColumnCondition` for libraries, `Pattern` and `Listed` for any strings. `filter_pool` says which strings of
+a list pass, `narrow` restricts a space to what passes.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from seqopt.filters.conditions import Alerts, ColumnCondition, Filter, Pattern, PropertyRange, Substructure
     from seqopt.filters.filtering import FilterReport, filter_pool, narrow
+    from seqopt.filters.listed import Listed
 
 _HOMES = {
     **dict.fromkeys(
         ("Alerts", "ColumnCondition", "Filter", "Pattern", "PropertyRange", "Substructure"), "seqopt.filters.conditions"
     ),
+    "Listed": "seqopt.filters.listed",
     **dict.fromkeys(("FilterReport", "filter_pool", "narrow"), "seqopt.filters.filtering"),
 }
 
@@ -26,6 +28,7 @@ __all__ = [
     "ColumnCondition",
     "Filter",
     "FilterReport",
+    "Listed",
     "Pattern",
     "PropertyRange",
     "Substructure",

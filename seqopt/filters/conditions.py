@@ -2,7 +2,7 @@
 
 A string is suggested only if it passes every filter. What was measured teaches the model all the same. There are
 filters for molecules (`PropertyRange`, `Substructure`, `Alerts`), for libraries (`ColumnCondition`) and for any strings
-(`Pattern`); each says in words what it asks for, and is kept with the campaign as JSON values.
+(`Pattern`, `Listed`); each says in words what it asks for, and is kept with the campaign as JSON values.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from seqopt.datasets.sheets import NUMBER
 from seqopt.errors import InputError
+from seqopt.filters.listed import Listed
 from seqopt.filters.properties import (
     ALERTS,
     PROPERTY,
@@ -497,11 +498,11 @@ class Pattern:
 MoleculeFilter = PropertyRange | Substructure | Alerts
 """Filters that need a molecule."""
 
-Filter = MoleculeFilter | ColumnCondition | Pattern
+Filter = MoleculeFilter | ColumnCondition | Pattern | Listed
 """A condition on what may be suggested: on a molecule, a column of the library, or the string itself."""
 
 KINDS: dict[str, type[Filter]] = {
-    kind.kind: kind for kind in (PropertyRange, Substructure, Alerts, ColumnCondition, Pattern)
+    kind.kind: kind for kind in (PropertyRange, Substructure, Alerts, ColumnCondition, Pattern, Listed)
 }
 """Filters by the name under which they are kept."""
 

@@ -27,7 +27,9 @@ from seqopt.filters.conditions import (
     Pattern,
     passing,
 )
+from seqopt.filters.listed import Listed
 from seqopt.filters.properties import cost, measure, within
+from seqopt.strings.identity import identity_keys
 from seqopt.utils.cache import digest, read_cached, write_cached
 from seqopt.utils.workers import Progress, map_strings
 
@@ -125,7 +127,9 @@ class FilterReport:
         return asdict(self)
 
 
-def check_filters(filters: Sequence[Filter], kind: str, space: Space | None, cells: Cells | None) -> list[Filter]:
+def check_filters(
+    filters: Sequence[Filter], kind: str, space: Space | None, cells: Cells | None, *, standardize: bool = False
+) -> list[Filter]:
     """Refuse filters that do not fit what is searched, and give columns the names that they have in the library.
 
     Args:
@@ -133,6 +137,7 @@ def check_filters(filters: Sequence[Filter], kind: str, space: Space | None, cel
         kind: What the strings are.
         space: The space; may be left out for a library.
         cells: Of a library, its columns, if it has any.
+        standardize: Whether molecules are identified by their charge parents.
 
     Raises:
         InputError: For a filter of molecules where strings are none, a column that is not there or of the wrong kind,
@@ -147,6 +152,8 @@ def check_filters(filters: Sequence[Filter], kind: str, space: Space | None, cel
             )
         if isinstance(item, ColumnCondition):
             item = _fitting(item, cells)
+        if isinstance(item, Listed):
+            item = item.keyed(kind, standardize=standardize)
         found.append(item)
     if found and space is not None and not _is_pool(space) and not hasattr(space, "accept"):
         raise InputError(f"a {type(space).__name__} has no accept attribute, by which filters could narrow it")
@@ -229,6 +236,8 @@ def filter_pool(
     for item in filters:
         if isinstance(item, Pattern):
             keep(item, np.fromiter((item.matches(string, kind) for string in strings), np.bool_, len(strings)))
+        if isinstance(item, Listed):
+            keep(item, np.fromiter(map(item.allows, keys), np.bool_, len(keys)))
     of_molecules = sorted((item for item in filters if isinstance(item, MoleculeFilter)), key=_cost)
     if of_molecules:
         features = _features(keys, of_molecules, alive, progress)
@@ -260,6 +269,7 @@ def acceptor(filters: Sequence[Filter], kind: str) -> Callable[[str], bool]:
         [True, False, False]
     """
     patterns = [item for item in filters if isinstance(item, Pattern)]
+    lists = [item for item in filters if isinstance(item, Listed)]
     of_molecules = sorted((item for item in filters if isinstance(item, MoleculeFilter)), key=_cost)
     features, bounds = [item.feature for item in of_molecules], [item.bounds for item in of_molecules]
 
@@ -267,6 +277,10 @@ def acceptor(filters: Sequence[Filter], kind: str) -> Callable[[str], bool]:
     def accept(string: str) -> bool:
         if not all(item.matches(string, kind) for item in patterns):
             return False
+        if lists:
+            (key,) = identity_keys([string], kind)
+            if key is None or not all(item.allows(key) for item in lists):
+                return False
         if not of_molecules:
             return True
         (values,) = measure([string], features, bounds)
@@ -313,6 +327,10 @@ def failing(
                 if not item.mask(column)[index]:
                     cell = column[index].strip()
                     reasons.append(f"{item.column} is {repr(cell) if cell else 'empty'}, wanted is {item.describe()}")
+            elif isinstance(item, Listed) and not item.allows(key):
+                reasons.append(
+                    f"it is {'not ' if item.required else ''}one of the strings in {item.source or 'a list'}"
+                )
             elif isinstance(item, Pattern) and not item.matches(string, kind):
                 reasons.append(f"it {'lacks' if item.required else 'has'} the pattern {item.pattern}")
         if of_molecules:

@@ -3,10 +3,12 @@
 from seqopt.models import pathwise  # noqa: F401  # BoTorch's draws of functions find the sub-sequence kernel
 from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess, measurement_std
 from seqopt.models.contributions import Contributions, contributions_of
+from seqopt.models.distances import DistanceSurrogate, KernelDistances
 from seqopt.models.fully_bayesian import FullyBayesianGP, FullyBayesianStringGP, KernelDiagnostics
 from seqopt.models.gaussian import GaussianSurrogate
 from seqopt.models.leave_one_out import LeaveOneOut
 from seqopt.models.protocols import (
+    CensoredSurrogate,
     ConditionedProcess,
     ExplainedSurrogate,
     JointSurrogate,
@@ -26,8 +28,10 @@ from seqopt.models.string_gp import StringGP
 __all__ = [
     "SURROGATES",
     "BlockwisePosterior",
+    "CensoredSurrogate",
     "ConditionedProcess",
     "Contributions",
+    "DistanceSurrogate",
     "ExplainedSurrogate",
     "FullyBayesianGP",
     "FullyBayesianStringGP",
@@ -36,6 +40,7 @@ __all__ = [
     "GridSampler",
     "JointSurrogate",
     "KernelDiagnostics",
+    "KernelDistances",
     "LeaveOneOut",
     "MeasurementSurrogate",
     "NoiseAwareSurrogate",

@@ -1,7 +1,8 @@
 """Parameters of a Gaussian process on strings, by maximum a posteriori marginal likelihood.
 
 The objective is that of Rasmussen and Williams (2006), equation 2.30, plus log priors. BoTorch's L-BFGS-B maximises it
-from several starts.
+from several starts. With censored values it is the evidence of expectation propagation, whose sites are found anew at
+all parameters that are tried: the gradient is that of the evidence itself (`seqopt.models.censoring`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from botorch.settings import validate_input_scaling
 from seqopt.encoding import Encoded
 from seqopt.errors import InputError, ModelError
 from seqopt.kernels.threads import one_thread
+from seqopt.models.censoring import Sides, telling
 from seqopt.models.checks import differ
 from seqopt.models.covariance import AdaptiveKernel, FittedKernel, FloatArray
 from seqopt.models.log_units import LogBounds, LogUnitNormalPrior
@@ -72,15 +74,35 @@ SINGLE_THREADED = 512
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What a model is fitted to: strings, their values, and the known variances of their noise."""
+    """What a model is fitted to.
+
+    Attributes:
+        encoded: n strings.
+        targets: Their values, or limits of them.
+        known: Known variances of their noise.
+        sides: Which values are limits (`seqopt.models.censoring`); `None` where none is.
+    """
 
     encoded: Encoded
     targets: FloatArray
     known: FloatArray
+    sides: Sides | None = None
 
     def take(self, indices: npt.NDArray[np.int64]) -> TrainingData:
         """Those at ``indices``."""
-        return TrainingData(self.encoded.take(indices), self.targets[indices], self.known[indices])
+        sides = None if self.sides is None or not self.sides[indices].any() else self.sides[indices]
+        return TrainingData(self.encoded.take(indices), self.targets[indices], self.known[indices], sides)
+
+    @property
+    def telling(self) -> FloatArray:
+        """Values that have a say in mean and scale; see `seqopt.models.censoring.telling`."""
+        found: FloatArray = self.targets[telling(self.targets, self.sides)]
+        return found
+
+    @property
+    def differ(self) -> bool:
+        """Whether values tell strings apart."""
+        return differ(self.telling)
 
 
 @dataclass(frozen=True)
@@ -110,10 +132,10 @@ class PointEstimate:
         likelihood = gpytorch.likelihoods.GaussianLikelihood(**options)
         # BoTorch scales no values that differ by less than 1e-8: dissociation constants in mol/l do. Equal ones have a
         # standard deviation of rounding errors, which is none to scale by.
-        smallest = SMALLEST_SPREAD if differ(targets) else math.inf
-        if known.any():
+        smallest = SMALLEST_SPREAD if data.differ else math.inf
+        if known.any() or data.sides is not None:
             # The model sees standardised values.
-            spread = targets.std(ddof=1)
+            spread = data.telling.std(ddof=1) if len(data.telling) > 1 else 0.0
             spread = spread if spread >= smallest else 1.0
             likelihood = PartlyKnownNoise(torch.from_numpy(known / spread**2), inputs, **options)
         covariance = gpytorch.kernels.ScaleKernel(
@@ -129,7 +151,11 @@ class PointEstimate:
                 likelihood=likelihood,
                 covar_module=covariance,
                 mean_module=gpytorch.means.ConstantMean(),
-                outcome_transform=ScaledStandardize(1, min_stdv=smallest),
+                outcome_transform=ScaledStandardize(
+                    1,
+                    None if data.sides is None else torch.from_numpy(telling(targets, data.sides)),
+                    min_stdv=smallest,
+                ),
             )
         model.to(torch.float64)
         if self.start is not None:
@@ -159,7 +185,7 @@ class PointEstimate:
         # Where the starts lead shows on fewer strings, whose Gram matrices can be interpolated.
         if costly and restarts > 1 and self._learn_from(SURVEY, model, data, rng, restarts, full=full):
             restarts = 1
-        self._optimize(model, rng, restarts, full=full)
+        self._optimize(model, data.sides, rng, restarts, full=full)
 
     def _learn_from(
         self,
@@ -173,15 +199,18 @@ class PointEstimate:
     ) -> bool:
         """Set the parameters of ``model`` by ``count`` strings chosen at random, unless these have equal values."""
         chosen = data.take(np.sort(rng.choice(len(data.targets), size=count, replace=False)))
-        if not differ(chosen.targets):
+        if not chosen.differ:
             return False
         part = self.build(chosen)
         self.learn(part, chosen, rng, restarts, full=full)
         _transfer(part, model)
         return True
 
-    def _optimize(self, model: SingleTaskGP, rng: np.random.Generator, restarts: int, *, full: bool) -> None:
-        likelihood = DenseMarginalLogLikelihood(model.likelihood, model)
+    def _optimize(
+        self, model: SingleTaskGP, sides: Sides | None, rng: np.random.Generator, restarts: int, *, full: bool
+    ) -> None:
+        limits = None if sides is None else torch.from_numpy(sides)
+        likelihood = DenseMarginalLogLikelihood(model.likelihood, model, limits)
         own = model.covar_module.base_kernel
         if full and isinstance(own, AdaptiveKernel):
             own.adapt(model.train_inputs[0])

@@ -33,6 +33,7 @@ from seqopt.encoding import Encoded, Encoder, FeatureEncoder, JointEncoder, Stri
 from seqopt.encoding.fields import FieldEncoder
 from seqopt.errors import InputError
 from seqopt.kernels import SubsequenceKernel, bind_fields
+from seqopt.models.censoring import Sides, checked_sides, telling
 from seqopt.models.checks import checked_noise, checked_values, differ
 from seqopt.models.covariance import Evaluator, FloatArray, KernelEvaluator, StackedEvaluator
 from seqopt.models.gaussian import GaussianSurrogate
@@ -215,6 +216,9 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
     takes_noise_variance = True
     """`fit` takes the known noise of each value."""
 
+    takes_censored = True
+    """`fit` takes values of which only a limit is known."""
+
     @property
     def kernels(self) -> list[gpytorch.kernels.Kernel]:
         """The kernels, at their own parameters."""
@@ -269,6 +273,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         *,
         rng: np.random.Generator,
         noise_variance: npt.ArrayLike | None = None,
+        censored: npt.ArrayLike | None = None,
     ) -> None:
         """Fit to ``strings`` and ``values``.
 
@@ -279,6 +284,8 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             noise_variance: Known variance of the noise of each value (squared standard errors), 0 where unknown, in the
                 values' units squared. A variance that all values share is learned besides; while it is, on a grid,
                 each value counts as having the mean of the known ones.
+            censored: What is known of each value: 0 if it is known, 1 if it is above the one given, -1 if it is below;
+                see `seqopt.models.censoring`.
 
         Raises:
             InputError: If there are fewer than two strings, the numbers differ, a value is not finite, or a noise
@@ -286,14 +293,16 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         """
         targets = checked_values(strings, values)
         known = checked_noise(strings, noise_variance)
-        spread = float(targets.std(ddof=1)) if differ(targets) else 0.0
+        sides = checked_sides(strings, censored)
+        weighed = targets[telling(targets, sides)]
+        spread = float(weighed.std(ddof=1)) if differ(weighed) else 0.0
         if spread == 0.0:
             logger.warning(
                 "all %d values equal %g, but for rounding: the model cannot tell strings apart yet",
                 len(targets),
                 targets[0],
             )
-        self._units = float(targets.mean()), spread or 1.0
+        self._units = float(weighed.mean()), spread or 1.0
         standardized = (targets - self._units[0]) / self._units[1]
         known = known / self._units[1] ** 2
         encoded = self.encoder.encode(strings)
@@ -303,7 +312,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             or self._parameters is None
             or change >= self.refit_growth * self._full_fit_size
         ):
-            self._draw(encoded, standardized, known, rng)
+            self._draw(encoded, standardized, known, sides, rng)
             self._full_fit_size = len(strings)
             self._forget_columns()
         assert self._parameters is not None
@@ -320,11 +329,14 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             noise,
             torch.from_numpy(known),
             wanted=None if wanted is None else self.encoder.encode(wanted),
+            sides=None if sides is None else torch.from_numpy(sides),
         )
 
-    def _draw(self, encoded: Encoded, targets: Numbers, known: Numbers, rng: np.random.Generator) -> None:
+    def _draw(
+        self, encoded: Encoded, targets: Numbers, known: Numbers, sides: Sides | None, rng: np.random.Generator
+    ) -> None:
         """Draw all parameters from their posterior."""
-        densities = [LogPosterior(kernel, encoded, targets, known, self._mean_std) for kernel in self._kernels]
+        densities = [LogPosterior(kernel, encoded, targets, known, self._mean_std, sides) for kernel in self._kernels]
         several = len(densities) > 1
         samples = [
             sampler.sample(density, rng, ends, evidence=several)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -18,6 +19,7 @@ from seqopt.errors import InputError, ModelError
 from seqopt.models.column_cache import ColumnCache
 from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess
 from seqopt.models.covariance import FloatArray, correlations
+from seqopt.models.distances import KernelDistances
 from seqopt.models.gp_state import BatchedGPState, Conditioning, stacked
 from seqopt.models.leave_one_out import LeaveOneOut, leave_one_out
 from seqopt.models.pool_posterior import PoolPosterior
@@ -203,6 +205,26 @@ class GaussianSurrogate:
             found[those] = mean[draw] + normal[those, :, 0] @ roots[draw].T
         return offset + unit * found
 
+    def prior_distances(self, candidates: PoolSpace | Sequence[str], others: Sequence[str] = ()) -> KernelDistances:
+        """Kernel distances before any fit; see `seqopt.models.DistanceSurrogate`.
+
+        Raises:
+            ModelError: If there are several kernels to average over.
+        """
+        kernel = getattr(self, "kernel", None)
+        kernels = getattr(self, "kernels", [] if kernel is None else [kernel])
+        if len(kernels) != 1 or kernels[0].batch_shape:
+            raise ModelError(
+                f"a {type(self).__name__} of {len(kernels)} kernels has no one distance between strings: choose the "
+                "design random, or a surrogate of one kernel"
+            )
+        (kernel,) = kernels
+        if isinstance(candidates, PoolSpace):
+            encoded = self._encoded_pool(candidates)
+        else:
+            encoded = self.encoder.encode(candidates)
+        return KernelDistances(kernel, encoded.joined(self.encoder.encode(others)) if others else encoded)
+
     def similarity(self, a: Sequence[Item], b: Sequence[Item]) -> FloatArray:
         """Prior correlation (len(a) x len(b)) at two lists of strings, mean over the draws: 1 for equal ones.
 
@@ -215,15 +237,24 @@ class GaussianSurrogate:
     def leave_one_out(self) -> LeaveOneOut:
         """Predictions for each value from the others at the fitted parameters: moments of the mixture over the draws.
 
+        What stands for censored values stays as it is when others are left out.
+
         Raises:
             ModelError: Before the first fit.
         """
         state = self.fitted
         mean, variance = leave_one_out(state.cholesky, state.alpha, state.values)
+        values = state.values
+        if state.limits is not None:
+            censored = state.limits.sides != 0
+            # A measurement has noise, but not the variance of the factor that stands for a limit.
+            without = (variance - state.observed_noise).clamp_min(0.0) + state.noise_variance[:, None]
+            variance = torch.where(censored, without, variance)
+            values = torch.where(censored, math.nan, state.known_values)
         spread = variance.mean(0) + mean.var(0, correction=0)
         offset, unit = self.units
         predicted = self.untransform(mean.mean(0).numpy(), spread.numpy())
-        return LeaveOneOut(offset + unit * state.values.numpy(), *predicted)
+        return LeaveOneOut(offset + unit * values.numpy(), *predicted)
 
     def __getstate__(self) -> dict[str, Any]:
         # What is kept of pools belongs to objects of this process, and is computed again where it is needed.

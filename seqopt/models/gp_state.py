@@ -15,6 +15,7 @@ References:
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,11 +27,29 @@ from torch import Tensor
 
 from seqopt.data.query import Item, key_of
 from seqopt.encoding import Encoded
+from seqopt.models.censoring import censored_sites
 from seqopt.models.covariance import Evaluator, FloatArray
 from seqopt.posteriors import stable_cholesky
 
+logger = logging.getLogger(__name__)
+
 MIN_RELATIVE_VARIANCE = 1e-10
 """Posterior variances are kept above this fraction of the output scale: rounding must not make them negative."""
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """What is known of n values of which some are censored.
+
+    Attributes:
+        sides: 0 for an exact value, 1 for one above its limit, -1 for one below, n.
+        targets: Standardised values and limits, n.
+        known_noise: Known variances of the noise of each, n.
+    """
+
+    sides: Tensor
+    targets: Tensor
+    known_noise: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +60,7 @@ class BatchedGPState:
         evaluator: The kernel, of batch shape D, or without batch shape if D is 1; without its output scale.
         keys: The n training queries.
         encoded: The same, encoded.
-        targets: Standardised training values, n.
+        targets: Standardised training values, n, or D x n with censored ones: each draw has its own in place of them.
         constant: Prior mean, D.
         scale: Output scale, D.
         noise_variance: Variance of the noise of one observation to come, D.
@@ -51,6 +70,7 @@ class BatchedGPState:
         prior_mean: Standardised prior mean at any queries, N, besides the constant; `None` where there is none. Targets
             are what is left of the values without it.
         wanted: Targets of the training queries, encoded; `None` where the queries are their own targets.
+        limits: What the censored values are known by, where there are any.
     """
 
     evaluator: Evaluator
@@ -65,6 +85,7 @@ class BatchedGPState:
     alpha: Tensor
     prior_mean: Callable[[Sequence[Item]], Tensor] | None = None
     wanted: Encoded | None = None
+    limits: Limits | None = None
 
     @classmethod
     def build(
@@ -79,18 +100,32 @@ class BatchedGPState:
         known_noise: Tensor,
         prior_mean: Callable[[Sequence[Item]], Tensor] | None = None,
         wanted: Encoded | None = None,
+        sides: Tensor | None = None,
     ) -> BatchedGPState:
         """Factorise the covariance of the training queries.
 
         ``noise_variance`` (D) is what every value has, ``known_noise`` (n) what each has besides; a value to come will
-        have the mean of these (0 counting where nothing is known).
+        have the mean of these (0 counting where nothing is known). ``sides`` (n) says which ``targets`` are limits:
+        expectation propagation gives each draw values and further noise in place of them (`seqopt.models.censoring`).
         """
         own = evaluator.self_similarity(encoded)
         gram = stacked(evaluator.cross(encoded, None, own), len(scale))
         prior = scale[:, None, None] * 0.5 * (gram + gram.mT)
         observed_noise = noise_variance[:, None] + known_noise
-        factor, _ = stable_cholesky(prior + observed_noise.diag_embed())
         residuals = targets - constant[:, None]
+        limits = None
+        if sides is not None:
+            limits = Limits(sides, targets, known_noise)
+            sites = censored_sites(prior + observed_noise.diag_embed(), residuals, sides)
+            if not bool(torch.isfinite(sites.log_density).all()):
+                logger.warning(
+                    "what %d censored values say is known roughly: expectation propagation has not converged. Check "
+                    "the limits for slips",
+                    int(sides.count_nonzero()),
+                )
+            residuals, observed_noise = sites.residuals, observed_noise + sites.variance
+            targets = residuals + constant[:, None]
+        factor, _ = stable_cholesky(prior + observed_noise.diag_embed())
         alpha = torch.cholesky_solve(residuals[..., None], factor)[..., 0]
         coming = noise_variance + known_noise.mean()
         return cls(
@@ -106,6 +141,27 @@ class BatchedGPState:
             alpha,
             prior_mean,
             wanted,
+            limits,
+        )
+
+    def of_exact(self) -> BatchedGPState | None:
+        """The same processes given the exact values alone; `None` where there are none."""
+        if self.limits is None:
+            return self
+        rows = torch.nonzero(self.limits.sides == 0)[:, 0]
+        if not len(rows):
+            return None
+        return BatchedGPState.build(
+            self.evaluator,
+            [self.keys[int(row)] for row in rows],
+            self.encoded.take(rows.numpy()),
+            self.limits.targets[rows],
+            self.constant,
+            self.scale,
+            self.noise_variance - self.limits.known_noise.mean(),
+            self.limits.known_noise[rows],
+            self.prior_mean,
+            None if self.wanted is None else self.wanted.take(rows.numpy()),
         )
 
     @property
@@ -128,8 +184,15 @@ class BatchedGPState:
 
     @cached_property
     def values(self) -> Tensor:
-        """Standardised training values, the prior mean included, n."""
+        """Standardised training values, the prior mean included, n, or D x n with censored ones."""
         return self.targets if self.prior_mean is None else self.targets + self.prior_mean(self.keys)
+
+    @property
+    def known_values(self) -> Tensor:
+        """Standardised training values, or limits of those that are censored, the prior mean included, n."""
+        if self.limits is None:
+            return self.values
+        return self.limits.targets if self.prior_mean is None else self.limits.targets + self.prior_mean(self.keys)
 
     def mean(self, items: Sequence[Item]) -> Tensor:
         """Prior mean at queries, D x N (or D x 1 where it is constant)."""
@@ -138,8 +201,13 @@ class BatchedGPState:
 
     @property
     def best_observed(self) -> float:
-        """Largest training value of a query that is its own target; minus infinity where there is none."""
-        values = self.values
+        """Largest training value of a query that is its own target; minus infinity where there is none.
+
+        Of a value that is known to be above a limit, the limit counts; one that is below a limit does not.
+        """
+        values = self.known_values
+        if self.limits is not None:
+            values = torch.where(self.limits.sides < 0, -math.inf, values)
         if self.wanted is not None:
             # Values of other contexts may be in any unit. What a model is shown tells how something was measured.
             width = max(self.encoded.width, self.wanted.width)

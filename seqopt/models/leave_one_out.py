@@ -22,7 +22,7 @@ class LeaveOneOut:
     """Predictions for each training value from the others, in the values' units.
 
     Attributes:
-        values: The n values.
+        values: The n values, NaN where only a limit is known.
         mean: What was predicted for each.
         std: Standard deviation of the prediction, noise included.
     """
@@ -35,17 +35,24 @@ class LeaveOneOut:
     def r2(self) -> float:
         """1 - sum of squared errors over that of the mean of the *other* values: 0 for a model that knows no more.
 
-        NaN where all values are equal.
+        NaN where all values are equal. Values of which only a limit is known do not count.
         """
-        n = len(self.values)
-        without_model = (self.values - self.values.mean()) * n / max(n - 1, 1)
+        known = ~np.isnan(self.values)
+        values, n = self.values[known], int(known.sum())
+        if n == 0:
+            return float("nan")
+        without_model = (values - values.mean()) * n / max(n - 1, 1)
         total = float((without_model**2).sum())
-        return float("nan") if total == 0 else 1.0 - float(((self.values - self.mean) ** 2).sum()) / total
+        return float("nan") if total == 0 else 1.0 - float(((values - self.mean[known]) ** 2).sum()) / total
 
     @property
     def within_90(self) -> float:
-        """Share of the values within the central 90 % of their predictions."""
-        return float((np.abs(self.values - self.mean) <= 1.6448536269514722 * self.std).mean())
+        """Share of the values within the central 90 % of their predictions; NaN where none is known."""
+        known = ~np.isnan(self.values)
+        if not known.any():
+            return float("nan")
+        errors = np.abs(self.values - self.mean)[known]
+        return float((errors <= 1.6448536269514722 * self.std[known]).mean())
 
 
 def leave_one_out(cholesky: Tensor, alpha: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
@@ -54,7 +61,7 @@ def leave_one_out(cholesky: Tensor, alpha: Tensor, targets: Tensor) -> tuple[Ten
     Args:
         cholesky: Lower factor of K, ``... x n x n``.
         alpha: ``... x n``.
-        targets: y, ``n``.
+        targets: y, ``... x n`` or ``n``.
 
     Example:
         >>> factor = torch.linalg.cholesky(torch.tensor([[2.0, 1.0], [1.0, 2.0]], dtype=torch.float64))

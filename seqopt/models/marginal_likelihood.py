@@ -1,4 +1,4 @@
-"""The exact marginal likelihood of a Gaussian process, with its derivatives in closed form.
+"""The marginal likelihood of a Gaussian process, with its derivatives in closed form: exact but for censored values.
 
 References:
     Rasmussen, C. E., Williams, C. K. I. (2006). Gaussian Processes for Machine Learning. MIT Press, section 5.4.1.
@@ -15,6 +15,8 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from seqopt.errors import ModelError
+from seqopt.models.censoring import censored_sites
 from seqopt.posteriors.linalg import stable_cholesky
 
 
@@ -35,6 +37,8 @@ class DenseMarginalLogLikelihood(ExactMarginalLogLikelihood):
     Args:
         likelihood: A Gaussian likelihood.
         model: An exact Gaussian process without batch shape.
+        sides: Which targets are limits, see `seqopt.models.censoring`; `None` for none. The density is then that of
+            expectation propagation.
 
     Example:
         >>> from botorch.models import SingleTaskGP
@@ -47,6 +51,10 @@ class DenseMarginalLogLikelihood(ExactMarginalLogLikelihood):
         True
     """
 
+    def __init__(self, likelihood: Any, model: Any, sides: Tensor | None = None) -> None:
+        super().__init__(likelihood, model)
+        self.sides = sides
+
     def forward(self, function_dist: MultivariateNormal, target: Tensor, *params: Any, **kwargs: Any) -> Tensor:
         """Logarithm of the marginal density of ``target`` and of the priors, per point.
 
@@ -58,7 +66,11 @@ class DenseMarginalLogLikelihood(ExactMarginalLogLikelihood):
         """
         output = self.likelihood(function_dist, *params, **kwargs)
         covariance = output.lazy_covariance_matrix.to_dense()
-        density = _LogDensity.apply(covariance, target - output.mean)  # type: ignore[no-untyped-call]
+        residuals = target - output.mean
+        if self.sides is None:
+            density = _LogDensity.apply(covariance, residuals)  # type: ignore[no-untyped-call]
+        else:
+            density = _CensoredLogDensity.apply(covariance, residuals, self.sides)  # type: ignore[no-untyped-call]
         return self._add_other_terms(density, params).div(target.numel())
 
 
@@ -76,6 +88,29 @@ class _LogDensity(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
-        factor, alpha = ctx.saved_tensors
-        by_covariance = torch.cholesky_inverse(factor).neg_().addr_(alpha, alpha).mul_(0.5 * gradient)
-        return by_covariance, -gradient * alpha
+        return _gradients(ctx, gradient)
+
+
+class _CensoredLogDensity(torch.autograd.Function):
+    """As `_LogDensity`, where some residuals are those of limits; `seqopt.models.censoring` has the formulas."""
+
+    @staticmethod
+    def forward(ctx: Any, covariance: Tensor, residuals: Tensor, sides: Tensor) -> Tensor:
+        sites = censored_sites(covariance, residuals, sides)
+        if not math.isfinite(sites.log_density):
+            raise ModelError(f"expectation propagation for {int(sides.count_nonzero())} limits has not converged")
+        factor, _ = stable_cholesky(covariance + sites.variance.diag())
+        ctx.save_for_backward(factor, torch.cholesky_solve(sites.residuals[:, None], factor)[:, 0])
+        return sites.log_density
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+        return *_gradients(ctx, gradient), None
+
+
+def _gradients(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+    """By the covariance and by the residuals, from the factor and alpha."""
+    factor, alpha = ctx.saved_tensors
+    by_covariance = torch.cholesky_inverse(factor).neg_().addr_(alpha, alpha).mul_(0.5 * gradient)
+    return by_covariance, -gradient * alpha

@@ -15,7 +15,8 @@ from seqopt.models.row_model import padded
 class PartlyKnownNoise(GaussianLikelihood):
     """Gaussian noise whose variance is learned, plus a known variance for each training value.
 
-    A value to come is taken to have the mean of them, 0 counting where nothing is known.
+    A value to come is taken to have the mean of them, 0 counting where nothing is known. What stands for a censored
+    value has a further variance (`replaced`), which says nothing of values to come.
 
     Args:
         known: Known variances of the n training values, 0 where nothing is known.
@@ -36,10 +37,15 @@ class PartlyKnownNoise(GaussianLikelihood):
         super().__init__(**options)
         self.known = known
         self.inputs = inputs
+        self.coming = known.mean()
+
+    def replaced(self, known: Tensor) -> None:
+        """Give the training values other known variances, n, and values to come the same as before."""
+        self.known = known
 
     def _shaped_noise_covar(self, base_shape: torch.Size, *params: Any, **kwargs: Any) -> LinearOperator:
         learned = super()._shaped_noise_covar(base_shape, *params, **kwargs)
-        known = self.known if self._of_training(params) else self.known.mean().expand(base_shape[-1])
+        known = self.known if self._of_training(params) else self.coming.expand(base_shape[-1])
         return DiagLinearOperator(learned.diagonal(dim1=-1, dim2=-2) + known)
 
     def _of_training(self, params: tuple[Any, ...]) -> bool:

@@ -66,6 +66,32 @@ class NoiseAwareSurrogate(Surrogate, Protocol):
 
 
 @runtime_checkable
+class CensoredSurrogate(Surrogate, Protocol):
+    """A surrogate that learns from values of which only a limit is known."""
+
+    def fit(
+        self,
+        strings: Sequence[str],
+        values: npt.ArrayLike,
+        *,
+        rng: np.random.Generator,
+        noise_variance: npt.ArrayLike | None = None,
+        censored: npt.ArrayLike | None = None,
+    ) -> None:
+        """As `NoiseAwareSurrogate.fit`.
+
+        ``censored`` (n) is 0 for a value that is known, 1 where the measurement is above the one given, -1 where it is
+        below.
+        """
+        ...
+
+    @property
+    def takes_censored(self) -> bool:
+        """True: tells such a surrogate from others."""
+        ...
+
+
+@runtime_checkable
 class SelectiveSurrogate(Surrogate, Protocol):
     """A surrogate that cannot take every string."""
 

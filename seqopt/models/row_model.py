@@ -55,7 +55,30 @@ class ScaledNormal(MultivariateNormal):
 
 
 class ScaledStandardize(Standardize):
-    """`botorch.models.transforms.outcome.Standardize`, whose posteriors are right at any scale of the values."""
+    """`botorch.models.transforms.outcome.Standardize`, whose posteriors are right at any scale of the values.
+
+    Args:
+        m: Number of outcomes.
+        telling: Which of the n training values mean and standard deviation are of; by default all.
+        options: Others of the class that this one extends.
+    """
+
+    def __init__(self, m: int, telling: Tensor | None = None, **options: Any) -> None:
+        super().__init__(m, **options)
+        self.telling = telling
+
+    def forward(self, Y: Tensor, Yvar: Tensor | None = None, X: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+        """Standardised values.
+
+        Args:
+            Y: Values, ``n x m``.
+            Yvar: Their variances.
+            X: Ignored.
+        """
+        if not self.training or self.telling is None:
+            return super().forward(Y, Yvar, X)
+        super().forward(Y[self.telling])
+        return (Y - self.means) / self.stdvs, None if Yvar is None else Yvar / self._stdvs_sq
 
     def untransform_posterior(self, posterior: Posterior, X: Tensor | None = None) -> Posterior:
         """The posterior in the values' units.

@@ -23,7 +23,8 @@ from seqopt.encoding.encoded import EncodedStrings
 from seqopt.encoding.fields import FieldEncoder, Fields
 from seqopt.errors import InputError, ModelError
 from seqopt.kernels import SubsequenceKernel, bind_fields
-from seqopt.models.checks import checked_noise, checked_values, differ
+from seqopt.models.censoring import Sides, checked_sides
+from seqopt.models.checks import checked_noise, checked_values
 from seqopt.models.covariance import KernelEvaluator
 from seqopt.models.fitting import Parameters, PointEstimate, TrainingData, parameters_of, units_of
 from seqopt.models.gaussian import GaussianSurrogate, PriorMean, prior_mean_of
@@ -151,6 +152,9 @@ class StringGP(GaussianSurrogate, Configurable):
     takes_noise_variance = True
     """`fit` takes the known noise of each value."""
 
+    takes_censored = True
+    """`fit` takes values of which only a limit is known."""
+
     def bind(self, space: Space) -> None:
         """Take the width of token rows from ``space``, and its encoder unless a tokeniser was chosen.
 
@@ -247,6 +251,7 @@ class StringGP(GaussianSurrogate, Configurable):
         *,
         rng: np.random.Generator,
         noise_variance: npt.ArrayLike | None = None,
+        censored: npt.ArrayLike | None = None,
         full: bool | None = None,
     ) -> None:
         """Fit to ``strings`` and ``values``.
@@ -257,6 +262,8 @@ class StringGP(GaussianSurrogate, Configurable):
             rng: Draws the starts of a full fit.
             noise_variance: Known variance of the noise of each value (squared standard errors), 0 where unknown, in the
                 values' units squared. A variance that all values share is learned besides.
+            censored: What is known of each value: 0 if it is known, 1 if it is above the one given, -1 if it is below;
+                see `seqopt.models.censoring`.
             full: Whether to fit the kernel's own parameters too; by default as the schedule says.
 
         Raises:
@@ -264,6 +271,7 @@ class StringGP(GaussianSurrogate, Configurable):
                 variance is negative.
         """
         targets = checked_values(strings, values)
+        sides = checked_sides(strings, censored)
         if self.mean is not None:
             targets = targets - prior_mean_of(self.mean, strings)
         known = checked_noise(strings, noise_variance)
@@ -277,14 +285,14 @@ class StringGP(GaussianSurrogate, Configurable):
         if full is None:
             grown = len(strings) - self._full_fit_size >= self.refit_growth * self._full_fit_size
             full = grown or not set(self._keys) <= set(strings)
-        informative = differ(targets)
+        data = TrainingData(encoded, targets, known, sides)
+        informative = data.differ
         if not informative:
             logger.warning(
                 "all %d values equal %g, but for rounding: the model cannot tell strings apart yet",
                 len(targets),
                 targets[0],
             )
-        data = TrainingData(encoded, targets, known)
         estimate = PointEstimate(self.kernel, self._parameters, self.fit_size, self.interpolate)
         model = estimate.build(data)
         model.symbols = len(self.encoder.alphabet) if isinstance(self.encoder, Encoder) else 0
@@ -305,13 +313,18 @@ class StringGP(GaussianSurrogate, Configurable):
         self._model = model
         self._keys = list(strings)
         self._measurements = None
-        self._state = self._gaussian_state(model, encoded)
+        self._state = self._gaussian_state(model, encoded, sides)
+        if sides is not None:
+            # Predictions of the model, too, are given what stands for the censored values.
+            model.likelihood.replaced((self._state.observed_noise - model.likelihood.noise.detach())[0])
+            model.set_train_data(targets=self._state.targets[0], strict=False)
 
     def measurement_std(self, strings: Sequence[str]) -> npt.NDArray[np.floating]:
         """Standard deviation of a measurement, noise included, about the predicted mean of each string.
 
         Unlike `predict` and `posterior`, which hold at the fitted parameters, it counts that these are uncertain: see
-        `seqopt.models.measurements`. With more than `AVERAGED` strings, they are taken as they are.
+        `seqopt.models.measurements`. With more than `AVERAGED` strings, they are taken as they are. Where values are
+        censored, uncertain parameters widen intervals by the factor by which they do given the exact values alone.
 
         Args:
             strings: N strings.
@@ -323,17 +336,21 @@ class StringGP(GaussianSurrogate, Configurable):
             ModelError: Before the first fit.
         """
         state = self.fitted
-        if len(state.keys) > AVERAGED:
+        exact = state.of_exact()
+        if len(state.keys) > AVERAGED or exact is None or len(exact.keys) < 2:
             std, unit = self.predict(strings)[1], self.units[1]
             found: npt.NDArray[np.floating] = np.sqrt(std**2 + unit**2 * float(state.noise_variance[0]))
             return found
         if self._measurements is None:
             kernel = self.model.covar_module.base_kernel
-            self._measurements = MeasurementVariance(state, kernel, self._width)
-        variance = self._measurements.at(self.encoder.encode(strings))
+            self._measurements = MeasurementVariance(exact, kernel, self._width)
+        encoded = self.encoder.encode(strings)
+        variance = self._measurements.at(encoded)
+        if exact is not state:
+            variance = variance * _narrowed(state, exact, encoded)
         return self.untransform(0.0, variance.numpy())[1]
 
-    def _gaussian_state(self, model: SingleTaskGP, encoded: Encoded) -> BatchedGPState:
+    def _gaussian_state(self, model: SingleTaskGP, encoded: Encoded, sides: Sides | None) -> BatchedGPState:
         known = getattr(model.likelihood, "known", torch.zeros(len(encoded), dtype=torch.float64))
         constant, scale, noise = (
             parameter.detach().reshape(-1).to(torch.float64).mean(0, keepdim=True)
@@ -351,6 +368,7 @@ class StringGP(GaussianSurrogate, Configurable):
             known,
             self._prior_mean(),
             None if wanted is None else self.encoder.encode(wanted).padded(self._width),
+            None if sides is None else torch.from_numpy(sides),
         )
 
     def state_dict(self) -> dict[str, Any]:
@@ -369,3 +387,14 @@ class StringGP(GaussianSurrogate, Configurable):
     def units(self) -> tuple[float, float]:
         """See `GaussianSurrogate`."""
         return units_of(self.model)
+
+
+def _narrowed(state: BatchedGPState, exact: BatchedGPState, encoded: Encoded) -> torch.Tensor:
+    """Variances of measurements of N strings, as a share of what they are given the exact values alone."""
+    own = state.evaluator.self_similarity(encoded)
+    prior = state.scale[0] * torch.from_numpy(state.evaluator.variance(encoded, own)) + state.noise_variance[0]
+    with_limits, without = (
+        prior - (found.unconditioned.inverse[0] @ found.unconditioned.prior_rows(encoded, own)[0]).square().sum(0)
+        for found in (state, exact)
+    )
+    return with_limits / without

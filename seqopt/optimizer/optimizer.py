@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from seqopt.acquisition import Acquisition
 from seqopt.data import (
+    Censoring,
     Context,
     Contexts,
     Data,
@@ -32,17 +34,20 @@ from seqopt.datasets import Pool
 from seqopt.errors import ExhaustedError, InputError, ModelError
 from seqopt.models import JointSurrogate, Surrogate, measurement_std
 from seqopt.optimizer.batch import Batch
+from seqopt.scorers.limits import BatchLimits, OpenBatch
 from seqopt.search import Proposal, Search
-from seqopt.search.protocols import AnySpace, SomeSearch
+from seqopt.search.protocols import AnySpace, PartsCheckedSearch, SomeSearch
 from seqopt.spaces import EvolvableSpace, PoolSpace, Space, as_space
-from seqopt.strategies import InitialDesign, ModelBased, SearchState, Strategy
-from seqopt.strategies.protocols import CheckedStrategy
+from seqopt.strategies import Design, InitialDesign, ModelBased, SearchState, Strategy
+from seqopt.strategies.protocols import CheckedStrategy, takes_censored
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.progress import doing
 from seqopt.utils.shown import Tabulated
 
 if TYPE_CHECKING:
     import pandas as pd
+
+logger = logging.getLogger(__name__)
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -79,7 +84,13 @@ class Optimizer(Tabulated):
             (`RandomSearch`).
         strategy: Decides instead of ``surrogate``, ``acquisition`` and ``search``: a `seqopt.strategies.Strategy`.
         batch_size: Strings per `ask`.
-        initial: Random strings asked for before the strategy decides.
+        initial: Strings asked for before the strategy decides.
+        design: How these are chosen: ``"random"``; ``"maxmin"``, each as far as can be from those before it by the
+            surrogate's own kernel; ``"medoids"``, representatives of a random sample by the same distance; or
+            ``"auto"``: see `seqopt.strategies.resolve_design`.
+        include: Strings of the space that are asked for first, such as reference compounds, whatever the design.
+        limits: How much alike the strings of one batch may be; a batch for which not enough are found is shorter, and
+            a warning says so.
         direction: ``"maximize"`` or ``"minimize"``.
         transform: ``"log10"`` lets the model see log10 of the values; the user's units stay outside.
         outcomes: What is measured of each string, the objective first, instead of ``direction`` and ``transform``.
@@ -111,6 +122,9 @@ class Optimizer(Tabulated):
         strategy: Strategy | None = None,
         batch_size: int = 1,
         initial: int = 20,
+        design: Design | str = "auto",
+        include: Sequence[str] = (),
+        limits: BatchLimits | None = None,
         direction: Direction = "maximize",
         transform: Transform | str | None = None,
         outcomes: Sequence[Outcome] | None = None,
@@ -137,9 +151,21 @@ class Optimizer(Tabulated):
             raise InputError(
                 f"{strategy!r} is not a strategy: give an object with the methods of seqopt.strategies.Strategy"
             )
-        self.strategy = InitialDesign(self.initial, strategy)
+        if isinstance(include, str):
+            raise InputError(f"include is the single string {include!r}: write [{include!r}]")
+        self.strategy = InitialDesign(self.initial, strategy, design, include)
         if isinstance(self.strategy, CheckedStrategy):
             self.strategy.start(self.space, contexts)
+        self.limits = limits
+        if limits is not None:
+            if not isinstance(limits, BatchLimits):
+                raise InputError(f"{limits!r} is not a limit of batches: give seqopt.BatchLimits(per_scaffold=3)")
+            limits.check_kind(self.space.kind)
+            if isinstance(strategy, ModelBased) and isinstance(strategy.search, PartsCheckedSearch):
+                raise InputError(
+                    f"{type(strategy.search).__name__} does not keep to limits of a batch: leave limits out, or choose "
+                    "another search"
+                )
         self.allow_repeats = allow_repeats
         self.observations = Observations()
         self._asks = 0
@@ -217,12 +243,23 @@ class Optimizer(Tabulated):
         with doing("choosing what to evaluate next"):
             proposals = self.strategy.propose(n, self.state(remaining), rng)
         if not proposals:
+            if self.limits is not None:
+                raise ExhaustedError(
+                    f"nothing is left to suggest within the limits of a batch ({self.limits.describe()})"
+                )
             seen, waiting = len(self.observations.seen), len(self.observations.pending)
             raise ExhaustedError(
                 f"nothing is left to suggest: {seen:,} strings are known or suggested already"
                 + (f", {waiting:,} of which await a result" if waiting else "")
             )
         self._check(proposals)
+        if self.limits is not None and len(proposals) < n:
+            logger.warning(
+                "only %d of %d strings were found within the limits of a batch (%s)",
+                len(proposals),
+                n,
+                self.limits.describe(),
+            )
         self._asks += 1
         self._measurements = {}
         self._batches = batch
@@ -239,12 +276,20 @@ class Optimizer(Tabulated):
         """
         who = f"{type(self.strategy.then).__name__}.propose returned"
         found: set[Query] = set()
+        batch = self._open_batch()
         for proposal in proposals:
             if not isinstance(proposal, Proposal):
                 raise InputError(f"{who} {proposal!r}; expected a list of seqopt.search.Proposal")
             if proposal.query in found:
                 raise InputError(f"{who} {proposal.string!r} twice in one batch")
             found.add(proposal.query)
+            if batch is not None:
+                # What the user asked for is not held against limits.
+                if proposal.why != "included" and not batch.allows([proposal.key])[0]:
+                    raise InputError(
+                        f"{who} {proposal.string!r}, against the limits of a batch: {batch.limits.describe()}"
+                    )
+                batch.add(proposal.key)
             if self.space.key(proposal.string) != proposal.key:
                 raise InputError(f"{who} {proposal.string!r} with the key {proposal.key!r}, which is not its key")
             if isinstance(self.space, PoolSpace) and self.space.index_of(proposal.key) is None:
@@ -280,7 +325,14 @@ class Optimizer(Tabulated):
             self.contexts,
             remaining,
             sum(row.status == "withdrawn" for row in rows),
+            self._open_batch(),
         )
+
+    def _open_batch(self) -> OpenBatch | None:
+        """The batch that comes next, of which what is awaited counts as a member; `None` without limits."""
+        if self.limits is None:
+            return None
+        return self.limits.open(self.space.kind, [row.key for row in self.observations.pending])
 
     def _note(self, proposal: Proposal, batch: int) -> None:
         mean, std = self._in_user_units(proposal.predicted_mean, proposal.predicted_std)
@@ -298,6 +350,7 @@ class Optimizer(Tabulated):
             "predicted_std": std,
             # Neither JSON nor a database holds the logarithm of an improvement that is nought.
             "acquisition": score if score is not None and math.isfinite(score) else None,
+            **({"why": proposal.why} if proposal.why else {}),
         }
         self.observations.add(Observation(proposal.string, proposal.key, "pending", details=details, context=context))
 
@@ -321,6 +374,7 @@ class Optimizer(Tabulated):
         values: npt.ArrayLike,
         *,
         standard_errors: Sequence[float | None] | None = None,
+        censored: Sequence[Censoring | None] | None = None,
         errors: Sequence[str | None] | None = None,
         seconds: Sequence[float | None] | None = None,
     ) -> None:
@@ -336,23 +390,34 @@ class Optimizer(Tabulated):
                 any has failed.
             standard_errors: Known standard error of each value of the objective, in the user's units; `None` where it
                 is not known. The model also learns how noisy values are.
+            censored: ``"<"`` or ``">"`` for each value of the objective that is only a limit, in the user's units:
+                ``"<"`` with 0.1 says that the measurement lies below 0.1. `None` for known values.
             errors: Why each failed evaluation failed. One with a reason and without a value of the objective has
                 failed, whatever else was measured.
             seconds: How long each evaluation took.
 
         Raises:
             InputError: If the numbers differ, a string is invalid or not in the space, a context is not possible, a
-                value is no number, or has no image under the transform, or if the model cannot take a string (of
-                another length for ``one-hot``, unreadable for an autoencoder); then nothing is recorded.
+                value is no number, or has no image under the transform, a limit is no number or has a standard error,
+                or if the model cannot take a string (of another length for ``one-hot``, unreadable for an autoencoder)
+                or limits; then nothing is recorded.
+
+        Example:
+            >>> optimizer = Optimizer(["AAAA", "AAAT", "AATT", "ATTT"], initial=2)
+            >>> optimizer.tell(["AAAA", "AATT", "ATTT"], [0.1, 2.0, 3.0], censored=["<", None, ">"])
+            >>> optimizer.best.told
+            '>3'
         """
         if isinstance(strings, str):
             raise InputError(f"tell takes lists: tell([{strings!r}], [value])")
         table = self._table(values, len(strings))
         # Of a table's column, only the values count.
         standard_errors = None if standard_errors is None else list(standard_errors)
+        censored = None if censored is None else list(censored)
         lists: tuple[tuple[str, Sequence[Any] | None], ...] = (
             ("values", table),
             ("standard errors", standard_errors),
+            ("signs of limits", censored),
             ("errors", errors),
             ("seconds", seconds),
         )
@@ -362,6 +427,7 @@ class Optimizer(Tabulated):
         known = [None if standard_errors is None else _known_variance(standard_errors[i]) for i in range(len(strings))]
         if any(known) and not self.strategy.takes_noise_variance:
             raise InputError(f"{self.learner} cannot take standard errors into account: leave them out")
+        self._check_limits(strings, table, known, censored)
         contexts = [self._context(string) for string in strings]
         written = [string.key if isinstance(string, Query) else string for string in strings]
         keys = [self.space.key(string) for string in written]
@@ -391,12 +457,36 @@ class Optimizer(Tabulated):
             found.status = "failed" if failed else "ok"
             found.values = tuple(value if _is_value(value) else math.nan for value in numbers) if measured[i] else ()
             variance = known[i]
+            found.censored = censored[i] if censored is not None and found.values else None
             found.noise_variance = (variance,) if found.values and variance is not None else None
             found.details["error"] = (errors[i] if errors else None) or (
                 f"the value is {'None' if _is_none(values, i) else f'{numbers[0]:g}'}" if failed else ""
             )
             found.details["seconds"] = seconds[i] if seconds else None
         self._fitted = None
+
+    def _check_limits(
+        self,
+        strings: Sequence[str | Query],
+        table: Sequence[Sequence[float]],
+        known: Sequence[float | None],
+        censored: Sequence[Censoring | None] | None,
+    ) -> None:
+        """Refuse limits that are none, or that nothing can be learned from."""
+        if censored is None or not any(side is not None for side in censored):
+            return
+        for string, row, variance, side in zip(strings, table, known, censored, strict=True):
+            if side is not None and side not in ("<", ">"):
+                raise InputError(f"{string!r} is censored as {side!r}; expected '<', '>' or None")
+            if side is not None and not _is_value(row[0]):
+                raise InputError(f"the limit of {string!r} is {row[0]:g}; expected a number")
+            if side is not None and variance is not None:
+                raise InputError(f"{string!r} has a limit, {side}{row[0]:g}, and a standard error: leave that out")
+        if not takes_censored(self.strategy):
+            raise InputError(
+                f"{self.learner} cannot learn from censored values: leave censored out, and the limits count as "
+                "values, or choose another surrogate, one with takes_censored (seqopt.models.CensoredSurrogate)"
+            )
 
     def withdraw(self, strings: Sequence[str | Query], reason: str = "withdrawn") -> None:
         """Note that strings will not be evaluated, for reasons that are not theirs: sold out, too dear, a dropped vial.
@@ -590,6 +680,9 @@ class Optimizer(Tabulated):
     def best(self) -> Observation:
         """The row of the best measured value: the luckiest one, where measurements are noisy; see `recommend`.
 
+        A censored value counts as far as it is certain: one that is better than its limit as that limit, and before a
+        value that equals it; one that is worse than its limit only where there is nothing else.
+
         Raises:
             ModelError: Before any value has been told.
         """
@@ -601,11 +694,16 @@ class Optimizer(Tabulated):
     def best_of(self, rows: Sequence[Observation]) -> Observation | None:
         """The best measured one of some rows, the first of equals; `None` if none is measured.
 
-        Of several ways to measure, the target counts.
+        Of several ways to measure, the target counts; of censored values see `best`.
         """
         target = self._target
         measured = [row for row in rows if row.status == "ok" and row.context == target and not math.isnan(row.value)]
-        return max(measured, key=lambda row: self.outcome.sign * row.value) if measured else None
+        return max(measured, key=self._certain) if measured else None
+
+    def _certain(self, row: Observation) -> tuple[bool, float, bool]:
+        """How good a value is at least, to compare it by."""
+        better = ">" if self.direction == "maximize" else "<"
+        return row.censored in (None, better), self.outcome.sign * row.value, row.censored == better
 
     def to_pandas(self) -> pd.DataFrame:
         """Everything suggested or told, one row each, with the columns of ``evaluations.csv``."""
@@ -653,6 +751,7 @@ class Optimizer(Tabulated):
                     "context": [list(pair) for pair in row.context],
                     "status": row.status,
                     "values": list(row.values),
+                    "censored": row.censored,
                     "noise_variance": None if row.noise_variance is None else list(row.noise_variance),
                     "details": row.details,
                 }
@@ -674,6 +773,7 @@ class Optimizer(Tabulated):
                     None if noise is None else tuple(noise),
                     dict(row["details"]),
                     as_context((name, value) for name, value in row["context"]),
+                    row.get("censored"),
                 )
             )
         self.replay_ask([], state)

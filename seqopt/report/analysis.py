@@ -27,7 +27,7 @@ from seqopt.models import FullyBayesianStringGP, StringGP
 from seqopt.report.kernel_pca import FEWEST, kernel_pca
 from seqopt.report.library import Library
 from seqopt.report.restored import candidates_of, restore_surrogate, search_space
-from seqopt.report.results import Run, log10_moments
+from seqopt.report.results import Run, limit_of, log10_moments
 from seqopt.report.samples import MOST_PREDICTED, POOL_SAMPLE, Candidates
 from seqopt.report.unmeasured import MOST_PAIRS, BestUnmeasured, best_unmeasured
 
@@ -152,7 +152,8 @@ def _analyse(
     ]
     # Parameters that were kept are those of the search's own model.
     source = replace(run, model=None, steps=[]) if remark else run
-    how = _fit(source, surrogate, rows["key"].tolist(), targets, noise, rng)
+    sides = (sign * limit_of(rows).map({"": 0, "<": -1, ">": 1}).to_numpy()).astype(np.int8)
+    how = _fit(source, surrogate, rows["key"].tolist(), targets, noise, sides, rng)
     how = f"{remark} {how}".strip()
     found: dict[str, Any] = {"kernel": kernel, "how": how}
     if hasattr(surrogate, "leave_one_out"):
@@ -233,27 +234,32 @@ def _fit(
     keys: list[str],
     targets: FloatArray,
     noise: list[float],
+    sides: npt.NDArray[np.int8],
     rng: np.random.Generator,
 ) -> str:
     """Condition on all values at the parameters of the search, where they are known; returns how, in words."""
-    known_noise = {"noise_variance": noise} if any(noise) and getattr(surrogate, "takes_noise_variance", False) else {}
+    known: dict[str, Any] = {}
+    if any(noise) and getattr(surrogate, "takes_noise_variance", False):
+        known["noise_variance"] = noise
+    if sides.any() and getattr(surrogate, "takes_censored", False):
+        known["censored"] = sides
     conditioned = f"It is conditioned on all {len(keys):,} values."
     if isinstance(surrogate, StringGP):
         if run.model is not None:
             surrogate.load_state_dict(run.model)
-            surrogate.fit(keys, targets, rng=rng, full=False, **known_noise)
+            surrogate.fit(keys, targets, rng=rng, full=False, **known)
             return f"The kernel has the parameters of the last suggestions. {conditioned}"
-        known = _set_kernel(surrogate, run)
-        if not known:
+        kept = _set_kernel(surrogate, run)
+        if not kept:
             _check_work(surrogate, keys)
-        surrogate.fit(keys, targets, rng=rng, full=not known, **known_noise)
+        surrogate.fit(keys, targets, rng=rng, full=not kept, **known)
         return (
             f"The kernel has the parameters of the last batch. {conditioned}"
-            if known
+            if kept
             else f"Its parameters were fitted to all {len(keys):,} values when this page was written."
         )
     _check_work(surrogate, keys)
-    surrogate.fit(keys, targets, rng=rng, **known_noise)
+    surrogate.fit(keys, targets, rng=rng, **known)
     return f"Its parameters were fitted to all {len(keys):,} values when this page was written."
 
 

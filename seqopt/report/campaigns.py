@@ -95,11 +95,11 @@ def read_campaign(path: str | os.PathLike[str]) -> Run:
 
 def _measurements(observed: Sequence[Observed]) -> pd.DataFrame:
     rows = [
-        (one.key, value, error)
+        (one.key, value, error, limit or "")
         for one in observed
-        for value, error in zip(one.values, one.standard_errors, strict=True)
+        for value, error, limit in zip(one.values, one.standard_errors, one.limits, strict=True)
     ]
-    table = pd.DataFrame(rows, columns=["key", "value", "standard_error"])
+    table = pd.DataFrame(rows, columns=["key", "value", "standard_error", "censored"])
     return table.astype({"value": "float64", "standard_error": "float64"})
 
 
@@ -185,14 +185,11 @@ def _measured(one: Observed, suggestion: Suggestion | None, *, geometric: bool) 
     row = {"identifier": named} | ({} if suggestion is None else _identity(suggestion))
     row |= {"string": one.string, "key": one.key, "measurements": len(one.values)}
     row["identifier"] = row["identifier"] or named
-    limits = {part.censored for part in one.measurements if part.value is not None}
-    if len(limits) == 1:
-        # Replicates of which only some are limits have no sign in common.
-        row["censored"] = limits.pop()
     if one.values:
         return row | {
             "status": "ok",
             "value": one.mean(geometric=geometric),
+            "censored": one.censored or "",
             "standard_error": errors[0] if len(errors) == 1 else None,
         }
     return row | {"status": "failed", "error": one.failures[-1] if one.failures else ""}

@@ -113,7 +113,7 @@ def describe_optimizer(optimizer: Optimizer) -> Description:
         *_deciding(optimizer),
         ("told", f"{count(values, 'value')}, {count(failures, 'failure')}"),
         ("pending", f"{len(pending):,}" + (", below" if pending else "")),
-        *([("best", f"{significant(best.value)}: {best.string}")] if best is not None else []),
+        *([("best", f"{best.censored or ''}{significant(best.value)}: {best.string}")] if best is not None else []),
         *((name.replace("_", " "), compact(value)) for name, value in optimizer.hyperparameters.items()),
     ]
     return Description(

@@ -123,7 +123,8 @@ def describe_status(status: Status) -> Description:
         mean = status.best.mean(geometric=settings.transform == "log10")
         replicates = len(status.best.values)
         of = f" (mean of {replicates})" if replicates > 1 else ""
-        facts.append(("best", f"{significant(mean)}{unit}{of}: {status.best.string}"))
+        limit = status.best.censored or ""
+        facts.append(("best", f"{limit}{significant(mean)}{unit}{of}: {status.best.string}"))
     if model:
         r2 = model.get("r2")
         quality = "" if r2 is None else f"; leave-one-out R2 {r2:.2f}, {model['within_90']:.0%} within 90 %"
@@ -191,7 +192,9 @@ def evaluated(table: Any, log10: bool) -> tuple[tuple[ListedString, ...], tuple[
     predicted = number_format(table["predicted"].fillna(table["predicted_mean"]).dropna(), log10=log10)
     entries = []
     for row in table.to_dict("records"):
-        value = show(row["value"]) if row["measured"] else "" if row["status"] == "pending" else row["status"]
+        value = "" if row["status"] == "pending" else row["status"]
+        if row["measured"]:
+            value = f"{row['censored']}{show(row['value'])}"
         batch = "initial" if row["batch"] == 0 else f"{row['batch']:.0f}"
         entries.append(ListedString(row["string"], (value, predicted_text(row, predicted, log10=log10), batch)))
     return without_empty(entries, ("value", "predicted", "batch"))

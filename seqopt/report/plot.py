@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.markers import CARETDOWNBASE, CARETUPBASE, MarkerStyle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from seqopt.errors import InputError
@@ -33,6 +34,7 @@ from seqopt.report.formats import NumberFormat, number_format, printable, shorte
 from seqopt.report.results import (
     PredictionQuality,
     best_so_far,
+    limit_of,
     prediction_quality,
     predictions,
     tidy_evaluations,
@@ -246,6 +248,7 @@ def draw_progress(
                 zorder=3,
                 gid=None if many else _row_numbers(rows),
             )
+    _draw_limits(axes, measured)
     if len(measured) and baseline is not None and len(baseline):
         _draw_baseline(axes, baseline)
     if len(measured):
@@ -257,6 +260,16 @@ def draw_progress(
     _draw_failures(axes, evaluations)
     _draw_discarded(axes, evaluations)
     _draw_legend(axes)
+
+
+def _draw_limits(axes: Axes, measured: pd.DataFrame) -> None:
+    """Arrows from limits to the side on which the values lie."""
+    limits = limit_of(measured)
+    for side, marker in (("<", MarkerStyle(CARETDOWNBASE)), (">", MarkerStyle(CARETUPBASE))):
+        rows = measured[limits == side]
+        if len(rows):
+            name = f"{'below' if side == '<' else 'above'} a limit"
+            axes.scatter(rows["number"], rows["value"], s=34, color=MUTED, marker=marker, label=name, zorder=4)
 
 
 def draw_predictions(axes: Axes, evaluations: pd.DataFrame, *, value_label: str, log10: bool = False) -> None:

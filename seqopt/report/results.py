@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from seqopt.data import COLUMNS, central, interval
+from seqopt.data.replay import Replay
 from seqopt.datasets.sheets import restore
 from seqopt.errors import InputError, RunFolderError
 from seqopt.report.formats import NumberFormat
@@ -51,6 +52,7 @@ class Run:
         campaign: Name of the campaign; empty for a run folder.
         model: The surrogate's state when it last made suggestions, as `Surrogate.state_dict` gave it; `None` where it
             was not kept.
+        replay: Of a column of known results, how much of the best was found; `None` elsewhere.
         measurements: One row per measurement, with columns ``key``, ``value`` and ``standard_error`` (NaN where
             unknown), where ``evaluations`` has means of several; else `None`.
         missing: What is not there and why, a sentence each.
@@ -73,6 +75,7 @@ class Run:
     campaign: str = ""
     model: dict[str, Any] | None = None
     measurements: pd.DataFrame | None = None
+    replay: Replay | None = None
     missing: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     cells: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -173,8 +176,17 @@ def _summarized(folder: Path, evaluations: pd.DataFrame, missing: tuple[str, ...
         versions=_mapping(summary.get("versions")) or _mapping(settings.get("versions")),
         steps=[step for step in _listed(summary.get("steps")) if isinstance(step, dict)],
         total_seconds=as_number(timings.get("total_seconds", timings.get("total"))),
+        replay=_replay(summary.get("replay")),
         missing=(*missing, *([problem] if problem else [])),
     )
+
+
+def _replay(kept: object) -> Replay | None:
+    """What a summary says of known results; a file that was edited may hold anything."""
+    try:
+        return None if kept is None else Replay.from_json(_mapping(kept))
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _read_summary(path: Path) -> tuple[dict[str, Any], str]:
@@ -275,21 +287,40 @@ def best_so_far(evaluations: pd.DataFrame, direction: str) -> pd.Series:
         evaluations: See `tidy_evaluations`.
         direction: ``"maximize"`` or ``"minimize"``.
     """
-    values = evaluations["value"].where(evaluations["measured"])
+    values = evaluations["value"].where(evaluations["measured"] & ~only_worse(evaluations, direction))
     return (values.cummin() if direction == "minimize" else values.cummax()).ffill()
+
+
+def limit_of(evaluations: pd.DataFrame) -> pd.Series:
+    """Of each row the side of its limit, ``"<"`` or ``">"``, empty where the value is known."""
+    if "censored" not in evaluations:
+        return pd.Series("", index=evaluations.index, dtype=object)
+    return evaluations["censored"]
+
+
+def only_worse(evaluations: pd.DataFrame, direction: str) -> pd.Series:
+    """Which rows are only known to be worse than a limit."""
+    return limit_of(evaluations) == (">" if direction == "minimize" else "<")
 
 
 def ranked(evaluations: pd.DataFrame, direction: str) -> pd.DataFrame:
     """Measured rows, best first, each key once.
 
     A key measured several times is ranked by its best value; the column ``measurements`` says how many there were,
-    unless the table does. Equal values keep the order in which they were measured.
+    unless the table does. Equal values keep the order in which they were measured, but for limits: what is better than
+    one comes before a value that equals it, and what is only known to be worse than one comes last.
     """
     measured = evaluations[evaluations["measured"]]
     counts = measured["measurements"].fillna(measured["key"].map(measured["key"].value_counts()))
     measured = measured.assign(measurements=counts).sort_values(
         "value", ascending=direction == "minimize", kind="stable"
     )
+    limits = limit_of(measured) != ""
+    if limits.any():
+        worse = only_worse(measured, direction)
+        sign = 1.0 if direction == "minimize" else -1.0
+        order = np.lexsort((~(limits & ~worse), sign * measured["value"], worse))
+        measured = measured.iloc[order]
     return measured.drop_duplicates("key")
 
 
@@ -313,10 +344,13 @@ def predictions(evaluations: pd.DataFrame, *, log10: bool = False) -> pd.DataFra
         evaluations: See `tidy_evaluations`.
         log10: Compare log10 of the values; predictions are turned back by `log10_moments`.
 
+    Limits are no values to compare with.
+
     Returns:
         Columns ``number``, ``batch``, ``mean``, ``std`` (0 where none was given), ``value``.
     """
-    rows = evaluations[evaluations["measured"] & evaluations["predicted_mean"].notna()]
+    known = evaluations["measured"] & (limit_of(evaluations) == "")
+    rows = evaluations[known & evaluations["predicted_mean"].notna()]
     table = rows[["number", "batch"]].copy()
     mean, std = rows["predicted_mean"], rows["predicted_std"].fillna(0.0)
     value = rows["value"]

@@ -306,6 +306,8 @@ def _chosen_at_random(run: Run) -> pd.Series:
     table = run.evaluations
     if run.campaign:
         return table["why"] == "random"
+    if run.settings.get("design") or run.settings.get("include"):
+        return pd.Series(False, index=table.index)
     asked = as_number(run.settings.get("initial")) or 0.0
     first = (table["batch"] == 0) & table["predicted_mean"].isna()
     return first & (first.cumsum() <= asked)

@@ -63,7 +63,7 @@ def headline(view: View, best: pd.DataFrame) -> dict[str, Any]:
     seconds = run.total_seconds
     choosing, scoring = _seconds(run, ("suggest", "select", "fit")), _seconds(run, ("evaluate", "objective"))
     return {
-        "best": show(best["value"].iloc[0]) if len(best) else None,
+        "best": best["censored"].iloc[0] + show(best["value"].iloc[0]) if len(best) else None,
         "number": int(best["number"].iloc[0]) if len(best) else None,
         "batch": int(best["batch"].iloc[0]) if len(best) else None,
         "gain": _gain(best, initial_best, run.direction, show, log10),
@@ -83,14 +83,35 @@ def headline(view: View, best: pd.DataFrame) -> dict[str, Any]:
     }
 
 
+def replay_of(run: Run) -> list[dict[str, str]]:
+    """What a search of known results found of the best: for each tile a title, a share, and the same of chance."""
+    if run.replay is None:
+        return []
+    return [
+        {
+            "title": f"Found of the {top.name}",
+            "share": f"{100 * top.share:.3g} %",
+            "text": f"{top.found:,} of {top.size:,}, ties with the last included; {run.replay.evaluated:,} random "
+            f"evaluations find {top.expected:,.1f} on average (90 %: {top.low:,} to {top.high:,})",
+        }
+        for top in run.replay.tops
+    ]
+
+
 def _initial(run: Run, initial: pd.DataFrame) -> str:
     """How many strings no model chose, in words: in a campaign they may have been imported or recorded by hand."""
     if not run.campaign:
         return f"{len(initial)} initial"
     done = initial[~initial["status"].isin(["pending", "withdrawn"])]
-    suggested = int((done["name"] != "").sum())
-    counts = ((suggested, "at random"), (len(done) - suggested, "imported or by hand"))
-    return ", ".join(f"{count} {word}" for count, word in counts if count) or "none at random"
+    suggested = done[done["name"] != ""]
+    counts = {_way(why): int(count) for why, count in suggested["why"].value_counts().items()}
+    counts["imported or by hand"] = len(done) - len(suggested)
+    return ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "none at random"
+
+
+def _way(why: object) -> str:
+    """How a string was suggested that no model chose."""
+    return {"included": "asked for", "maxmin": "spread out", "medoids": "as representatives"}.get(str(why), "at random")
 
 
 def _origin_of(run: Run, best: pd.DataFrame) -> str | None:
@@ -102,7 +123,7 @@ def _origin_of(run: Run, best: pd.DataFrame) -> str | None:
         return f"in batch {batch}"
     if not run.campaign:
         return "in the initial design"
-    return "suggested at random" if best["name"].iloc[0] else "imported or recorded by hand"
+    return f"suggested {_way(best['why'].iloc[0])}" if best["name"].iloc[0] else "imported or recorded by hand"
 
 
 def _gain(best: pd.DataFrame, initial: pd.Series, direction: str, show: NumberFormat, log10: bool) -> str | None:

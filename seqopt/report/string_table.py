@@ -13,6 +13,7 @@ import pandas as pd
 from seqopt.datasets.sheets import NUMBER
 from seqopt.report.chemistry import Substructures, scaffold, substructures
 from seqopt.report.formats import shortened
+from seqopt.report.results import only_worse
 from seqopt.report.structures import molecule_structure
 from seqopt.report.view import LONGEST_LISTED, Evidence, View, rows_of
 
@@ -107,7 +108,8 @@ def listed_rows(table: pd.DataFrame, direction: str) -> pd.DataFrame:
     """The rows that a page lists: what is awaited, then the best, then what failed."""
     order = table.assign(
         place=table["status"].map({"pending": 0, "failed": 2, "discarded": 3, "withdrawn": 4}).fillna(1),
-        rank=table["value"].where(table["measured"]) * (1.0 if direction == "minimize" else -1.0),
+        rank=table["value"].where(table["measured"] & ~only_worse(table, direction))
+        * (1.0 if direction == "minimize" else -1.0),
     )
     return order.sort_values(["place", "rank", "number"], kind="stable").head(MOST_ROWS)
 

@@ -4,14 +4,18 @@ from seqopt.scorers.checks import checked_scores
 from seqopt.scorers.classifier import ClassifierScoring
 from seqopt.scorers.feasibility import FeasibilityScoring, feasible_scores
 from seqopt.scorers.gaussian import GaussianScoring
+from seqopt.scorers.limits import BatchLimits, LimitedScoring, OpenBatch
 from seqopt.scorers.per_cost import PerCostScoring, value_per_cost
 from seqopt.scorers.protocols import Choice, PoolScorer, Scorer, Scoring
 
 __all__ = [
+    "BatchLimits",
     "Choice",
     "ClassifierScoring",
     "FeasibilityScoring",
     "GaussianScoring",
+    "LimitedScoring",
+    "OpenBatch",
     "PerCostScoring",
     "PoolScorer",
     "Scorer",

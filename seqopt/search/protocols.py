@@ -30,6 +30,8 @@ class Proposal:
         predicted_std: Noiseless standard deviation of the prediction, in the same units.
         measurement_std: Standard deviation of a measurement, noise included, in the same units; `None` where it is not
             known.
+        why: Where neither a model nor chance chose it: the name of the design, or ``"included"`` where its user asked
+            for it.
     """
 
     string: str
@@ -39,6 +41,7 @@ class Proposal:
     predicted_mean: float | None = None
     predicted_std: float | None = None
     measurement_std: float | None = None
+    why: str = ""
 
     @classmethod
     def of(cls, string: str, choice: Choice) -> Proposal:

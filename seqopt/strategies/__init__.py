@@ -1,6 +1,7 @@
 """Who decides: from everything known to what is evaluated next."""
 
 from seqopt.strategies.density_ratio import BORE
+from seqopt.strategies.designs import Design, MaxMinDesign, MedoidsDesign, resolve_design
 from seqopt.strategies.feasible import FeasibleModelBased
 from seqopt.strategies.fidelity import MultiFidelity
 from seqopt.strategies.initial import InitialDesign
@@ -10,8 +11,11 @@ from seqopt.strategies.random import RandomStrategy, random_proposals
 
 __all__ = [
     "BORE",
+    "Design",
     "FeasibleModelBased",
     "InitialDesign",
+    "MaxMinDesign",
+    "MedoidsDesign",
     "ModelBased",
     "MultiFidelity",
     "RandomStrategy",
@@ -19,4 +23,5 @@ __all__ = [
     "Strategy",
     "default_search",
     "random_proposals",
+    "resolve_design",
 ]

@@ -23,6 +23,7 @@ from seqopt.data import Contexts, Item, key_of
 from seqopt.errors import InputError, ModelError
 from seqopt.models.classifiers import Classifier, KernelLogistic, SpaceBoundClassifier
 from seqopt.scorers.classifier import ClassifierScoring
+from seqopt.scorers.limits import limited
 from seqopt.search import Proposal, Search
 from seqopt.search.protocols import CheckedSearch, PartsCheckedSearch, SomeSearch, StatefulSearch
 from seqopt.spaces import Space
@@ -40,7 +41,9 @@ class BORE(Configurable):
     among them (`rank_labels`). Pending strings and those chosen for the same batch count as bad. What has been
     evaluated is not proposed again. While only one label is there, strings are random.
 
-    Only the order of values counts: there is no prediction of them, and known noise is of no use.
+    Only the order of values counts: there is no prediction of them, and known noise is of no use. A censored value
+    ranks by its limit, and its string is left out where that does not decide its label: one that is better than a limit
+    among the bad, or worse than a limit among the good.
 
     Args:
         classifier: Learns the labels; by default `seqopt.models.classifiers.KernelLogistic`.
@@ -60,6 +63,7 @@ class BORE(Configurable):
     """
 
     takes_noise_variance = False
+    takes_censored = True
 
     def __init__(
         self,
@@ -125,7 +129,9 @@ class BORE(Configurable):
             return random_proposals(n, state, rng, unsupported=self.unsupported)
         self._hyperparameters = dict(scoring.predictor.hyperparameters)
         search = cast("Search[Space]", self.search)  # `start` has held it against the space
-        proposals = search.propose(n, space=state.space, scoring=scoring, excluded=state.excluded, rng=rng)
+        proposals = search.propose(
+            n, space=state.space, scoring=limited(scoring, state.batch), excluded=state.excluded, rng=rng
+        )
         return filled_up(proposals, n, state, rng, unsupported=self.unsupported)
 
     def scoring(self, state: SearchState, rng: np.random.Generator) -> ClassifierScoring | None:
@@ -183,8 +189,15 @@ class BORE(Configurable):
         keys = [query.key for query in data.queries]
         refused = self.unsupported(keys)
         kept = [row for row in range(len(data)) if row not in refused]
-        targets = targets[kept]
-        return [keys[row] for row in kept], rank_labels(targets, self.gamma, rng), targets
+        labels = rank_labels(targets[kept], self.gamma, rng)
+        if measured.censored is not None:
+            sides = np.zeros(len(data), dtype=np.int8)
+            sides[measured.rows] = measured.censored
+            decided = np.where(labels, sides[kept] >= 0, sides[kept] <= 0)
+            if (decided & ~np.isnan(targets[kept])).any():
+                kept = [row for row, known in zip(kept, decided.tolist(), strict=True) if known]
+                labels = labels[decided]
+        return [keys[row] for row in kept], labels, targets[kept]
 
 
 def rank_labels(values: npt.ArrayLike, gamma: float, rng: np.random.Generator | None = None) -> npt.NDArray[np.bool_]:

@@ -1,42 +1,134 @@
-"""Random strings first, then another strategy."""
+"""An initial design first, then another strategy."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from seqopt.data import Contexts, Item
+from seqopt.data import Contexts, Item, key_of
+from seqopt.errors import InputError
+from seqopt.models.distances import DistanceSurrogate
 from seqopt.search import Proposal
-from seqopt.spaces import Space
-from seqopt.strategies.protocols import CheckedStrategy, SearchState, Strategy
-from seqopt.strategies.random import random_proposals
+from seqopt.spaces import PoolSpace, Space
+from seqopt.strategies.designs import Design, designed_proposals, resolve_design
+from seqopt.strategies.protocols import CheckedStrategy, SearchState, Strategy, takes_censored
+from seqopt.strategies.random import filled_up, random_proposals
 from seqopt.utils.config import Configurable
 
 
 class InitialDesign(Configurable):
-    """Proposes random strings until there are enough, then what another strategy proposes.
+    """Proposes random or well-spread strings until there are enough, then what another strategy proposes.
+
+    Strings that its user has asked for come first of all, also where enough is known already.
 
     Args:
         size: Evaluations after which the other strategy takes over.
         then: The other strategy.
+        design: A `seqopt.strategies.Design`, or the name of one: ``"random"``, ``"maxmin"``, ``"medoids"``, or
+            ``"auto"``: see `seqopt.strategies.resolve_design`. All but random strings need a strategy with a surrogate
+            whose kernel says how far apart strings are.
+        include: Strings of the space that are proposed first, such as reference compounds; those that are known or
+            excluded already are not.
     """
 
-    def __init__(self, size: int, then: Strategy) -> None:
+    def __init__(self, size: int, then: Strategy, design: Design | str = "random", include: Sequence[str] = ()) -> None:
         self.size = size
         self.then = then
+        self.design = design
+        self.include = tuple(include)
+        self._design: Design | None = None
 
     def start(self, space: Space, contexts: Contexts | None = None) -> None:
-        """See `seqopt.strategies.CheckedStrategy`."""
+        """See `seqopt.strategies.CheckedStrategy`.
+
+        Raises:
+            InputError: For an unknown design, or one that needs distances which the other strategy does not have; for
+                strings to include that are not in the space, or that the other strategy cannot learn from.
+        """
         if isinstance(self.then, CheckedStrategy):
             self.then.start(space, contexts)
+        self._design = resolve_design(self.design, space, self._surrogate)
+        if self._design is not None and self._surrogate is not None:
+            # What has no distances says so now, not when the first strings are asked for.
+            some = space.sample(2, np.random.default_rng(0))
+            self._surrogate.prior_distances([space.key(string) for string in some])
+        for string in self.include:
+            if not space.contains(string):
+                raise InputError(
+                    f"{string!r} is to be included in the first batch, and is not among the candidates: add it to "
+                    "them, or leave it out"
+                )
+        for message in self.then.unsupported([space.key(string) for string in self.include]).values():
+            raise InputError(f"a string to be included in the first batch cannot be used: {message}")
+
+    @property
+    def _surrogate(self) -> DistanceSurrogate | None:
+        """What says how far apart strings are, if there is one."""
+        found = getattr(self.then, "surrogate", None)
+        return found if isinstance(found, DistanceSurrogate) and not isinstance(found, type) else None
+
+    @property
+    def design_name(self) -> str:
+        """What the design is called."""
+        return "random" if self._design is None else self._design.name
 
     def propose(self, n: int, state: SearchState, rng: np.random.Generator) -> list[Proposal]:
         """See `seqopt.strategies.Strategy`."""
-        if state.size < self.size:
+        included = self._included(n, state)
+        if not included:
+            return self._chosen(n, state, rng)
+        # What is chosen beside them is chosen as if they were awaited already.
+        keys = [proposal.key for proposal in included]
+        queries = [proposal.query if proposal.context else proposal.key for proposal in included]
+        given = replace(
+            state,
+            pending=(*state.pending, *queries),
+            excluded=state.excluded | set(keys),
+            known=state.known | {proposal.query for proposal in included},
+        )
+        for key in keys:
+            if state.batch is not None:
+                state.batch.add(key)
+        left = n - len(included)
+        return [*included, *(self._chosen(left, given, rng) if left else [])]
+
+    def _included(self, n: int, state: SearchState) -> list[Proposal]:
+        """At most ``n`` of the strings that were asked for and are not known yet."""
+        if not self.include:
+            return []
+        pool = state.space if isinstance(state.space, PoolSpace) else None
+        known = {query.key for query in state.data.queries} | {key_of(item) for item in state.pending}
+        context = () if state.contexts is None else state.contexts.target
+        found: dict[str, Proposal] = {}
+        for string in self.include:
+            key = state.space.key(string)
+            # Filters may have been changed since the search began.
+            if key in known or key in state.excluded or not state.space.contains(string):
+                continue
+            index = None if pool is None else pool.index_of(key)
+            written = string if pool is None or index is None else pool[index]
+            found.setdefault(key, Proposal(written, key, context, why="included"))
+        return list(found.values())[:n]
+
+    def _chosen(self, n: int, state: SearchState, rng: np.random.Generator) -> list[Proposal]:
+        """What nobody has asked for."""
+        if state.size >= self.size:
+            return self.then.propose(n, state, rng)
+        surrogate = self._surrogate
+        if self._design is None or surrogate is None:
             return random_proposals(n, state, rng, unsupported=self.then.unsupported)
-        return self.then.propose(n, state, rng)
+        chosen = designed_proposals(
+            n,
+            state,
+            rng,
+            design=self._design,
+            distances=surrogate.prior_distances,
+            unsupported=self.then.unsupported,
+        )
+        return filled_up(chosen, n, state, rng, unsupported=self.then.unsupported)
 
     def recommend(self, state: SearchState, rng: np.random.Generator) -> str:
         """What the other strategy recommends."""
@@ -50,6 +142,11 @@ class InitialDesign(Configurable):
     def takes_noise_variance(self) -> bool:
         """Whether the other strategy does."""
         return self.then.takes_noise_variance
+
+    @property
+    def takes_censored(self) -> bool:
+        """Whether the other strategy does."""
+        return takes_censored(self.then)
 
     @property
     def hyperparameters(self) -> dict[str, float]:

@@ -15,6 +15,7 @@ from seqopt.data import Contexts, Item, Measured, Query, key_of
 from seqopt.encoding import Encoder, FeatureEncoder, JointEncoder
 from seqopt.errors import InputError, ModelError
 from seqopt.models import (
+    CensoredSurrogate,
     MeasurementSurrogate,
     NoiseAwareSurrogate,
     PoolSurrogate,
@@ -23,7 +24,9 @@ from seqopt.models import (
     resolve_surrogate,
     unsupported,
 )
+from seqopt.models.censoring import telling
 from seqopt.scorers import GaussianScoring, Scoring
+from seqopt.scorers.limits import limited
 from seqopt.search import GeneticSearch, PoolSearch, Proposal, RandomSearch, Search
 from seqopt.search.protocols import CheckedSearch, PartsCheckedSearch, SomeSearch, StatefulSearch
 from seqopt.spaces import EvolvableSpace, PoolSpace, Space
@@ -179,7 +182,7 @@ class ModelBased(Configurable):
         search = cast("Search[Space]", self.search)  # `start` has held it against the space
         among = f"among {len(state.space):,} candidates" if isinstance(state.space, PoolSpace) else "in the space"
         with doing(f"looking for the best {n} {among}"):
-            scoring = self.scoring(n, state, rng)
+            scoring = limited(self.scoring(n, state, rng), state.batch)
             proposals = search.propose(n, space=state.space, scoring=scoring, excluded=state.excluded, rng=rng)
             proposals = _with_measurements(proposals, self.surrogate)
         return filled_up(proposals, n, state, rng, unsupported=self.unsupported)
@@ -222,6 +225,13 @@ class ModelBased(Configurable):
         return bool(getattr(self._surrogate, "takes_noise_variance", False))
 
     @property
+    def takes_censored(self) -> bool:
+        """Whether the surrogate does; any would do for random strings."""
+        return bool(getattr(self._surrogate, "takes_censored", False)) or isinstance(
+            self.acquisition, RandomAcquisition
+        )
+
+    @property
     def hyperparameters(self) -> dict[str, float]:
         """Parameters of the surrogate that made the last proposals."""
         return dict(self._hyperparameters)
@@ -240,6 +250,11 @@ class ModelBased(Configurable):
 
     def _fit(self, surrogate: Surrogate, measured: Measured, rng: np.random.Generator) -> None:
         items = cast("list[str]", measured.items)  # queries come only where a surrogate takes contexts
+        if measured.censored is not None:
+            assert isinstance(surrogate, CensoredSurrogate)  # `tell` takes no limits for another
+            known, limits = measured.noise_variance, measured.censored
+            surrogate.fit(items, measured.targets, rng=rng, noise_variance=known, censored=limits)
+            return
         if measured.noise_variance is None:
             surrogate.fit(items, measured.targets, rng=rng)
             return
@@ -287,7 +302,8 @@ def _enough(measured: Measured, state: SearchState) -> bool:
             state.size,
         )
         return False
-    if measured.targets.min() == measured.targets.max():
+    informative = measured.targets[telling(measured.targets, measured.censored)]
+    if informative.min() == informative.max():
         # A model of equal values only knows which strings differ most from those seen, and they are odd ones.
         value = state.data.values[measured.rows[0], state.data.objective]
         logger.warning("all %d values equal %g, so the next strings are random", len(measured), value)

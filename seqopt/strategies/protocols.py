@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from seqopt.data import Contexts, Data, Item, Query
+from seqopt.scorers.limits import OpenBatch
 from seqopt.search import Proposal
 from seqopt.spaces import Space
 
@@ -28,6 +29,8 @@ class SearchState:
         remaining: Evaluations that may still be asked for, or the cost that may still be spent where there are
             contexts; `None` where nobody has said.
         withdrawn: How many suggestions were withdrawn.
+        batch: The batch that is to be filled, where strings of one batch must not be too much alike: it says what may
+            still join it, and is told what does.
     """
 
     space: Space
@@ -39,6 +42,7 @@ class SearchState:
     contexts: Contexts | None = None
     remaining: float | None = None
     withdrawn: int = 0
+    batch: OpenBatch | None = None
 
     @property
     def size(self) -> int:
@@ -89,6 +93,21 @@ class Strategy(Protocol):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what `state_dict` returned."""
         ...
+
+
+@runtime_checkable
+class CensoredStrategy(Strategy, Protocol):
+    """A strategy that learns from values of which only a limit is known."""
+
+    @property
+    def takes_censored(self) -> bool:
+        """Whether it does, with the parts that it has."""
+        ...
+
+
+def takes_censored(strategy: Strategy) -> bool:
+    """Whether a strategy learns from limits: a `CensoredStrategy` that says so."""
+    return isinstance(strategy, CensoredStrategy) and strategy.takes_censored
 
 
 @runtime_checkable

@@ -10,6 +10,7 @@ import numpy as np
 from seqopt.data import Item, context_of, key_of
 from seqopt.errors import InputError, ModelError
 from seqopt.search import Proposal
+from seqopt.spaces import PoolSpace
 from seqopt.strategies.protocols import SearchState
 from seqopt.utils.config import Configurable
 
@@ -38,18 +39,29 @@ def random_proposals(
         InputError: If nothing has been evaluated, and no string was found that the model can take.
     """
     excluded = state.excluded | also_excluded
+    batch = state.batch
     context = () if state.contexts is None else state.contexts.target
     found: dict[str, Proposal] = {}
     without: dict[int, str] = {}
-    for _ in range(REDRAWS):
+    for attempt in range(REDRAWS):
         # Enough are drawn that n are left even when every excluded one is among them.
-        drawn = state.space.sample(n + len(excluded), rng)
+        size = n + len(excluded)
+        if batch is not None and attempt:
+            # Of a pool, all in the end: what may join a batch may be rare.
+            whole = attempt == REDRAWS - 1 and isinstance(state.space, PoolSpace)
+            size = len(state.space) if whole and isinstance(state.space, PoolSpace) else REDRAWS * size
+        drawn = state.space.sample(size, rng)
         keys = [state.space.key(string) for string in drawn]
         without = {} if unsupported is None else unsupported(keys)
         for index, (string, key) in enumerate(zip(drawn, keys, strict=True)):
-            if key not in excluded and index not in without:
-                found.setdefault(key, Proposal(string, key, context))
-        if len(found) >= n or not without:
+            if key in excluded or index in without or key in found:
+                continue
+            if batch is not None:
+                if len(found) == n or not batch.allows([key])[0]:
+                    continue
+                batch.add(key)
+            found[key] = Proposal(string, key, context)
+        if len(found) >= n or not (without or batch is not None):
             break
     if without and not found and not state.size:
         raise InputError(f"no string was found that the surrogate can take: {next(iter(without.values()))}")
@@ -78,17 +90,24 @@ class RandomStrategy(Configurable):
     """
 
     takes_noise_variance = True
+    takes_censored = True
 
     def propose(self, n: int, state: SearchState, rng: np.random.Generator) -> list[Proposal]:
         """See `seqopt.strategies.Strategy`."""
         return random_proposals(n, state, rng)
 
     def recommend(self, state: SearchState, rng: np.random.Generator) -> str:
-        """The key of the largest value, of those measured as the target is if there are any."""
+        """The key of the largest value, of those measured as the target is if there are any.
+
+        Of a value that is known to be better than a limit, the limit counts. Values that are known to be worse than
+        one count only where there are no others.
+        """
         measured = state.data.measured()
         if not len(measured):
             raise ModelError("nothing has been measured yet: tell some values first")
         targets = measured.targets
+        if measured.censored is not None and (measured.censored >= 0).any():
+            targets = np.where(measured.censored < 0, -np.inf, targets)
         if state.contexts is not None:
             # Values of other contexts may be of another kind; they decide only where there are no others.
             meant = np.array([context_of(item) == state.contexts.target for item in measured.items])

@@ -15,6 +15,7 @@ import torch
 
 from seqopt.errors import InputError, SeqoptError
 from seqopt.models import (
+    CensoredSurrogate,
     ConditionedProcess,
     JointSurrogate,
     NoiseAwareSurrogate,
@@ -281,6 +282,59 @@ class NoiseAwareSurrogateConformance(SurrogateConformance):
         for noise in ([0.1], [-1.0] * len(strings), [float("nan")] * len(strings)):
             with pytest.raises(InputError):
                 make_surrogate().fit(strings, self.values(strings), rng=_rng(), noise_variance=noise)
+
+
+class CensoredSurrogateConformance(SurrogateConformance):
+    """Tests of a `seqopt.models.CensoredSurrogate`: those of a surrogate, and how it takes limits.
+
+    Example:
+        >>> from seqopt.models import StringGP
+        >>> class TestMine(CensoredSurrogateConformance):
+        ...     @pytest.fixture
+        ...     def make_surrogate(self) -> Callable[[], Surrogate]:
+        ...         return lambda: StringGP(restarts=1)
+    """
+
+    def test_it_says_that_it_takes_limits(self, make_surrogate: Callable[[], CensoredSurrogate]) -> None:
+        surrogate = make_surrogate()
+        assert isinstance(surrogate, CensoredSurrogate)
+        assert surrogate.takes_censored is True
+
+    def test_zeros_mean_that_all_values_are_known(
+        self, make_surrogate: Callable[[], CensoredSurrogate], strings: list[str]
+    ) -> None:
+        one, other = make_surrogate(), make_surrogate()
+        one.fit(strings, self.values(strings), rng=_rng())
+        other.fit(strings, self.values(strings), rng=_rng(), censored=np.zeros(len(strings)))
+        found, expected = np.stack(other.predict(strings)), np.stack(one.predict(strings))
+        self._same(found, expected, strings, "differ between values that are not censored and none told so")
+
+    def test_values_are_expected_beyond_limits_that_others_contradict(
+        self, make_surrogate: Callable[[], CensoredSurrogate], strings: list[str]
+    ) -> None:
+        values = np.array(self.values(strings))
+        best = int(values.argmax())
+        # Below what any other value is, and said to be above it: that is no news.
+        limit = values.min() - 20 * float(np.std(values))
+        values[best] = limit
+        censored = np.zeros(len(values))
+        censored[best] = 1
+        one, other = make_surrogate(), make_surrogate()
+        one.fit(strings, values, rng=_rng())
+        other.fit(strings, values, rng=_rng(), censored=censored)
+        taken, modelled = (float(surrogate.predict([strings[best]])[0][0]) for surrogate in (one, other))
+        others = np.delete(values, best)
+        assert modelled > others.min() - 3 * float(np.std(others)), (
+            f"a value above {limit:g} is predicted as {modelled:g}; the others are from {others.min():g} "
+            f"(as a value: {taken:g})"
+        )
+
+    def test_limits_that_cannot_be_are_refused(
+        self, make_surrogate: Callable[[], CensoredSurrogate], strings: list[str]
+    ) -> None:
+        for censored in ([1], [2] * len(strings)):
+            with pytest.raises(InputError):
+                make_surrogate().fit(strings, self.values(strings), rng=_rng(), censored=censored)
 
 
 class JointSurrogateConformance(SurrogateConformance):

@@ -110,7 +110,10 @@ def test_every_problem_of_a_file_is_listed_with_its_row(store: CampaignStore) ->
         (",x1,5,,,", "'x1' cannot be used: 'x1' holds more than letters"),
         (",,5,,,", "neither an identifier nor a string"),
         ('B01-03,ccc,"6,5",,,', "'6,5' has a comma: expected a decimal point"),
-        ("B01-03,ccc,>1000,,,", "'>1000' is a limit"),
+        ("B01-03,ccc,~5,,,", "'~5' says that the value is rough"),
+        ("B01-03,ccc,<LOQ,,,", "'<LOQ' is a limit without a number: expected one such as <0.1"),
+        ("B01-03,ccc,>5 nM,,,", "'>5 nM' is a limit, and its number, '5 nM', holds a unit"),
+        ("B01-03,ccc,<5,0.1,,", "is a standard error, but the value is a limit"),
         ("B01-03,ccc,6 nM,,,", "holds a unit"),
         ("B01-03,ccc,45%,,,", "holds a unit"),
         ("B01-03,ccc,n.d.,,,", "is not a number: leave the cell empty"),
@@ -147,7 +150,7 @@ def test_every_problem_of_a_file_is_listed_with_its_row(store: CampaignStore) ->
             assert any(re.search(expected, message) for message in found), (row, found)
             assert all(message.startswith(f"{store.path.parent / 'results.csv'}, line {line}") for message in found)
     # What is well could be recorded on its own, and says where it comes from.
-    assert brief(results) == [("B01-01", "aaa", "AAA", 5.0, None, 2), ("B01-06", "fff", "FFF", None, "failed", 30)]
+    assert brief(results) == [("B01-01", "aaa", "AAA", 5.0, None, 2), ("B01-06", "fff", "FFF", None, "failed", 33)]
 
 
 def test_decimal_commas_are_read_where_one_says_so(store: CampaignStore) -> None:

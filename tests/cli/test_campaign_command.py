@@ -304,3 +304,30 @@ def test_a_single_value_far_off_is_noted(caplog: pytest.LogCaptureFixture) -> No
     caplog.clear()
     run("record", "b1-4", "-2500")
     assert "times larger than the earlier ones" in caplog.messages[0]
+
+
+def test_single_results_may_be_limits_and_have_decimal_commas(capsys: pytest.CaptureFixture[str]) -> None:
+    begun()
+    run("suggest")
+    run("record", "B01-01", "<0,25", "--decimal-comma")
+    run("record", "B01-02", "≥ 8")
+    run("record", "B01-03", "6,5", "--decimal-comma")
+    capsys.readouterr()
+    run("status", "--json")
+    best = json.loads(capsys.readouterr().out)["best"]
+    assert (best["value"], best["censored"]) == (8.0, ">")
+    for words, message in (
+        (("~5",), "says that the value is rough"),
+        (("<LOQ",), "is a limit without a number"),
+        (("6.5", "--decimal-comma"), "has a point, but commas are decimal"),
+        (("<5", "--standard-error", "0.1"), "the value is a limit, which has none"),
+    ):
+        run("record", "B01-04", *words, fails=True)
+        assert message in " ".join(capsys.readouterr().err.split())
+    run("correct", "B01-03", ">6")
+    run("export", "all.csv")
+    with Path("all.csv").open(newline="") as stream:
+        assert [row["logS"] for row in csv.DictReader(stream)] == ["<0.25", ">8.0", ">6.0"]
+    capsys.readouterr()
+    run("status")
+    assert "with >8" in capsys.readouterr().out

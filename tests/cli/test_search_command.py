@@ -283,6 +283,47 @@ def test_known_results_are_read_from_a_file_and_a_wrong_line_is_named(
     assert "made with other settings (known.sha256" in " ".join(capsys.readouterr().err.split())
 
 
+def test_a_replay_says_what_it_found_of_the_best_among_what_passes_the_filters(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    values = [float(len(smiles)) for smiles in SMILES]
+    rows = (f"{smiles},{value},{i % 3}" for i, (smiles, value) in enumerate(zip(SMILES, values, strict=True)))
+    pool = write("library.csv", "smiles,score,shelf\n" + "\n".join(rows) + "\n")
+    write("bad.smi", f"{SMILES[3]}\n")
+    write("first.smi", f"{SMILES[6]}\n")
+    options = ["--where", "shelf in (0, 1)", "--exclude", "bad.smi", "--include", "first.smi"]
+    assert search(pool, "-o", "column:score", "--minimize", *options, "--max-similarity", "0.9") == 0
+    frame = table()
+    allowed = [smiles for i, smiles in enumerate(SMILES) if i % 3 < 2 and i != 3]
+    assert frame["string"].iloc[0] == SMILES[6]
+    assert set(frame["string"]) <= set(allowed)
+    replay = json.loads((Path("out") / "summary.json").read_text())["replay"]
+    shortest = [smiles for smiles in allowed if len(smiles) == min(map(len, allowed))]
+    (top,) = replay["tops"]
+    assert (replay["candidates"], replay["evaluated"]) == (len(allowed), 13)
+    assert (top["size"], top["found"]) == (len(shortest), len(set(shortest) & set(frame["string"])))
+    assert top["expected"] == pytest.approx(13 * len(shortest) / len(allowed))
+    said = f"found {top['found']} of {top['size']}"
+    assert said in capsys.readouterr().out
+    page = (Path("out") / "report.html").read_text()
+    assert "Found of the top 1 %" in page
+    assert f"{top['found']} of {top['size']}, ties with the last included" in page
+
+
+def test_what_narrows_a_choice_is_refused_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    pool = write("library.csv", "smiles,score\n" + "\n".join(f"{smiles},1" for smiles in SMILES) + "\n")
+    for options, said in (
+        (["--design", "latin"], "unknown design 'latin'"),
+        (["--max-similarity", "1.5"], "max_similarity is 1.5"),
+        (["--exclude", "none.smi"], "none.smi"),
+        (["--include", write("other.smi", "CCCCCCCCCC\n")], "'CCCCCCCCCC' is to be included in the first batch"),
+        (["--where", "shelf == 1"], "shelf"),
+    ):
+        assert search(pool, "-o", "column:score", *options) == 2
+        assert said in capsys.readouterr().err
+        assert not Path("out").exists()
+
+
 CRASHES = """
 import os
 def f(strings):

@@ -18,6 +18,7 @@ from seqopt.posteriors import DensePosterior, Posterior
 from seqopt.spaces import CandidateSet
 from seqopt.testing.posteriors import PosteriorConformance
 from seqopt.testing.surrogates import (
+    CensoredSurrogateConformance,
     JointSurrogateConformance,
     NoiseAwareSurrogateConformance,
     PoolSurrogateConformance,
@@ -30,7 +31,11 @@ MOLECULES = ["CCO", "CCN", "CCC", "CCCl", "CCBr", "c1ccccc1", "CC(C)O", "CCCO", 
 
 
 class _AllSuites(
-    JointSurrogateConformance, NoiseAwareSurrogateConformance, PoolSurrogateConformance, StringSurrogateConformance
+    CensoredSurrogateConformance,
+    JointSurrogateConformance,
+    NoiseAwareSurrogateConformance,
+    PoolSurrogateConformance,
+    StringSurrogateConformance,
 ):
     """What a Gaussian process of ours offers."""
 
@@ -305,6 +310,15 @@ class _Unaware(_Linear):
     takes_noise_variance = False
 
 
+class _DeafToLimits(StringGP):
+    def fit(self, strings: Sequence[str], values: Any, *, censored: Any = None, **options: Any) -> None:
+        super().fit(strings, values, **options)
+
+
+class _UnawareOfLimits(StringGP):
+    takes_censored = False
+
+
 class _AddsNoise(_Linear):
     def fit(self, strings: Sequence[str], values: Any, *, rng: Any, noise_variance: Any = None) -> None:
         known = None if noise_variance is None else np.asarray(noise_variance) + 1.0
@@ -426,6 +440,22 @@ BROKEN: list[tuple[type, type, str]] = [
     (PoolSurrogateConformance, _IgnoresPending, "pending_and_chosen"),
 ]
 SUITES = list(dict.fromkeys(suite for suite, _, _ in BROKEN))
+
+
+def test_a_surrogate_that_makes_nothing_of_limits_fails(failures: Callable[..., set[str]]) -> None:
+    found = {
+        broken: failures(
+            CensoredSurrogateConformance,
+            make_surrogate=lambda broken=broken: lambda: broken(NgramKernel(), restarts=1),
+            strings=lambda: list(WORDS),
+        )
+        for broken in (_DeafToLimits, _UnawareOfLimits)
+    }
+    assert found[_DeafToLimits] == {
+        "test_limits_that_cannot_be_are_refused",
+        "test_values_are_expected_beyond_limits_that_others_contradict",
+    }
+    assert found[_UnawareOfLimits] == {"test_it_says_that_it_takes_limits"}
 
 
 @pytest.mark.parametrize("suite", SUITES)

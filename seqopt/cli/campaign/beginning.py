@@ -20,18 +20,26 @@ from seqopt.cli.campaign.common import (
 from seqopt.cli.campaign.options import (
     HOW,
     WHAT,
-    AlertNames,
     Debug,
-    Forbid,
-    ForbidPattern,
     IdColumn,
     PriceColumn,
+    Which,
+)
+from seqopt.cli.choosing import (
+    AlertNames,
+    DesignName,
+    Exclude,
+    Forbid,
+    ForbidPattern,
+    Include,
+    MaxSimilarity,
+    PerScaffold,
     Properties,
     Require,
     RequirePattern,
     Where,
-    Which,
     given_filters,
+    given_limits,
 )
 from seqopt.cli.running import console, note, show_notes
 from seqopt.errors import InputError
@@ -101,6 +109,11 @@ def new(
     where: Where = None,
     require_pattern: RequirePattern = None,
     forbid_pattern: ForbidPattern = None,
+    exclude: Exclude = None,
+    include: Include = None,
+    design: DesignName = "auto",
+    per_scaffold: PerScaffold = None,
+    max_similarity: MaxSimilarity = None,
     debug: Debug = False,
 ) -> None:
     """Begin a campaign.
@@ -134,7 +147,10 @@ def new(
             acquisition=acquisition,
             transform=None if transform == "none" else transform,
             seed=seed,
-            filters=given_filters(properties, require, forbid, alerts, where, require_pattern, forbid_pattern),
+            filters=given_filters(properties, require, forbid, alerts, where, require_pattern, forbid_pattern, exclude),
+            design=design,
+            include=include or (),
+            limits=given_limits(per_scaffold, max_similarity),
         )
     with campaign:
         facts, filters = campaign.store.library, campaign.status().filters
@@ -155,6 +171,7 @@ def filter_suggestions(
     where: Where = None,
     require_pattern: RequirePattern = None,
     forbid_pattern: ForbidPattern = None,
+    exclude: Exclude = None,
     drop: Annotated[
         list[int] | None, typer.Option(help="Remove this filter, by its number in the list.", min=1)
     ] = None,
@@ -172,7 +189,7 @@ def filter_suggestions(
     del debug
     from seqopt.filters.filtering import failing_note
 
-    added = given_filters(properties, require, forbid, alerts, where, require_pattern, forbid_pattern)
+    added = given_filters(properties, require, forbid, alerts, where, require_pattern, forbid_pattern, exclude)
     if show and (added or drop or clear):
         raise InputError("--list only lists the filters: leave it out to change them")
     if clear and drop:

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from seqopt.cli.campaign.app import app
-from seqopt.cli.campaign.common import number_of, opened
+from seqopt.cli.campaign.common import opened, value_of
 from seqopt.cli.campaign.options import Debug, Force, IdColumn, PriceColumn, Which
 from seqopt.cli.running import console, note, show_notes
 from seqopt.errors import InputError
@@ -23,7 +23,7 @@ Reason = Annotated[str, typer.Option(help="Why.")]
 @app.command(context_settings={"ignore_unknown_options": True})
 def correct(
     what: What,
-    value: Annotated[str | None, typer.Argument(help="The right value.")] = None,
+    value: Annotated[str | None, typer.Argument(help="The right value, or limit such as '<0.1'.")] = None,
     failed: Annotated[str | None, typer.Option(help="Why there is no value after all.", metavar="REASON")] = None,
     error: Annotated[float | None, typer.Option("--standard-error", help="The right standard error.")] = None,
     was: Was = None,
@@ -41,7 +41,7 @@ def correct(
     with opened(which) as campaign:
         made = campaign.correct(
             what,
-            None if value is None else number_of(value),
+            None if value is None else value_of(value),
             failure=failed,
             standard_error=error,
             was=_value_of(was),

@@ -97,6 +97,19 @@ def number_of(text: str) -> float:
     return number
 
 
+def value_of(text: str, decimal_comma: bool = False) -> float | str:
+    """A value, or a limit as a campaign takes it."""
+    from seqopt.campaign.cells import LIMIT_SIGNS, read_value
+
+    # What is rough is no limit, and says so.
+    if not decimal_comma and text.strip()[:1] not in (*LIMIT_SIGNS, "~", "\u2248"):
+        return number_of(text)
+    number, side, problem = read_value(text.strip(), decimal_comma)
+    if problem or number is None:
+        raise InputError(f"the value {text!r} {problem}")
+    return number if side is None else f"{side}{number!r}"
+
+
 def pair_of(text: str) -> tuple[str, str]:
     """A name and its value."""
     name, equals, value = text.partition("=")

@@ -1,16 +1,13 @@
-"""Options that several commands take."""
+"""Options that several commands take; those on what may be suggested are in `seqopt.cli.choosing`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from seqopt.filters.conditions import Filter
-
-WHAT, HOW, FILTERS = "What to search", "How to search", "What may be suggested"
+WHAT, HOW = "What to search", "How to search"
 
 Which = Annotated[
     Path | None,
@@ -31,71 +28,3 @@ PriceColumn = Annotated[
     str | None, typer.Option(help="Column of prices, to show what suggestions cost.", rich_help_panel=WHAT)
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.")]
-Properties = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--property",
-        metavar="RANGE",
-        help="Bounds of a property of molecules: 'MW 200..500', 'logP <= 5'. One of MW, logP, TPSA, HBD, HBA, "
-        "rotatable_bonds, rings, aromatic_rings, heavy_atoms, heteroatoms, fsp3, charge, SA, QED, or a descriptor of "
-        "RDKit. May be given several times, as may all of these.",
-        rich_help_panel=FILTERS,
-    ),
-]
-Require = Annotated[
-    list[str] | None,
-    typer.Option(metavar="SMARTS", help="A substructure that molecules must have.", rich_help_panel=FILTERS),
-]
-Forbid = Annotated[
-    list[str] | None,
-    typer.Option(metavar="SMARTS", help="A substructure that molecules must not have.", rich_help_panel=FILTERS),
-]
-AlertNames = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--alerts",
-        metavar="NAMES",
-        help="Catalogues of alerts that molecules must not match: pains,brenk (or nih, zinc, chembl, ...).",
-        rich_help_panel=FILTERS,
-    ),
-]
-Where = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="CONDITION",
-        help="On a column of the library: 'price <= 100', 'supplier == ACME', 'stock != no', 'supplier in (ACME, "
-        "Enamine)'.",
-        rich_help_panel=FILTERS,
-    ),
-]
-RequirePattern = Annotated[
-    list[str] | None,
-    typer.Option(metavar="REGEX", help="A regular expression that strings must hold.", rich_help_panel=FILTERS),
-]
-ForbidPattern = Annotated[
-    list[str] | None,
-    typer.Option(metavar="REGEX", help="A regular expression that strings must not hold.", rich_help_panel=FILTERS),
-]
-
-
-def given_filters(
-    properties: list[str] | None,
-    require: list[str] | None,
-    forbid: list[str] | None,
-    alerts: list[str] | None,
-    where: list[str] | None,
-    require_pattern: list[str] | None,
-    forbid_pattern: list[str] | None,
-) -> list[Filter]:
-    from seqopt.filters.conditions import Alerts, ColumnCondition, Pattern, PropertyRange, Substructure
-
-    catalogs = [name.strip() for names in alerts or [] for name in names.split(",") if name.strip()]
-    return [
-        *map(ColumnCondition.parse, where or []),
-        *map(PropertyRange.parse, properties or []),
-        *(Substructure(smarts) for smarts in require or []),
-        *(Substructure(smarts, required=False) for smarts in forbid or []),
-        *map(Alerts, catalogs),
-        *(Pattern(pattern) for pattern in require_pattern or []),
-        *(Pattern(pattern, required=False) for pattern in forbid_pattern or []),
-    ]

@@ -17,6 +17,7 @@ from seqopt.cli.campaign.common import (
     pairs_of,
     print_results,
     refuse_idle,
+    value_of,
 )
 from seqopt.cli.campaign.options import Debug, DecimalComma, Force, Partial, Replicate, Which
 from seqopt.cli.running import console, show_notes
@@ -33,7 +34,7 @@ def record(
             help="A table of results, or whose result it is: a suggestion, an identifier or a string.",
         ),
     ],
-    value: Annotated[str | None, typer.Argument(help="Its value, if it is not a table.")] = None,
+    value: Annotated[str | None, typer.Argument(help="Its value, or a limit such as '<0.1'.")] = None,
     failed: Annotated[str | None, typer.Option(help="Why there is no value.", metavar="REASON")] = None,
     error: Annotated[float | None, typer.Option("--standard-error", help="Known standard error of the value.")] = None,
     replicate: Replicate = False,
@@ -57,6 +58,7 @@ def record(
     seqopt campaign record batch.csv
     seqopt campaign record B03-07 6.4
     seqopt campaign record CPD-00050 120
+    seqopt campaign record B03-07 "<0.1"
     seqopt campaign record B03-08 --failed "did not dissolve"
     """
     del debug
@@ -68,7 +70,6 @@ def record(
     refuse_idle(
         {
             "--column": column is not None and not table,
-            "--decimal-comma": decimal_comma and not table,
             "--partial": partial and not table,
         },
         "a table",
@@ -92,7 +93,7 @@ def record(
             return
         campaign.record(
             what,
-            None if value is None else number_of(value),
+            None if value is None else value_of(value, decimal_comma),
             failure=failed,
             standard_error=error,
             replicate=replicate,

@@ -34,6 +34,9 @@ def status(
     # As the campaign ranks them, and the report shows them.
     value = None if found.best is None else found.best.mean(geometric=found.settings.transform == "log10")
     best = None if found.best is None else {"string": found.best.string, "value": value}
+    limit = "" if found.best is None else found.best.censored or ""
+    if best is not None and limit:
+        best["censored"] = limit
     if best is not None and found.best is not None and found.best.identifier is not None:
         best["identifier"] = found.best.identifier
     if as_json:
@@ -59,7 +62,7 @@ def status(
     )
     if found.best is not None:
         called = "" if found.best.identifier is None else f"{escape(found.best.identifier)}, "
-        console.print(f"best: {called}{escape(found.best.string)} with {value:,.5g}{escape(unit)}")
+        console.print(f"best: {called}{escape(found.best.string)} with {limit}{value:,.5g}{escape(unit)}")
     if found.model:
         r2 = found.model.get("r2")
         within = found.model.get("within_90")

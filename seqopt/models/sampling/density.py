@@ -16,6 +16,10 @@ Cost: a new value of a kernel parameter takes a Gram matrix, O(n^2) kernel evalu
 O(n^3 / 3). As soon as output scale and noise move at the same kernel parameters, one eigendecomposition K = U e U^T
 makes each of these moves O(n); with known noise that differs between values, they take a factorisation each.
 
+Where values are censored, log p(y) is that of expectation propagation, whose sites are found for each point
+(`seqopt.models.censoring`): with the mean integrated out the covariance is C + m^2 1 1^T, and what is said of the mean
+above holds given the sites.
+
 References:
     Rasmussen, C. E. and Williams, C. K. I. (2006). Gaussian Processes for Machine Learning, sections 2.7 and 5.4.
 """
@@ -34,6 +38,7 @@ import torch
 from seqopt.encoding import Encoded
 from seqopt.kernels.base import DescribedKernel
 from seqopt.kernels.threads import one_thread
+from seqopt.models.censoring import CensoredSites, Sides, censored_sites
 from seqopt.models.covariance import FittedKernel, KernelEvaluator
 from seqopt.models.fitting import NOISE_BOUNDS, SCALE_BOUNDS, SINGLE_THREADED
 from seqopt.models.sampling.parameters import (
@@ -43,12 +48,18 @@ from seqopt.models.sampling.parameters import (
     KernelParameters,
     Numbers,
 )
+from seqopt.posteriors import stable_cholesky
 
 SCALE_PRIOR = (0.0, 1.0)
 """Mean and standard deviation of the normal prior of the logarithm of the output scale (of standardised values)."""
 
 NOISE_PRIOR = (-4.0, 1.0)
 """Likewise of the noise variance."""
+
+
+SITE_TOLERANCE = 1e-5
+"""Largest relative change with which what stands for censored values counts as found: log p(y) then errs by far less
+than a chain would notice."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +81,7 @@ class LogPosterior:
         targets: Standardised values, n.
         known: Known variance of the noise of each, n.
         mean_std: Standard deviation m of the prior of the constant mean; 0 for a mean that is known to be 0.
+        sides: Which targets are limits, n (`seqopt.models.censoring`); `None` where none is.
 
     Attributes:
         coordinates: Those of the kernel, then the logarithms of the output scale and of the noise variance.
@@ -94,12 +106,14 @@ class LogPosterior:
         targets: Numbers,
         known: Numbers,
         mean_std: float = 1.0,
+        sides: Sides | None = None,
     ) -> None:
         self.parameters = KernelParameters(kernel, encoded)
         self.encoded = encoded
         self.targets = targets
         self.known = known
         self.mean_std = mean_std
+        self.sides = sides
         self.evaluations = self.grams = 0
         self.coordinates = [
             *self.parameters.coordinates,
@@ -109,6 +123,7 @@ class LogPosterior:
         self._equal_noise = bool(np.ptp(known) == 0.0)
         self._rows: torch.Tensor | None = None
         self._last: _Gram | None = None
+        self._found: CensoredSites | None = None
 
     @property
     def kernel(self) -> gpytorch.kernels.Kernel:
@@ -135,6 +150,8 @@ class LogPosterior:
 
     def log_likelihood(self, own: Sequence[float], scale: float, noise: float) -> float:
         """Log p(y) at values of the kernel's parameters, an output scale and a noise variance."""
+        if self.sides is not None:
+            return float(self._sites(own, scale, noise)[1].log_density)
         quadratic, crossed, ones, determinant = self._forms(own, scale, noise)
         shrunk = 1.0 + self.mean_std**2 * ones
         explained = self.mean_std**2 * crossed**2 / shrunk
@@ -143,6 +160,12 @@ class LogPosterior:
 
     def mean_moments(self, own: Sequence[float], scale: float, noise: float) -> tuple[float, float]:
         """Mean and variance of the constant mean given the values and all other parameters."""
+        if self.sides is not None:
+            covariance, sites = self._sites(own, scale, noise)
+            factor, _ = stable_cholesky(covariance + sites.variance.diag())
+            # The covariance has the mean's own part, m^2 1 1^T, so the mean's covariance with each value is m^2.
+            weights = self.mean_std**2 * torch.cholesky_inverse(factor).sum(0)
+            return float(weights @ sites.residuals), self.mean_std**2 * (1.0 - float(weights.sum()))
         _, crossed, ones, _ = self._forms(own, scale, noise)
         variance = self.mean_std**2 / (1.0 + self.mean_std**2 * ones)
         return variance * crossed, variance
@@ -174,6 +197,19 @@ class LogPosterior:
         terms = projected**2 / variances + np.log(2.0 * np.pi * variances)
         found: Numbers = -0.5 * (terms.sum(-1) - self.mean_std**2 * crossed**2 / shrunk + np.log(shrunk))
         return found
+
+    def _sites(self, own: Sequence[float], scale: float, noise: float) -> tuple[torch.Tensor, CensoredSites]:
+        """Prior covariance of the values, mean integrated out, and what stands for the censored ones."""
+        assert self.sides is not None
+        key = tuple(own)
+        if self._last is None or self._last.key != key:
+            self._last = _Gram(key, self.gram(own))
+        covariance = torch.from_numpy(scale * self._last.matrix + self.mean_std**2)
+        covariance.diagonal().add_(torch.from_numpy(noise + self.known))
+        targets, sides = torch.from_numpy(self.targets), torch.from_numpy(self.sides)
+        found = censored_sites(covariance, targets, sides, self._found, SITE_TOLERANCE)
+        self._found = found if math.isfinite(found.log_density) else None
+        return covariance, found
 
     @contextmanager
     def sampling(self) -> Iterator[None]:

@@ -20,6 +20,7 @@ from seqopt.errors import InputError
 from seqopt.kernels import SubsequenceKernel
 from seqopt.kernels.engines import order_sums
 from seqopt.models.covariance import FloatArray
+from seqopt.models.sampling.censored import CensoredTables
 from seqopt.models.sampling.density import NOISE_PRIOR, SCALE_PRIOR, LogPosterior
 from seqopt.models.sampling.parameters import NOISE_VARIANCE, OUTPUTSCALE, Numbers
 from seqopt.models.sampling.protocols import ParameterSample
@@ -47,7 +48,8 @@ class GridSampler(Configurable):
 
     likewise with a constant mean that is integrated out. The prior of a point is in proportion to the density there of
     the priors per unit of the coordinates; it is normalised over the grid. While the noise that all values share is
-    learned, each value counts as having the mean of the known noise variances.
+    learned, each value counts as having the mean of the known noise variances. Where values are censored, the formula
+    is for the exact ones, and log p of the limits given these is added (`seqopt.models.sampling.censored`).
 
     For a sub-sequence kernel the grid is one of 8 gap decays and 7 match decays, unless another is given. Each gap
     decay costs one dynamic program over the strings (two for the pairs and for themselves). The priors of both decays
@@ -102,7 +104,7 @@ class GridSampler(Configurable):
     ) -> ParameterSample:
         """All points of the grid; see `Sampler.sample`. Nothing is random, and ``starts`` are not needed."""
         grids, prior = self.prior(density)
-        table = self.log_likelihoods(density, grids) + prior
+        table = self.log_likelihoods(density, grids, prior) + prior
         weights = np.exp(table - table.max()).ravel()
         axes = np.meshgrid(*(np.array(grid) for grid in grids.values()), indexing="ij")
         return ParameterSample(
@@ -151,19 +153,34 @@ class GridSampler(Configurable):
             table += logs.reshape(-1, *[1] * (table.ndim - axis - 1))
         return grids, table
 
-    def log_likelihoods(self, density: LogPosterior, grids: Mapping[str, Sequence[float]]) -> Numbers:
-        """Log p(y) at all points of the grid, in the order of ``grids``."""
+    def log_likelihoods(
+        self, density: LogPosterior, grids: Mapping[str, Sequence[float]], prior: Numbers | None = None
+    ) -> Numbers:
+        """Log p(y) at all points of the grid, in the order of ``grids``.
+
+        Where values are censored it is minus infinity at points of next to no posterior probability, which were not
+        looked at. The logarithm of the prior is only used to tell these; by default it is flat.
+        """
         scales, noises = np.array(self.outputscales), np.array(self.noise_variances)
         table = np.empty(tuple(map(len, grids.values())))
+        prior = np.zeros(table.shape) if prior is None else prior
+        limited = CensoredTables(density, scales, noises) if density.sides is not None else None
         if density.mean_std == 0.0 and _has_decays(density) and isinstance(density.encoded, EncodedStrings):
             for place, gap in enumerate(grids["gap_decay"]):
                 grams = _unnormalised(density.kernel, density.encoded, gap, grids["match_decay"])
+                if limited is not None:
+                    for match, gram in enumerate(_normalised(grams)):
+                        table[place, match] = limited.table(gram, prior[place, match])
+                    continue
                 table[place] = _eigen_table(grams, density.targets, scales, noises + float(density.known.mean()))
             return table
         values = dict(zip(density.parameters.names, density.parameters.values, strict=True))
         names = list(grids)[:-2]
         for places in itertools.product(*(range(size) for size in table.shape[:-2])):
             values |= {name: grids[name][place] for name, place in zip(names, places, strict=True)}
+            if limited is not None:
+                table[places] = limited.table(density.gram(list(values.values())), prior[places])
+                continue
             table[places] = density.table(list(values.values()), scales, noises)
         return table
 
@@ -198,13 +215,17 @@ def _unnormalised(
     return grams
 
 
-def _eigen_table(grams: FloatArray, targets: Numbers, scales: Numbers, noises: Numbers) -> Numbers:
-    """Log marginal likelihoods, M x scales x noises, of unnormalised Gram matrices M x n x n."""
+def _normalised(grams: FloatArray) -> FloatArray:
     own = np.diagonal(grams, axis1=1, axis2=2)
     with np.errstate(divide="ignore"):
         roots = np.where(own > 0, own**-0.5, 0.0)
-    normalized = grams * roots[:, :, None] * roots[:, None, :]
-    values, vectors = np.linalg.eigh(normalized)
+    normalized: FloatArray = grams * roots[:, :, None] * roots[:, None, :]
+    return normalized
+
+
+def _eigen_table(grams: FloatArray, targets: Numbers, scales: Numbers, noises: Numbers) -> Numbers:
+    """Log marginal likelihoods, M x scales x noises, of unnormalised Gram matrices M x n x n."""
+    values, vectors = np.linalg.eigh(_normalised(grams))
     projected = np.einsum("mij,i->mj", vectors, targets) ** 2
     variances = scales[:, None, None] * values.clip(min=0.0)[:, None, None, :] + noises[:, None]
     quadratic: Numbers = -0.5 * (projected[:, None, None] / variances + np.log(2 * np.pi * variances)).sum(-1)
