@@ -19,6 +19,8 @@ from seqopt.acquisition import Acquisition
 from seqopt.campaign.automatic import drive, useful_workers
 from seqopt.campaign.campaign import Campaign
 from seqopt.campaign.candidates import in_order_of, kept_candidates
+from seqopt.campaign.correcting import RETRY
+from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.failures import STOP_AFTER, failures_in
 from seqopt.campaign.journal import Step
 from seqopt.campaign.known import KnownResults, digest_of, keep_known, read_known
@@ -157,6 +159,7 @@ def maximize(
     stop_after_failures: int | None = STOP_AFTER,
     run_folder: str | os.PathLike[str] | None = None,
     resume: bool = False,
+    retry_failed: bool = False,
     settings: dict[str, Any] | None = None,
     on_step: Callable[[Step], Any] | None = None,
     on_evaluation: Callable[[Evaluation], Any] | None = None,
@@ -222,6 +225,8 @@ def maximize(
             (`seqopt.utils.config.described`: its alphabet, its protein, its grammar, ...). To a pool candidates may
             have been added, and removed, in any order; what was evaluated stays measured, and a warning says what has
             changed.
+        retry_failed: Of a run that is resumed, evaluate again first what only failed so far. These evaluations come on
+            top of the ``budget``.
         settings: Further facts to keep in ``summary.json``; they must be the same when the run is resumed.
         on_step: Called after each step.
         on_evaluation: Called after each evaluation.
@@ -253,6 +258,8 @@ def maximize(
     budget = checked_integer("budget", budget, 0, "expected an integer of evaluations after the initial ones")
     if resume and run_folder is None:
         raise InputError("resume needs the run_folder to continue")
+    if retry_failed and not resume:
+        raise InputError("retry_failed goes with resume: a new run has not failed yet")
     if asynchronous and executor is not None and workers < 2:
         raise InputError("an asynchronous run needs to know how many evaluations the executor makes at once: workers=4")
     if isinstance(space, str | os.PathLike):
@@ -387,8 +394,13 @@ def maximize(
                     if pool is not None and pool.rejected:
                         write_rejected(pool, folder.path / "rejected.csv")
                     keep_known(folder.store, measured)
+                    running = folder.campaign(optimizer)
+                    if retry_failed:
+                        _try_again(running)
+                    again = sum(row.acquisition == RETRY for row in folder.store.suggestions())
                     driven(
-                        folder.campaign(optimizer),
+                        running,
+                        results=results + again,
                         on_evaluation=_all_of(folder.evaluated, on_evaluation),
                         on_step=_all_of(folder.stepped, on_step),
                     )
@@ -439,6 +451,7 @@ class SearchOptions(TypedDict, Generic[AnySpace], total=False):
     timeout: float | None
     run_folder: str | os.PathLike[str] | None
     resume: bool
+    retry_failed: bool
     settings: dict[str, Any] | None
     on_step: Callable[[Step], Any] | None
     on_evaluation: Callable[[Evaluation], Any] | None
@@ -460,6 +473,16 @@ def minimize(
 
 
 T = TypeVar("T")
+
+
+def _try_again(campaign: Campaign) -> None:
+    """Suggest again what only failed so far."""
+    try:
+        found = campaign.retry_failed()
+    except CampaignError as error:
+        logger.info("%s", error)
+        return
+    logger.info("%d strings that failed are evaluated again", len(found))
 
 
 def _all_of(*listeners: Callable[[T], Any] | None) -> Callable[[T], None]:

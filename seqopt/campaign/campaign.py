@@ -32,8 +32,8 @@ from seqopt.campaign.rows import (
 from seqopt.campaign.spaces import restored_space
 from seqopt.campaign.status import Status, warnings_of
 from seqopt.campaign.store import CampaignStore
-from seqopt.campaign.tables import check_batch_target, check_target, measurements_table, write_batch
-from seqopt.datasets.sheets import write_sheet
+from seqopt.campaign.tables import check_batch_target, check_target, measurements_table, write_batch, write_table
+from seqopt.datasets.sources import file_and_part
 from seqopt.errors import ExhaustedError, InputError
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.shown import Tabulated
@@ -117,6 +117,7 @@ class Campaign(Revising, Tabulated):
         column: str | None = None,
         kind: str | None = None,
         standardize: bool = False,
+        decimal_comma: bool = False,
         attachment_points: bool = False,
         id_column: str | None = None,
         price_column: str | None = None,
@@ -148,6 +149,8 @@ class Campaign(Revising, Tabulated):
             column: Column of the candidates in their file, if it is not to be recognised.
             kind: What candidates are, if it is not to be recognised; see `seqopt.datasets.read_pool`.
             standardize: Whether salts and charge states of a molecule are one candidate.
+            decimal_comma: Whether numbers in the file of candidates are written ``6,5``; tables of the campaign are
+                then written so, too.
             attachment_points: Whether candidates of a file may have attachment points (``*``).
             id_column: Column of the identifiers that the owner of the file uses, if it is not to be recognised.
             price_column: Column of prices, if what suggestions cost is to be shown.
@@ -182,6 +185,7 @@ class Campaign(Revising, Tabulated):
             column=column,
             kind=kind,
             standardize=standardize,
+            decimal_comma=decimal_comma,
             attachment_points=attachment_points,
             id_column=id_column,
             price_column=price_column,
@@ -253,7 +257,7 @@ class Campaign(Revising, Tabulated):
         pool = self.store.library
         if pool is None or self._given_optimizer is not None:
             return None
-        return pool, [_stamp(Path(one["path"])) for one in (pool, *pool["added"])]
+        return pool, [_stamp(file_and_part(one["path"])[0]) for one in (pool, *pool["added"])]
 
     def library(self) -> Library | None:
         """The files of candidates, read anew; `None` where the campaign searches none. What has changed is logged.
@@ -461,6 +465,7 @@ class Campaign(Revising, Tabulated):
         replicate: bool = False,
         context: Mapping[str, ContextValue] | None = None,
         further: Mapping[str, float] | None = None,
+        unit: str | None = None,
         force: bool = False,
     ) -> list[Measurement]:
         """Record one result.
@@ -473,6 +478,8 @@ class Campaign(Revising, Tabulated):
             replicate: Whether this is a further measurement of a string that has one.
             context: How it was measured, where there are several ways and it is neither a suggestion's nor the target.
             further: Values of what is measured besides the objective, by name.
+            unit: What the value is given in, if it is not the campaign's: it is converted with its standard error, see
+                `seqopt.campaign.units`.
             force: Take a value that lies far outside all others.
 
         Raises:
@@ -487,6 +494,7 @@ class Campaign(Revising, Tabulated):
             replicate=replicate,
             context=context,
             further=further,
+            unit=unit,
             force=force,
         )
 
@@ -499,7 +507,8 @@ class Campaign(Revising, Tabulated):
         replicates: bool = False,
         partial: bool = False,
         history: bool = False,
-        decimal_comma: bool = False,
+        decimal_comma: bool | None = None,
+        unit: str | None = None,
         force: bool = False,
     ) -> tuple[list[Measurement], Results]:
         """Record a file of results; see `seqopt.campaign.results.read_results`.
@@ -511,7 +520,10 @@ class Campaign(Revising, Tabulated):
             replicates: Whether results of strings that have one are further measurements of them.
             partial: Whether to take the good rows of a file that has bad ones.
             history: Whether the results are from elsewhere, and their strings were never suggested.
-            decimal_comma: Whether numbers are written 6,5.
+            decimal_comma: Whether numbers are written 6,5; by default as in the library of the campaign, but with
+                points in a table whose cells are separated by commas.
+            unit: What the values are given in, if it is not the campaign's: they are converted, see
+                `seqopt.campaign.units`.
             force: Whether to take values that lie far outside all others.
 
         Returns:
@@ -529,6 +541,7 @@ class Campaign(Revising, Tabulated):
             partial=partial,
             history=history,
             decimal_comma=decimal_comma,
+            unit=unit,
             force=force,
         )
 
@@ -773,7 +786,9 @@ class Campaign(Revising, Tabulated):
     def write_batch(self, path: str | os.PathLike[str], suggestions: Sequence[Suggestion] | None = None) -> None:
         """Write suggestions (by default the open ones) as a table to be filled in and recorded.
 
-        Besides what was predicted it says why each was chosen: ``why`` (exploit or explore), the nearest measured
+        A workbook (``.xlsx``) has a drawing of each molecule; an ``.sdf`` has the molecules with what is known of them.
+        A ``.csv`` is written as the library is, with semicolons or decimal commas, so that the same spreadsheet opens
+        it. Besides what was predicted it says why each was chosen: ``why`` (exploit or explore), the nearest measured
         string and how similar the model takes the two to be. Every other column of the library comes last; one by the
         name of another column is called ``NAME (library)``.
 
@@ -784,7 +799,7 @@ class Campaign(Revising, Tabulated):
 
         check_batch_target(path, self.store)
         chosen = list(self.store.open_suggestions() if suggestions is None else suggestions)
-        further = library_cells(self.store.library, [row.string for row in chosen])
+        further = library_cells(self.store.library, [row.string for row in chosen], as_written=True)
         if further is None:
             # Where the library cannot be read, what it said when they were suggested.
             columns = dict.fromkeys(name for row in chosen for name in row.cells)
@@ -792,7 +807,9 @@ class Campaign(Revising, Tabulated):
         write_batch(path, chosen, self.store.settings, further)
 
     def export(self, path: str | os.PathLike[str]) -> None:
-        """Write all measurements one by one, to a .csv, .tsv or .parquet file.
+        """Write all measurements one by one, to a .csv, .tsv, .xlsx, .sdf or .parquet file.
+
+        A .csv has semicolons and decimal commas where the library of the campaign has them.
 
         Raises:
             InputError: For the library of the campaign, the file of one, or another kind of file.
@@ -803,7 +820,8 @@ class Campaign(Revising, Tabulated):
             self.to_pandas().to_parquet(target)
             return
         header, rows = measurements_table(self.store)
-        write_sheet(target, header, rows)
+        columns = {name: [row[index] for row in rows] for index, name in enumerate(header)}
+        write_table(target, self.store.settings, columns)
 
     def to_pandas(self) -> pd.DataFrame:
         """All measurements one by one, failures too; of limits the numbers, with their signs in ``censored``."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from seqopt.campaign.columns import Columns, context_role, further_role
 from seqopt.campaign.entries import ResultEntry, Row
 from seqopt.campaign.rows import LARGEST_VALUE, Censoring, Settings
+from seqopt.datasets.numbers import DIAGNOSES
 from seqopt.datasets.sheets import NUMBER, Sheet
 from seqopt.errors import InputError
 
@@ -201,8 +202,6 @@ def _standard_error(
     return None if problem else number
 
 
-_MONTH = r"(?:jan|feb|mar|m\u00e4r|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[^\W\d_]*\.?"
-
 LIMIT_SIGNS = tuple("<>\u2264\u2265\u2a7d\u2a7e")
 """What a limit begins with."""
 
@@ -215,21 +214,7 @@ _DIAGNOSES = (
         r"[~\u2248\u223c]\s*\S+",
         "says that the value is rough, and not how rough: expected a number, with its standard error if that is known",
     ),
-    (r"#.*", "is an error of the spreadsheet: expected a number"),
-    (
-        r"[+-]?\d+,\d+",
-        "has a comma: expected a decimal point, as in 6.5. If commas are decimal in this table, say so with "
-        "--decimal-comma, or decimal_comma=True",
-    ),
-    (
-        r"[+-]?\d{1,3}(?:[ \u00a0\u202f'\u2019.,]\d{3})+(?:[.,]\d+)?",
-        "has marks between thousands: expected a plain number",
-    ),
-    (r"\u2212[\d.]+", "begins with a dash that is not a minus: expected a number such as -6.5"),
-    (
-        rf"\d{{1,4}}[-/.]\d{{1,2}}[-/.]\d{{1,4}}.*|\d{{1,2}}[-. ]+{_MONTH}|{_MONTH}[-. ]+\d{{1,4}}",
-        "looks like a date that a spreadsheet made: expected a number",
-    ),
+    *DIAGNOSES,
     (
         r"[+-]?[\d.]+(?:[eE][+-]?\d+)?\s*[^\W\d_]\S*|.*[\d.]\s*%",
         "holds a unit: expected the number alone, in the unit of the campaign",

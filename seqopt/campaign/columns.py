@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from seqopt.campaign.entries import Remark
 from seqopt.campaign.rows import Settings
+from seqopt.campaign.units import value_names, way_out
 from seqopt.datasets.sheets import NUMBER, SEPARATORS, Sheet, plain_name
 from seqopt.errors import InputError
 
@@ -102,10 +103,12 @@ def check_column_names(settings: Settings) -> None:
             )
 
 
-def wanted_names(settings: Settings, value_column: str | None, string_column: str | None) -> dict[str, set[str]]:
-    """The plain names by which each column is recognised."""
+def wanted_names(
+    settings: Settings, value_column: str | None, string_column: str | None, unit: str | None = None
+) -> dict[str, set[str]]:
+    """The plain names by which each column is recognised, where values are in ``unit`` instead of the campaign's."""
     objective = plain_name(settings.objective)
-    values = {objective} | ({plain_name(f"{objective} {settings.unit}")} if settings.unit else set())
+    values = set(map(plain_name, value_names(settings, unit)))
     if value_column is not None:
         values = {plain_name(value_column)}
     strings = {plain_name(string_column or settings.string_column)}
@@ -200,6 +203,9 @@ class Header:
         """A column that may hold the values in another unit, or by another name."""
         value = plain_name(self.value_name)
         for cell, name in zip(header, plain, strict=True):
+            convertible = way_out(self.settings, cell)
+            if convertible and name not in self.wanted["value"]:
+                return f". If {cell!r} is it, {convertible}"
             if name.startswith(f"{value}_") and name not in self.wanted["standard_error"]:
                 return f". If {cell!r} is it, convert it, or name it as the column of values"
         return _alike({value}, plain, header)

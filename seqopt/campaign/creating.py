@@ -37,6 +37,7 @@ def new_campaign(
     column: str | None,
     kind: str | None,
     standardize: bool,
+    decimal_comma: bool,
     attachment_points: bool,
     id_column: str | None,
     price_column: str | None,
@@ -79,6 +80,7 @@ def new_campaign(
             attachment_points=attachment_points,
             id_column=id_column,
             price_column=price_column,
+            decimal_comma=decimal_comma,
         )
         space = library.space
         for text in library.left_out:

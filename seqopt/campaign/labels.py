@@ -52,17 +52,20 @@ class Labels:
 
 def strings_by_identifier(facts: Mapping[str, Any] | None) -> dict[str, str]:
     """The string of each identifier of a library; empty where it has none."""
+    from seqopt.datasets.sheets import plain_name
+    from seqopt.datasets.sources import file_and_part
+    from seqopt.datasets.structures import as_smiles
     from seqopt.datasets.tables import read_table
 
     found: dict[str, str] = {}
     for one in [] if facts is None else [facts, *facts.get("added", [])]:
-        path = Path(one["path"])
-        if one.get("id_column") is None or not path.is_file():
+        if one.get("id_column") is None or not file_and_part(one["path"])[0].is_file():
             continue
-        table = read_table(path)
         column = one["column"] or "string"
+        table = read_table(Path(one["path"]), expected={plain_name(column)})
         if column in table.columns and one["id_column"] in table.columns:
-            for identifier, string in zip(table.columns[one["id_column"]], table.columns[column], strict=True):
+            strings = as_smiles(table.columns[column]) if one.get("kind") == "molecule" else table.columns[column]
+            for identifier, string in zip(table.columns[one["id_column"]], strings, strict=True):
                 if identifier.strip() and string.strip():
                     found.setdefault(identifier.strip(), string.strip())
     return found

@@ -102,6 +102,7 @@ def read_library(
     attachment_points: bool = False,
     id_column: str | None = None,
     price_column: str | None = None,
+    decimal_comma: bool = False,
 ) -> Library:
     """Read a file of candidates for the first time.
 
@@ -114,11 +115,13 @@ def read_library(
         id_column: Column of the owner's identifiers, if it is not to be recognised: every candidate needs one of its
             own.
         price_column: Column of prices, if there is one.
+        decimal_comma: Whether numbers in the file are written ``6,5``.
 
     Raises:
         InputError: For a file or a column that cannot be used.
     """
     from seqopt.datasets import read_pool
+    from seqopt.datasets.sources import file_and_part, named
 
     pool = read_pool(
         path,
@@ -128,9 +131,11 @@ def read_library(
         attachment_points=attachment_points,
         id_column=id_column,
         further_column=price_column,
+        decimal_comma=decimal_comma,
     )
+    file, part = file_and_part(pool.source)
     facts = {
-        "path": str(pool.source if not Path(path).exists() else Path(path).resolve()),
+        "path": named(file.resolve(), part) if file.exists() else pool.source,
         "column": pool.column,
         "kind": pool.kind,
         "standardize": pool.standardized,
@@ -139,6 +144,11 @@ def read_library(
         "price_column": price_column,
         "sha256": pool.sha256,
     }
+    # How tables of this campaign are written, so that the spreadsheet of its user opens them as it does the library.
+    if pool.separator == ";":
+        facts["separator"] = ";"
+    if decimal_comma:
+        facts["decimal_comma"] = True
     return _library(facts, [pool], pool.column or "string", pool.summary().splitlines()[1:])
 
 
@@ -195,14 +205,17 @@ def same_library(facts: Mapping[str, Any], kept: bytes | None = None, removed: b
 
 def strings_in(facts: Mapping[str, Any]) -> set[str]:
     """All strings of the files of a library as they stand there, without looking at what they are."""
+    from seqopt.datasets.sheets import plain_name
+    from seqopt.datasets.sources import file_and_part
+    from seqopt.datasets.structures import as_smiles
     from seqopt.datasets.tables import read_table
 
     found: set[str] = set()
     for one in (facts, *facts.get("added", [])):
-        if Path(one["path"]).is_file():
-            table = read_table(Path(one["path"]))
-            cells = table.columns.get(one["column"] or "string", [])
-            found |= {cell.strip() for cell in cells}
+        if file_and_part(one["path"])[0].is_file():
+            column = one["column"] or "string"
+            cells = read_table(one["path"], expected={plain_name(column)}).columns.get(column, [])
+            found |= {cell.strip() for cell in (as_smiles(cells) if one.get("kind") == "molecule" else cells)}
     return found
 
 
@@ -258,9 +271,10 @@ def without(library: Library, keys: Sequence[str]) -> Library:
 
 def _pool(facts: Mapping[str, Any]) -> Pool:
     from seqopt.datasets import read_pool
+    from seqopt.datasets.sources import file_and_part
 
     path = Path(facts["path"])
-    if path.suffix and not path.exists():
+    if path.suffix and not file_and_part(path)[0].exists():
         raise CampaignError(
             f"the library {path} no longer exists: restore it, or put it next to the file of the campaign"
         )
@@ -271,6 +285,7 @@ def _pool(facts: Mapping[str, Any]) -> Pool:
             kind=facts["kind"],
             standardize=facts["standardize"],
             attachment_points=allows_attachment_points(facts),
+            decimal_comma=bool(facts.get("decimal_comma")),
         )
 
 

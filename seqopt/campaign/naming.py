@@ -225,13 +225,17 @@ class Naming:
 
     def _key(self, string: str) -> str:
         from seqopt.strings.identity import explain_rejection, identity_keys, quoted
+        from seqopt.strings.notations import is_inchi, reference_to_structure, smiles_of_inchi
 
         pool = self._store.settings.pool
+        if self._store.settings.space.get("kind") == "molecule" and is_inchi(string):
+            string = smiles_of_inchi(string) or string
         if pool is not None:
             # The library itself, which may be large, is not needed for that.
             (found,) = identity_keys([string], pool["kind"], standardize=pool["standardize"])
             if found is None:
-                why = explain_rejection(string, pool["kind"])
+                what = reference_to_structure(string) if pool["kind"] == "molecule" else None
+                why = f"{what}, which does not say how it is made" if what else explain_rejection(string, pool["kind"])
                 raise InputError(f"{quoted(string)} is not a valid {pool['kind']}: {why}")
             return found
         from seqopt.spaces import EvolvableSpace

@@ -14,6 +14,7 @@ from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.naming import Naming
 from seqopt.campaign.results import check_entries, read_results
 from seqopt.campaign.rows import Censoring, Measurement
+from seqopt.campaign.units import conversion_to, converted
 from seqopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Recorder:
         replicate: bool,
         context: Mapping[str, ContextValue] | None,
         further: Mapping[str, float] | None,
+        unit: str | None,
         force: bool,
     ) -> list[Measurement]:
         """See `Campaign.record`."""
@@ -55,6 +57,7 @@ class Recorder:
         numbers = {"the value": value, "the standard error": standard_error, **(further or {})}
         value, standard_error, *others = (as_float(name, number) for name, number in numbers.items())
         further = {name: number for name, number in zip(further or {}, others, strict=True) if number is not None}
+        conversion = None if unit is None else conversion_to(self.store.settings, unit)
         named = self.naming.is_named(what)
         entry = ResultEntry(
             string=None if named else what,
@@ -66,7 +69,10 @@ class Recorder:
             further=dict(further or {}),
             censored=censored,
         )
-        with self.store.transaction("record", {"string": what}) as change:
+        arguments = {"string": what}
+        if conversion is not None:
+            entry, arguments["unit"] = converted(entry, conversion), conversion.source.name
+        with self.store.transaction("record", arguments) as change:
             results = check_entries(
                 [entry], self.store, self.naming.key, self.naming.lookup(), replicates=replicate, force=force
             )
@@ -85,12 +91,15 @@ class Recorder:
         replicates: bool,
         partial: bool,
         history: bool,
-        decimal_comma: bool,
+        decimal_comma: bool | None,
         force: bool,
+        unit: str | None,
     ) -> tuple[list[Measurement], Results]:
         """See `Campaign.record_file`."""
         arguments = {"file": Path(path).name, "partial": partial, "replicates": replicates}
         arguments |= {name: True for name, given in {"decimal_comma": decimal_comma, "force": force}.items() if given}
+        if unit is not None:
+            arguments["unit"] = unit
         with self.store.transaction("import" if history else "record", arguments) as change:
             results = read_results(
                 path,
@@ -102,6 +111,7 @@ class Recorder:
                 replicates=replicates,
                 history=history,
                 decimal_comma=decimal_comma,
+                unit=unit,
                 force=force,
             )
             _refuse(results, partial=partial)

@@ -31,8 +31,10 @@ from seqopt.campaign.replicates import compare_with_earlier, find_repeats
 from seqopt.campaign.rows import LARGEST_VALUE, Measurement, NewExclusion, NewMeasurement, Settings, Suggestion
 from seqopt.campaign.scale import refuse_absurd, warn_of_scale
 from seqopt.campaign.store import CampaignStore
+from seqopt.campaign.units import Conversion, conversion_to, converted, foreign_unit, value_names
 from seqopt.datasets.sheets import Sheet, read_sheet
 from seqopt.errors import InputError
+from seqopt.strings.notations import is_inchi, smiles_of_inchi
 
 if TYPE_CHECKING:
     from seqopt.data import Context
@@ -52,7 +54,8 @@ def read_results(
     string_column: str | None = None,
     replicates: bool = False,
     history: bool = False,
-    decimal_comma: bool = False,
+    decimal_comma: bool | None = None,
+    unit: str | None = None,
     force: bool = False,
 ) -> Results:
     """Read a file of results, and hold it against what the campaign knows; nothing is recorded.
@@ -61,7 +64,8 @@ def read_results(
     are those at the top of this module and of `seqopt.campaign.replicates`.
 
     Args:
-        path: A table with named columns, as a spreadsheet saves it: see `seqopt.datasets.sheets.read_sheet`.
+        path: A table with named columns, as a spreadsheet saves it, or a structure-data file: see
+            `seqopt.datasets.sheets.read_sheet`.
         store: The campaign.
         identify: From a string to its key. It is only called for strings that the campaign does not hold.
         owned: From an identifier of the library to its string.
@@ -71,23 +75,32 @@ def read_results(
         history: The results are from elsewhere: a column of identifiers is ignored, and strings that were never
             suggested are as good as any.
         decimal_comma: Values and standard errors are written 6,5, and none 6.5. It is never guessed: 1,234 may be
-            either of two numbers.
+            either of two numbers. By default it is as in the library of the campaign, but not in a table whose cells
+            are separated by commas.
         force: Take values that lie far outside all others, too: see `seqopt.campaign.scale.refuse_absurd`.
+        unit: What the values are given in, if it is not the campaign's: see `seqopt.campaign.units`.
+
+    Raises:
+        InputError: For a unit that cannot be converted to that of the campaign.
 
     Returns:
         What can be recorded, what is wrong, and what is worth a second look; a file that cannot be read at all is a
         problem, too.
     """
     file, settings = Path(path), store.settings
+    usual = bool((settings.pool or {}).get("decimal_comma"))
+    expected = expected_names(settings, value_column, string_column, unit)
     try:
-        sheet = read_sheet(file, expected=expected_names(settings, value_column, string_column))
+        sheet = read_sheet(file, expected=expected, decimal_comma=usual if decimal_comma is None else decimal_comma)
     except InputError as error:
         return Results((), (Remark(str(error)),), (), source=str(file))
     with store.reading():
         suggestions, measurements = store.suggestions(undone=True), store.measurements()
+    if decimal_comma is None:
+        decimal_comma = usual and sheet.separator != ","
     results = results_of_sheet(
         sheet,
-        str(file),
+        sheet.source,
         settings,
         identify,
         owned,
@@ -98,20 +111,23 @@ def read_results(
         replicates=replicates,
         history=history,
         decimal_comma=decimal_comma,
+        unit=unit,
         force=force,
     )
     known = store.recorded_files().get(sheet.sha256)
     if known is None or not results.columns:
         return results
-    remark = Remark(f"this very file was recorded already, by command {known.id} at {known.time}", str(file))
+    remark = Remark(f"this very file was recorded already, by command {known.id} at {known.time}", sheet.source)
     if replicates:
         return replace(results, records=(), problems=(remark, *results.problems))
     return replace(results, warnings=(remark, *results.warnings))
 
 
-def expected_names(settings: Settings, value_column: str | None = None, string_column: str | None = None) -> set[str]:
+def expected_names(
+    settings: Settings, value_column: str | None = None, string_column: str | None = None, unit: str | None = None
+) -> set[str]:
     """Names of columns that a table of results may have, as `seqopt.datasets.sheets.read_sheet` takes them."""
-    return set().union(*wanted_names(settings, value_column, string_column).values())
+    return set().union(*wanted_names(settings, value_column, string_column, unit).values())
 
 
 def results_of_sheet(
@@ -128,6 +144,7 @@ def results_of_sheet(
     replicates: bool = False,
     history: bool = False,
     decimal_comma: bool = False,
+    unit: str | None = None,
     force: bool = False,
 ) -> Results:
     """Hold the cells of a table against what is known; the other arguments are those of `read_results`.
@@ -145,19 +162,29 @@ def results_of_sheet(
         replicates: Whether results of strings that have one already are further measurements of them.
         history: Whether the results are from elsewhere.
         decimal_comma: Whether numbers are written 6,5.
+        unit: What values are given in.
         force: Whether to take values that lie far outside all others.
     """
-    wanted = wanted_names(settings, value_column, string_column)
+    conversion = None if unit is None else conversion_to(settings, unit)
+    wanted = wanted_names(settings, value_column, string_column, unit)
     warnings: list[Remark] = []
     if sheet.guessed is not None:
         line, text = sheet.guessed
         message = "the file is neither UTF-8 nor UTF-16 and was read as Windows-1252: check that this line is right"
         warnings.append(Remark(message, source, line, value=text))
-    names = value_column or settings.objective, string_column or settings.string_column
+    values = settings.objective if conversion is None else value_names(settings, unit)[0]
+    names = value_column or values, string_column or settings.string_column
     columns, header, problems = Header(wanted, settings, *names, history).find(sheet, source)
     if problems:
         return Results((), tuple(problems), tuple(warnings), (), source, sheet.sha256)
     rows = read_rows(sheet, header, columns, source, settings, decimal_comma)
+    if conversion is not None:
+        _convert(rows, conversion)
+        warnings.append(Remark(conversion.describe(), source))
+    for _, name in columns.get("value", []):
+        if (said := foreign_unit(settings, name, unit)) is not None:
+            message = f"the column says {said}, and its values are taken as {unit or 'those of the campaign'}"
+            warnings.append(Remark(message, source, column=name))
     if "value" not in columns and not settings.constraints and not all(row.has_result for row in rows):
         message = f"there is no column {names[0]!r}, and not every row has a reason for a failure"
         problems.append(Remark(message, source, sheet.lines[header]))
@@ -175,7 +202,7 @@ def results_of_sheet(
     )
     return Results(
         () if problems else checked.records,
-        (*problems, *checked.problems),
+        (*problems, *checked.problems, *(_unread(record, source) for record in sheet.unread)),
         (*warnings, *checked.warnings),
         checked.unfilled,
         source,
@@ -184,6 +211,20 @@ def results_of_sheet(
         checked.discards if not problems else {},
         checked.exclusions if not problems else (),
     )
+
+
+def _convert(rows: Iterable[Row], conversion: Conversion) -> None:
+    for row in rows:
+        try:
+            row.entry = converted(row.entry, conversion)
+        except InputError as error:
+            row.wrong(str(error))
+
+
+def _unread(record: tuple[int, str, str], source: str) -> Remark:
+    """What is wrong with a record of a structure-data file."""
+    line, what, why = record
+    return Remark(f"cannot be read: {why}", source, line, value=what)
 
 
 def check_entries(
@@ -240,6 +281,8 @@ def _check(
     force: bool,
 ) -> Results:
     warnings: list[Remark] = []
+    if settings.space.get("kind") == "molecule":
+        _read_inchi(rows)
     _identify(rows, suggestions, measurements, identify, owned, history=history)
     _find_contexts(rows, settings, warnings, source)
     answered = [row for row in rows if row.has_result]
@@ -362,6 +405,17 @@ def _find_contexts(rows: Sequence[Row], settings: Settings, warnings: list[Remar
 
 def _said(context: Mapping[str, object]) -> str:
     return ", ".join(f"{name} {value}" for name, value in context.items())
+
+
+def _read_inchi(rows: Iterable[Row]) -> None:
+    """Structures that are written as InChI become SMILES."""
+    for row in rows:
+        string = row.entry.string
+        if string is not None and is_inchi(string):
+            smiles = smiles_of_inchi(string)
+            if smiles is None:
+                row.wrong("is an InChI that RDKit cannot read", string)
+            row.entry = replace(row.entry, string=smiles)
 
 
 def _identify(

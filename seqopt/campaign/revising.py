@@ -429,9 +429,14 @@ def _read(
     price_column: str | None,
 ) -> Library:
     """A file of candidates of the kind that a campaign searches, with its columns of before where they are there."""
+    from seqopt.datasets.sheets import plain_name
+    from seqopt.datasets.sources import file_and_part
     from seqopt.datasets.tables import read_table
 
-    known: Sequence[str] = list(read_table(Path(path)).columns) if Path(path).is_file() else []
+    expected = {plain_name(column or facts["column"] or "string")}
+    known: Sequence[str] = []
+    if file_and_part(path)[0].is_file():
+        known = list(read_table(Path(path), expected=expected).columns)
 
     def usual(given: str | None, name: str) -> str | None:
         before = facts.get(name)
@@ -445,6 +450,7 @@ def _read(
         attachment_points=allows_attachment_points(facts),
         id_column=usual(id_column, "id_column"),
         price_column=usual(price_column, "price_column"),
+        decimal_comma=bool(facts.get("decimal_comma")),
     )
 
 

@@ -12,6 +12,7 @@ from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.rows import Settings
 from seqopt.campaign.spaces import of_same_rules
 from seqopt.datasets import Pool
+from seqopt.datasets.sources import file_and_part, named
 from seqopt.errors import RunFolderError
 from seqopt.optimizer import Optimizer
 from seqopt.utils.config import described, differences
@@ -88,9 +89,9 @@ def run_settings(
 
 
 def _library(pool: Pool, facts: Mapping[str, Any]) -> dict[str, Any]:
-    path = Path(pool.source)
+    file, part = file_and_part(pool.source)
     return {
-        "path": str(path.resolve() if path.exists() else path),
+        "path": named(file.resolve(), part) if file.exists() else pool.source,
         "column": pool.column,
         "kind": pool.kind,
         "standardize": pool.standardized,
@@ -98,7 +99,7 @@ def _library(pool: Pool, facts: Mapping[str, Any]) -> dict[str, Any]:
         "size": len(pool),
         "keys_sha256": facts["pool_sha256"],
         "id_column": pool.id_column,
-    }
+    } | ({"decimal_comma": True} if pool.decimal_comma else {})
 
 
 def check_by_hand(settings: Settings, path: Path) -> None:

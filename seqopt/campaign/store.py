@@ -55,6 +55,7 @@ from seqopt.campaign.rows import (
     Suggestion,
     Withdrawal,
 )
+from seqopt.datasets.sources import file_and_part, named
 from seqopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -337,11 +338,12 @@ class CampaignStore:
     def _found(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         folder = self.path.absolute().parent
         # Which splits the paths of any system.
-        beside = folder / PureWindowsPath(facts["path"]).name
+        file, part = file_and_part(facts["path"])
+        beside = folder / PureWindowsPath(file).name
         relative = facts.get("relative")
-        places = [*([folder / relative] if relative else []), Path(facts["path"]), beside]
+        places = [*([folder / file_and_part(relative)[0]] if relative else []), file, beside]
         path = next((place for place in places if place.is_file()), None)
-        return {**facts} if path is None else {**facts, "path": os.path.normpath(path)}
+        return {**facts} if path is None else {**facts, "path": named(os.path.normpath(path), part)}
 
     def suggestions(
         self, status: str | Collection[str] | None = None, *, batch: int | None = None, undone: bool = False

@@ -24,7 +24,8 @@ from seqopt.campaign.columns import (
 from seqopt.campaign.entries import listed
 from seqopt.campaign.rows import Exclusion, Settings, Suggestion, Withdrawal
 from seqopt.campaign.store import CampaignStore
-from seqopt.datasets.sheets import Cell, check_format, plain_name, read_sheet, write_sheet
+from seqopt.datasets.sheets import WORKBOOK, Cell, check_format, plain_name, read_sheet, write_file, write_sheet
+from seqopt.datasets.sources import STRUCTURES, file_and_part
 from seqopt.errors import InputError
 
 _TOLD: Mapping[str, Callable[[Suggestion, Settings], Cell]] = {
@@ -41,6 +42,9 @@ _TOLD: Mapping[str, Callable[[Suggestion, Settings], Cell]] = {
 
 _FILLED_IN = ("value", "standard_error", "failure", "status", "replicate")
 """Roles of columns that are filled in; those of further values, too."""
+
+DRAWING = "structure drawing"
+"""The column of drawings in a workbook."""
 
 _BESIDE = ("", "-wal", "-shm", "-journal", "-run")  # a campaign's file, and the files next to it while it is open
 
@@ -60,7 +64,7 @@ def write_batch(
     error, what else is measured, and a reason for failure.
 
     Args:
-        path: A .csv or .tsv file.
+        path: A .csv, .tsv, .xlsx or, for molecules, .sdf file. In a workbook each molecule has a drawing.
         suggestions: In the order in which they shall stand.
         settings: Of the campaign.
         further: More columns, each as long as ``suggestions``. One whose name would be taken for that of another column
@@ -97,10 +101,67 @@ def write_batch(
         cells = further[name]
         if len(cells) != len(suggestions):
             raise InputError(f"column {name!r} has {len(cells)} cells for {len(suggestions)} suggestions")
+        if Path(path).suffix.lower() == WORKBOOK:
+            from seqopt.datasets.workbooks import as_numbers
+
+            comma = bool((settings.pool or {}).get("decimal_comma"))
+            cells = as_numbers(["" if cell is None else str(cell) for cell in cells], decimal_comma=comma)
         table[shown] = cells
     to_fill = (value, STANDARD_ERROR, *settings.constraint_names, FAILURE)
     table |= {name: [None] * len(suggestions) for name in to_fill}
-    write_sheet(path, list(table), zip(*table.values(), strict=True))
+    write_table(path, settings, table, drawn=True)
+
+
+def write_table(
+    path: str | os.PathLike[str], settings: Settings, table: Mapping[str, Sequence[Cell]], *, drawn: bool = False
+) -> None:
+    """Write a table of a campaign, as the spreadsheet of its user opens it.
+
+    A .csv has semicolons where the library has them or its commas are decimal, and decimal commas if those are.
+
+    Args:
+        path: A .csv, .tsv, .xlsx or, for molecules, .sdf file.
+        settings: Of the campaign.
+        table: Columns by their names; the strings are in the one that the campaign calls so.
+        drawn: Whether a workbook has drawings of molecules.
+
+    Raises:
+        InputError: For another kind of file, or one that cannot be written.
+    """
+    strings = [str(string) for string in table[settings.string_column]]
+    if Path(path).suffix.lower() in STRUCTURES:
+        check_batch_format(path, settings)
+        from seqopt.datasets.sdf import sdf_bytes
+
+        names = ["" if cell is None else str(cell) for cell in table[IDENTIFIER]]
+        properties = {name: cells for name, cells in table.items() if name != settings.string_column}
+        write_file(Path(path), sdf_bytes(strings, names, properties))
+        return
+    pictures = {}
+    if drawn and Path(path).suffix.lower() == WORKBOOK and settings.space.get("kind") == "molecule":
+        from seqopt.strings.depictions import molecule_png
+
+        pictures = {DRAWING: list(map(molecule_png, strings))}
+        columns = list(table.items())
+        index = 1 + list(table).index(settings.string_column)
+        table = dict([*columns[:index], (DRAWING, [None] * len(strings)), *columns[index:]])
+    pool = settings.pool or {}
+    comma = bool(pool.get("decimal_comma"))
+    separator = ";" if comma else pool.get("separator")
+    rows = zip(*table.values(), strict=True)
+    write_sheet(path, list(table), rows, separator=separator, decimal_comma=comma, pictures=pictures)
+
+
+def check_batch_format(path: str | os.PathLike[str], settings: Settings) -> None:
+    """Refuse the name of a file that no table of a campaign is written to.
+
+    Raises:
+        InputError: See `seqopt.datasets.sheets.check_format`; for an .sdf, if the strings are not molecules.
+    """
+    if Path(path).suffix.lower() not in STRUCTURES:
+        check_format(path)
+    elif settings.space.get("kind") != "molecule":
+        raise InputError(f"{path}: an .sdf holds molecules, which this campaign does not search: write a .csv")
 
 
 def owned_name(settings: Settings) -> str:
@@ -118,7 +179,7 @@ def check_target(path: str | os.PathLike[str], store: CampaignStore) -> None:
         InputError: If the path leads to one of them, by whatever name.
     """
     target, pool = Path(path), store.library
-    if pool is not None and _same_file(target, Path(pool["path"])):
+    if pool is not None and _same_file(target, file_and_part(pool["path"])[0]):
         raise InputError(f"{target} is the library of the campaign, which it needs as it is: choose another name")
     beside = (store.path.with_name(store.path.name + ending) for ending in _BESIDE)
     if target.suffix == ".seqopt" or any(_same_file(target, file) for file in beside):
@@ -132,7 +193,7 @@ def check_batch_target(path: str | os.PathLike[str], store: CampaignStore) -> No
         InputError: For a file that is something else, or in which results were filled in; see also `check_target` and
             `seqopt.datasets.sheets.check_format`.
     """
-    check_format(path)
+    check_batch_format(path, store.settings)
     check_target(path, store)
     file = Path(path)
     if not file.is_dir() and (not file.exists() or not file.stat().st_size):
@@ -146,7 +207,10 @@ def check_batch_target(path: str | os.PathLike[str], store: CampaignStore) -> No
         raise InputError(f"{other} ({error})") from error
     names = settings.objective, settings.string_column
     columns, _ = Header(wanted, settings, *names, history=False).columns(sheet.rows[0])
-    if plain_name(sheet.rows[0][0]) != IDENTIFIER or "value" not in columns:
+    # Of a structure-data file the structures come first, and what is not filled in is not there.
+    structures = file.suffix.lower() in STRUCTURES
+    first = sheet.rows[0] if structures else sheet.rows[0][:1]
+    if IDENTIFIER not in map(plain_name, first) or not ("value" in columns or structures):
         raise InputError(other)
     roles = (*_FILLED_IN, *map(further_role, settings.constraint_names))
     indices = [index for role in roles for index, _ in columns.get(role, [])]

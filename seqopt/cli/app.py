@@ -104,6 +104,14 @@ Resume = Annotated[
         rich_help_panel=RUN,
     ),
 ]
+RetryFailed = Annotated[
+    bool,
+    typer.Option(
+        "--retry-failed",
+        help="With --resume: score again first what only failed so far, on top of the budget.",
+        rich_help_panel=RUN,
+    ),
+]
 Timeout = Annotated[
     float | None,
     typer.Option(help="Stop an evaluation after this many seconds and record it as failed.", rich_help_panel=RUN),
@@ -157,6 +165,7 @@ def _plan(
     acquisition: str,
     seed: int,
     resume: bool,
+    retry_failed: bool,
     timeout: float | None,
     workers: int,
     asynchronous: bool,
@@ -175,6 +184,7 @@ def _plan(
         acquisition,
         seed,
         resume,
+        retry_failed,
         timeout,
         workers,
         asynchronous,
@@ -195,8 +205,9 @@ def search(
         str,
         typer.Argument(
             metavar="POOL",
-            help="The candidates you could make or buy: a .csv, .tsv, .smi, .txt, .fasta or .parquet file, or the name "
-            "of a built-in set (zinc250k: a quarter of a million drug-like molecules).",
+            help="The candidates you could make or buy: a .csv, .tsv, .xlsx, .sdf, .smi, .txt, .fasta or .parquet file "
+            "(FILE#SHEET for one of several sheets), or the name of a built-in set (zinc250k: a quarter of a million "
+            "drug-like molecules).",
         ),
     ],
     objective: Annotated[
@@ -258,6 +269,10 @@ def search(
             rich_help_panel=WHAT,
         ),
     ] = False,
+    decimal_comma: Annotated[
+        bool,
+        typer.Option("--decimal-comma", help="Numbers in the file are written 6,5.", rich_help_panel=WHAT),
+    ] = False,
     initial: Initial = 20,
     batch: Batch = 10,
     budget: Budget = 100,
@@ -297,6 +312,7 @@ def search(
         typer.Option(help="Folder for the results. Default: runs/POOL-OBJECTIVE.", rich_help_panel=RUN),
     ] = None,
     resume: Resume = False,
+    retry_failed: RetryFailed = False,
     timeout: Timeout = None,
     workers: Workers = 1,
     asynchronous: Asynchronous = False,
@@ -347,6 +363,7 @@ def search(
             acquisition,
             seed,
             resume,
+            retry_failed,
             timeout,
             workers,
             asynchronous,
@@ -362,6 +379,7 @@ def search(
         standardize=standardize,
         attachment_points=attachment_points,
         strict=strict,
+        decimal_comma=decimal_comma,
         candidates=candidates,
         tokenizer=None if tokenizer == "auto" else tokenizer,
         out=out,
@@ -469,6 +487,7 @@ def genes(
         typer.Option(help="Folder for the results. Default: runs/PROTEIN-OBJECTIVE.", rich_help_panel=RUN),
     ] = None,
     resume: Resume = False,
+    retry_failed: RetryFailed = False,
     timeout: Timeout = None,
     workers: Workers = 1,
     asynchronous: Asynchronous = False,
@@ -511,6 +530,7 @@ def genes(
             acquisition,
             seed,
             resume,
+            retry_failed,
             timeout,
             workers,
             asynchronous,
@@ -549,7 +569,7 @@ def expressions(
         typer.Option(
             "--data",
             "-d",
-            help="A .csv, .tsv or .parquet file of points, one a row, with named columns.",
+            help="A .csv, .tsv, .xlsx or .parquet file of points, one a row, with named columns.",
             rich_help_panel=WHAT,
         ),
     ],
@@ -583,6 +603,7 @@ def expressions(
         typer.Option(help="Folder for the results. Default: runs/DATA-GRAMMAR.", rich_help_panel=RUN),
     ] = None,
     resume: Resume = False,
+    retry_failed: RetryFailed = False,
     timeout: Timeout = None,
     workers: Workers = 1,
     asynchronous: Asynchronous = False,
@@ -625,6 +646,7 @@ def expressions(
             acquisition,
             seed,
             resume,
+            retry_failed,
             timeout,
             workers,
             asynchronous,

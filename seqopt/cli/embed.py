@@ -16,8 +16,8 @@ def embed_command(
         str | None,
         typer.Argument(
             metavar="[FILE|POOL]",
-            help="Strings: a .csv, .tsv, .smi, .txt, .fasta or .parquet file, or the name of a built-in set such as "
-            "zinc250k. May be left out with --run.",
+            help="Strings: a .csv, .tsv, .xlsx, .sdf, .smi, .txt, .fasta or .parquet file, or the name of a built-in "
+            "set such as zinc250k. May be left out with --run.",
         ),
     ] = None,
     run: Annotated[

@@ -39,6 +39,7 @@ class Plan:
     acquisition: str
     seed: int
     resume: bool
+    retry_failed: bool
     timeout: float | None
     workers: int
     asynchronous: bool = False
@@ -88,13 +89,13 @@ def safe_name(text: str) -> str:
 
 
 def command_line(without: str = "") -> str:
-    """The command as it was typed, for the user to repeat, without ``--resume`` and the option ``without``."""
+    """The command as it was typed, for the user to repeat, without ``--resume``, ``--retry-failed`` and ``without``."""
     kept: list[str] = []
     arguments = iter(sys.argv[1:])
     for argument in arguments:
         if without and argument == without:
             next(arguments, None)
-        elif argument != "--resume" and not (without and argument.startswith(f"{without}=")):
+        elif argument not in ("--resume", "--retry-failed") and not (without and argument.startswith(f"{without}=")):
             kept.append(argument)
     return shlex.join(["seqopt", *kept])
 
@@ -201,6 +202,7 @@ def watched_search(
                 stop_after_failures=plan.stop_after_failures,
                 run_folder=folder,
                 resume=plan.resume,
+                retry_failed=plan.retry_failed,
                 settings={
                     "objective_description": objective.description,
                     "unit": objective.unit,

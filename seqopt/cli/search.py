@@ -41,6 +41,7 @@ def run_search(
     standardize: bool,
     attachment_points: bool,
     strict: bool,
+    decimal_comma: bool,
     candidates: int | None,
     tokenizer: str | None,
     out: Path | None,
@@ -72,6 +73,7 @@ def run_search(
             attachment_points=attachment_points,
             values_column=values_column,
             log_values=transform == "log10",
+            decimal_comma=decimal_comma,
             progress=lambda done, total: status.update(f"reading molecules: {done:,} of {total:,}"),
         )
     if objective is None:

@@ -32,8 +32,8 @@ def train_vae_command(
         str | None,
         typer.Argument(
             metavar="STRINGS",
-            help="The strings to learn from: a .csv, .tsv, .smi, .txt, .fasta or .parquet file, or the name of a "
-            "built-in set (zinc250k). Leave it out to draw strings from a grammar with --sample.",
+            help="The strings to learn from: a .csv, .tsv, .xlsx, .sdf, .smi, .txt, .fasta or .parquet file, or the "
+            "name of a built-in set (zinc250k). Leave it out to draw strings from a grammar with --sample.",
         ),
     ] = None,
     model: Annotated[

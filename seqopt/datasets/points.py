@@ -39,14 +39,14 @@ class Points:
 
 
 def read_points(source: str | os.PathLike[str], x: str | None = None, y: str | None = None) -> Points:
-    """Read points from a .csv, .tsv or .parquet file.
+    """Read points from a .csv, .tsv, .xlsx or .parquet file.
 
     A column that is not named is the one called ``x`` or ``y``, in letters of either case. Failing that, if just two
     columns hold numbers (or the file has just two), the first of them is x and the second y; a named one leaves the
     other.
 
     Args:
-        source: The file; a .csv or .tsv begins with the names of its columns.
+        source: The file; a table begins with the names of its columns.
         x: The column of inputs.
         y: The column of values to fit.
 
@@ -66,14 +66,14 @@ def read_points(source: str | os.PathLike[str], x: str | None = None, y: str | N
     path = Path(source)
     table = read_table(path)
     if not table.headed:
-        raise InputError(f"{path} has no named columns: points are read from a .csv, .tsv or .parquet file")
+        raise InputError(f"{path} has no named columns: points are read from a .csv, .tsv, .xlsx or .parquet file")
     if all(map(_is_number, table.columns)):
         raise InputError(
             f"{path}, line 1: {', '.join(table.columns)} are numbers: begin the file with the names of its columns, "
             "such as x,y"
         )
     x_name, y_name = _choose(table, path, x, y)
-    unit = "row" if table.format == "parquet" else "line"
+    unit = "row" if table.format in ("parquet", "xlsx") else "line"
     locations = [f"{path}, {unit} {line}" for line in table.lines]
     if len(locations) < FEWEST_POINTS:
         raise InputError(

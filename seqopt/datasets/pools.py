@@ -12,13 +12,16 @@ import math
 import os
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from seqopt.datasets.named import DATASETS, load
+from seqopt.datasets.numbers import not_a_number, read_number
+from seqopt.datasets.sheets import plain_name
+from seqopt.datasets.structures import as_smiles
 from seqopt.datasets.tables import Table, read_table
 from seqopt.errors import InputError
 from seqopt.strings.identity import (
@@ -31,6 +34,13 @@ from seqopt.strings.identity import (
     parse_smiles,
     quiet_rdkit,
     recognize_kind,
+)
+from seqopt.strings.notations import (
+    NAME_COLUMNS,
+    WAY_OUT,
+    is_inchi,
+    recognised_names,
+    reference_to_structure,
 )
 from seqopt.utils.cache import digest, read_cached, write_cached
 from seqopt.utils.workers import Progress, map_strings
@@ -53,6 +63,8 @@ _STRING_COLUMNS: dict[str, str | None] = {
     "canonical_smiles": "molecule",
     "isomeric_smiles": "molecule",
     "smi": "molecule",
+    "inchi": "molecule",
+    "standard_inchi": "molecule",
     "structure": None,
     "molecule": None,
     "sequence": None,
@@ -136,7 +148,8 @@ class Pool:
     """Candidate strings, all usable and all different.
 
     Attributes:
-        strings: The candidates as they are written in the file, without the blanks around them.
+        strings: The candidates as they are written in the file, without the blanks around them; SMILES in the place
+            of InChI.
         keys: What identifies each: see `seqopt.strings.identity.identity_keys`.
         kind: One of `seqopt.strings.identity.KINDS`.
         lines: The line on which each stands, counted from 1 (for parquet, the number of the row).
@@ -151,6 +164,9 @@ class Pool:
         values_column: The name of the column of values.
         sha256: Checksum of the file.
         standardized: Whether the keys are those of the molecules' charge parents.
+        separator: What stands between the cells of the file, where it is separated text.
+        decimal_comma: Whether numbers in the file are written ``6,5``.
+        remarks: What is worth knowing of how the file was read.
         attachment_points: Whether molecules with attachment points were kept.
         identifiers: What the owner of the file calls each candidate, where a column tells all of them apart.
         id_column: The name of that column.
@@ -170,6 +186,9 @@ class Pool:
     values_column: str | None
     sha256: str
     standardized: bool = False
+    separator: str | None = None
+    decimal_comma: bool = False
+    remarks: tuple[str, ...] = ()
     attachment_points: bool = False
     identifiers: tuple[str, ...] | None = None
     id_column: str | None = None
@@ -189,7 +208,7 @@ class Pool:
             "dna": "DNA sequences",
             "rna": "RNA sequences",
         }
-        lines = [f"{len(self):,} different {plural.get(self.kind, 'strings')} from {where}"]
+        lines = [f"{len(self):,} different {plural.get(self.kind, 'strings')} from {where}", *self.remarks]
         if self.duplicates:
             merged = "; their values are the mean" if self.values is not None else ""
             examples = ", ".join(
@@ -216,6 +235,10 @@ class _Rows:
     values: list[str] | npt.NDArray[np.float64] | None = None
     values_column: str | None = None
     blank_lines: list[int] = field(default_factory=list)
+    unread: Sequence[tuple[int, str, str]] = ()
+    separator: str | None = None
+    decimal_comma: bool = False
+    remarks: tuple[str, ...] = ()
     ids: list[tuple[str, Sequence[str]]] = field(default_factory=list)
     id_given: bool = False
 
@@ -229,6 +252,7 @@ def read_pool(
     standardize: bool = False,
     values_column: str | None = None,
     log_values: bool = False,
+    decimal_comma: bool = False,
     attachment_points: bool = False,
     id_column: str | None = None,
     further_column: str | None = None,
@@ -236,8 +260,10 @@ def read_pool(
 ) -> Pool:
     """Read candidate strings from a file or a named data set.
 
-    Files are read by their ending: ``.csv``, ``.tsv`` (a header, then rows), ``.smi`` (SMILES, blank, name),
-    ``.txt`` (a string a line), ``.fasta``/``.fa`` and ``.parquet``; all but parquet also with ``.gz``.
+    Files are read by their ending: ``.csv``, ``.tsv`` (a header, then rows), ``.xlsx`` (a sheet of a workbook),
+    ``.sdf``, ``.smi`` (SMILES, blank, name), ``.txt`` (a string a line), ``.fasta``/``.fa`` and ``.parquet``; all also
+    with ``.gz``, or in a ``.zip``. Where a file holds several tables, ``FILE#TABLE`` says which: a sheet of a workbook,
+    a file of an archive. An InChI counts as the SMILES of its molecule; names of compounds and InChIKeys are refused.
     Molecules are identified by their isomeric canonical SMILES, sequences by their letters in upper case,
     other strings by themselves; of equal ones the first is kept. What cannot be used, such as an empty cell,
     an unreadable SMILES, or a missing value, is set aside in `Pool.rejected`, and the rest is read.
@@ -258,6 +284,7 @@ def read_pool(
         values_column: A column of numbers to read along. A string that occurs several times has their mean.
         log_values: The values are to be compared on a logarithmic scale: the mean of several is their geometric mean,
             and a row whose value is not positive is rejected.
+        decimal_comma: Numbers in the file are written ``6,5``, and none ``6.5``.
         attachment_points: Keep molecules with attachment points (``*``, ``[*:1]``), such as building blocks and repeat
             units of polymers. By default they are rejected: they are not whole molecules.
         id_column: The column of identifiers, one for each candidate. By default a column with a usual name
@@ -267,8 +294,8 @@ def read_pool(
 
     Raises:
         InputError: For a file that cannot be read (see `seqopt.datasets.tables.read_table`), a column that is
-            missing or cannot be told, an ``id_column`` that does not tell candidates apart, an unknown kind, nothing
-            usable in the file, or with ``strict`` any rejected string.
+            missing or cannot be told, an ``id_column`` that does not tell candidates apart, an unknown kind, names of
+            compounds instead of structures, nothing usable in the file, or with ``strict`` any rejected string.
 
     Example:
         >>> from seqopt.utils.resources import data_path
@@ -284,9 +311,15 @@ def read_pool(
     if rows is not None and (id_column or further_column):
         raise InputError(f"the data set {source} has no column {id_column or further_column!r}")
     if rows is None:
-        rows = _file_rows(Path(source), column, kind, values_column, id_column, further_column)
+        rows = _file_rows(Path(source), column, kind, values_column, id_column, further_column, decimal_comma)
+    smiles = rows.strings
+    if kind in (None, "molecule"):
+        smiles = list(as_smiles(rows.strings, progress))
     if kind is None:
-        kind = recognize_kind(rows.strings, hint=rows.hint)
+        kind = recognize_kind(smiles, hint=rows.hint)
+        _refuse_names(rows, kind)
+    if kind == "molecule":
+        rows = replace(rows, strings=smiles)
     if standardize and kind != "molecule":
         raise InputError(f"standardize is for molecules; {rows.source} holds strings of kind {kind!r}")
     _refuse_missing_header(rows, kind, chosen=column is not None)
@@ -345,15 +378,20 @@ def _file_rows(
     values_column: str | None,
     id_column: str | None,
     further_column: str | None,
+    decimal_comma: bool,
 ) -> _Rows:
     if not path.suffix and not path.exists():
         raise InputError(
             f"there is neither a file nor a data set {str(path)!r}; the data sets are {', '.join(DATASETS)}"
         )
-    table = read_table(path)
+    expected = {plain_name(column)} if column is not None else {*_STRING_COLUMNS}
+    table = read_table(path, expected=expected, decimal_comma=decimal_comma)
+    where = table.source or str(path)
+    if not len(table.lines) and table.unread:
+        line, what, why = table.unread[0]
+        raise InputError(f"{where}: no usable molecule: line {line} {what} ({why})")
     if not len(table.lines):
-        raise InputError(f"{path} has a header but no rows" if table.headed else f"{path} holds no strings")
-    where = str(path)
+        raise InputError(f"{where} has a header but no rows" if table.headed else f"{where} holds no strings")
     name_column: str | None
     values = None
     if table.headed:
@@ -400,9 +438,38 @@ def _file_rows(
         values=values,
         values_column=values_column,
         blank_lines=table.blank_lines,
+        unread=table.unread,
+        separator=table.separator,
+        decimal_comma=decimal_comma,
+        remarks=_remarks(table),
         ids=[(name, table.columns[name][len(table.lines) - len(lines) :]) for name in ids],
         id_given=id_column is not None,
     )
+
+
+def _remarks(table: Table) -> tuple[str, ...]:
+    if table.guessed is None:
+        return ()
+    line, text = table.guessed
+    return (
+        "the file is neither UTF-8 nor UTF-16 and was read as Windows-1252: check that line "
+        f"{line} is right: {_short(text)}",
+    )
+
+
+def _refuse_names(rows: _Rows, kind: str) -> None:
+    """What names molecules without describing them must not be searched as text."""
+    column = None if rows.column is None else _plain(rows.column)
+    if kind != "text" and column not in NAME_COLUMNS:
+        return
+    what = recognised_names(rows.strings, column if kind == "text" else None)
+    if what is not None:
+        where = rows.source if rows.column is None else f"{rows.source}, column {rows.column!r},"
+        examples = ", ".join(_short(string) for string in list(dict.fromkeys(filter(None, rows.strings)))[:3])
+        raise InputError(
+            f"{where} holds {what} ({examples}), which do not say how molecules are made. {WAY_OUT}; if they are meant "
+            "as strings of letters, say so with kind='text' (--kind text)"
+        )
 
 
 def _plain(name: str) -> str:
@@ -469,6 +536,15 @@ def _is_text(cells: Sequence[str]) -> bool:
     return bool(filled) and sum(_number(cell) is None for cell in filled) > len(filled) / 2
 
 
+def _why_rejected(string: str, kind: str) -> str:
+    if kind == "molecule":
+        if is_inchi(string):
+            return "an InChI that RDKit cannot read"
+        if (what := reference_to_structure(string)) is not None:
+            return f"{what}, which does not say how the molecule is made: expected a SMILES or an InChI"
+    return explain_rejection(string, kind)
+
+
 def _number(cell: str) -> float | None:
     try:
         return float(cell) if "_" not in cell else None  # Python reads 1_0 as 10; in a file it is a slip
@@ -527,6 +603,7 @@ def _assemble(
     attachment_points: bool,
 ) -> Pool:
     rejected = [Rejected(line, "", "blank line") for line in rows.blank_lines]
+    rejected += [Rejected(*record) for record in rows.unread]
     value_of = _value_reader(rows)
     kept: list[int] = []
     position: dict[str, int] = {}
@@ -536,7 +613,7 @@ def _assemble(
     for row, key in enumerate(keys):
         line = int(rows.lines[row])
         if key is None:
-            rejected.append(Rejected(line, rows.strings[row], explain_rejection(rows.strings[row], kind)))
+            rejected.append(Rejected(line, rows.strings[row], _why_rejected(rows.strings[row], kind)))
             continue
         whole = attachment_points or kind != "molecule"
         open_end = None if whole else explain_attachment(key, option=_ATTACHMENT_OPTION)
@@ -583,6 +660,9 @@ def _assemble(
         values_column=rows.values_column,
         sha256=rows.sha256,
         standardized=standardized,
+        separator=rows.separator,
+        decimal_comma=rows.decimal_comma,
+        remarks=rows.remarks,
         attachment_points=attachment_points,
         identifiers=None if found_id is None else found_id[1],
         id_column=None if found_id is None else found_id[0],
@@ -631,13 +711,11 @@ def _value_reader(rows: _Rows) -> Callable[[int], tuple[float, str | None]]:
 
     def read(row: int) -> tuple[float, str | None]:
         cell = values[row]
-        number = _number(str(cell))
+        number = read_number(cell, True) if rows.decimal_comma and isinstance(cell, str) else _number(str(cell))
         if number is not None and math.isfinite(number):
             return number, None
         shown = str(cell).strip()
-        decimal = "," in shown and _number(shown.replace(",", ".", 1)) is not None
-        comma = " (write 6.5, not 6,5)" if decimal else ""
-        what = "is empty" if not shown else f"holds {shown!r}, which is not a finite number{comma}"
+        what = f"holds {shown!r}, {not_a_number(shown, rows.decimal_comma)}" if shown else "is empty"
         return math.nan, f"column {rows.values_column!r} {what}"
 
     return read

@@ -1,7 +1,7 @@
-"""Tables of text: read whatever program saved them, and written so that a spreadsheet runs nothing.
+"""Tables: read whatever program saved them, and written so that a spreadsheet runs nothing.
 
 This is the only reader of separated text: `read_sheet` gives its cells as they are, and
-`seqopt.datasets.tables.read_table` columns under their names.
+`seqopt.datasets.tables.read_table` columns under their names. Workbooks and structure-data files become the same cells.
 
 A spreadsheet takes a cell that begins with ``=``, ``+``, ``-`` or ``@`` for a formula. Such text is written with an
 apostrophe before it, which a spreadsheet shows as text; so is text that begins with apostrophes and one of these, so
@@ -16,16 +16,16 @@ References:
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import math
 import os
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import SupportsIndex
 
+from seqopt.datasets.sources import PART, STRUCTURES, WORKBOOKS, open_source
 from seqopt.errors import InputError
 from seqopt.utils.files import write_atomically
 
@@ -38,8 +38,11 @@ SEPARATORS = (",", "\t", ";", "|")
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 """A number as programs write it."""
 
-OTHER_FORMATS = (".xlsx", ".xlsm", ".xls", ".ods", ".numbers", ".parquet", ".json", ".gz", ".zip")
-"""Endings of files that programs do not take for a table of text, whatever is in them."""
+OTHER_FORMATS = (".xlsm", ".xls", ".xlsb", ".ods", ".numbers", ".parquet", ".json", ".sdf", ".gz", ".zip")
+"""Endings of files that programs do not take for a table, whatever is in them."""
+
+WORKBOOK = ".xlsx"
+"""The ending of workbooks that are written."""
 
 LOOKED_AT = 100
 """Rows by which the separator is told."""
@@ -50,9 +53,9 @@ _DANGEROUS = re.compile(f"'*{_RUNS}")
 _NEUTRALISED = re.compile(f"'+{_RUNS}")
 
 _BINARY = {
-    b"PK\x03\x04": "an Excel workbook or another zip archive: save the sheet as CSV (UTF-8)",
-    b"\xd0\xcf\x11\xe0": "an old Excel workbook: save the sheet as CSV (UTF-8)",
-    b"\x1f\x8b": "compressed: unpack it first",
+    b"PK\x03\x04": "an Excel workbook or another zip archive: name it .xlsx or .zip, as what it is",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook: save it as .xlsx or CSV (UTF-8)",
+    b"\x1f\x8b": "compressed twice: unpack it first",
     b"PAR1\x15": "a parquet file: save it as CSV",
     b"%PDF-": "a PDF: save the table as CSV (UTF-8)",
 }
@@ -64,11 +67,13 @@ class Sheet:
 
     Attributes:
         rows: Its rows, the names of the columns among them; lines that hold nothing are left out.
-        lines: The line on which each row begins, counted from 1.
-        separator: What stands between cells.
+        lines: The line on which each row begins, counted from 1; of a workbook, the number of the row.
+        separator: What stands between cells; a tab where the file has none, such as a workbook.
         encoding: How its text is encoded.
-        sha256: Checksum of the file.
+        sha256: Checksum of the file: see `seqopt.datasets.sources.Source`.
         guessed: Where the encoding is only a guess, a line that shows it: its number and text.
+        source: The file and, where it holds several tables, which of them was read.
+        unread: Records of a structure-data file that cannot be read: line, what is there, and why.
     """
 
     rows: tuple[tuple[str, ...], ...]
@@ -77,6 +82,8 @@ class Sheet:
     encoding: str
     sha256: str
     guessed: tuple[int, str] | None = None
+    source: str = ""
+    unread: tuple[tuple[int, str, str], ...] = ()
 
 
 def check_format(path: str | os.PathLike[str]) -> None:
@@ -87,7 +94,7 @@ def check_format(path: str | os.PathLike[str]) -> None:
     """
     ending = Path(path).suffix.lower()
     if ending in OTHER_FORMATS:
-        raise InputError(f"{path}: a table is written as .csv, which every spreadsheet opens, or .tsv, not as {ending}")
+        raise InputError(f"{path}: a table is written as .xlsx, .csv or .tsv, not as {ending}")
 
 
 def neutralise(text: str) -> str:
@@ -111,77 +118,131 @@ def restore(cell: str) -> str:
     return cell[1:] if cell[:1] == "'" and _NEUTRALISED.match(cell) else cell
 
 
-def write_sheet(path: str | os.PathLike[str], header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
+def write_sheet(
+    path: str | os.PathLike[str],
+    header: Sequence[str],
+    rows: Iterable[Sequence[Cell]],
+    *,
+    separator: str | None = None,
+    decimal_comma: bool = False,
+    pictures: Mapping[str, Sequence[bytes | None]] | None = None,
+) -> None:
     """Write a table; a reader, or a crash, sees the old file or the new one, never a part.
 
     Text is UTF-8, marked as such if it holds more than ASCII, since spreadsheets take it for something else otherwise.
-    Numbers are written with as many digits as it takes to read the same number back.
+    Numbers are written with as many digits as it takes to read the same number back. In a workbook numbers are numbers,
+    and text is never a formula: see `seqopt.datasets.workbooks`.
 
     Args:
-        path: The file: separated by tabs if it ends in ``.tsv`` or ``.tab``, by commas otherwise.
+        path: The file: a workbook if it ends in ``.xlsx``, separated by tabs if in ``.tsv`` or ``.tab``, by commas
+            otherwise.
         header: Names of the columns.
         rows: The rows, each as long as ``header``.
+        separator: What stands between cells instead of commas.
+        decimal_comma: Whether numbers are written ``6,5``; a workbook holds numbers, which each program shows its way.
+        pictures: For columns of a workbook, a PNG or nothing for each row, which is shown in its cell.
 
     Raises:
         InputError: For a row of another length, text that no file can hold, a file that cannot be written, or the name
             of a file of another format.
     """
     check_format(path)
-    file = Path(path)
-    separator = "\t" if file.suffix.lower() in (".tsv", ".tab") else ","
-    lines = []
-    for row in (header, *rows):
+    file, kept = Path(path), list(rows)
+    for row in kept:
         if len(row) != len(header):
             raise InputError(f"a row of {len(row)} cells for {len(header)} columns of {file}: {list(row)!r}")
-        lines.append(separator.join(_written(cell, alone=len(header) == 1) for cell in row) + "\n")
+    if file.suffix.lower() == WORKBOOK:
+        from seqopt.datasets.workbooks import workbook_bytes
+
+        write_file(file, workbook_bytes(header, kept, pictures or {}, title=file.stem))
+        return
+    if file.suffix.lower() in (".tsv", ".tab"):
+        separator = "\t"
+    lines = []
+    for row in (header, *kept):
+        cells = (_written(cell, alone=len(header) == 1, decimal_comma=decimal_comma) for cell in row)
+        lines.append((separator or ",").join(cells) + "\n")
     text = "".join(lines)
     if "\0" in text:
         raise InputError(f"{file} cannot hold a NUL character")
     try:
-        write_atomically(file, text.encode("utf-8" if text.isascii() else "utf-8-sig"))
+        data = text.encode("utf-8" if text.isascii() else "utf-8-sig")
     except UnicodeEncodeError as error:
         raise InputError(f"{file} cannot hold {error.object[error.start]!r}, which is not text") from error
+    write_file(file, data)
+
+
+def write_file(file: Path, data: bytes) -> None:
+    """Write what a user will open.
+
+    Raises:
+        InputError: If it cannot be written.
+    """
+    try:
+        write_atomically(file, data)
     except OSError as error:
         raise InputError(
             f"cannot write {file}: {error.strerror or error}. If it is open in a spreadsheet, close it there"
         ) from error
 
 
-def read_sheet(path: str | os.PathLike[str], *, separator: str | None = None, expected: Collection[str] = ()) -> Sheet:
+def read_sheet(
+    path: str | os.PathLike[str],
+    *,
+    separator: str | None = None,
+    expected: Collection[str] = (),
+    decimal_comma: bool = False,
+) -> Sheet:
     """Read a table as it is, whatever program saved it.
 
-    The encoding is UTF-8 or UTF-16; other bytes are read as Windows-1252, which holds Latin-1, and `Sheet.guessed` says
-    so. Any kind of line end will do. The separator is the one by which most of the ``expected`` names are found in a
-    row, else the one by which the rows are equally long. A first line ``sep=;`` is obeyed.
+    A workbook (``.xlsx``) is read by `seqopt.datasets.workbooks`, a structure-data file (``.sdf``) by
+    `seqopt.datasets.sdf`; both, and files of text, also out of a ``.zip`` or with ``.gz``.
+
+    The encoding of text is UTF-8 or UTF-16; other bytes are read as Windows-1252, which holds Latin-1, and
+    `Sheet.guessed` says so. Any kind of line end will do. The separator is the one by which most of the ``expected``
+    names are found in a row, else the one by which the rows are equally long. A first line ``sep=;`` is obeyed.
 
     Args:
-        path: The file.
+        path: The file; where it holds several tables, ``FILE#TABLE``: see `seqopt.datasets.sources`.
         separator: One of `SEPARATORS`, if it is known.
         expected: Names of columns that may be there, in small letters.
+        decimal_comma: Whether the numbers of a workbook, which have neither, are given with a comma.
 
     Raises:
-        InputError: For a file that is missing, empty, no text, or whose quotation marks do not match.
+        InputError: For a file that is missing, empty, no table, or whose quotation marks do not match.
     """
-    file = Path(path)
-    if file.is_dir():
-        raise InputError(f"{file} is a folder; name a file in it")
-    try:
-        data = file.read_bytes()
-    except FileNotFoundError:
-        raise InputError(f"there is no file {file}") from None
-    except OSError as error:
-        raise InputError(f"cannot read {file}: {error.strerror or error}") from error
-    text, encoding = decoded(file, data, guess=True)
+    source = open_source(path)
+    if source.ending in WORKBOOKS:
+        from seqopt.datasets.workbooks import read_workbook
+
+        book = read_workbook(source, expected=expected, decimal_comma=decimal_comma)
+        name, checksum = source.name, source.sha256
+        if book.several:
+            name, checksum = f"{name}{PART}{book.sheet}", source.of_part(book.sheet)
+        return Sheet(tuple(book.rows), tuple(book.lines), "\t", "xlsx", checksum, source=name)
+    if source.ending in STRUCTURES:
+        from seqopt.datasets.sdf import read_records
+
+        records = read_records(source)
+        rows = (tuple(records.columns), *zip(*records.columns.values(), strict=True))
+        lines = (1, *records.lines)
+        unread = tuple(records.unread)
+        return Sheet(rows, lines, "\t", "sdf", source.sha256, source=source.name, unread=unread)
+    file = Path(source.name)
+    text, encoding = decoded(file, source.data)
     if not text.strip():
         raise InputError(f"{file} is empty")
     cells = split_cells(file, text, separator=separator, expected=expected)
-    guessed = None
-    if encoding == "cp1252":
-        number, line = next((n, line) for n, line in enumerate(text.splitlines(), start=1) if not line.isascii())
-        guessed = number, line.strip()
+    guessed = guessed_line(text) if encoding == "cp1252" else None
     return Sheet(
-        tuple(cells.rows), tuple(cells.lines), cells.separator, encoding, hashlib.sha256(data).hexdigest(), guessed
+        tuple(cells.rows), tuple(cells.lines), cells.separator, encoding, source.sha256, guessed, source=source.name
     )
+
+
+def guessed_line(text: str) -> tuple[int, str]:
+    """The first line of a text that shows how it was encoded: its number, and itself."""
+    number, line = next((n, line) for n, line in enumerate(text.splitlines(), start=1) if not line.isascii())
+    return number, line.strip()
 
 
 def plain_name(name: str) -> str:
@@ -195,7 +256,7 @@ def plain_name(name: str) -> str:
     return "_".join(re.findall(r"[^\W_]+", text)) or text.strip()
 
 
-def _written(cell: Cell, *, alone: bool) -> str:
+def _written(cell: Cell, *, alone: bool, decimal_comma: bool = False) -> str:
     if cell is None:
         text = ""
     elif isinstance(cell, str):
@@ -204,22 +265,23 @@ def _written(cell: Cell, *, alone: bool) -> str:
         text = str(int(cell))
     else:
         text = "" if math.isnan(cell) else repr(float(cell))
+        if decimal_comma:
+            text = text.replace(".", ",")
     # Separators of other locales are quoted, too: the cell stays one whatever a spreadsheet expects.
     if any(sign in text for sign in (*SEPARATORS, '"', "\r", "\n")) or text != text.strip() or (alone and not text):
         return '"' + text.replace('"', '""') + '"'
     return text
 
 
-def decoded(file: Path, data: bytes, *, guess: bool) -> tuple[str, str]:
-    """The text of a file and its encoding: UTF-8 or UTF-16, either with or without its mark.
+def decoded(file: Path, data: bytes) -> tuple[str, str]:
+    """The text of a file and its encoding: UTF-8 or UTF-16, either with or without its mark, else Windows-1252.
 
     Args:
         file: What messages call it.
         data: Its bytes.
-        guess: Take other bytes for Windows-1252, which holds Latin-1.
 
     Raises:
-        InputError: If it is not text, or in another encoding.
+        InputError: If it is not text.
     """
     for signature, what in _BINARY.items():
         if data.startswith(signature):
@@ -230,7 +292,7 @@ def decoded(file: Path, data: bytes, *, guess: bool) -> tuple[str, str]:
         # Text of mostly Latin letters has a zero in every second byte of UTF-16.
         candidates = ["utf-16-le" if data[1:200:2].count(0) > data[0:200:2].count(0) else "utf-16-be"]
     else:
-        candidates = ["utf-8-sig", "cp1252"] if guess else ["utf-8-sig"]
+        candidates = ["utf-8-sig", "cp1252"]
     for candidate in candidates:
         try:
             text = data.decode(candidate)
@@ -239,22 +301,21 @@ def decoded(file: Path, data: bytes, *, guess: bool) -> tuple[str, str]:
         # Any bytes but five are Windows-1252; control characters betray that it is not text.
         if not re.search(r"[\x00-\x08\x0e-\x1f]" if candidate == "cp1252" else r"\x00", text):
             return text, candidate.removesuffix("-sig")
-    raise InputError(_not_text(file, data, guess=guess))
+    raise InputError(_not_text(file, data))
 
 
-def _not_text(file: Path, data: bytes, *, guess: bool) -> str:
+def _not_text(file: Path, data: bytes) -> str:
     """Why a file is not text, with the line where that can be told."""
-    save = "save it as CSV (UTF-8)" if guess else "save the file as UTF-8"
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")) or guess:
-        known = "UTF-8, UTF-16 or Windows-1252" if guess else "UTF-8 or UTF-16"
-        return f"{file} is not text in a known encoding ({known}): {save}"
+    save = "save it as CSV (UTF-8)"
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return f"{file} is not text in a known encoding (UTF-8, UTF-16 or Windows-1252): {save}"
     try:
         data.decode()
+        start, what = data.index(b"\0"), "a NUL byte"
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        return f"{file}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8 text: {save}"
-    line = data.count(b"\n", 0, data.index(b"\0")) + 1
-    return f"{file}, line {line}: a NUL byte; this is not a text file, or its encoding cannot be recognised: {save}"
+        start, what = error.start, f"byte 0x{data[error.start]:02x}"
+    line = data.count(b"\n", 0, start) + 1
+    return f"{file}, line {line}: {what}: this is not text in a known encoding (UTF-8, UTF-16 or Windows-1252): {save}"
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,17 @@ Each reader returns the columns of a file as they are written; `seqopt.datasets.
 from __future__ import annotations
 
 import difflib
-import gzip
-import hashlib
 import io
-import zlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import os
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.datasets.sheets import decoded, split_cells
+from seqopt.datasets.sheets import decoded, guessed_line, split_cells
+from seqopt.datasets.sources import PART, STRUCTURES, WORKBOOKS, Source, open_source
 from seqopt.errors import InputError
 
 FORMATS = {
@@ -36,10 +35,12 @@ FORMATS = {
     ".ffn": "fasta",
     ".parquet": "parquet",
     ".pq": "parquet",
+    **dict.fromkeys(WORKBOOKS, "xlsx"),
+    **dict.fromkeys(STRUCTURES, "sdf"),
 }
-"""Endings of file names, each also with ``.gz`` after it (except parquet), and how such a file is read."""
+"""Endings of file names, each also with ``.gz`` after it or in a ``.zip``, and how such a file is read."""
 
-_WAY_OUT = "use .csv, .tsv, .smi, .txt, .fasta or .parquet (all but parquet also with .gz)"
+_WAY_OUT = "use .csv, .tsv, .xlsx, .sdf, .smi, .txt, .fasta or .parquet (all also with .gz or in a .zip)"
 
 
 @dataclass(frozen=True)
@@ -49,12 +50,16 @@ class Table:
     Attributes:
         columns: Their cells, by column name. A file without a header has the columns ``"string"`` and, where
             it holds names, ``"name"``.
-        lines: The line in the file on which each row begins, counted from 1; for parquet, the number of the
-            row.
+        lines: The line in the file on which each row begins, counted from 1; for parquet and workbooks, the
+            number of the row.
         format: One of the values of `FORMATS`.
-        sha256: Of the file as it lies on the disk.
+        sha256: Of the file as it lies on the disk: see `seqopt.datasets.sources.Source`.
         headed: Whether the column names come from the file.
         blank_lines: Lines that hold nothing, except at the end of the file.
+        source: The file and, where it holds several tables, which of them was read.
+        separator: What stands between cells, where the file is text with separated cells.
+        guessed: Where the encoding is only a guess, a line that shows it: its number and text.
+        unread: Records of a structure-data file that cannot be read: line, what is there, and why.
     """
 
     columns: dict[str, list[str]]
@@ -63,6 +68,10 @@ class Table:
     sha256: str
     headed: bool
     blank_lines: list[int] = field(default_factory=list)
+    source: str = ""
+    separator: str | None = None
+    guessed: tuple[int, str] | None = None
+    unread: list[tuple[int, str, str]] = field(default_factory=list)
 
     def column(self, wanted: str, where: str, what: str = "column") -> str:
         """The name of the column that is called ``wanted``, whatever the case of its letters.
@@ -87,58 +96,44 @@ class Table:
         )
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: str | os.PathLike[str], *, expected: Collection[str] = (), decimal_comma: bool = False) -> Table:
     """The rows of ``path``, which is read by the ending of its name.
+
+    Args:
+        path: The file; where it holds several tables, ``FILE#TABLE``: see `seqopt.datasets.sources`.
+        expected: Names of columns that may be there, as `seqopt.datasets.sheets.plain_name` gives them: by them the
+            sheet of a workbook and what separates cells are told.
+        decimal_comma: Whether numbers that the file holds as such (in workbooks and parquet) are given as ``6,5``.
 
     Raises:
         InputError: For a file that is missing, empty, damaged, no text, or of an unknown ending, and for a
-            .csv whose rows differ in their number of cells.
+            table whose rows differ in their number of cells.
     """
-    if not path.exists():
-        raise InputError(f"there is no file {path}{_neighbours(path)}")
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; name a file in it")
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    zipped = suffixes[-1:] == [".gz"]
-    ending = (suffixes[-2:-1] if zipped else suffixes[-1:]) or [""]
-    form = FORMATS.get(ending[0])
+    source = open_source(path)
+    form = FORMATS.get(source.ending)
     if form is None:
-        raise InputError(f"cannot tell from its name how to read {path}: {_WAY_OUT}")
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
-    if not data:
-        raise InputError(f"{path} is empty")
-    checksum = hashlib.sha256(data).hexdigest()
+        raise InputError(f"cannot tell from its name how to read {source.name}: {_WAY_OUT}")
     if form == "parquet":
-        return _read_parquet(path, data, checksum)
-    text, _ = decoded(path, _unzip(path, data) if zipped else data, guess=False)
+        return _read_parquet(source, decimal_comma)
+    if form == "xlsx":
+        return _read_workbook(source, expected, decimal_comma)
+    if form == "sdf":
+        return _read_records(source)
+    file, checksum = Path(source.name), source.sha256
+    text, encoding = decoded(file, source.data)
     if not text.strip():
-        raise InputError(f"{path} holds only blank lines")
+        raise InputError(f"{file} holds only blank lines")
     readers: dict[str, Callable[[Path, str, str], Table]] = {
         "smi": _read_smi,
         "txt": _read_txt,
         "fasta": _read_fasta,
     }
     if form == "csv":
-        return _read_csv(path, text, checksum, tabbed=ending[0] != ".csv")
-    return readers[form](path, text, checksum)
-
-
-def _neighbours(path: Path) -> str:
-    folder = path.parent
-    if not folder.is_dir():
-        return f" (nor a folder {folder})"
-    close = difflib.get_close_matches(path.name, [item.name for item in folder.iterdir()], n=1)
-    return f". Did you mean {folder / close[0]}?" if close else ""
-
-
-def _unzip(path: Path, data: bytes) -> bytes:
-    try:
-        return gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path} is not a complete gzip file ({error}): copy or download it again") from error
+        table = _read_csv(file, text, checksum, expected, tabbed=source.ending != ".csv")
+    else:
+        table = readers[form](file, text, checksum)
+    guessed = guessed_line(text) if encoding == "cp1252" else None
+    return replace(table, source=source.name, guessed=guessed)
 
 
 def _split_lines(text: str) -> list[str]:
@@ -146,14 +141,47 @@ def _split_lines(text: str) -> list[str]:
     return text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n").split("\n")
 
 
-def _read_csv(path: Path, text: str, checksum: str, *, tabbed: bool) -> Table:
+def _read_csv(path: Path, text: str, checksum: str, expected: Collection[str], *, tabbed: bool) -> Table:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    cells = split_cells(path, text, separator="\t" if tabbed else None)
+    cells = split_cells(path, text, separator="\t" if tabbed else None, expected=expected)
+    table = _tabulated(path, cells.rows, cells.lines, cells.blank, checksum, "csv")
+    return replace(table, separator=cells.separator)
+
+
+def _read_workbook(source: Source, expected: Collection[str], decimal_comma: bool) -> Table:
+    from seqopt.datasets.workbooks import read_workbook
+
+    book = read_workbook(source, expected=expected, decimal_comma=decimal_comma)
+    name, checksum = source.name, source.sha256
+    if book.several:
+        name, checksum = f"{name}{PART}{book.sheet}", source.of_part(book.sheet)
+    width = len(book.rows[0])
+    # A spreadsheet has no empty cells at the end of a row.
+    rows = [row + ("",) * (width - len(row)) for row in book.rows]
+    return replace(_tabulated(Path(name), rows, book.lines, book.blank, checksum, "xlsx"), source=name)
+
+
+def _read_records(source: Source) -> Table:
+    from seqopt.datasets.sdf import read_records
+
+    records = read_records(source)
+    lines = np.array(records.lines, dtype=np.int64)
+    return Table(records.columns, lines, "sdf", source.sha256, headed=True, source=source.name, unread=records.unread)
+
+
+def _tabulated(
+    path: Path,
+    cells: Sequence[Sequence[str]],
+    numbers: Sequence[int],
+    left_out: Sequence[int],
+    checksum: str,
+    form: str,
+) -> Table:
     header: list[str] | None = None
     rows: list[Sequence[str]] = []
     lines: list[int] = []
-    blank = list(cells.blank)
-    for row, line in zip(cells.rows, cells.lines, strict=True):
+    blank = list(left_out)
+    for row, line in zip(cells, numbers, strict=True):
         if len(row) == 1 and not row[0].strip():
             blank.append(line)
         elif header is None:
@@ -171,7 +199,7 @@ def _read_csv(path: Path, text: str, checksum: str, *, tabbed: bool) -> Table:
     return Table(
         columns={name: [row[number] for row in rows] for number, name in enumerate(names)},
         lines=np.array(lines, dtype=np.int64),
-        format="csv",
+        format=form,
         sha256=checksum,
         headed=True,
         blank_lines=sorted(line for line in blank if line < last),
@@ -244,18 +272,21 @@ def _read_fasta(path: Path, text: str, checksum: str) -> Table:
     return Table({"string": strings, "name": names}, np.array(lines, dtype=np.int64), "fasta", checksum, headed=False)
 
 
-def _read_parquet(path: Path, data: bytes, checksum: str) -> Table:
+def _read_parquet(source: Source, decimal_comma: bool) -> Table:
     import pyarrow
     import pyarrow.parquet
 
     try:
-        table = pyarrow.parquet.read_table(io.BytesIO(data))
+        table = pyarrow.parquet.read_table(io.BytesIO(source.data))
     except (pyarrow.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
-        raise InputError(f"{path} is not a readable parquet file ({reason}): write it again") from error
+        raise InputError(f"{source.name} is not a readable parquet file ({reason}): write it again") from error
     columns = {}
     for name in table.column_names:
-        values = table.column(name).to_pylist()
-        columns[str(name)] = ["" if value is None else str(value) for value in values]
+        column = table.column(name)
+        cells = ["" if value is None else str(value) for value in column.to_pylist()]
+        if decimal_comma and pyarrow.types.is_floating(column.type):
+            cells = [cell.replace(".", ",") for cell in cells]
+        columns[str(name)] = cells
     lines = np.arange(1, table.num_rows + 1, dtype=np.int64)
-    return Table(columns, lines, "parquet", checksum, headed=True)
+    return Table(columns, lines, "parquet", source.sha256, headed=True, source=source.name)

@@ -346,8 +346,10 @@ def failing(
     return found
 
 
-def library_cells(facts: Mapping[str, Any] | None, strings: Sequence[str] | None = None) -> dict[str, list[str]] | None:
-    """The cells of a library besides its strings, as they are in the file; of the first row of equal strings.
+def library_cells(
+    facts: Mapping[str, Any] | None, strings: Sequence[str] | None = None, *, as_written: bool = False
+) -> dict[str, list[str]] | None:
+    """The cells of a library besides its strings, as filters compare them; of the first row of equal strings.
 
     The cells of some of its strings are a `seqopt.filters.conditions.Column`, so that what is asked of a column as
     a whole has one answer whichever strings it is asked for.
@@ -355,11 +357,12 @@ def library_cells(facts: Mapping[str, Any] | None, strings: Sequence[str] | None
     Args:
         facts: What a campaign keeps of its library.
         strings: Candidates as they are written there; others have empty cells. By default all rows count.
+        as_written: Whether cells are given as they are in the file.
 
     Returns:
         Every column but that of the strings; `None` where there is no library, or none with columns.
     """
-    found = library_table(facts)
+    found = library_table(facts, as_written=as_written)
     if found is None:
         return None
     written, columns = found
@@ -375,37 +378,52 @@ def library_cells(facts: Mapping[str, Any] | None, strings: Sequence[str] | None
     }
 
 
-def library_table(facts: Mapping[str, Any] | None) -> tuple[list[str], dict[str, list[str]]] | None:
+def library_table(
+    facts: Mapping[str, Any] | None, *, as_written: bool = False
+) -> tuple[list[str], dict[str, list[str]]] | None:
     """The strings of a library and its other columns, the files one below the other.
 
-    Where a file lacks a column of another one, its cells are empty.
+    Where a file lacks a column of another one, its cells are empty. Where commas are decimal in the library, its
+    numbers are given with points.
 
     Args:
         facts: What a campaign keeps of its library.
+        as_written: Whether cells are given as they are in the file.
 
     Returns:
         `None` where there is no library that is a file, or none with columns.
     """
-    if facts is None or not Path(facts["path"]).is_file():
-        return None
+    from seqopt.datasets.numbers import comparable
+    from seqopt.datasets.sheets import plain_name
+    from seqopt.datasets.sources import file_and_part
+    from seqopt.datasets.structures import as_smiles
     from seqopt.datasets.tables import read_table
 
+    if facts is None or not file_and_part(facts["path"])[0].is_file():
+        return None
+    comma = bool(facts.get("decimal_comma"))
     files = [facts, *facts.get("added", [])]
     strings: list[str] = []
     columns: dict[str, list[str]] = {}
     for number, facts in enumerate(files):
         path, column = Path(facts["path"]), facts["column"] or "string"
-        table = read_table(path) if path.is_file() else None
+        table = None
+        if file_and_part(path)[0].is_file():
+            table = read_table(path, expected={plain_name(column)}, decimal_comma=comma and as_written)
         if table is None or column not in table.columns:
             if not number:
                 return None
             continue
         own = list(table.columns[column])
+        if facts.get("kind") == "molecule":
+            own = list(as_smiles(own))
         others = {name: list(cells) for name, cells in table.columns.items() if name != column}
         for name in dict.fromkeys([*columns, *others]):
             before = columns.get(name, [""] * len(strings))
             columns[name] = before + others.get(name, [""] * len(own))
         strings += own
+    if comma and not as_written:
+        columns = {name: list(map(comparable, cells)) for name, cells in columns.items()}
     return strings, columns
 
 

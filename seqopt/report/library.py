@@ -51,16 +51,18 @@ class Library:
 
 def read_library(run: Run) -> Library:
     """The library of a search, with the files that were added to it; empty where none can be read any more."""
+    from seqopt.datasets.structures import as_smiles
+
     named = {name: str(run.settings.get(name) or "") for name in ("id_column", "price_column")}
     pool = run.settings.get("pool")
     files = [(str(pool), str(run.settings.get("column") or "string"), named["id_column"])] if pool else []
     strings: list[str] = []
     columns: dict[str, list[str]] = {}
     for path, column, own in [*files, *run.added]:
-        table = _table(Path(path))
+        table = _table(Path(path), column)
         if column not in table:
             continue
-        strings += [string.strip() for string in table[column]]
+        strings += [string.strip() for string in as_smiles(table[column])]
         # What the files call by different names is the identifier all the same.
         others = {named["id_column"] if own and name == own else name: cells for name, cells in table.items()}
         for name in [*columns, *(name for name in others if name not in columns and name != column)]:
@@ -72,14 +74,17 @@ def read_library(run: Run) -> Library:
     return Library(tuple(strings), columns, named["id_column"], named["price_column"], places)
 
 
-def _table(path: Path) -> dict[str, list[str]]:
+def _table(path: Path, column: str) -> dict[str, list[str]]:
     """The columns of a file; none where it cannot be read, which is said where a sample of it is drawn."""
+    from seqopt.datasets.sheets import plain_name
+    from seqopt.datasets.sources import file_and_part
     from seqopt.datasets.tables import read_table
 
-    if not path.is_file() or path.stat().st_size > LARGEST_FILE:
+    file, _ = file_and_part(path)
+    if not file.is_file() or file.stat().st_size > LARGEST_FILE:
         return {}
     try:
-        return dict(read_table(path).columns)
+        return dict(read_table(path, expected={plain_name(column)}).columns)
     except (SeqoptError, OSError, ValueError):
         return {}
 

@@ -122,6 +122,9 @@ def _of_pool(run: Run, kind: str, n: int, rng: np.random.Generator, library: Lib
 def _pool_rows(run: Run, name: str, library: Library | None) -> tuple[Sequence[str], FloatArray | None] | str:
     """Strings of a pool, and values where its file holds them; or why it cannot be read."""
     from seqopt.datasets.named import DATASETS
+    from seqopt.datasets.sheets import plain_name
+    from seqopt.datasets.sources import file_and_part
+    from seqopt.datasets.structures import as_smiles
     from seqopt.datasets.tables import read_table
 
     objective = "" if run.campaign else str(run.settings.get("objective") or "")
@@ -129,19 +132,20 @@ def _pool_rows(run: Run, name: str, library: Library | None) -> tuple[Sequence[s
     if name in DATASETS:
         return _named(name, wanted)
     path = Path(name)
-    if not path.is_file():
+    file, _ = file_and_part(path)
+    if not file.is_file():
         return f"The pool {path.name} is not where it was: a sample of it is missing."
-    if path.stat().st_size > LARGEST_FILE:
+    if file.stat().st_size > LARGEST_FILE:
         return f"The pool {path.name} is too large to be read for this page: a sample of it is missing."
     column = str(run.settings.get("column") or "string")
     strings: Sequence[str]
     if library is not None and library.strings:
         strings, columns = library.strings, library.columns
     else:
-        table = read_table(path)
+        table = read_table(path, expected={plain_name(column)})
         if column not in table.columns:
             return f"The pool {path.name} has no column {column!r} any more: a sample of it is missing."
-        strings, columns = table.columns[column], table.columns
+        strings, columns = as_smiles(table.columns[column]), table.columns
     values = None
     if wanted is not None and wanted in columns:
         numbers = [as_number(cell) for cell in columns[wanted]]

@@ -225,3 +225,34 @@ def test_a_hundred_workers_start_no_more_than_are_needed(
 def test_an_executor_stops_too() -> None:
     with ThreadPoolExecutor(2) as executor, pytest.raises(StoppedRunError, match="the last 10 evaluations"):
         seqopt.maximize(Failing(5), SPACE, initial=5, budget=40, batch_size=4, executor=executor, **QUICK)
+
+
+def test_what_failed_is_tried_again_on_top_of_the_budget(tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    def flaky(strings: list[str]) -> list[float]:
+        calls.extend(strings)
+        if broken and len(calls) % 3 == 0:
+            raise OSError("the licence server is down")
+        return [float(string.count("A")) for string in strings]
+
+    options = {"initial": 4, "budget": 8, "batch_size": 4, "run_folder": tmp_path / "run", **QUICK}
+    broken = True
+    first = seqopt.maximize(flaky, SPACE, **options)
+    failed = first.evaluations.loc[first.evaluations["status"] == "failed", "string"].tolist()
+    assert len(failed) == 4
+    with pytest.raises(InputError, match="goes with resume"):
+        seqopt.maximize(flaky, SPACE, retry_failed=True, **options)
+    broken = False
+    calls.clear()
+    again = seqopt.maximize(flaky, SPACE, resume=True, retry_failed=True, **options)
+    assert calls == failed
+    assert Counter(again.evaluations["status"]) == {"ok": 12, "failed": 4}
+    # Nothing is left to try, and the budget is what it was.
+    for retry in (True, False):
+        calls.clear()
+        seqopt.maximize(flaky, SPACE, resume=True, retry_failed=retry, **options)
+        assert calls == []
+    more = seqopt.maximize(flaky, SPACE, resume=True, **(options | {"budget": 10}))
+    assert len(calls) == 2
+    assert Counter(more.evaluations["status"]) == {"ok": 14, "failed": 4}

@@ -211,7 +211,7 @@ def test_several_problems_of_one_row_are_all_listed(store: CampaignStore) -> Non
             ["expected 'identifier' or 'smiles'.*'compound', 'activity'", "expected 'IC50'"],
         ),
         ("smile,IC5O\naaa,5\n", ["is 'smile' it?", "is 'IC5O' it?"]),
-        ("smiles,IC50 (\u00b5M)\naaa,5\n", ["in nM.*If 'IC50 .*' is it, convert it"]),
+        ("smiles,IC50 (\u00b5M)\naaa,5\n", ["in nM.*If 'IC50 .*' is it, --unit uM .* converts it"]),
         ("smiles,SMILES,IC50\naaa,aaa,5\n", ["columns 'smiles' and 'SMILES' are both taken for the string"]),
         ("Results of May\n\nsmiles,IC50\naaa,5\n", ["line 1: 'Results of May' is not the line .* line 3 is"]),
         ("Column1,Column2\nsmiles,IC50\naaa,5\n", ["line 1: .* line 2 is: delete"]),

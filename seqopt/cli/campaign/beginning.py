@@ -66,6 +66,14 @@ def new(
     standardize: Annotated[
         bool, typer.Option("--standardize", help="Treat salts and charge states as one.", rich_help_panel=WHAT)
     ] = False,
+    decimal_comma: Annotated[
+        bool,
+        typer.Option(
+            "--decimal-comma",
+            help="Numbers in the pool are written 6,5; tables of the campaign, too.",
+            rich_help_panel=WHAT,
+        ),
+    ] = False,
     attachment_points: Annotated[
         bool,
         typer.Option("--attachment-points", help="Keep molecules with attachment points (*).", rich_help_panel=WHAT),
@@ -126,6 +134,7 @@ def new(
     path = file_of(Path(name))
     if path.exists():
         raise InputError(f"{path} already exists: choose another name, or continue it")
+    refuse_idle({"--decimal-comma": decimal_comma and pool is None}, "--pool")
     show_notes()
     with console.status("reading the candidates"):
         from seqopt.campaign import Campaign
@@ -139,6 +148,7 @@ def new(
             column=column,
             kind=None if kind == "auto" else kind,
             standardize=standardize,
+            decimal_comma=decimal_comma,
             attachment_points=attachment_points,
             id_column=id_column,
             price_column=price_column,

@@ -86,13 +86,20 @@ def print_lines(lines: list[str]) -> None:
         console.print(escape(line))
 
 
-def number_of(text: str) -> float:
+def number_of(text: str, decimal_comma: bool = False) -> float:
+    if decimal_comma:
+        from seqopt.datasets.numbers import read_number
+
+        number = read_number(text, True)
+        if number is None:
+            raise InputError(f"the value is {text!r}; expected a number with a decimal comma such as 6,5, or --failed")
+        return number
     try:
         number = float(text)
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        comma = " (write 6.5, not 6,5)" if "," in text else ""
+        comma = " (write 6.5, not 6,5, or say --decimal-comma)" if "," in text else ""
         raise InputError(f"the value is {text!r}; expected a number{comma}, or --failed REASON")
     return number
 

@@ -15,7 +15,22 @@ Which = Annotated[
         "--campaign", "-c", help="The campaign: its name or file. Default: the only one in this folder.", metavar="NAME"
     ),
 ]
-DecimalComma = Annotated[bool, typer.Option("--decimal-comma", help="Numbers in the table are written 6,5.")]
+DecimalComma = Annotated[
+    bool | None,
+    typer.Option(
+        "--decimal-comma/--decimal-point",
+        help="Numbers are written 6,5. Default: as in the library of the campaign, but 6.5 in a table with commas "
+        "between its cells.",
+    ),
+]
+Unit = Annotated[
+    str | None,
+    typer.Option(
+        metavar="UNIT",
+        help="What the values are given in, if not in the campaign's unit: M, mM, uM, nM, pM, or pIC50, pKi, pEC50. "
+        "They are converted.",
+    ),
+]
 Partial = Annotated[bool, typer.Option("--partial", help="Take the good rows of a table that has bad ones.")]
 Replicate = Annotated[
     bool, typer.Option("--replicate", help="Results of strings that have one are further measurements of them.")

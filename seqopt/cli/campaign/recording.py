@@ -19,8 +19,9 @@ from seqopt.cli.campaign.common import (
     refuse_idle,
     value_of,
 )
-from seqopt.cli.campaign.options import Debug, DecimalComma, Force, Partial, Replicate, Which
+from seqopt.cli.campaign.options import Debug, DecimalComma, Force, Partial, Replicate, Unit, Which
 from seqopt.cli.running import console, show_notes
+from seqopt.datasets.sources import file_and_part
 from seqopt.errors import InputError
 
 
@@ -47,7 +48,8 @@ def record(
         typer.Option(metavar="NAME=VALUE", help="The value of a constraint that was measured, too: solubility=3.5."),
     ] = None,
     column: Annotated[str | None, typer.Option(help="Column of the values in a table, if not recognised.")] = None,
-    decimal_comma: DecimalComma = False,
+    decimal_comma: DecimalComma = None,
+    unit: Unit = None,
     partial: Partial = False,
     force: Force = False,
     which: Which = None,
@@ -56,6 +58,7 @@ def record(
     """Record what was measured: a table as `suggest --out` wrote it, or one result.
 
     seqopt campaign record batch.csv
+    seqopt campaign record plates.xlsx#results --unit nM
     seqopt campaign record B03-07 6.4
     seqopt campaign record CPD-00050 120
     seqopt campaign record B03-07 "<0.1"
@@ -64,6 +67,7 @@ def record(
     del debug
     table = value is None and failed is None and not also
     refuse_idle({"--context": bool(context) and table}, "one result, and is a column of a table")
+    refuse_idle({"--unit": unit is not None and value is None and not table}, "a value or a table")
     refuse_idle(
         {"--standard-error": error is not None and value is None}, "a value, and belongs in a column of a table"
     )
@@ -74,7 +78,9 @@ def record(
         },
         "a table",
     )
-    if table and not os.path.exists(what):  # which, unlike a path, takes a SMILES too long for the name of a file
+    if table and not os.path.exists(
+        file_and_part(what)[0]
+    ):  # which, unlike a path, takes a SMILES too long for the name of a file
         raise InputError(
             f"there is no file {what}. If it is a string or an identifier, give its value, too, or --failed REASON"
         )
@@ -87,20 +93,27 @@ def record(
                 replicates=replicate,
                 partial=partial,
                 decimal_comma=decimal_comma,
+                unit=unit,
                 force=force,
             )
             print_results(len(taken), results)
             return
-        campaign.record(
+        comma = decimal_comma
+        if comma is None:
+            comma = bool((campaign.store.settings.pool or {}).get("decimal_comma")) and "," in (value or "")
+        measured = campaign.record(
             what,
-            None if value is None else value_of(value, decimal_comma),
+            None if value is None else value_of(value, comma),
             failure=failed,
             standard_error=error,
             replicate=replicate,
             context=levels_of(campaign, context or []),
+            further={name: number_of(text, comma) for name, text in pairs_of("--also", also or []).items()},
+            unit=unit,
             force=force,
-            further={name: number_of(text) for name, text in pairs_of("--also", also or []).items()},
         )
+        if unit is not None and value is not None:
+            value = f"{value} {unit}, which is {measured[0].told}"
         told = [value] if value is not None else ["failed"] if failed is not None else []
         console.print(f"recorded {escape(what)}: {escape(', '.join(told + (also or [])))}")
 
@@ -111,7 +124,8 @@ def import_history(
     column: Annotated[str | None, typer.Option(help="Column of the values, if not recognised.")] = None,
     string_column: Annotated[str | None, typer.Option(help="Column of the strings, if not recognised.")] = None,
     replicate: Replicate = False,
-    decimal_comma: DecimalComma = False,
+    decimal_comma: DecimalComma = None,
+    unit: Unit = None,
     partial: Partial = False,
     force: Force = False,
     which: Which = None,
@@ -128,6 +142,7 @@ def import_history(
             partial=partial,
             history=True,
             decimal_comma=decimal_comma,
+            unit=unit,
             force=force,
         )
         print_results(len(taken), results)

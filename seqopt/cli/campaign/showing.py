@@ -125,7 +125,7 @@ def history(which: Which = None, debug: Debug = False) -> None:
 
 @app.command()
 def export(
-    out: Annotated[Path, typer.Argument(help="A .csv, .tsv or .parquet file.")],
+    out: Annotated[Path, typer.Argument(help="A .csv, .tsv, .xlsx, .sdf or .parquet file.")],
     which: Which = None,
     debug: Debug = False,
 ) -> None:

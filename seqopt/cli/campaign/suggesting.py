@@ -25,7 +25,9 @@ from seqopt.cli.running import console, note
 @app.command()
 def suggest(
     n: Annotated[int | None, typer.Option("-n", help="How many. Default: the campaign's batch.", min=1)] = None,
-    out: Annotated[Path | None, typer.Option(help="Write them as a table to be filled in: .csv or .tsv.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write them as a table to be filled in: .xlsx, .csv, .tsv or .sdf.")
+    ] = None,
     more: Annotated[bool, typer.Option("--more", help="Suggest further ones although some are open.")] = False,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Suggest again what only failed so far.")
