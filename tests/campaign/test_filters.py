@@ -215,6 +215,7 @@ def test_a_space_without_accept_cannot_be_narrowed(tmp_path: Path) -> None:
             self.inner = StringSpace("01", 8)
             self.encoder = self.inner.encoder
             self.sample, self.contains, self.key = self.inner.sample, self.inner.contains, self.inner.key
+            self.keys_of = self.inner.keys_of
 
     with pytest.raises(InputError, match="a Own has no accept"):
         begin(tmp_path, Own(), Pattern("1"))
