@@ -180,6 +180,10 @@ class Command:
         what = f"{self.kind} {self.arguments[named]}" if named else self.kind
         if self.kind == "withdraw":
             what += f" {', '.join(map(str, self.arguments.get('suggestions', [])))}"
+        if self.kind == "record" and self.arguments.get("told"):
+            what += f" {self.arguments['told']}"
+        if self.kind == "discard" and self.arguments.get("was"):
+            what += f" {self.arguments['was']}"
         if self.kind == "correct":
             what += f" from {self.arguments.get('was')} to {self.arguments.get('now')}"
         if self.arguments.get("reason"):

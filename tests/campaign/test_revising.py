@@ -142,7 +142,7 @@ def test_any_command_is_undone_unless_something_depends_on_it(campaign: Campaign
     ):
         with pytest.raises((CampaignError, InputError), match=said):
             campaign.undo(number)
-    assert campaign.undo(5).describe() == "record B01-03: 1 measurement"
+    assert campaign.undo(5).describe() == "record B01-03 7: 1 measurement"
     with pytest.raises(CampaignError, match="command 12 did that already"):
         campaign.undo(5)
     with pytest.raises(CampaignError, match="an undo is not undone"):
