@@ -92,7 +92,9 @@ def correction(
         raise CampaignError("a correction needs the right value, the reason for a failure, or a standard error")
     if value is None and failure is None:
         value, censored = old.value, old.censored
-    row = Row(ResultEntry(old.string, value=value, failure=failure, standard_error=standard_error), "")
+    row = Row(
+        ResultEntry(old.string, value=value, failure=failure, standard_error=standard_error, censored=censored), ""
+    )
     if value is not None and failure is not None:
         row.wrong("needs a value or a reason for its failure, and not both")
     if value is not None and (problem := unfit(value, settings.transform)):

@@ -51,11 +51,11 @@ def refuse_absurd(rows: Sequence[Row], measurements: Sequence[Measurement], sett
     sizes = sorted(earlier + new if together else earlier)
     middle = statistics.median(sizes) if sizes else 0.0
     for row in rows:
-        value = row.entry.value
+        value, told = row.entry.value, f"{row.entry.censored or ''}{row.entry.value!r}"
         # Without the value itself, which is the largest or the smallest if it is refused.
         if not value or len(sizes) - together < FEWEST_FOR_SCALE:
             if value and abs(value) >= ABSURD:
-                row.wrong(f"is larger than anything that is measured: {_CHECK}", repr(value))
+                row.wrong(f"is larger than anything that is measured: {_CHECK}", told)
             continue
         size = abs(value)
         largest = sizes[-2] if together and size == sizes[-1] else sizes[-1]
@@ -73,7 +73,7 @@ def refuse_absurd(rows: Sequence[Row], measurements: Sequence[Measurement], sett
         ):
             problem = f"is {size / middle:.1g} times the usual value ({middle:g})"
         if problem:
-            row.wrong(f"{problem}: {_CHECK}", repr(value))
+            row.wrong(f"{problem}: {_CHECK}", told)
 
 
 def warn_of_scale(

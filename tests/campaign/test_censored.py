@@ -256,3 +256,13 @@ def test_what_is_predicted_and_suggested_says_that_a_limit_is_one(campaign: Camp
     for table in (suggestions.to_pandas(), pd.read_csv(tmp_path / "batch.csv", dtype=str)):
         told = zip(table["nearest_measured"].astype(str).str.zfill(8), table["nearest_value"], strict=True)
         assert all(str(value) == wanted[string] for string, value in told)
+
+
+def test_a_limit_far_outside_all_values_is_refused_as_it_was_written(campaign: Campaign) -> None:
+    for string, value in zip(STRINGS, [5.0, 6.1, 7.2, 6.6], strict=False):
+        campaign.record(string, value)
+    with pytest.raises(CampaignError, match=r"'>1000000000\.0' is 2e"):
+        campaign.record("10101010", ">1e9")
+    with pytest.raises(CampaignError, match=r"'>1000000000\.0' is 2e"):
+        campaign.correct("00000000", ">1e9")
+    assert len(campaign.store.measurements()) == 4
