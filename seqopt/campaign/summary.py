@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seqopt.campaign.rows import Observed, Settings, Suggestion
-from seqopt.campaign.wording import in_words, nearest_in_words
+from seqopt.campaign.wording import counted, in_words, nearest_in_words
 
 if TYPE_CHECKING:
     from seqopt.campaign.campaign import Campaign
@@ -124,8 +124,9 @@ def _heading(status: Status) -> Section:
         where = f"generated strings ({space.get('type')})"
     lines = [
         f"searched: {where}",
-        f"measured: {counts.values} values of {counts.strings} strings, {counts.failures} failures",
-        f"suggested: {counts.batches} batches; {counts.measured} measured, {counts.failed} failed, {counts.withdrawn} "
+        f"measured: {counted(counts.values, 'value')} of {counted(counts.strings, 'string')}, "
+        f"{counted(counts.failures, 'failure')}",
+        f"suggested: {counted(counts.batches, 'batch', 'batches')}; {counts.measured} measured, {counts.failed} failed, {counts.withdrawn} "
         f"withdrawn, {counts.open} open",
         f"filters: {'; '.join(status.filters) or 'none'}",
     ]

@@ -205,4 +205,7 @@ def print_results(taken: int, results: Results) -> None:
     for remark in results.warnings:
         note(str(remark))
     if results.unfilled:
-        note(f"{len(results.unfilled)} rows have no result yet")
+        from seqopt.campaign.wording import counted
+
+        rows = counted(len(results.unfilled), "row")
+        note(f"{rows} {'has' if len(results.unfilled) == 1 else 'have'} no result yet")

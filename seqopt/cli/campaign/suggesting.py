@@ -55,7 +55,10 @@ def suggest(
             progress.update("choosing")
             batch = campaign.suggest(n, more=more)
         if waiting and not more:
-            note(f"{waiting} suggestions are open: record their results, withdraw them, or add others with --more")
+            from seqopt.campaign.wording import counted
+
+            are = f"{counted(waiting, 'suggestion')} {'is' if waiting == 1 else 'are'}"
+            note(f"{are} open: record their results, withdraw them, or add others with --more")
         asked = campaign.store.settings.batch_size if n is None else n
         if (more or not waiting) and len(batch) < asked:
             note(f"{len(batch)} instead of {asked}: no other candidate was found that may be suggested")
