@@ -618,6 +618,7 @@ def _pool_facts(pool: Pool, values: npt.NDArray[np.float64] | None) -> dict[str,
     return {
         "pool": str(pool.source),
         "column": pool.column,
+        "id_column": pool.id_column,
         "standardize": pool.standardized,
         "rejected": len(pool.rejected),
         "duplicates": pool.duplicates,

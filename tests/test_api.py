@@ -14,6 +14,7 @@ from seqopt.datasets import read_pool
 from seqopt.encoding import Encoder
 from seqopt.errors import InputError, RunFolderError
 from seqopt.objectives import logp
+from seqopt.report import write_report
 from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, LocalSpace, Space, StringSpace
 
 ALKANES = ["C" * n + end for n in range(1, 9) for end in ("", "O", "N", "Cl")]
@@ -34,6 +35,13 @@ def test_a_named_score_on_a_file(library: Path, tmp_path: Path) -> None:
     assert (result.evaluations["value"] == logp(result.evaluations["string"].tolist())).all()
     assert pd.read_csv(tmp_path / "run" / "rejected.csv")["value"].tolist() == ["C1CC"]
     assert [step.evaluations for step in result.steps] == [4, 6, 8]
+
+
+def test_identifiers_of_the_file_stand_in_the_table_of_a_run(library: Path, tmp_path: Path) -> None:
+    seqopt.maximize("logp", library, run_folder=tmp_path / "run", **QUICK)
+    table = pd.read_csv(tmp_path / "run" / "evaluations.csv")
+    assert table["identifier"].tolist() == [f"m{ALKANES.index(string)}" for string in table["string"]]
+    assert f"<td>m{ALKANES.index(table['string'][0])}</td>" in write_report(tmp_path / "run").read_text("utf-8")
 
 
 def test_a_column_of_the_file_is_looked_up(library: Path) -> None:

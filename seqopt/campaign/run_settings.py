@@ -26,7 +26,7 @@ RUN = "run"
 ADJUSTABLE = frozenset(
     {
         *("budget", "timeout", "workers", "command", "objective_description"),
-        *("pool", "pool_size", "pool_sha256", "values_sha256", "rejected", "duplicates"),
+        *("pool", "pool_size", "pool_sha256", "values_sha256", "rejected", "duplicates", "id_column"),
     }
 )
 """Settings that may differ between a run and its resumption: for candidates see `seqopt.campaign.candidates`."""

@@ -23,6 +23,9 @@ BEST = 10
 UNSUGGESTED = "not suggested"
 """Stands in place of the name of a suggestion."""
 
+WIDEST = 100_000
+"""Characters in a line of a table."""
+
 WIDTH = 160
 """Characters in a line of a file."""
 
@@ -91,14 +94,19 @@ def render(sections: Sequence[Section], width: int = WIDTH) -> str:
 
     Args:
         sections: Its parts.
-        width: Characters in a line; long strings continue on the next.
+        width: Characters in a line of text. A row of a table is one line, however long: what stands in it can be
+            copied.
     """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     stream = io.StringIO()
-    console = Console(file=stream, width=max(width, 60), color_system=None, highlight=False, emoji=False)
+    console, wide = (
+        Console(file=stream, width=characters, color_system=None, highlight=False, emoji=False)
+        # A terminal breaks the lines of tables without breaking what is copied from them.
+        for characters in (max(width, 60), WIDEST)
+    )
     for number, section in enumerate(sections):
         console.print(Text(("\n" if number else "") + section.title + "\n" + "-" * len(section.title)))
         for line in section.lines:
@@ -106,10 +114,10 @@ def render(sections: Sequence[Section], width: int = WIDTH) -> str:
         if section.rows:
             table = Table(box=None, pad_edge=False)
             for name in section.header:
-                table.add_column(Text(name), overflow="fold")
+                table.add_column(Text(name), no_wrap=True, overflow="ignore")
             for row in section.rows:
                 table.add_row(*map(Text, row))
-            console.print(table)
+            wide.print(table)
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
 
 

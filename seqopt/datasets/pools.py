@@ -11,35 +11,28 @@ import csv
 import math
 import os
 import statistics
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.datasets.named import DATASETS, load
 from seqopt.datasets.numbers import not_a_number, read_number
-from seqopt.datasets.sheets import plain_name
+from seqopt.datasets.pool_columns import number_in, short
+from seqopt.datasets.pool_rows import PoolRows, file_rows, named_rows, refuse_missing_header, refuse_names
 from seqopt.datasets.structures import as_smiles
-from seqopt.datasets.tables import Table, read_table
 from seqopt.errors import InputError
 from seqopt.strings.identity import (
-    AMINO_ACIDS,
     KINDS,
     RULES,
     explain_attachment,
     explain_rejection,
     identity_keys,
-    parse_smiles,
-    quiet_rdkit,
     recognize_kind,
 )
 from seqopt.strings.notations import (
-    NAME_COLUMNS,
-    WAY_OUT,
     is_inchi,
-    recognised_names,
     reference_to_structure,
 )
 from seqopt.utils.cache import digest, read_cached, write_cached
@@ -55,60 +48,6 @@ _ATTACHMENT_OPTION = "attachment_points=True (--attachment-points)"
 
 EXAMPLES = 5
 """Rejected strings and duplicates that messages show."""
-
-# Names by which a column of strings is recognised, the first that is present winning, with the kind that it
-# suggests.
-_STRING_COLUMNS: dict[str, str | None] = {
-    "smiles": "molecule",
-    "canonical_smiles": "molecule",
-    "isomeric_smiles": "molecule",
-    "smi": "molecule",
-    "inchi": "molecule",
-    "standard_inchi": "molecule",
-    "structure": None,
-    "molecule": None,
-    "sequence": None,
-    "seq": None,
-    "protein": "protein",
-    "protein_sequence": "protein",
-    "aa_sequence": "protein",
-    "peptide": "protein",
-    "dna": "dna",
-    "dna_sequence": "dna",
-    "rna": "rna",
-    "rna_sequence": "rna",
-    "mrna": "rna",
-    "gene": "dna",
-    "string": None,
-    "strings": None,
-    "text": "text",
-}
-# Names by which a column of identifiers is recognised, the first that tells all candidates apart winning.
-_ID_COLUMNS = (
-    *(
-        "compound_id",
-        "id",
-        "identifier",
-        "molecule_id",
-        "mol_id",
-        "cmpd_id",
-        "catalog_id",
-        "catalogue_id",
-        "catalog_number",
-    ),
-    *(
-        "catalogue_number",
-        "sample_id",
-        "substance_id",
-        "entry_id",
-        "zinc_id",
-        "chembl_id",
-        "cmpd_chemblid",
-        "accession",
-    ),
-    *("barcode", "code", "sku", "cas", "cas_number", "entry", "mutant", "variant", "name", "title"),
-)
-_NAME_COLUMNS = frozenset({*_ID_COLUMNS, "compound_name", "iupac"})
 
 
 @dataclass(frozen=True)
@@ -212,35 +151,13 @@ class Pool:
         if self.duplicates:
             merged = "; their values are the mean" if self.values is not None else ""
             examples = ", ".join(
-                f"line {double.line} {_short(double.string)} is line {double.first_line} {_short(double.first_string)}"
+                f"line {double.line} {short(double.string)} is line {double.first_line} {short(double.first_string)}"
                 for double in self.duplicate_examples[:2]
             )
             lines.append(f"{self.duplicates:,} duplicates merged{merged} ({examples})")
         if self.rejected:
             lines.append(f"{len(self.rejected):,} rejected: {_list_rejected(self.rejected, 2)}")
         return "\n".join(lines)
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """What of a file matters to a pool, before anything is judged."""
-
-    source: str
-    strings: list[str]
-    lines: npt.NDArray[np.int64]
-    sha256: str
-    column: str | None = None
-    hint: str | None = None
-    names: list[str] | None = None
-    values: list[str] | npt.NDArray[np.float64] | None = None
-    values_column: str | None = None
-    blank_lines: list[int] = field(default_factory=list)
-    unread: Sequence[tuple[int, str, str]] = ()
-    separator: str | None = None
-    decimal_comma: bool = False
-    remarks: tuple[str, ...] = ()
-    ids: list[tuple[str, Sequence[str]]] = field(default_factory=list)
-    id_given: bool = False
 
 
 def read_pool(
@@ -307,22 +224,22 @@ def read_pool(
         kind = None
     if kind is not None and kind not in KINDS:
         raise InputError(f"unknown kind {kind!r}: choose auto, {', '.join(KINDS)}")
-    rows = _named_rows(str(source), column, values_column)
+    rows = named_rows(str(source), column, values_column)
     if rows is not None and (id_column or further_column):
         raise InputError(f"the data set {source} has no column {id_column or further_column!r}")
     if rows is None:
-        rows = _file_rows(Path(source), column, kind, values_column, id_column, further_column, decimal_comma)
+        rows = file_rows(Path(source), column, kind, values_column, id_column, further_column, decimal_comma)
     smiles = rows.strings
     if kind in (None, "molecule"):
         smiles = list(as_smiles(rows.strings, progress))
     if kind is None:
         kind = recognize_kind(smiles, hint=rows.hint)
-        _refuse_names(rows, kind)
+        refuse_names(rows, kind)
     if kind == "molecule":
         rows = replace(rows, strings=smiles)
     if standardize and kind != "molecule":
         raise InputError(f"standardize is for molecules; {rows.source} holds strings of kind {kind!r}")
-    _refuse_missing_header(rows, kind, chosen=column is not None)
+    refuse_missing_header(rows, kind, chosen=column is not None)
     keys = _keys(rows.strings, kind, standardize, progress)
     return _assemble(
         rows,
@@ -350,192 +267,6 @@ def write_rejected(pool: Pool, path: str | os.PathLike[str]) -> None:
         raise InputError(f"cannot write {path}: {error.strerror}") from error
 
 
-def _named_rows(name: str, column: str | None, values_column: str | None) -> _Rows | None:
-    if name not in DATASETS:
-        return None
-    dataset = load(name)
-    if column is not None and column != dataset.column:
-        raise InputError(f"the strings of {name} are in its column {dataset.column!r}; leave column out")
-    if values_column is not None and values_column not in (dataset.target, "value"):
-        has = "no values" if dataset.target is None else f"the values {dataset.target!r}"
-        raise InputError(f"the data set {name} has {has}, not {values_column!r}")
-    return _Rows(
-        source=name,
-        strings=list(dataset.strings),
-        lines=dataset.lines,
-        sha256=dataset.sha256,
-        column=dataset.column,
-        hint="molecule",
-        values=dataset.values,
-        values_column=dataset.target,
-    )
-
-
-def _file_rows(
-    path: Path,
-    column: str | None,
-    kind: str | None,
-    values_column: str | None,
-    id_column: str | None,
-    further_column: str | None,
-    decimal_comma: bool,
-) -> _Rows:
-    if not path.suffix and not path.exists():
-        raise InputError(
-            f"there is neither a file nor a data set {str(path)!r}; the data sets are {', '.join(DATASETS)}"
-        )
-    expected = {plain_name(column)} if column is not None else {*_STRING_COLUMNS}
-    table = read_table(path, expected=expected, decimal_comma=decimal_comma)
-    where = table.source or str(path)
-    if not len(table.lines) and table.unread:
-        line, what, why = table.unread[0]
-        raise InputError(f"{where}: no usable molecule: line {line} {what} ({why})")
-    if not len(table.lines):
-        raise InputError(f"{where} has a header but no rows" if table.headed else f"{where} holds no strings")
-    name_column: str | None
-    values = None
-    if table.headed:
-        chosen = table.column(column, where) if column is not None else _recognize_column(table, where, kind)
-        if values_column is not None:
-            values_column = table.column(values_column, where, "column of values")
-            values = table.columns[values_column]
-        name_column = next(
-            (name for name in table.columns if _plain(name) in _NAME_COLUMNS and name not in (chosen, values_column)),
-            None,
-        )
-        hint = _hint(chosen)
-    else:
-        if column is not None:
-            table.column(column, where)
-        if values_column is not None:
-            table.column(values_column, where, "column of values")
-        chosen, hint = "string", "molecule" if table.format == "smi" else None
-        name_column = "name" if "name" in table.columns else None
-    plain = {_plain(name): name for name in table.columns if name not in (chosen, values_column)}
-    ids = [plain[name] for name in _ID_COLUMNS if name in plain]
-    if id_column is not None:
-        ids = [table.column(id_column, where, "column of identifiers")]
-    if further_column is not None:
-        table.column(further_column, where)
-    strings, lines = [string.strip() for string in table.columns[chosen]], table.lines
-    names = table.columns[name_column] if name_column is not None else None
-    if table.format == "txt" and _plain(strings[0]) in _STRING_COLUMNS and strings[0] == strings[0].lower():
-        # A list that was once a column still carries the column's name; "sequence" would pass for a protein.
-        hint = _STRING_COLUMNS[_plain(strings[0])] or hint
-        strings, lines = strings[1:], lines[1:]
-        if not strings:
-            raise InputError(f"{path} has a header but no rows")
-    if table.format == "fasta" and kind is None:
-        hint = next((guess for guess in [recognize_kind(strings)] if guess in ("dna", "rna")), "protein")
-    return _Rows(
-        source=where,
-        strings=strings,
-        lines=lines,
-        sha256=table.sha256,
-        column=chosen if table.headed else None,
-        hint=hint,
-        names=names,
-        values=values,
-        values_column=values_column,
-        blank_lines=table.blank_lines,
-        unread=table.unread,
-        separator=table.separator,
-        decimal_comma=decimal_comma,
-        remarks=_remarks(table),
-        ids=[(name, table.columns[name][len(table.lines) - len(lines) :]) for name in ids],
-        id_given=id_column is not None,
-    )
-
-
-def _remarks(table: Table) -> tuple[str, ...]:
-    if table.guessed is None:
-        return ()
-    line, text = table.guessed
-    return (
-        "the file is neither UTF-8 nor UTF-16 and was read as Windows-1252: check that line "
-        f"{line} is right: {_short(text)}",
-    )
-
-
-def _refuse_names(rows: _Rows, kind: str) -> None:
-    """What names molecules without describing them must not be searched as text."""
-    column = None if rows.column is None else _plain(rows.column)
-    if kind != "text" and column not in NAME_COLUMNS:
-        return
-    what = recognised_names(rows.strings, column if kind == "text" else None)
-    if what is not None:
-        where = rows.source if rows.column is None else f"{rows.source}, column {rows.column!r},"
-        examples = ", ".join(_short(string) for string in list(dict.fromkeys(filter(None, rows.strings)))[:3])
-        raise InputError(
-            f"{where} holds {what} ({examples}), which do not say how molecules are made. {WAY_OUT}; if they are meant "
-            "as strings of letters, say so with kind='text' (--kind text)"
-        )
-
-
-def _plain(name: str) -> str:
-    return "_".join(name.strip().casefold().replace("-", " ").replace("_", " ").split())
-
-
-def _hint(column: str) -> str | None:
-    plain = _plain(column)
-    if plain in _STRING_COLUMNS:
-        return _STRING_COLUMNS[plain]
-    words = {"smiles": "molecule", "protein": "protein", "peptide": "protein", "rna": "rna", "dna": "dna"}
-    return next((kind for word, kind in words.items() if word in plain), None)
-
-
-def _recognize_column(table: Table, where: str, kind: str | None) -> str:
-    plain = {_plain(name): name for name in table.columns}
-    known = [name for name in _STRING_COLUMNS if name in plain]
-    # With a kind given, a column whose name suggests another kind is not the one that is meant.
-    fitting = [name for name in known if kind is None or _STRING_COLUMNS[name] in (None, kind)] or known
-    if fitting:
-        return plain[fitting[0]]
-    for word in ("smiles", "sequence"):
-        holding = [name for name in table.columns if word in _plain(name)]
-        if len(holding) == 1:
-            return holding[0]
-    if len(table.columns) == 1:
-        return next(iter(table.columns))
-    textual = [name for name, cells in table.columns.items() if _is_text(cells)]
-    unnamed = [name for name in textual if _plain(name) not in _NAME_COLUMNS]
-    for candidates in (unnamed, textual):
-        if len(candidates) == 1:
-            return candidates[0]
-    listed = ", ".join(repr(name) for name in table.columns)
-    raise InputError(
-        f"cannot tell which column of {where} holds the strings; its columns are {listed}: "
-        "name one of them with column= (--column)"
-    )
-
-
-def string_column(cells: Mapping[str, Sequence[object]], where: str) -> tuple[str, str | None]:
-    """Which column of a table in memory holds the strings, and the kind that its name suggests.
-
-    Args:
-        cells: The cells of each column.
-        where: What messages call the table.
-
-    Raises:
-        InputError: If that cannot be told; the message lists the columns.
-
-    Example:
-        >>> string_column({"name": ["ethanol"], "SMILES": ["CCO"], "price": [3.5]}, "the table")
-        ('SMILES', 'molecule')
-    """
-    if not cells:
-        raise InputError(f"{where} has no columns")
-    looked_at = {name: ["" if cell is None else str(cell) for cell in column[:200]] for name, column in cells.items()}
-    table = Table(looked_at, np.arange(0), format="", sha256="", headed=True)
-    column = _recognize_column(table, where, None)
-    return column, _hint(column)
-
-
-def _is_text(cells: Sequence[str]) -> bool:
-    filled = [cell for cell in cells[:200] if cell.strip()]
-    return bool(filled) and sum(_number(cell) is None for cell in filled) > len(filled) / 2
-
-
 def _why_rejected(string: str, kind: str) -> str:
     if kind == "molecule":
         if is_inchi(string):
@@ -543,31 +274,6 @@ def _why_rejected(string: str, kind: str) -> str:
         if (what := reference_to_structure(string)) is not None:
             return f"{what}, which does not say how the molecule is made: expected a SMILES or an InChI"
     return explain_rejection(string, kind)
-
-
-def _number(cell: str) -> float | None:
-    try:
-        return float(cell) if "_" not in cell else None  # Python reads 1_0 as 10; in a file it is a slip
-    except ValueError:
-        return None
-
-
-def _refuse_missing_header(rows: _Rows, kind: str, *, chosen: bool) -> None:
-    """A first line of data must not be lost as if it were the header."""
-    header = rows.column
-    if header is None or chosen or _hint(header) is not None or _plain(header) in _STRING_COLUMNS:
-        return
-    if kind == "molecule":
-        with quiet_rdkit():
-            is_data = parse_smiles(header) is not None
-    else:
-        letters = {"protein": AMINO_ACIDS, "dna": frozenset("ACGTN"), "rna": frozenset("ACGUN")}.get(kind)
-        is_data = letters is not None and len(header) > 3 and letters.issuperset(header)
-    if is_data:
-        raise InputError(
-            f"{rows.source}, line 1: {header!r} looks like a {kind}, not like the name of a column: add a "
-            "header line, or use a .smi or .txt file, which has none (column= says that it is the name)"
-        )
 
 
 def _keys(strings: list[str], kind: str, standardize: bool, progress: Progress | None) -> Sequence[str | None]:
@@ -593,7 +299,7 @@ def _compute_keys(strings: list[str], standardize: bool, progress: Progress | No
 
 
 def _assemble(
-    rows: _Rows,
+    rows: PoolRows,
     kind: str,
     keys: Sequence[str | None],
     *,
@@ -669,7 +375,7 @@ def _assemble(
     )
 
 
-def _identifiers(rows: _Rows, column: str, cells: Sequence[str], kept: Sequence[int]) -> tuple[str, ...] | None:
+def _identifiers(rows: PoolRows, column: str, cells: Sequence[str], kept: Sequence[int]) -> tuple[str, ...] | None:
     """The identifiers of the candidates; `None` if they do not tell them apart.
 
     Raises:
@@ -703,7 +409,7 @@ def _mean(values: list[float], log_values: bool) -> float:
     return statistics.geometric_mean(values) if log_values else math.fsum(values) / len(values)
 
 
-def _value_reader(rows: _Rows) -> Callable[[int], tuple[float, str | None]]:
+def _value_reader(rows: PoolRows) -> Callable[[int], tuple[float, str | None]]:
     """A function from a row to its value and what is wrong with it."""
     values = rows.values
     if values is None:
@@ -711,7 +417,7 @@ def _value_reader(rows: _Rows) -> Callable[[int], tuple[float, str | None]]:
 
     def read(row: int) -> tuple[float, str | None]:
         cell = values[row]
-        number = read_number(cell, True) if rows.decimal_comma and isinstance(cell, str) else _number(str(cell))
+        number = read_number(cell, True) if rows.decimal_comma and isinstance(cell, str) else number_in(str(cell))
         if number is not None and math.isfinite(number):
             return number, None
         shown = str(cell).strip()
@@ -722,10 +428,6 @@ def _value_reader(rows: _Rows) -> Callable[[int], tuple[float, str | None]]:
 
 
 def _list_rejected(rejected: Sequence[Rejected], limit: int) -> str:
-    shown = "; ".join(f"line {record.line} {_short(record.value)} ({record.reason})" for record in rejected[:limit])
+    shown = "; ".join(f"line {record.line} {short(record.value)} ({record.reason})" for record in rejected[:limit])
     more = len(rejected) - limit
     return shown + (f"; and {more:,} more" if more > 0 else "")
-
-
-def _short(string: str) -> str:
-    return repr(string if len(string) <= 40 else string[:37] + "...")

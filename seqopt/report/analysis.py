@@ -25,9 +25,11 @@ from seqopt.encoding.features import TokensAndFeatures
 from seqopt.errors import InputError
 from seqopt.models import FullyBayesianStringGP, StringGP
 from seqopt.report.kernel_pca import FEWEST, kernel_pca
+from seqopt.report.library import Library
 from seqopt.report.restored import candidates_of, restore_surrogate, search_space
 from seqopt.report.results import Run, limit_of, log10_moments
-from seqopt.report.samples import Candidates
+from seqopt.report.samples import MOST_PREDICTED, POOL_SAMPLE, Candidates
+from seqopt.report.unmeasured import MOST_PAIRS, BestUnmeasured, best_unmeasured
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +61,7 @@ class MapData:
         explained: Shares of the variance along both components.
         mean: Predicted values of strings without a measured one, NaN elsewhere, in the user's units.
         std: Standard deviations of these predictions.
+        whole: Whether every candidate of the pool is in the map.
     """
 
     strings: list[str]
@@ -68,6 +71,7 @@ class MapData:
     explained: FloatArray
     mean: FloatArray
     std: FloatArray
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,7 @@ class Analysis:
         within_90: Share of the values within the central 90% of their leave-one-out predictions.
         reasons: By number of the evaluation: why it was chosen, the nearest string measured before, the similarity.
         map: The map; `None` where there is none.
+        unmeasured: The candidates that are predicted to be best; `None` where there are none.
         missing: What is not there and why, a sentence each.
         seconds: Time that all this took.
     """
@@ -93,11 +98,14 @@ class Analysis:
     within_90: float | None = None
     reasons: dict[int, tuple[str, str, float]] = field(default_factory=dict)
     map: MapData | None = None
+    unmeasured: BestUnmeasured | None = None
     missing: tuple[str, ...] = ()
     seconds: float = 0.0
 
 
-def analyse(run: Run, kind: str, candidates: Candidates, *, seed: int = 0) -> Analysis:
+def analyse(
+    run: Run, kind: str, candidates: Candidates, *, seed: int = 0, predicted: int = 0, library: Library | None = None
+) -> Analysis:
     """Fit the model of a search again and ask it what a page shows.
 
     Whatever goes wrong is said in `Analysis.missing`.
@@ -105,8 +113,10 @@ def analyse(run: Run, kind: str, candidates: Candidates, *, seed: int = 0) -> An
     Args:
         run: The search.
         kind: What its strings are.
-        candidates: Random strings of what was searched.
+        candidates: Random strings of what was searched; a map shows the first `POOL_SAMPLE` of them.
         seed: Of the random choices.
+        predicted: How many of the best unmeasured candidates of a pool are wanted.
+        library: What the file of candidates says of them.
     """
     started = time.perf_counter()
     if run.evaluations["measured"].sum() < FEWEST:
@@ -114,7 +124,7 @@ def analyse(run: Run, kind: str, candidates: Candidates, *, seed: int = 0) -> An
     try:
         # Values near the largest float overflow in a model; what comes of it is left out.
         with np.errstate(over="ignore", invalid="ignore"):
-            found = _analyse(run, kind, candidates, np.random.default_rng(seed))
+            found = _analyse(run, kind, candidates, np.random.default_rng(seed), predicted, library or Library())
     except Exception as error:  # a page without a map is better than none, whatever a custom model raises
         logger.debug("no model for the page", exc_info=True)
         return Analysis(
@@ -124,7 +134,9 @@ def analyse(run: Run, kind: str, candidates: Candidates, *, seed: int = 0) -> An
     return Analysis(**{**vars(found), "seconds": time.perf_counter() - started})
 
 
-def _analyse(run: Run, kind: str, candidates: Candidates, rng: np.random.Generator) -> Analysis:
+def _analyse(
+    run: Run, kind: str, candidates: Candidates, rng: np.random.Generator, predicted: int, library: Library
+) -> Analysis:
     table = run.evaluations
     measured = _few(table[table["measured"]], run.direction, rng)
     waiting = table[table["status"] == "pending"].drop_duplicates("key")
@@ -163,7 +175,24 @@ def _analyse(run: Run, kind: str, candidates: Candidates, rng: np.random.Generat
         found["reasons"] = _reasons(surrogate, measured, waiting, sign, log10=transform.name == "log10")
     shown = measured.drop_duplicates("key")
     known = {*shown["key"], *waiting["key"]}
-    others = [pair for pair in zip(candidates.strings, candidates.keys, strict=True) if pair[1] not in known]
+    room = MOST_PREDICTED
+    if _is_symbolic(surrogate):
+        draws = MOST_AVERAGED // 10 if isinstance(surrogate, FullyBayesianStringGP) else 1
+        room = MOST_PAIRS // (max(len(shown), 1) * draws)
+    found["unmeasured"] = best_unmeasured(
+        surrogate,
+        run,
+        kind,
+        candidates,
+        n=predicted,
+        measured=(shown["string"].tolist(), shown["key"].tolist()),
+        transform=transform,
+        room=room,
+        library=library,
+    )
+    pairs = zip(candidates.strings, candidates.keys, strict=True)
+    others = [pair for pair in pairs if pair[1] not in known]
+    unmapped, others = len(others), others[:POOL_SAMPLE]
     others = others[: _room(surrogate, [key for _, key in others], len(known))]
     keys = [*(key for _, key in others), *shown["key"], *waiting["key"]]
     group = ["pool"] * len(others) + ["measured"] * len(shown) + ["suggested"] * len(waiting)
@@ -177,6 +206,7 @@ def _analyse(run: Run, kind: str, candidates: Candidates, rng: np.random.Generat
         drawn.explained_variance_ratio,
         mean,
         std,
+        whole=candidates.complete and len(others) == unmapped,
     )
     return Analysis(**found)
 

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from seqopt.campaign import Campaign, CampaignStore, Observed, Settings, Snapshot, Suggestion
+from seqopt.campaign.rows import Measurement
 from seqopt.report.results import Run, of_other_contexts, tidy_evaluations
 
-STATUSES = {"open": "pending", "measured": "ok", "failed": "failed", "withdrawn": "withdrawn"}
+STATUSES = {
+    "open": "pending",
+    "measured": "ok",
+    "failed": "failed",
+    "discarded": "discarded",
+    "withdrawn": "withdrawn",
+}
 """What a report calls the states of suggestions."""
 
 
 def read_campaign(path: str | os.PathLike[str]) -> Run:
     """Read the file of a campaign; nothing in it is changed.
 
-    Strings stand in the order in which they were measured, open and withdrawn suggestions last. What was chosen at
+    Strings stand in the order in which they were measured, discarded, open and withdrawn ones last. What was chosen at
     random or imported is of batch 0. The value of a string is the mean of its replicates: the geometric one, where the
     campaign's transform is ``"log10"``.
 
@@ -50,13 +57,15 @@ def read_campaign(path: str | os.PathLike[str]) -> Run:
         suggestions = [row for row in store.suggestions() if row.context == settings.target]
         observed = [one for one in store.observations() if one.context == settings.target]
         elsewhere = sum(row.context != settings.target for row in store.measurements())
+        notes = _Notes.read(store, settings)
+        candidates, excluded = store.library_hashes()[0], frozenset(row.key for row in store.exclusions())
         latest = snapshots[-1] if snapshots else None
         state = None if latest is None else store.snapshot_state(latest.id)
         status = Campaign(store).status()
         calibration = status.calibration
         judged = [calibration.describe()] if calibration is not None and calibration.count else []
         remarks = tuple(f"{text[:1].upper()}{text[1:]}." for text in (*status.warnings, *judged))
-    evaluations = tidy_evaluations(pd.DataFrame(_rows(settings, suggestions, observed), columns=_COLUMNS))
+    evaluations = tidy_evaluations(pd.DataFrame(_rows(settings, suggestions, observed, notes), columns=_COLUMNS))
     missing = [] if evaluations["measured"].any() else ["Nothing has been measured yet."]
     if not suggestions:
         missing.append("Nothing has been suggested yet: seqopt campaign suggest does that.")
@@ -68,6 +77,14 @@ def read_campaign(path: str | os.PathLike[str]) -> Run:
         steps=_steps(snapshots, suggestions),
         campaign=path.stem,
         measurements=_measurements(observed),
+        cells={row.key: row.cells for row in suggestions if row.cells},
+        reasons={row.key: row.reason for row in suggestions if row.reason},
+        candidates=candidates,
+        added=tuple(
+            (str(one["path"]), str(one.get("column") or "string"), str(one.get("id_column") or ""))
+            for one in (settings.pool or {}).get("added") or []
+        ),
+        excluded=excluded,
         model=state.get("surrogate") if isinstance(state, dict) else None,
         missing=tuple(missing),
         remarks=remarks
@@ -89,29 +106,85 @@ def _measurements(observed: Sequence[Observed]) -> pd.DataFrame:
 _COLUMNS = (
     *("number", "string", "key", "status", "value", "batch", "predicted_mean", "predicted_std", "acquisition"),
     *("predicted_low", "predicted_high"),
-    *("error", "name", "why", "nearest", "similarity", "measurements", "standard_error", "censored"),
+    *("error", "name", "why", "nearest", "similarity", "measurements", "standard_error"),
+    *("identifier", "censored", "note"),
 )
 
 
-def _rows(settings: Settings, suggestions: Sequence[Suggestion], observed: Sequence[Observed]) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class _Notes:
+    """What was corrected and discarded.
+
+    Attributes:
+        discarded: By key, what was discarded.
+        texts: By key, what is to be said of its measurements.
+    """
+
+    discarded: dict[str, list[Measurement]]
+    texts: dict[str, list[str]]
+
+    @classmethod
+    def read(cls, store: CampaignStore, settings: Settings) -> _Notes:
+        rows = [row for row in store.measurements(discarded=True) if row.context == settings.target]
+        found = cls({}, {})
+        corrections = [row for row in rows if row.replaces is not None]
+        if corrections:
+            before = {row.id: row for row in store.measurements(undone=True, discarded=True)}
+            reasons = {command.id: command.arguments.get("reason") for command in store.history()}
+            for row in corrections:
+                was, why = before.get(row.replaces or 0), reasons.get(row.made_by)
+                text = f"corrected from {was.told if was else 'another value'}{f' ({why})' if why else ''}"
+                found.texts.setdefault(row.key, []).append(text)
+        for row in rows:
+            if row.discarded is not None:
+                found.discarded.setdefault(row.key, []).append(row)
+                why = f" ({row.discarded})" if row.discarded else ""
+                found.texts.setdefault(row.key, []).append(f"{row.told} was discarded{why}")
+        return found
+
+    def of(self, key: str) -> str:
+        """What is to be said of a string; empty where nothing is."""
+        return "; ".join(self.texts.get(key, ()))
+
+
+def _rows(
+    settings: Settings, suggestions: Sequence[Suggestion], observed: Sequence[Observed], notes: _Notes
+) -> list[dict[str, Any]]:
     chosen: dict[str, Suggestion] = {}
     for suggestion in suggestions:
         # The suggestion that a result answers is the latest one of its key.
         chosen[suggestion.key] = suggestion
     rows = [_measured(one, chosen.get(one.key), geometric=settings.transform == "log10") for one in observed]
     done = {one.key for one in observed}
+    for key, discarded in notes.discarded.items():
+        if key not in done:
+            row, last = {} if key not in chosen else _identity(chosen[key]), discarded[-1]
+            rows.append({"identifier": last.identifier, "key": key} | row | _discarded(last))
+            done.add(key)
     rows += [
         _identity(suggestion) | {"string": suggestion.string, "status": STATUSES.get(suggestion.status, "pending")}
         for suggestion in suggestions
         if suggestion.key not in done and chosen[suggestion.key] is suggestion
     ]
-    return [{"number": number} | row for number, row in enumerate(rows, start=1)]
+    return [{"number": number} | row | {"note": notes.of(row["key"])} for number, row in enumerate(rows, start=1)]
+
+
+def _discarded(row: Measurement) -> dict[str, Any]:
+    return {
+        "string": row.string,
+        "status": "discarded",
+        "value": row.value,
+        "censored": row.censored,
+        "error": row.failure or "",
+    }
 
 
 def _measured(one: Observed, suggestion: Suggestion | None, *, geometric: bool) -> dict[str, Any]:
     errors = one.standard_errors
-    row = {} if suggestion is None else _identity(suggestion)
+    named = one.identifier
+    row = {"identifier": named} | ({} if suggestion is None else _identity(suggestion))
     row |= {"string": one.string, "key": one.key, "measurements": len(one.values)}
+    row["identifier"] = row["identifier"] or named
     if one.values:
         return row | {
             "status": "ok",
@@ -136,6 +209,7 @@ def _identity(suggestion: Suggestion) -> dict[str, Any]:
         "why": reason.get("kind"),
         "nearest": reason.get("nearest"),
         "similarity": reason.get("similarity"),
+        "identifier": suggestion.identifier,
     }
 
 
@@ -146,7 +220,10 @@ def _facts(settings: Settings) -> dict[str, Any]:
     facts = {name: value for name, value in facts.items() if value not in (None, [], {})}
     if pool:
         facts |= {"kind": pool.get("kind"), "pool": pool.get("path"), "pool_size": pool.get("size")}
-        return facts | {"column": pool.get("column"), "standardize": pool.get("standardize")}
+        columns = {name: pool[name] for name in ("id_column", "price_column") if pool.get(name)}
+        added = [Path(str(one["path"])).name for one in pool.get("added") or []]
+        columns |= {"added": ", ".join(added)} if added else {}
+        return facts | {"column": pool.get("column"), "standardize": pool.get("standardize")} | columns
     kind = space.get("kind") or ("dna" if space.get("type") == "CodonSpace" else None)
     return facts | {"space": dict(space)} | ({"kind": kind} if kind else {})
 

@@ -11,10 +11,13 @@ from markupsafe import Markup
 from seqopt.report.drawing import MarkedSequence, codons_of, draw_fold, draw_molecule, mark_sequence
 from seqopt.report.formats import shortened
 from seqopt.report.results import ranked
-from seqopt.report.view import LONGEST_LISTED, View, rows_of, space_facts
+from seqopt.report.view import LONGEST_LISTED, Evidence, View, rows_of, space_facts
 
 MOST_OF_BATCH = 24
 """Strings of the current batch that are drawn; the others are in the table."""
+
+SMALL = (180, 150)
+"""Width and height of a drawing beside another."""
 
 FOLDED = 12
 """Cards of a list whose genes are folded, which takes time."""
@@ -33,9 +36,12 @@ class Card:
         name: What a campaign calls it.
         origin: Its batch, in words.
         predicted: What was predicted of it, in words.
+        interval: The interval of that alone.
         off: How many predicted standard deviations its value is off, in words.
         why: ``"exploit"``, ``"explore"``, another word, or empty.
         nearest: The measured string that it is most like, and the number of its evaluation (0 if it has no row).
+        nearest_value: What was measured of that one, in words.
+        difference: How the two differ, in words.
         similarity: To that one, in words.
         measurements: How often it was measured.
         drawing: The structure.
@@ -45,6 +51,11 @@ class Card:
         codons: The codons of a gene: codon, amino acid, whether it differs.
         error: Why there is no value.
         listed: Whether it has a row in the table.
+        identifier: What its owner calls it.
+        cells: What the library says of it, by column.
+        note: What was corrected or discarded.
+        evidence: What else was known when it was chosen, in words, such as its rank.
+        neighbour: The measured string that it is most like, drawn; `None` where that is not.
     """
 
     rank: int
@@ -55,9 +66,12 @@ class Card:
     name: str
     origin: str
     predicted: str
+    interval: str
     off: str
     why: str
     nearest: tuple[str, int] | None
+    nearest_value: str
+    difference: str
     similarity: str
     measurements: int
     drawing: Markup | None
@@ -67,6 +81,11 @@ class Card:
     codons: list[tuple[str, str, bool]]
     error: str
     listed: bool
+    identifier: str
+    cells: list[tuple[str, str]]
+    note: str
+    evidence: list[str]
+    neighbour: Markup | None
 
 
 def best_cards(view: View, top: int) -> list[Card]:
@@ -112,7 +131,24 @@ def current_batch(view: View) -> Batch:
     return Batch(title, waiting, cards, len(rows) - len(shown))
 
 
-def _card(view: View, row: dict[str, Any], list_name: str, order: int, deviations: dict[int, float]) -> Card:
+def unmeasured_cards(view: View) -> list[Card]:
+    """The candidates that the model of the page predicts to be best, among those that have not been measured."""
+    if view.analysis is None or view.analysis.unmeasured is None:
+        return []
+    return [
+        _card(view, view.unmeasured_row(one), "next", order, {}, Evidence(one.nearest, one.similarity))
+        for order, one in enumerate(view.analysis.unmeasured.best, 1)
+    ]
+
+
+def _card(
+    view: View,
+    row: dict[str, Any],
+    list_name: str,
+    order: int,
+    deviations: dict[int, float],
+    evidence: Evidence | None = None,
+) -> Card:
     string, number = str(row["string"]), int(row["number"])
     drawing, facts, own = _drawing(view, string, f"{list_name}{order}-", order)
     sequence, codons = None, []
@@ -121,20 +157,27 @@ def _card(view: View, row: dict[str, Any], list_name: str, order: int, deviation
         if view.is_gene:
             codons = codons_of(string.strip(), reference, _code(view))
         sequence = mark_sequence(string.strip(), reference, whole=not view.aligned)
-    why, nearest, similarity = view.reasons.get(number, ("", "", math.nan))
+    evidence = view.evidence(row) if evidence is None else evidence
+    nearest, similarity = evidence.nearest, evidence.similarity
     other = view.number_of.get(nearest, 0)
+    # In the list of the best, what was most like a molecule before it was measured has done its work.
+    is_paired = view.kind == "molecule" and bool(nearest) and list_name != "best"
+    cells = view.cells(row)
     return Card(
         rank=order if list_name == "best" else 0,
-        head=row["censored"] + view.show(row["value"]) if row["measured"] else _state(row["status"]),
+        head=view.value(row) if row["measured"] else view.predicted(row) if not number else _state(row["status"]),
         is_value=bool(row["measured"]),
         string=shortened(string, LONGEST_LISTED),
         number=number,
         name=str(row["name"]),
         origin=view.origin(row["batch"]),
         predicted=view.prediction(row),
+        interval=view.interval(row),
         off=f"{deviations[number]:+.1f}" if number in deviations else "",
-        why=why,
+        why=evidence.kind,
         nearest=(shortened(nearest, 60), other if other in view.listed else 0) if nearest else None,
+        nearest_value=view.shown_value(evidence.value, nearest),
+        difference=shortened(evidence.difference, 160),
         similarity="" if math.isnan(similarity) else f"{similarity:.2f}",
         measurements=1 if math.isnan(row["measurements"]) else int(row["measurements"]),
         drawing=drawing,
@@ -144,7 +187,17 @@ def _card(view: View, row: dict[str, Any], list_name: str, order: int, deviation
         codons=codons,
         error=shortened(str(row["error"]), 160),
         listed=number in view.listed,
+        identifier=shortened(str(row["identifier"]), 60),
+        cells=[(name, shortened(cells[name], 60)) for name in view.columns if cells.get(name, "").strip()],
+        note=shortened(str(row["note"]), 200),
+        evidence=evidence.words(),
+        neighbour=_neighbour(view, nearest, f"{list_name}{order}n-") if is_paired else None,
     )
+
+
+def _neighbour(view: View, string: str, prefix: str) -> Markup | None:
+    drawn = draw_molecule(string, prefix, label="The most similar measured one", size=SMALL, highlights=view.highlights)
+    return None if drawn is None else Markup(drawn.svg)
 
 
 def _state(status: str) -> str:
@@ -155,7 +208,7 @@ def _drawing(view: View, string: str, prefix: str, order: int) -> tuple[Markup |
     """Drawing, facts, and whether the drawing has the colours of the page."""
     label = f"{view.names[0].capitalize()} {order}"
     if view.kind == "molecule":
-        structure = draw_molecule(string, prefix, label=label)
+        structure = draw_molecule(string, prefix, label=label, highlights=view.highlights)
     elif view.is_folded and order <= FOLDED:
         structure = draw_fold(string.strip(), label=f"{label}, secondary structure of its RNA")
     elif view.curves is not None:

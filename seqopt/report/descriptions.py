@@ -57,6 +57,8 @@ def describe_result(result: Result) -> Description:
 def describe_suggestions(batch: Suggestions) -> Description:
     settings, rows = batch.settings, batch[:LARGEST_BATCH]
     log10 = settings.transform == "log10"
+    pool = settings.pool or {}
+    price = pool.get("price_column")
     centres = [row.predicted(settings.transform) for row in rows]
     show = number_format([centre for centre in centres if centre is not None], log10=log10)
     entries, columns = without_empty(
@@ -65,6 +67,8 @@ def describe_suggestions(batch: Suggestions) -> Description:
                 row.string,
                 (
                     row.name,
+                    row.identifier or "",
+                    row.cells.get(price, "") if price else "",
                     ", ".join(str(value) for _, value in row.context),
                     row.status if row.status != "open" else "",
                     "" if centre is None else show(centre),
@@ -76,7 +80,8 @@ def describe_suggestions(batch: Suggestions) -> Description:
             for row, centre in zip(rows, centres, strict=True)
         ],
         (
-            *("name", ", ".join(settings.context_names), "status"),
+            *("name", pool.get("id_column") or "identifier", price or "price"),
+            *(", ".join(settings.context_names), "status"),
             *("predicted", "90 % of a measurement", "why", "nearest measured"),
         ),
     )

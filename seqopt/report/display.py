@@ -25,9 +25,6 @@ SHOWN = 10
 LARGEST_BATCH = 24
 """Strings of a batch that are shown."""
 
-LONGEST_LINE = 60
-"""Symbols of a string in a line of a terminal."""
-
 LONGEST_STRING = 240
 """Symbols of a string on a page."""
 
@@ -140,15 +137,18 @@ def as_text(shown: object) -> str:
 
 
 def _aligned(sheet: Description) -> list[str]:
-    """The entries as lines of columns, the strings last."""
+    """The entries as lines of columns, the strings last, as they are copied from there."""
     if not sheet.entries:
         return []
     rows = [(*sheet.columns, "string")] if sheet.columns else []
     rows += [
-        (*map(printable, entry.cells), shortened(printable(entry.string), LONGEST_LINE)) for entry in sheet.entries
+        (*map(printable, entry.cells), shortened(printable(entry.string), LONGEST_STRING)) for entry in sheet.entries
     ]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
+    return [
+        "  ".join([*(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
+        for row in rows
+    ]
 
 
 def _cards(sheet: Description) -> Markup:
@@ -156,7 +156,7 @@ def _cards(sheet: Description) -> Markup:
     cards = []
     for entry in sheet.entries:
         lines = [
-            _div(Markup("{} <b>{}</b>").format(name, printable(cell)), "white-space: nowrap")
+            _div(Markup("{} <b>{}</b>").format(name, printable(cell)), "overflow-wrap: anywhere")
             for name, cell in zip(sheet.columns, entry.cells, strict=True)
             if cell
         ]
@@ -165,7 +165,8 @@ def _cards(sheet: Description) -> Markup:
         cards.append(
             _div(
                 inside,
-                f"display: inline-block; vertical-align: top; width: {WIDTH}px; margin: 0 8px 8px 0; padding: 6px; "
+                f"display: inline-block; box-sizing: border-box; vertical-align: top; width: {WIDTH + 40}px; "
+                "max-width: 100%; overflow: hidden; white-space: normal; margin: 0 8px 8px 0; padding: 6px; "
                 f"border: {_LINE}; border-radius: 6px; font-size: 90%; line-height: 1.35",
             )
         )

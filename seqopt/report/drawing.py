@@ -127,15 +127,24 @@ class Structure:
     facts: str
 
 
-def draw_molecule(smiles: str, prefix: str, *, label: str) -> Structure | None:
+def draw_molecule(
+    smiles: str,
+    prefix: str,
+    *,
+    label: str,
+    size: tuple[int, int] = (300, 210),
+    highlights: Sequence[str] = (),
+) -> Structure | None:
     """A molecule, or `None` when RDKit cannot read it or it has more than `LARGEST_DRAWN` atoms.
 
     Args:
         smiles: A SMILES string.
         prefix: Of ids; different for each drawing of a page.
         label: What a screen reader says before the formula.
+        size: Width and height.
+        highlights: Substructures to be marked, as SMARTS that RDKit reads.
     """
-    from rdkit.Chem import rdMolDescriptors
+    from rdkit.Chem import MolFromSmarts, rdMolDescriptors
     from rdkit.Chem.Draw import rdMolDraw2D
 
     with quiet_rdkit():
@@ -143,7 +152,7 @@ def draw_molecule(smiles: str, prefix: str, *, label: str) -> Structure | None:
         if mol is None or mol.GetNumHeavyAtoms() > LARGEST_DRAWN:
             return None
         try:
-            drawer = rdMolDraw2D.MolDraw2DSVG(300, 210)
+            drawer = rdMolDraw2D.MolDraw2DSVG(*size)
             options: Any = drawer.drawOptions()
             options.clearBackground = False
             options.fixedBondLength = 24
@@ -152,7 +161,9 @@ def draw_molecule(smiles: str, prefix: str, *, label: str) -> Structure | None:
             options.minFontSize = 11
             options.updateAtomPalette(_PALETTE)
             options.padding = 0.04
-            rdMolDraw2D.PrepareAndDrawMolecule(drawer, mol)
+            matches = (match for smarts in highlights for match in mol.GetSubstructMatches(MolFromSmarts(smarts)))
+            atoms = sorted({atom for match in matches for atom in match})
+            rdMolDraw2D.PrepareAndDrawMolecule(drawer, mol, highlightAtoms=atoms)
             drawer.FinishDrawing()
             formula = rdMolDescriptors.CalcMolFormula(mol)
             facts = (

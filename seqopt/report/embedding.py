@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from seqopt.datasets.sheets import neutralise
 from seqopt.errors import InputError
 from seqopt.models import Surrogate, resolve_surrogate
 from seqopt.models.registry import LATENT, looks_at_symbols, surrogate_name
@@ -105,7 +106,7 @@ class Embedding:
         remark = "" if self.smoothness is None else f"Smoothness of the values: {_short(self.smoothness)}"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, self.table.to_csv(index=False))
+            write_atomically(path, _safe(self.table).to_csv(index=False))
             pictures = plot_map(
                 self.table,
                 base,
@@ -141,7 +142,10 @@ class Embedding:
         from seqopt.report.map_page import MapPoint, write_map_page
 
         values = self.table["value"].to_numpy(dtype=np.float64)
-        names = self.table["name"] if "name" in self.table else [""] * len(self.table)
+        called = [self.table[name].fillna("") for name in ("identifier", "name") if name in self.table]
+        # Of a candidate of the library, both may be one.
+        names = [", ".join(dict.fromkeys(filter(None, map(str, row)))) for row in zip(*called, strict=True)]
+        names = names or [""] * len(self.table)
         rows = zip(self.table["string"], self.table["x"], self.table["y"], self.table["group"], names, strict=True)
         points = [
             MapPoint(
@@ -306,6 +310,13 @@ def map_files(out: str | os.PathLike[str]) -> Path:
                 "overwritten: choose another --out"
             )
     return path
+
+
+def _safe(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with text of the user's, the strings apart, such that no spreadsheet takes it for a formula."""
+    numbers = set(table.select_dtypes("number").columns)
+    text = [name for name in table.columns if name not in numbers | {"string"}]
+    return table.assign(**{name: table[name].fillna("").map(str).map(neutralise) for name in text})
 
 
 def _short(found: Smoothness) -> str:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from seqopt.data import central
 from seqopt.errors import InputError
-from seqopt.report.cards import best_cards, current_batch
+from seqopt.report.cards import best_cards, current_batch, unmeasured_cards
 from seqopt.report.curves import curves_of
 from seqopt.report.drawing import inline_svg
 from seqopt.report.formats import printable, significant
@@ -31,11 +33,12 @@ from seqopt.report.plot import (
     plot_search,
     quality_phrases,
 )
-from seqopt.report.results import Run, log10_moments, prediction_quality, ranked
+from seqopt.report.results import Run, prediction_quality, ranked
 from seqopt.report.sections import (
     batches_of,
     choice_of,
     failures_of,
+    filters_text,
     headline,
     parameters_of,
     replay_of,
@@ -44,7 +47,7 @@ from seqopt.report.sections import (
     subject_of,
 )
 from seqopt.report.sources import find_source, read_source
-from seqopt.report.string_table import listed_rows, string_table
+from seqopt.report.string_table import StringTable, listed_rows, string_table
 from seqopt.report.structures import gene_structure
 from seqopt.report.view import View, checked_integer, rows_of, view_of
 
@@ -71,7 +74,12 @@ FOLDED_BASES = 60_000
 
 
 def write_report(
-    run_folder: str | os.PathLike[str], top: int = 24, *, out: str | os.PathLike[str] | None = None
+    run_folder: str | os.PathLike[str],
+    top: int = 24,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    predicted: int = 12,
+    highlight: Sequence[str] = (),
 ) -> Path:
     """Write the page of a run folder or of a campaign.
 
@@ -90,6 +98,9 @@ def write_report(
         top: Number of best strings shown.
         out: The page, whose folder is made if need be. By default ``report.html`` in a run folder, where
             ``search.png`` and ``search.svg`` are written, too; for a campaign its name with the ending ``.html``.
+        predicted: Number of the candidates of a pool shown that have not been measured and are predicted to be best.
+            Nothing is fitted for them: the model is that of the map.
+        highlight: Substructures of molecules, as SMARTS: they are marked in drawings, and rows can be filtered by them.
 
     Returns:
         The path of the page.
@@ -97,7 +108,8 @@ def write_report(
     Raises:
         RunFolderError: If there is no run, or its table is damaged.
         CampaignError: If there is no campaign in the file, or it is damaged.
-        InputError: If ``top`` is negative, or the folder of ``out`` cannot be made.
+        InputError: If ``top`` or ``predicted`` is negative, the folder of ``out`` cannot be made, or ``highlight``
+            holds what is no SMARTS, or is given where strings are not molecules.
         OSError: If the page cannot be written.
 
     Example:
@@ -110,12 +122,22 @@ def write_report(
     """
     if top < 0:
         raise InputError(f"top is {top}; expected 0 or more strings to show")
+    if predicted < 0:
+        raise InputError(f"predicted is {predicted}; expected 0 or more candidates to show")
+    if highlight:
+        from seqopt.filters.properties import check_smarts
+
+        for smarts in highlight:
+            check_smarts(smarts)
     run_folder = find_source(run_folder)
     run = read_source(run_folder)
     if out is not None:
         _make_folder(Path(out).parent)
-    view = view_of(run, value_label(run.settings))
-    view, baseline, missing = _modelled(view)
+    view = view_of(run, value_label(run.settings), tuple(highlight))
+    if highlight and view.kind != "molecule":
+        raise InputError(f"--highlight marks substructures of molecules; these are {view.names[1]}: leave it out")
+    view, baseline, missing = _modelled(view, predicted)
+    run = view.run
     if not run.campaign and out is None:
         plot_search(
             run.evaluations,
@@ -164,7 +186,7 @@ def value_label(settings: Mapping[str, Any]) -> str:
     return f"{name} ({unit})" if unit else name
 
 
-def _modelled(view: View) -> tuple[View, Baseline | None, list[str]]:
+def _modelled(view: View, predicted: int) -> tuple[View, Baseline | None, list[str]]:
     """The view with what models and samples say of the search, the random baseline, and what is missing."""
     run = view.run
     curves, without_curves = curves_of(run)
@@ -174,12 +196,19 @@ def _modelled(view: View) -> tuple[View, Baseline | None, list[str]]:
     if not run.settings or run.evaluations["measured"].sum() < FEWEST_MODELLED:
         return view, None, missing
     from seqopt.report.analysis import analyse
-    from seqopt.report.samples import POOL_SAMPLE, own_objective, random_baseline, sample_candidates
+    from seqopt.report.samples import (
+        MOST_PREDICTED,
+        POOL_SAMPLE,
+        own_objective,
+        random_baseline,
+        sample_candidates,
+    )
 
-    candidates = sample_candidates(run, view.kind, POOL_SAMPLE)
+    wanted = MOST_PREDICTED if predicted and run.settings.get("pool") else POOL_SAMPLE
+    candidates = sample_candidates(run, view.kind, wanted, library=view.library)
     score = own_objective(run) if curves is None else curves.objective()
     baseline = random_baseline(run, candidates, score, log10=view.log10)
-    analysis = analyse(run, view.kind, candidates)
+    analysis = analyse(run, view.kind, candidates, predicted=predicted, library=view.library)
     missing += [*([candidates.missing] if candidates.missing else []), *analysis.missing]
     return replace(view, analysis=analysis, reasons={**analysis.reasons, **view.reasons}), baseline, missing
 
@@ -203,6 +232,10 @@ def _page(view: View, top: int, baseline: Baseline | None, missing: list[str]) -
     run, analysis = view.run, view.analysis
     best = ranked(run.evaluations, run.direction)
     drawn, data = _map(view)
+    mapped = {point[6] for point in data["points"] if point[3]}
+    table = string_table(view, mapped, [point[2] for point in data["points"] if not point[6]])
+    data |= _table_data(view, table, data["points"])
+    batches = batches_of(run, view.show)
     return {
         "title": _title(run),
         "label": view.label,
@@ -227,18 +260,24 @@ def _page(view: View, top: int, baseline: Baseline | None, missing: list[str]) -
         "reference": view.reference,
         "batch": current_batch(view),
         "cards": best_cards(view, top),
+        "unmeasured": unmeasured_cards(view),
         "distinct": len(best),
         "log10": view.log10,
         "map": drawn,
         "analysis": analysis,
-        "table": string_table(view),
-        "batches": batches_of(run, view.show),
+        "table": table,
+        "batches": batches,
+        "timed": not run.settings.get("asynchronous") and any(batch["seconds"] for batch in batches),
         "parameters": parameters_of(run),
         "step": "step" if run.settings.get("asynchronous") else "batch",
         "failures": failures_of(run.evaluations),
         "rejected": checked_integer(run.settings.get("rejected")),
         "duplicates": checked_integer(run.settings.get("duplicates")),
-        "settings": [(str(name), setting_text(value)) for name, value in run.settings.items() if name != "versions"],
+        "settings": [
+            (str(name), filters_text(value) if name == "filters" else setting_text(value))
+            for name, value in run.settings.items()
+            if name != "versions"
+        ],
         "versions": [(str(name), setting_text(value)) for name, value in run.versions.items()],
         "data": embedded_json(data),
         "script_hash": script_hash(),
@@ -253,7 +292,7 @@ def _map(view: View) -> tuple[DrawnMap | None, dict[str, Any]]:
     data: dict[str, Any] = {"points": [], "curve": curve, "first": int(best["number"].iloc[0]) if len(best) else 0}
     if view.analysis is None or view.analysis.map is None:
         return None, data
-    words = GROUPS | {"pool": f"random {view.names[1]}"}
+    words = GROUPS | {"pool": "not measured" if view.analysis.map.whole else f"random {view.names[1]}"}
     drawn = draw_map(
         _points(view),
         value_label=view.label,
@@ -263,6 +302,21 @@ def _map(view: View) -> tuple[DrawnMap | None, dict[str, Any]]:
         log10=view.log10,
     )
     return drawn, data | {"points": drawn.data, "groups": list(words.values())}
+
+
+def _table_data(view: View, table: StringTable, points: list[list[Any]]) -> dict[str, Any]:
+    """What the page's script needs besides the map, whose points are told which substructures they have."""
+    if table.substructures:
+        of_rows, others = {row.number: row.mask for row in table.rows}, iter(table.masks)
+        for point in points:
+            point.append(of_rows.get(point[6], "") if point[6] else next(others))
+    return {
+        "structures": {row.number: row.structure for row in table.rows if row.structure},
+        "strings": {row.number: row.whole for row in table.rows if row.whole},
+        "scaffolds": table.scaffolds,
+        "lowIsGood": view.run.direction == "minimize",
+        "file": re.sub(r"[^\w-]+", "-", view.run.campaign or view.run.folder.resolve().name) or "report",
+    }
 
 
 def _points(view: View) -> list[MapPoint]:
@@ -283,14 +337,15 @@ def _points(view: View) -> list[MapPoint]:
         elif view.kind != "molecule":
             bases += len(string)
             structure = gene_structure(string.strip()) if view.is_folded and bases <= FOLDED_BASES else ""
-        value = float(row["value"]) if group == "measured" else _predicted(view, found.mean[index], found.std[index])
+        measured = group == "measured"
+        value = float(row["value"]) if measured else _middle(view, found.mean[index], found.std[index])
         points.append(
             MapPoint(
                 string,
                 float(found.coordinates[index, 0]),
                 float(found.coordinates[index, 1]),
                 value,
-                _point_label(view, row, group),
+                _point_label(view, row, group, string),
                 group,
                 view.kind,
                 int(row.get("number", 0)),
@@ -300,17 +355,18 @@ def _points(view: View) -> list[MapPoint]:
     return points[::-1]
 
 
-def _predicted(view: View, mean: float, std: float) -> float:
-    """The predicted value that a map shows: the median on a logarithmic scale, as everywhere on the page."""
-    if not (view.log10 and mean > 0 and math.isfinite(mean) and math.isfinite(std)):
+def _middle(view: View, mean: float, std: float) -> float:
+    if not (math.isfinite(mean) and math.isfinite(std)):
         return float(mean)
-    return float(10.0 ** log10_moments(mean, std)[0])
+    return central(float(mean), float(std), "log10" if view.log10 else None) or 0.0
 
 
-def _point_label(view: View, row: Mapping[str, Any], group: str) -> str:
+def _point_label(view: View, row: Mapping[str, Any], group: str, string: str) -> str:
     if group == "pool":
-        return "predicted"
-    what = f"{row['name']}, " if row.get("name") else f"no. {int(row['number'])}, "
+        called = view.library.identifier(string)
+        return f"{called}, predicted" if called else "predicted"
+    names = [str(row[name]) for name in ("identifier", "name") if row.get(name)]
+    what = "".join(f"{name}, " for name in names) or f"no. {int(row['number'])}, "
     return what + ("predicted, to be measured" if group == "suggested" else f"measured, {view.origin(row['batch'])}")
 
 

@@ -8,6 +8,7 @@ contrast from all others; the ends of the colour bar point on where there are va
 from __future__ import annotations
 
 import os
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +75,10 @@ def plot_map(
     with plot_style():
         figure = Figure(figsize=(8.2, 6.6), layout="constrained")
         axes = figure.subplots()
-        figure.suptitle(shortened(printable(title), 80), fontsize=13, x=0.01, ha="left", parse_math=False)
-        axes.set_title(shortened(printable(remark), 110), fontsize=9.5, loc="left", color=MUTED, parse_math=False)
+        heading = textwrap.fill(shortened(printable(title), 120), 64)
+        figure.suptitle(heading, fontsize=13, x=0.01, ha="left", parse_math=False)
+        below = textwrap.fill(shortened(printable(remark), 180), 90)
+        axes.set_title(below, fontsize=9.5, loc="left", color=MUTED, parse_math=False)
         drawn = draw_map(axes, table, norm=value_norm(table["value"], log10=log10), minimize=minimize)
         axes.set_xlabel(axis_labels[0], parse_math=False)
         axes.set_ylabel(axis_labels[1], parse_math=False)

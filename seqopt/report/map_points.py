@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import pandas as pd
 from seqopt.datasets import Pool, Rejected, read_pool
 from seqopt.datasets.tables import read_table
 from seqopt.errors import InputError
+from seqopt.report.library import read_library
 from seqopt.report.results import Run
 from seqopt.report.sources import read_source
 from seqopt.strings.identity import recognize_kind
@@ -51,6 +52,7 @@ class MapPoints:
         notes: What the user may want to know, such as lines that could not be read, or what a run folder lacks.
         total: Strings that there were before a sample was drawn.
         run: The search that the first of them are of; `None` without one.
+        further: Further columns of the table, such as identifiers and prices of the library of a search.
     """
 
     strings: tuple[str, ...]
@@ -65,6 +67,7 @@ class MapPoints:
     notes: tuple[str, ...] = ()
     total: int = 0
     run: Run | None = None
+    further: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.strings)
@@ -85,6 +88,7 @@ class MapPoints:
             values=self.values[indices],
             groups=tuple(self.groups[index] for index in indices),
             labels=tuple(self.labels[index] for index in indices),
+            further={name: tuple(cells[index] for index in indices) for name, cells in self.further.items()},
         )
 
     def sampled(self, size: int, rng: np.random.Generator) -> MapPoints:
@@ -116,19 +120,40 @@ class MapPoints:
             values=np.concatenate([self.values, rest.values]),
             groups=self.groups + rest.groups,
             labels=self.labels + rest.labels,
+            further=_joined(self, rest),
             value_label=self.value_label or rest.value_label,
             notes=self.notes + rest.notes,
             total=self.total + len(rest),
         )
 
     def table(self, coordinates: npt.NDArray[np.float64], names: Sequence[str]) -> pd.DataFrame:
-        """One row per point: ``string``, coordinates, ``value``, ``group`` and, if there are names, ``name``."""
+        """One row per point: ``string``, coordinates, ``value``, ``group``, and ``name`` and further columns if any."""
         columns: dict[str, Any] = {"string": self.strings}
         columns |= dict(zip(names, coordinates.T, strict=True))
         columns |= {"value": self.values, "group": self.groups}
         if any(self.labels):
             columns["name"] = self.labels
+        taken = {*columns, "name"}
+        columns |= {name if name not in taken else f"{name} (library)": cells for name, cells in self.further.items()}
         return pd.DataFrame(columns)
+
+
+def _joined(first: MapPoints, rest: MapPoints) -> dict[str, tuple[str, ...]]:
+    empty = ("",) * len(first), ("",) * len(rest)
+    names = dict.fromkeys([*first.further, *rest.further])
+    return {name: first.further.get(name, empty[0]) + rest.further.get(name, empty[1]) for name in names}
+
+
+def _of_library(run: Run, strings: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Identifiers and prices, as far as the library of a search has them."""
+    library = read_library(run)
+    names = {library.id_column: "identifier", library.price_column: library.price_column}
+    cells = [library.cells(string) for string in strings]
+    return {
+        called: tuple(row.get(name, "").strip() for row in cells)
+        for name, called in names.items()
+        if name and any(row.get(name, "").strip() for row in cells)
+    }
 
 
 def points_of_file(
@@ -244,6 +269,7 @@ def points_of_run(path: str | os.PathLike[str], *, kind: str | None = None) -> M
         notes=tuple(note.rstrip(".") for note in run.missing),
         total=len(first),
         run=run,
+        further=_of_library(run, first["string"].tolist()),
     )
 
 
@@ -402,6 +428,7 @@ def _beside(searched: MapPoints, found: MapPoints) -> MapPoints:
     """The strings of a search, and then those of a file."""
     if not found.value_label:
         # Beside the strings of a run, those of its pool are what has not been measured.
-        return searched.joined(replace(found, groups=(UNMEASURED,) * len(found)))
+        named = found if searched.run is None else replace(found, further=_of_library(searched.run, found.strings))
+        return searched.joined(replace(named, groups=(UNMEASURED,) * len(found)))
     both = f"the values of the file ({found.value_label}) and of the search ({searched.value_label}) share one scale"
     return searched.joined(replace(found, notes=(*found.notes, both)))

@@ -14,7 +14,8 @@ from markupsafe import Markup
 
 from seqopt.report.formats import printable
 
-SCRIPT = "page.js"
+SCRIPTS = ("structures.js", "page.js", "sdf.js", "table.js")
+"""What the script of the pages consists of, in this order."""
 
 
 @lru_cache(maxsize=1)
@@ -23,7 +24,9 @@ def script() -> str:
 
     A browser normalises line ends before it computes the checksum that the page's policy names.
     """
-    return files("seqopt").joinpath("report", "templates", SCRIPT).read_text(encoding="utf-8").replace("\r\n", "\n")
+    folder = files("seqopt").joinpath("report", "templates")
+    parts = [folder.joinpath(name).read_text(encoding="utf-8").replace("\r\n", "\n") for name in SCRIPTS]
+    return f'(function () {{\n"use strict";\n{"".join(parts)}}})();\n'
 
 
 def script_hash() -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import io
 import os
+import textwrap
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ from matplotlib.markers import CARETDOWNBASE, CARETUPBASE, MarkerStyle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from seqopt.errors import InputError
+from seqopt.report.axis_labels import untangle
 from seqopt.report.drawing import ROWS
 from seqopt.report.formats import NumberFormat, number_format, printable, shortened, significant
 from seqopt.report.results import (
@@ -49,6 +51,9 @@ RANDOM = "#009e73"
 
 MANY_POINTS = 3000
 """From here on the points of an SVG are an embedded image, so that the file stays small."""
+
+TITLE_WIDTH = 56
+"""Characters above the panel on the right, which is not as wide as the other."""
 
 MANY_BATCHES = 40
 """More boundaries than this would be a grey wash."""
@@ -129,11 +134,14 @@ def plot_search(
     table = tidy_evaluations(evaluations)
     with plot_style():
         figure = Figure(figsize=(12, 5), layout="constrained")
-        figure.suptitle(shortened(printable(title), 110), fontsize=13, x=0.01, ha="left", parse_math=False)
+        heading = textwrap.fill(shortened(printable(title), 180), 95)
+        figure.suptitle(heading, fontsize=13, x=0.01, ha="left", parse_math=False)
         left, right = figure.subplots(1, 2, width_ratios=(3, 2))
         draw_progress(left, table, direction=direction, value_label=value_label, log10=log10, baseline=baseline)
         draw_predictions(right, table, value_label=value_label, log10=log10)
-        right.set_title(describe_quality(table, log10=log10), fontsize=10, loc="left", pad=24, parse_math=False)
+        lines = [textwrap.fill(line, TITLE_WIDTH) for line in describe_quality(table, log10=log10).splitlines()]
+        right.set_title("\n".join(lines), fontsize=9, loc="left", pad=24, parse_math=False)
+        untangle(figure)
         png, svg = Path(f"{os.fspath(path_base)}.png"), Path(f"{os.fspath(path_base)}.svg")
         figure.savefig(png, format="png", dpi=150, metadata={"Software": None})
         figure.savefig(svg, format="svg", metadata={"Date": None})
@@ -194,6 +202,7 @@ def panel_svg(
             draw_against(axes, held_out, value_label=value_label, log10=log10, what="predicted from the others, ± 1 sd")
         else:
             draw_predictions(axes, evaluations, value_label=value_label, log10=log10)
+        untangle(figure)
         stream = io.StringIO()
         figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
     return stream.getvalue()
@@ -249,6 +258,7 @@ def draw_progress(
     else:
         _say(axes, "nothing was measured")
     _draw_failures(axes, evaluations)
+    _draw_discarded(axes, evaluations)
     _draw_legend(axes)
 
 
@@ -366,6 +376,13 @@ def _scale_values(axes: Axes, values: pd.Series, log10: bool, name: str) -> Numb
             axis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:,g}" if f"{value:e}"[0] in "25" else ""))
         else:
             axis.set_minor_formatter(FuncFormatter(lambda *_: ""))
+    else:
+        largest = float(values.abs().max()) if len(values) else 0.0
+        # A power of ten at the end of the axis, as matplotlib writes it, would run into the legend.
+        if largest >= 1e6 or 0 < largest < 1e-3:
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))
+        else:
+            axes.ticklabel_format(axis="y" if name == "y" else "x", useOffset=False)
     return number_format(values, log10=log10)
 
 
@@ -417,6 +434,15 @@ def _draw_failures(axes: Axes, evaluations: pd.DataFrame) -> None:
             transform=axes.get_xaxis_transform(),
             label="failed" if len(failed) == 1 else f"{len(failed):,} failed",
             zorder=5,
+        )
+
+
+def _draw_discarded(axes: Axes, evaluations: pd.DataFrame) -> None:
+    """Values that were measured, and are not modelled."""
+    rows = evaluations[(evaluations["status"] == "discarded") & evaluations["value"].notna()]
+    if len(rows):
+        axes.scatter(
+            *(rows["number"], rows["value"]), s=26, facecolors="none", edgecolors=MUTED, label="discarded", zorder=3
         )
 
 

@@ -19,10 +19,11 @@ import pandas as pd
 
 from seqopt.data import COLUMNS, central, interval
 from seqopt.data.replay import Replay
+from seqopt.datasets.sheets import restore
 from seqopt.errors import InputError, RunFolderError
 from seqopt.report.formats import NumberFormat
 
-TEXT_COLUMNS = ("string", "key", "status", "error", "name", "why", "nearest", "censored")
+TEXT_COLUMNS = ("string", "key", "status", "error", "name", "why", "nearest", "identifier", "censored", "note")
 NUMBER_COLUMNS = (
     *("number", "value", "batch", "predicted_mean", "predicted_std", "acquisition", "seconds"),
     *("predicted", "predicted_low", "predicted_high"),
@@ -56,6 +57,12 @@ class Run:
             unknown), where ``evaluations`` has means of several; else `None`.
         missing: What is not there and why, a sentence each.
         remarks: What its owner should know, a sentence each.
+        cells: By key, what the library said of a string when it was suggested, by column.
+        reasons: By key, why a string was suggested, as the campaign keeps it.
+        candidates: What tells the candidates of a campaign's library apart, as `seqopt.campaign.library.packed` gives
+            it; `None` where all rows of the library are candidates.
+        excluded: Keys of strings that shall not be suggested.
+        added: Files that were added to the library: path, column of strings, column of identifiers (or empty).
     """
 
     folder: Path
@@ -71,6 +78,11 @@ class Run:
     replay: Replay | None = None
     missing: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    cells: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    reasons: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    candidates: bytes | None = None
+    excluded: frozenset[str] = frozenset()
+    added: tuple[tuple[str, str, str], ...] = ()
 
     @property
     def direction(self) -> str:
@@ -122,6 +134,8 @@ def _read_evaluations(table: Path, contexts: Mapping[str, Any]) -> tuple[pd.Data
         ) from error
     except (OSError, ValueError) as error:
         raise RunFolderError(f"cannot read {table}: {error}. Resuming the run writes it afresh") from error
+    if "identifier" in raw:
+        raw["identifier"] = raw["identifier"].map(restore)
     meant = of_target(raw, contexts)
     try:
         return tidy_evaluations(meant), len(raw) - len(meant)

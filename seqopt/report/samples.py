@@ -21,6 +21,7 @@ import pandas as pd
 from scipy.special import gammaln
 
 from seqopt.errors import SeqoptError
+from seqopt.report.library import LARGEST_FILE, Library
 from seqopt.report.results import Run, as_number
 from seqopt.strings.identity import KINDS, identity_keys
 
@@ -31,14 +32,14 @@ FloatArray = npt.NDArray[np.float64]
 POOL_SAMPLE = 1_500
 """Random strings of a pool that a map shows at most."""
 
+MOST_PREDICTED = 20_000
+"""Strings of a pool that are predicted for a page at most."""
+
 SCORED = 500
 """Random strings that are scored for the random baseline."""
 
 SCORING_SECONDS = 2.0
 """Time that this may take, by the times of the run."""
-
-LARGEST_FILE = 200_000_000
-"""Bytes of a file of candidates beyond which reading it for a sample would take too long."""
 
 BASELINE_POINTS = 200
 """Numbers of draws that a baseline is computed for."""
@@ -57,6 +58,8 @@ class Candidates:
         values: For a pool, the values of all its rows, where a column of the file is the objective.
         source: What they are a sample of, in words; empty where there are none.
         missing: Why there are none, a sentence.
+        total: Rows of the pool.
+        complete: Whether the strings are all that the pool has.
     """
 
     strings: tuple[str, ...] = ()
@@ -64,9 +67,11 @@ class Candidates:
     values: FloatArray | None = None
     source: str = ""
     missing: str = ""
+    total: int = 0
+    complete: bool = False
 
 
-def sample_candidates(run: Run, kind: str, n: int, *, seed: int = 0) -> Candidates:
+def sample_candidates(run: Run, kind: str, n: int, *, seed: int = 0, library: Library | None = None) -> Candidates:
     """Random strings of what a search chose from.
 
     Args:
@@ -74,11 +79,12 @@ def sample_candidates(run: Run, kind: str, n: int, *, seed: int = 0) -> Candidat
         kind: What its strings are.
         n: How many at most.
         seed: Of the draw.
+        library: The rows of the pool's file, where they have been read.
     """
     rng = np.random.default_rng(seed)
     try:
         if run.settings.get("pool"):
-            return _of_pool(run, kind, n, rng)
+            return _of_pool(run, kind, n, rng, library)
         space = space_of(run)
     except (SeqoptError, OSError, ValueError, TypeError, KeyError) as error:
         logger.debug("no sample of candidates", exc_info=True)
@@ -89,10 +95,10 @@ def sample_candidates(run: Run, kind: str, n: int, *, seed: int = 0) -> Candidat
     return Candidates(tuple(strings), tuple(map(space.key, strings)), source="the space of the search")
 
 
-def _of_pool(run: Run, kind: str, n: int, rng: np.random.Generator) -> Candidates:
+def _of_pool(run: Run, kind: str, n: int, rng: np.random.Generator, library: Library | None) -> Candidates:
     name = str(run.settings["pool"])
     shown = Path(name).name
-    found = _pool_rows(run, name)
+    found = _pool_rows(run, name, library)
     if isinstance(found, str):
         return Candidates(missing=found)
     strings, values = found
@@ -108,10 +114,12 @@ def _of_pool(run: Run, kind: str, n: int, rng: np.random.Generator) -> Candidate
         tuple(map(str, chosen_keys)),
         values,
         f"the {len(strings):,} rows of {shown}",
+        total=len(strings),
+        complete=len(chosen) == len(strings) and len(distinct) <= n,
     )
 
 
-def _pool_rows(run: Run, name: str) -> tuple[Sequence[str], FloatArray | None] | str:
+def _pool_rows(run: Run, name: str, library: Library | None) -> tuple[Sequence[str], FloatArray | None] | str:
     """Strings of a pool, and values where its file holds them; or why it cannot be read."""
     from seqopt.datasets.named import DATASETS
     from seqopt.datasets.sheets import plain_name
@@ -130,16 +138,21 @@ def _pool_rows(run: Run, name: str) -> tuple[Sequence[str], FloatArray | None] |
     if file.stat().st_size > LARGEST_FILE:
         return f"The pool {path.name} is too large to be read for this page: a sample of it is missing."
     column = str(run.settings.get("column") or "string")
-    table = read_table(path, expected={plain_name(column)})
-    if column not in table.columns:
-        return f"The pool {path.name} has no column {column!r} any more: a sample of it is missing."
+    strings: Sequence[str]
+    if library is not None and library.strings:
+        strings, columns = library.strings, library.columns
+    else:
+        table = read_table(path, expected={plain_name(column)})
+        if column not in table.columns:
+            return f"The pool {path.name} has no column {column!r} any more: a sample of it is missing."
+        strings, columns = as_smiles(table.columns[column]), table.columns
     values = None
-    if wanted is not None and wanted in table.columns:
-        numbers = [as_number(cell) for cell in table.columns[wanted]]
+    if wanted is not None and wanted in columns:
+        numbers = [as_number(cell) for cell in columns[wanted]]
         values = np.array([number for number in numbers if number is not None])
         if run.settings.get("transform") == "log10":
             values = values[values > 0]
-    return as_smiles(table.columns[column]), values
+    return strings, values
 
 
 def _named(name: str, wanted: str | None) -> tuple[Sequence[str], FloatArray | None] | str:

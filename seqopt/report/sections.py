@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from seqopt.errors import SeqoptError
 from seqopt.report.drawing import sparkline
 from seqopt.report.formats import NumberFormat, compact, duration, shortened, significant
 from seqopt.report.results import Run, as_number, best_so_far
@@ -74,6 +75,7 @@ def headline(view: View, best: pd.DataFrame) -> dict[str, Any]:
         "pending": int((table["status"] == "pending").sum()),
         "failed": int((table["status"] == "failed").sum()),
         "withdrawn": int((table["status"] == "withdrawn").sum()),
+        "discarded": int((table["status"] == "discarded").sum()),
         "batches": int(table.loc[table["batch"] > 0, "batch"].nunique()),
         "time": None if seconds is None else duration(seconds),
         "choosing": None if choosing is None else duration(choosing),
@@ -165,7 +167,7 @@ def batches_of(run: Run, show: NumberFormat) -> list[dict[str, Any]]:
         batches.append(
             {
                 "name": str(number) if number else "random or imported" if run.campaign else "initial",
-                "evaluated": len(rows),
+                "evaluated": int((~rows["status"].isin(["pending", "withdrawn"])).sum()),
                 "failed": int((rows["status"] == "failed").sum()),
                 "own": show(own) if len(values) else "–",
                 "best": show(best) if not math.isnan(best) else "–",
@@ -242,6 +244,16 @@ def resume_command(settings: Mapping[str, Any]) -> str:
     if not command:
         return ""
     return command if "--resume" in command.split() else f"{command} --resume"
+
+
+def filters_text(value: object) -> str:
+    """Filters of a campaign in words, as far as they can be read."""
+    from seqopt.filters.conditions import from_json
+
+    try:
+        return "; ".join(item.describe() for item in from_json(value)) or "none"  # type: ignore[arg-type]
+    except (SeqoptError, TypeError, ValueError, AttributeError):
+        return setting_text(value)
 
 
 def setting_text(value: object) -> str:

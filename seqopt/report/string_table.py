@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
 
+from seqopt.datasets.sheets import NUMBER
+from seqopt.report.chemistry import Substructures, scaffold, substructures
 from seqopt.report.formats import shortened
 from seqopt.report.results import only_worse
-from seqopt.report.view import LONGEST_LISTED, View, rows_of
+from seqopt.report.structures import molecule_structure
+from seqopt.report.view import LONGEST_LISTED, Evidence, View, rows_of
 
 MOST_ROWS = 2_000
 """Rows of a page; the folder of a run has all of them in ``evaluations.csv``."""
 
-STATES = {"ok": "measured", "pending": "awaited", "failed": "failed", "withdrawn": "withdrawn"}
+STATES = {
+    "ok": "measured",
+    "pending": "awaited",
+    "failed": "failed",
+    "discarded": "discarded",
+    "withdrawn": "withdrawn",
+}
 
 
 @dataclass(frozen=True)
@@ -27,12 +38,14 @@ class Column:
         numeric: Whether it is sorted by number.
         first: In which direction it is sorted first, by a script.
         sorted: The direction in which the rows are sorted by it, or empty.
+        role: What a script knows it by: ``"value"`` for what was measured.
     """
 
     title: str
     numeric: bool = True
     first: str = ""
     sorted: str = ""
+    role: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,6 +58,11 @@ class Row:
         cells: Texts, each with the number that it is sorted by (empty for none).
         string: The string, shortened.
         error: Why there is no value.
+        whole: The string, where it had to be shortened; else empty.
+        note: What was corrected or discarded.
+        mask: Its substructures, see `seqopt.report.chemistry.Substructures`; empty without.
+        scaffold: Index of its scaffold, -1 without.
+        structure: Its drawing, see `seqopt.report.structures`, where the page does not hold it in its map.
     """
 
     number: int
@@ -52,6 +70,11 @@ class Row:
     cells: list[tuple[str, str]]
     string: str
     error: str
+    whole: str = ""
+    note: str = ""
+    mask: str = ""
+    scaffold: int = -1
+    structure: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,45 +86,81 @@ class StringTable:
         rows: The rows.
         left_out: Number of rows that are not shown.
         states: States that occur.
+        substructures: What rows can be filtered by: name and number of rows.
+        asked: How many of those the user asked for; they come first.
+        scaffolds: Scaffolds of the rows, and the drawing of each.
+        drawn: Whether rows have drawings.
+        masks: Substructures of further strings, as those of rows.
     """
 
     columns: list[Column]
     rows: list[Row]
     left_out: int
     states: list[str]
+    substructures: list[tuple[str, int]] = field(default_factory=list)
+    asked: int = 0
+    scaffolds: list[tuple[str, str]] = field(default_factory=list)
+    drawn: bool = False
+    masks: tuple[str, ...] = ()
 
 
 def listed_rows(table: pd.DataFrame, direction: str) -> pd.DataFrame:
     """The rows that a page lists: what is awaited, then the best, then what failed."""
     order = table.assign(
-        place=table["status"].map({"pending": 0, "failed": 2, "withdrawn": 3}).fillna(1),
+        place=table["status"].map({"pending": 0, "failed": 2, "discarded": 3, "withdrawn": 4}).fillna(1),
         rank=table["value"].where(table["measured"] & ~only_worse(table, direction))
         * (1.0 if direction == "minimize" else -1.0),
     )
     return order.sort_values(["place", "rank", "number"], kind="stable").head(MOST_ROWS)
 
 
-def string_table(view: View) -> StringTable:
-    """The table of a search."""
+def string_table(view: View, mapped: Container[int] = (), further: Sequence[str] = ()) -> StringTable:
+    """The table of a search.
+
+    Args:
+        view: The search.
+        mapped: Numbers of evaluations whose structures the page holds anyway.
+        further: Strings of the page's map that have no row; they are searched for the same substructures.
+    """
     table = view.run.evaluations
     rows = listed_rows(table, view.run.direction)
+    listed = rows_of(rows)
+    evidence = {_number(row): view.evidence(row) for row in listed}
     deviations = view.deviations()
     low_first = "ascending" if view.run.direction == "minimize" else "descending"
     makers: list[tuple[Column, Any]] = [(Column("No.", first="ascending"), lambda row: _whole(row["number"]))]
     if (rows["name"] != "").any():
         makers.append((Column("Name", numeric=False), lambda row: (row["name"], "")))
-    makers.append((Column("Measured", first=low_first, sorted=low_first), lambda row: _value(view, row)))
+    if (rows["identifier"] != "").any():
+        called = view.library.id_column or "Identifier"
+        makers.append((Column(called, numeric=False), lambda row: (shortened(row["identifier"], LONGEST_LISTED), "")))
+    measured = Column("Measured", first=low_first, sorted=low_first, role="value")
+    makers.append((measured, lambda row: _value(view, row)))
     if (rows["measurements"] > 1).any():
         makers.append((Column("Times"), lambda row: _whole(row["measurements"])))
     if rows["predicted_mean"].notna().any():
         makers.append((Column("Predicted", first=low_first), lambda row: _predicted(view, row)))
+    if any(view.interval(row) for row in listed):
+        makers.append((Column("90% interval", numeric=False), lambda row: (view.interval(row), "")))
     if deviations:
         makers.append((Column("Off by (sd)"), lambda row: _deviation(deviations, row)))
     makers.append((Column("Batch", first="ascending"), lambda row: _whole(row["batch"])))
-    if view.reasons:
-        makers.append((Column("Chosen to", numeric=False), lambda row: (view.reasons.get(_number(row), ("",))[0], "")))
-        makers.append((Column("Similarity"), lambda row: _similarity(view, row)))
-        makers.append((Column("Nearest before", numeric=False), lambda row: (_nearest(view, row), "")))
+    if any(one.kind for one in evidence.values()):
+        makers.append((Column("Chosen to", numeric=False), lambda row: (evidence[_number(row)].kind, "")))
+    if any(one.nearest for one in evidence.values()):
+        makers.append((Column("Similarity"), lambda row: _decimals(evidence[_number(row)].similarity)))
+        makers.append(
+            (Column("Nearest before", numeric=False), lambda row: (_nearest(view, evidence[_number(row)]), ""))
+        )
+    for name in view.columns:
+        makers.append(_library_column(view, name, listed))
+    molecules = view.kind == "molecule"
+    strings = [row["string"] for row in listed]
+    searched = substructures([*strings, *further], view.highlights) if molecules else Substructures()
+    frames = [scaffold(string) for string in strings] if molecules else []
+    # The most frequent first; molecules without rings have none.
+    scaffolds = [frame for frame, _ in Counter(frame for frame in frames if frame).most_common()]
+    places = {frame: place for place, frame in enumerate(scaffolds)}
     found = [
         Row(
             _number(row),
@@ -109,11 +168,38 @@ def string_table(view: View) -> StringTable:
             [make(row) for _, make in makers],
             shortened(row["string"], LONGEST_LISTED),
             shortened(row["error"], 160),
+            row["string"] if len(row["string"]) > LONGEST_LISTED else "",
+            shortened(row["note"], 200),
+            searched.masks[place] if molecules else "",
+            places.get(frames[place], -1) if molecules else -1,
+            molecule_structure(row["string"]) if molecules and _number(row) not in mapped else "",
         )
-        for row in rows_of(rows)
+        for place, row in enumerate(listed)
     ]
     states = [state for state in STATES.values() if any(row.status == state for row in found)]
-    return StringTable([column for column, _ in makers], found, len(table) - len(rows), states)
+    return StringTable(
+        [column for column, _ in makers],
+        found,
+        len(table) - len(rows),
+        states,
+        list(zip(searched.names, searched.counts_of(len(found)), strict=True)),
+        searched.asked,
+        [(frame, molecule_structure(frame)) for frame in scaffolds],
+        molecules and bool(found),
+        searched.masks[len(found) :],
+    )
+
+
+def _library_column(view: View, name: str, rows: list[dict[str, Any]]) -> tuple[Column, Any]:
+    """A column of the library; one of numbers is sorted by them."""
+    cells = {_number(row): view.cells(row).get(name, "").strip() for row in rows}
+    numeric = all(NUMBER.fullmatch(cell) for cell in cells.values() if cell)
+
+    def make(row: dict[str, Any]) -> tuple[str, str]:
+        cell = cells[_number(row)]
+        return shortened(cell, LONGEST_LISTED), cell if numeric else ""
+
+    return Column(name, numeric=numeric, first="ascending" if name == view.library.price_column else ""), make
 
 
 def _number(row: dict[str, Any]) -> int:
@@ -125,16 +211,16 @@ def _whole(number: float) -> tuple[str, str]:
 
 
 def _value(view: View, row: dict[str, Any]) -> tuple[str, str]:
+    if row["status"] == "discarded" and not math.isnan(row["value"]):
+        return f"{view.value(row)} discarded", ""
     if not row["measured"]:
         return STATES.get(row["status"], "failed") if row["status"] != "ok" else "failed", ""
-    error = row["standard_error"]
-    text = row["censored"] + view.show(row["value"]) + ("" if math.isnan(error) else f" ± {view.show(error)}")
-    return text, repr(float(row["value"]))
+    return view.value(row), repr(float(row["value"]))
 
 
 def _predicted(view: View, row: dict[str, Any]) -> tuple[str, str]:
-    mean = float(row["predicted_mean"])
-    return view.prediction(row), "" if math.isnan(mean) else repr(mean)
+    middle = view.middle(row)
+    return view.predicted(row), "" if math.isnan(middle) else repr(middle)
 
 
 def _deviation(deviations: dict[int, float], row: dict[str, Any]) -> tuple[str, str]:
@@ -142,14 +228,14 @@ def _deviation(deviations: dict[int, float], row: dict[str, Any]) -> tuple[str, 
     return ("", "") if found is None else (f"{found:+.1f}", repr(found))
 
 
-def _similarity(view: View, row: dict[str, Any]) -> tuple[str, str]:
-    found = view.reasons.get(_number(row))
-    return ("", "") if found is None or math.isnan(found[2]) else (f"{found[2]:.2f}", repr(float(found[2])))
+def _decimals(number: float) -> tuple[str, str]:
+    return ("", "") if math.isnan(number) else (f"{number:.2f}", repr(number))
 
 
-def _nearest(view: View, row: dict[str, Any]) -> str:
-    found = view.reasons.get(_number(row))
-    if found is None or not found[1]:
+def _nearest(view: View, evidence: Evidence) -> str:
+    if not evidence.nearest:
         return ""
-    number = view.number_of.get(found[1])
-    return shortened(found[1], 40) if number is None else f"no. {number}"
+    number = view.number_of.get(evidence.nearest)
+    value = view.shown_value(evidence.value, evidence.nearest)
+    name = shortened(evidence.nearest, 40) if number is None else f"no. {number}"
+    return f"{name}: {value}" if value else name

@@ -5,7 +5,8 @@ Three forms, told by their first letter:
 - ``m``: a molecule. Atoms, separated by blanks, then ``/``, then bonds. An atom is ``x,y``, and unless it is a plain
   carbon a comma and its label: ``<`` or ``>`` (the side of its hydrogens), element, ``~``, hydrogens, ``~``, charge.
   A bond is ``i,j`` and a letter: ``s`` single, ``d`` double, ``l`` and ``r`` double with the second line on the left
-  or right (seen from i, y downwards), ``t`` triple, ``w`` wedge, ``h`` hashed wedge.
+  or right (seen from i, y downwards), ``t`` triple, ``w`` wedge, ``h`` hashed wedge. A
+  capital says that a double bond could be cis or trans, and that which is not known.
 - ``g``: a folded RNA. Coordinates of the bases, then ``/``, then the pairs in dot-bracket notation.
 - ``c``: a curve. Its points in a box of 300 x 200, ``-`` for a gap.
 
@@ -60,6 +61,7 @@ def molecule_structure(smiles: str) -> str:
         from rdkit.Chem.Draw import rdMolDraw2D
 
         try:
+            open_bonds = _of_unknown_side(mol)
             mol = rdMolDraw2D.PrepareMolForDrawing(mol, kekulize=True, addChiralHs=False)
         except (RuntimeError, ValueError):
             return ""
@@ -69,10 +71,23 @@ def molecule_structure(smiles: str) -> str:
         for atom, (x, y) in zip(mol.GetAtoms(), positions, strict=True)
     ]
     rings = [list(ring) for ring in mol.GetRingInfo().AtomRings()]
+    kinds = [_bond(bond, positions, rings) for bond in mol.GetBonds()]
     bonds = [
-        f"{bond.GetBeginAtomIdx()},{bond.GetEndAtomIdx()}{_bond(bond, positions, rings)}" for bond in mol.GetBonds()
+        f"{bond.GetBeginAtomIdx()},{bond.GetEndAtomIdx()}{kind.upper() if bond.GetIdx() in open_bonds else kind}"
+        for bond, kind in zip(mol.GetBonds(), kinds, strict=True)
     ]
     return f"m{' '.join(atoms)}/{' '.join(bonds)}"
+
+
+def _of_unknown_side(mol: Any) -> set[int]:
+    """Double bonds that could be cis or trans, and of which the molecule does not say which."""
+    from rdkit.Chem import FindPotentialStereo, StereoSpecified, StereoType
+
+    return {
+        found.centeredOn
+        for found in FindPotentialStereo(mol)
+        if found.type == StereoType.Bond_Double and found.specified != StereoSpecified.Specified
+    }
 
 
 def _label(atom: Any, positions: npt.NDArray[np.float64]) -> str:

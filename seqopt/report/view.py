@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from seqopt.campaign.wording import percent
+from seqopt.data import central, interval
 from seqopt.report.curves import Curves
 from seqopt.report.drawing import Reference, choose_reference
 from seqopt.report.formats import NumberFormat, number_format
+from seqopt.report.library import Library, read_library, shown_columns
 from seqopt.report.plot import is_positive
-from seqopt.report.results import Run, as_number, predicted_text, predictions, ranked
+from seqopt.report.results import (
+    NUMBER_COLUMNS,
+    TEXT_COLUMNS,
+    Run,
+    as_number,
+    predicted_text,
+    predictions,
+    ranked,
+)
 from seqopt.strings.identity import recognize_kind
 
 if TYPE_CHECKING:
     from seqopt.report.analysis import Analysis
+    from seqopt.report.unmeasured import Unmeasured
 
 KIND_NAMES = {
     "molecule": ("molecule", "molecules"),
@@ -31,6 +45,70 @@ LONGEST_LISTED = 200
 
 INITIAL, IMPORTED = "initial design", "random or imported"
 """What batch 0 is called, in a run and in a campaign."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was known of a string when it was chosen.
+
+    Attributes:
+        nearest: The measured string that it was most like; empty where that is not known.
+        similarity: To that one; NaN where it is not known.
+        kind: ``"exploit"``, ``"explore"``, another word, or empty.
+        value: What had been measured of the nearest; NaN where that is not known.
+        difference: How the two differ, in words.
+        rank: Its rank by prediction, from 1; 0 where it is not known.
+        of: Among how many candidates.
+        probability: That it is better than the best measured; NaN where it is not known.
+        among: ``"measured"`` where its rank is one beside measured strings.
+    """
+
+    nearest: str = ""
+    similarity: float = math.nan
+    kind: str = ""
+    value: float = math.nan
+    difference: str = ""
+    rank: int = 0
+    of: int = 0
+    probability: float = math.nan
+    among: str = ""
+
+    @classmethod
+    def read(cls, reason: Mapping[str, Any]) -> Evidence:
+        """A reason as a campaign keeps it; what is missing there, or no number where one should be, stays unknown.
+
+        Example:
+            >>> Evidence.read({"kind": "exploit", "nearest": "CCO", "rank": 3, "of": 950, "improvement": 0.12}).words()
+            ['rank 3 of 950 by prediction', '12 % to beat the best']
+        """
+
+        def number(name: str) -> float:
+            found = as_number(reason.get(name))
+            return math.nan if found is None else found
+
+        difference = reason.get("difference")
+        return cls(
+            str(reason.get("nearest") or ""),
+            number("similarity"),
+            str(reason.get("kind") or ""),
+            number("value" if "value" in reason else "nearest_value"),
+            ", ".join(map(str, difference)) if isinstance(difference, list | tuple) else str(difference or ""),
+            checked_integer(reason.get("rank")),
+            checked_integer(reason.get("of")),
+            number("improvement" if "improvement" in reason else "probability"),
+            "measured" if reason.get("among") == "measured" else "",
+        )
+
+    def words(self) -> list[str]:
+        """Rank and probability, in words."""
+        found = []
+        if self.rank:
+            beside = "beside" if self.among else "of"
+            among = f" {beside} {self.of:,}{' measured' if self.among else ''}" if self.of else ""
+            found.append(f"rank {self.rank:,}{among} by prediction")
+        if not math.isnan(self.probability):
+            found.append(f"{percent(self.probability)} to beat the best")
+        return found
 
 
 @dataclass(frozen=True)
@@ -51,6 +129,9 @@ class View:
         curves: The points that formulas are fitted to; `None` without.
         listed: Numbers of the evaluations that have a row in the page's table.
         number_of: Number of an evaluation of each string.
+        library: What the file of candidates says of them.
+        columns: Columns of the library that are shown, besides identifiers.
+        highlights: Substructures that are marked in drawings, as SMARTS.
     """
 
     run: Run
@@ -66,6 +147,9 @@ class View:
     curves: Curves | None = None
     listed: frozenset[int] = frozenset()
     number_of: Mapping[str, int] = field(default_factory=dict)
+    library: Library = field(default_factory=Library)
+    columns: tuple[str, ...] = ()
+    highlights: tuple[str, ...] = ()
 
     @property
     def is_gene(self) -> bool:
@@ -83,9 +167,68 @@ class View:
             return f"batch {int(batch)}"
         return IMPORTED if self.run.campaign else INITIAL
 
+    def cells(self, row: Mapping[str, Any]) -> Mapping[str, str]:
+        """What the library says of the string of a row: when it was suggested, or else now."""
+        return self.run.cells.get(str(row["key"])) or self.library.cells(str(row["string"]))
+
+    def value(self, row: Mapping[str, Any]) -> str:
+        """What was measured in a row of evaluations, in words: ``6.50``, ``<0.10``, ``5.50 ± 0.20``."""
+        error = row["standard_error"]
+        return f"{row['censored']}{self.show(row['value'])}" + ("" if math.isnan(error) else f" ± {self.show(error)}")
+
+    def predicted(self, row: Mapping[str, Any]) -> str:
+        """The central prediction in a row of evaluations, in words; empty where there is none."""
+        middle = self.middle(row)
+        return "" if math.isnan(middle) else self.show(middle)
+
+    def middle(self, row: Mapping[str, Any]) -> float:
+        """The central prediction in a row of evaluations: the median; NaN where there is none."""
+        if not math.isnan(row["predicted"]):
+            return float(row["predicted"])
+        found = central(*_moments(row), self._transform)
+        return math.nan if found is None else found
+
+    def interval(self, row: Mapping[str, Any]) -> str:
+        """The central 90 % of the prediction in a row of evaluations, in words; empty where there is none."""
+        low, high = row["predicted_low"], row["predicted_high"]
+        if math.isnan(low) or math.isnan(high):
+            low, high = (math.nan if end is None else end for end in interval(*_moments(row), self._transform))
+        return "" if math.isnan(low) or math.isnan(high) else f"{self.show(low)} to {self.show(high)}"
+
+    @property
+    def _transform(self) -> str | None:
+        return "log10" if self.log10 else None
+
     def prediction(self, row: Mapping[str, Any]) -> str:
         """What was predicted in a row of evaluations, in words; empty where nothing was."""
         return predicted_text(row, self.show, log10=self.log10)
+
+    def evidence(self, row: Mapping[str, Any]) -> Evidence:
+        """What was known of the string of a row when it was chosen."""
+        kept = self.run.reasons.get(str(row["key"]))
+        if kept:
+            return Evidence.read(kept)
+        kind, nearest, similarity = self.reasons.get(int(row["number"]), ("", "", math.nan))
+        return Evidence(nearest, similarity, kind)
+
+    def shown_value(self, value: float, string: str) -> str:
+        """A value of a measured string, or else what the table has of it, in words; empty where nothing is known."""
+        if math.isnan(value):
+            return self.values.get(string, "")
+        return self.show(value)
+
+    def unmeasured_row(self, one: Unmeasured) -> dict[str, Any]:
+        """A candidate that was not measured, as a row of evaluations."""
+        row: dict[str, Any] = dict.fromkeys(NUMBER_COLUMNS, math.nan) | dict.fromkeys(TEXT_COLUMNS, "")
+        moments = {"predicted_mean": one.mean, "predicted_std": one.std}
+        what = {"string": one.string, "key": one.key, "identifier": self.library.identifier(one.string)}
+        return row | what | moments | {"number": 0, "batch": 0, "measured": False}
+
+    @cached_property
+    def values(self) -> dict[str, str]:
+        """By string, what was measured of it, in words."""
+        table = self.run.evaluations
+        return {str(row["string"]): self.value(row) for row in rows_of(table[table["measured"]])}
 
     def deviations(self) -> dict[int, float]:
         """By number of the evaluation, how many predicted standard deviations its value lies from its prediction."""
@@ -97,8 +240,15 @@ class View:
         }
 
 
-def view_of(run: Run, label: str) -> View:
+def _moments(row: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    mean, std = (None if math.isnan(row[name]) else float(row[name]) for name in ("predicted_mean", "predicted_std"))
+    return mean, std
+
+
+def view_of(run: Run, label: str, highlights: tuple[str, ...] = ()) -> View:
     """How a search is shown, before any model is asked."""
+    library = read_library(run)
+    run = replace(run, evaluations=_identified(run.evaluations, library))
     table = run.evaluations
     kind = run.settings.get("kind")
     if kind not in (*KIND_NAMES, "text"):
@@ -117,7 +267,29 @@ def view_of(run: Run, label: str) -> View:
         aligned,
         reasons=_recorded_reasons(table),
         number_of={str(row["string"]): int(row["number"]) for row in rows_of(table[::-1])},
+        library=library,
+        columns=tuple(_columns(run, library)),
+        highlights=highlights if kind == "molecule" else (),
     )
+
+
+def _identified(table: pd.DataFrame, library: Library) -> pd.DataFrame:
+    """The table with the identifiers of the library where it has none of its own."""
+    if not library.id_column:
+        return table
+    known = zip(table["identifier"], table["string"], strict=True)
+    return table.assign(
+        identifier=pd.Series([own or library.identifier(string) for own, string in known], dtype=object)
+    )
+
+
+def _columns(run: Run, library: Library) -> list[str]:
+    """Columns of the library that are shown; not that of the values of a replay."""
+    table = run.evaluations
+    cells = [
+        run.cells.get(key) or library.cells(string) for key, string in zip(table["key"], table["string"], strict=True)
+    ]
+    return shown_columns(library, cells, but=[str(run.settings.get("objective") or "").removeprefix("column:")])
 
 
 def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:

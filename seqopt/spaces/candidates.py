@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from seqopt.datasets.pools import string_column
+from seqopt.datasets.pool_columns import string_column
 from seqopt.errors import InputError
 from seqopt.strings.identity import quoted
 

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from rdkit import Chem
 from rdkit.Chem import CanonSmiles
+from rdkit.Chem.Scaffolds.MurckoScaffold import MurckoScaffoldSmiles
 
+from seqopt.campaign import Settings, Suggestion, Suggestions
+from seqopt.datasets.sheets import neutralise, restore
 from seqopt.report import MapPoint, write_map_page, write_report
 
 INSTALL = "install one, such as Debian's: apt-get install chromium"
@@ -291,3 +297,170 @@ def test_the_map_has_a_page_of_its_own(tmp_path: Path, visit: Callable[..., Any]
     assert page.locator(".plane g.measured circle").first.get_attribute("transform") == before
     page.locator("[data-group=measured]").uncheck()
     assert not page.locator(".plane g.measured circle").first.is_visible()
+
+
+TRICKY = [
+    *("C[C@H](N)C(=O)O", "C[C@@H](N)C(=O)O", "F/C=C/Cl", "F/C=C\\Cl", "FC=CCl", "C[N+](C)(C)CC([O-])=O", "[13CH3]CO"),
+    *("c1ccc2[nH]ccc2c1", "O=[N+]([O-])c1ccccc1", "CS(=O)(=O)N", "O=P(O)(O)OC", "[Na+].[Cl-]", "C#N", "[2H]C([2H])O"),
+    *("OC[C@H]1O[C@@H](O)[C@H](O)[C@@H](O)[C@@H]1O", "C1CC2CCC1CC2", "N[C@@H](Cc1c[nH]c2ccccc12)C(=O)O", "[NH4+]"),
+    *("CC(C)=C", "C/C=C/C=C/C", "CC[O]", "S(F)(F)(F)(F)(F)F", "B(O)(O)c1ccccc1"),
+    *("C[Si](C)(C)C", "O=C1CCCN1", "[C-]#[O+]"),
+]  # fmt: skip
+NAMES = {0: "=cmd()", 1: HOSTILE, 2: 'a, "b"', 3: "-1", 4: "@SUM(A1)", 5: "[bold]x"}
+
+
+@pytest.fixture(scope="module")
+def plain_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page without a model, of molecules that are hard to write down, with identifiers and prices."""
+    folder = tmp_path_factory.mktemp("plain")
+    names = [NAMES.get(i, f"CPD-{i}") for i in range(len(TRICKY))]
+    pd.DataFrame({"id": names, "smiles": TRICKY, "price": range(len(TRICKY))}).to_csv(
+        folder / "library.csv", index=False
+    )
+    rows: list[dict[str, Any]] = [
+        {"string": smiles, "key": smiles, "status": "ok", "value": 0.123456789 + i} for i, smiles in enumerate(TRICKY)
+    ]
+    for row in rows[2:]:
+        row |= {"status": "withdrawn", "value": None}
+    pd.DataFrame(rows).to_csv(folder / "evaluations.csv", index=False)
+    facts = {"kind": "molecule", "objective": "y", "pool": str(folder / "library.csv"), "column": "smiles"}
+    facts |= {"id_column": "id", "price_column": "price"}
+    (folder / "summary.json").write_text(json.dumps({"settings": facts}), encoding="utf-8")
+    return write_report(folder, highlight=["C=C"])
+
+
+def saved(page: Any, kind: str, folder: Path) -> Path:
+    with page.expect_download() as waiting:
+        page.locator(f"[data-save={kind}]").click()
+    path = folder / str(waiting.value.suggested_filename)
+    waiting.value.save_as(path)
+    return path
+
+
+def test_rows_are_saved_as_csv_that_no_spreadsheet_runs(
+    plain_report: Path, visit: Callable[..., Any], tmp_path: Path
+) -> None:
+    page = visit(plain_report)
+    path = saved(page, "csv", tmp_path)
+    text = path.read_text(encoding="utf-8")
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    assert sorted(map(restore, table["Molecule"])) == sorted(TRICKY)
+    assert sorted(map(restore, table["id"])) == sorted(NAMES.get(i, f"CPD-{i}") for i in range(len(TRICKY)))
+    assert all(neutralise(restore(cell)) == cell for cell in table["id"])
+    assert not any(line.startswith(("=", "@")) or ",=" in line for line in text.splitlines())
+    assert sorted(table["Measured"])[:2] == ["0.123456789", "1.123456789"]  # all digits, not those of the page
+    page.locator("#filter").fill("CPD-10")
+    assert len(pd.read_csv(saved(page, "csv", tmp_path))) == 1
+
+
+def test_rows_are_saved_as_sdf_that_rdkit_reads_as_the_same_molecules(
+    plain_report: Path, visit: Callable[..., Any], tmp_path: Path
+) -> None:
+    page = visit(plain_report)
+    path = saved(page, "sdf", tmp_path)
+    molecules = list(Chem.SDMolSupplier(str(path), removeHs=False))
+    assert len(molecules) == len(TRICKY)
+    found = {mol.GetProp("Molecule"): Chem.MolToSmiles(Chem.RemoveHs(mol)) for mol in molecules}
+    assert found == {smiles: CanonSmiles(smiles) for smiles in TRICKY}
+    assert {mol.GetProp("price") for mol in molecules} == {str(i) for i in range(len(TRICKY))}
+
+
+def test_identifiers_and_substructures_filter_rows(plain_report: Path, visit: Callable[..., Any]) -> None:
+    page = visit(plain_report)
+    page.locator("#filter").fill("cpd-10")
+    assert numbers(page) == [11]
+    page.locator("#filter").fill("")
+    page.locator("#fragment").select_option(label=f"with C=C ({sum(holds(smiles, 'C=C') for smiles in TRICKY)})")
+    assert sorted(numbers(page)) == [i for i, smiles in enumerate(TRICKY, 1) if holds(smiles, "C=C")]
+
+
+def holds(smiles: str, smarts: str) -> bool:
+    return bool(Chem.MolFromSmiles(smiles).HasSubstructMatch(Chem.MolFromSmarts(smarts)))
+
+
+def test_a_filter_works_on_the_map_too(report: Path, visit: Callable[..., Any]) -> None:
+    page = visit(report)
+    assert page.locator(".plane g.pool circle:visible").count() == 16
+    unmeasured = next(smiles for i, smiles in enumerate(SMILES) if i > 24 and i != 30)
+    page.locator("#filter").fill(unmeasured)
+    # A row may hold the text, too, in a longer SMILES; all others are gone.
+    left = page.locator(".plane > svg :is(circle, path):not(.ring):visible").count()
+    assert 1 <= left < 6
+    assert "more on the map" in page.locator("#count").inner_text()
+    page.locator("#filter").fill("")
+    assert page.locator(".plane g.pool circle:visible").count() == 16
+
+
+def test_rows_are_grouped_by_scaffolds(report: Path, visit: Callable[..., Any]) -> None:
+    page = visit(report)
+    page.locator("#grouped").check()
+    groups = page.locator("tr.scaffold")
+    scaffolds = [MurckoScaffoldSmiles(smiles) for smiles in [*SMILES[:24], SMILES[30]]]
+    assert groups.count() == len(set(scaffolds))
+    assert numbers_shown(page) == []
+    benzene = page.locator("tr.scaffold", has=page.locator("code", has_text=re.compile("^c1ccccc1$")))
+    of_benzene = [i for i, frame in enumerate(scaffolds[:24], 1) if frame == "c1ccccc1"]
+    best = max(SMILES[i - 1].upper().count("C") + 0.25 * i for i in of_benzene if i != 5)
+    assert f"{len(of_benzene)} molecules" in benzene.inner_text()
+    assert f"best {best:.2f}" in benzene.inner_text()
+    benzene.get_by_role("button").click()
+    assert sorted(numbers_shown(page)) == of_benzene
+    page.get_by_role("button", name="No.", exact=True).click()
+    assert numbers_shown(page) == of_benzene
+    page.locator("a[href='#row-1']").first.evaluate("link => link.click()")
+    assert page.locator("#row-1").is_visible()
+    page.locator("#grouped").uncheck()
+    assert len(numbers_shown(page)) == 25
+
+
+def numbers_shown(page: Any) -> list[int]:
+    found: list[int] = page.eval_on_selector_all(
+        "#strings-table tr[data-n]", "rows => rows.filter(row => !row.hidden).map(row => Number(row.dataset.n))"
+    )
+    return found
+
+
+def test_drawings_are_made_when_their_rows_come_into_view(report: Path, visit: Callable[..., Any]) -> None:
+    page = visit(report, viewport={"width": 1200, "height": 500})
+    assert page.locator("td.thumb svg").count() == 0
+    page.locator("#strings-table tbody tr").first.scroll_into_view_if_needed()
+    page.locator("td.thumb svg.molecule").first.wait_for()
+    page.locator("#strings-table tbody tr").last.scroll_into_view_if_needed()
+    page.locator("#strings-table tbody tr:last-child td.thumb svg.molecule").wait_for()
+
+
+def test_nothing_of_a_drawing_is_cut_off(plain_report: Path, visit: Callable[..., Any]) -> None:
+    page = visit(plain_report, viewport={"width": 1200, "height": 4000})
+    # On paper there is no scrolling: everything is drawn.
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("td.thumb svg.molecule").count() == len(TRICKY)
+    cut = page.evaluate(
+        """Array.from(document.querySelectorAll("td.thumb svg text")).filter(text => {
+            const box = text.getBBox(), view = text.ownerSVGElement.viewBox.baseVal;
+            return box.x < view.x - 1 || box.x + box.width > view.x + view.width + 1;
+        }).map(text => text.textContent)"""
+    )
+    assert cut == []
+
+
+def test_suggestions_in_a_notebook_do_not_overlap(tmp_path: Path, visit: Callable[..., Any]) -> None:
+    long = "CC(C)(C)OC(=O)N[C@@H](Cc1ccccc1)C(=O)N[C@@H](CC(C)C)C(=O)OCc1ccc(cc1)S(=O)(=O)N"
+    rows = [
+        Suggestion(long, f"key{i}", 1.0, 0.5, 0.2, 1.8, name=f"B01-0{i}", identifier="CPD-" + "0123456789" * 4,
+                   reason={"kind": "explore", "nearest": long, "similarity": 0.5, "value": 123456.0,
+                           "difference": "a very long difference that has no end " * 3, "rank": 1, "of": 10})
+        for i in range(6)
+    ]  # fmt: skip
+    shown = Suggestions(rows, Settings("a rather long name", space={"kind": "molecule"}))._repr_html_()
+    path = tmp_path / "notebook.html"
+    path.write_text(f'<!DOCTYPE html><meta charset="utf-8"><body style="white-space: pre">{shown}</body>', "utf-8")
+    page = visit(path)
+    beyond = page.evaluate(
+        """Array.from(document.querySelectorAll("div")).filter(card => card.style.display === "inline-block")
+            .flatMap(card => Array.from(card.querySelectorAll("*")).filter(part =>
+                part.getBoundingClientRect().right > card.getBoundingClientRect().right + 1
+            ).map(part => part.outerHTML))"""
+    )
+    assert beyond == []
+    boxes = [page.locator("img").nth(i).bounding_box() for i in range(6)]
+    assert all(box["x"] >= other["x"] + other["width"] or box["y"] != other["y"] for other, box in pairwise(boxes))

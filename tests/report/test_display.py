@@ -302,7 +302,7 @@ def test_nothing_is_too_long() -> None:
         assert len(html) < 40_000
         assert max(map(len, re.findall(r"[ACGT]+", html))) <= LONGEST_STRING
     assert len(describe(batch).entries) == LARGEST_BATCH
-    assert max(map(len, as_text(optimizer).splitlines())) < 140
+    assert max(map(len, as_text(optimizer).splitlines())) < LONGEST_STRING
     optimizer.tell(batch, [float(len(one)) for one in batch])
     assert len(repr(optimizer)) < 3000
 
@@ -347,3 +347,10 @@ def test_variants_of_a_sequence_are_marked_where_they_differ() -> None:
     assert marked == ["C", "R"]
     assert [one for one in variants if one not in Page(html).text] == []
     assert "<b" not in as_html(Suggestions(list(batch), Settings("y")))
+
+
+def test_strings_of_a_terminal_are_whole_and_stand_last() -> None:
+    long = "C" * 150 + "O"
+    lines = as_text(CandidateSet([long, "CCN"], kind="molecule")).splitlines()
+    assert f"  {long}" in lines
+    assert "  CCN" in lines  # nothing behind it, so that a line that the terminal breaks has no empty one below

@@ -164,9 +164,9 @@ def test_a_search_for_high_values(make_run: MakeRun, molecule_rows: list[dict[st
     assert words(root.find(".//h2[@id='batch']")) == "Last batch, no. 2"
     assert cards(section(root, "batch")) == ["0.50", "5.00"]
     assert "predicted 2.00 (90 %: 0.77 to 3.23) (off by +4.0 sd)" in words(section(root, "batch"))
-    # No., measured, predicted, off by, batch: all rows, the best first, what failed last.
-    rows = [row[:5] for row in cells(root, "all")]
-    assert rows[1] == ["8", "5.00", "2.00 (90 %: 0.77 to 3.23)", "+4.0", "2"]
+    # Drawing (by the script), no., measured, predicted, interval, off by, batch: the best first, what failed last.
+    rows = [row[1:7] for row in cells(root, "all")]
+    assert rows[1] == ["8", "5.00", "2.00", "0.77 to 3.23", "+4.0", "2"]
     assert [row[0] for row in rows] == ["5", "8", "6", "3", "4", "1", "7", "2"]
     assert rows[-1][1] == "failed"
     assert cells(root, "model") == [["1", "0.8"], ["2", "0.55"]]
@@ -174,7 +174,8 @@ def test_a_search_for_high_values(make_run: MakeRun, molecule_rows: list[dict[st
     assert ["seed", "20251"] in cells(root, "settings")
     assert ["seqopt", "9.8.7"] in cells(root, "settings")
     drawn = [drawing.get("aria-label") or "" for drawing in root.iter("svg")]
-    assert sum("structure of" in label for label in drawn) == 9
+    # The two of the last batch, each with the measured molecule that it is most like, and the seven best.
+    assert sum("structure of" in label for label in drawn) == 11
     assert "interrupted" not in page.text
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from seqopt.errors import InputError, RunFolderError
@@ -152,3 +153,27 @@ def test_strings_of_different_kinds_do_not_mix(make_run: MakeRun, tmp_path: Path
         first.joined(points_of_file(write(tmp_path, "m.csv", "smiles\nCCO\n")))
     with pytest.raises(InputError, match="nothing to map"):
         gather_points(None)
+
+
+def test_a_map_of_a_campaign_has_identifiers_and_prices(tmp_path: Path) -> None:
+    from seqopt.campaign import Campaign
+    from seqopt.report.embedding import embed
+
+    smiles = ["C" * n + end for n in range(1, 6) for end in ("O", "N", "F")]
+    names = ["=cmd()", *(f"CPD-{i}" for i in range(1, len(smiles)))]
+    pd.DataFrame({"id": names, "smiles": smiles, "price": range(len(smiles))}).to_csv(
+        tmp_path / "library.csv", index=False
+    )
+    path = tmp_path / "a.seqopt"
+    with Campaign.create(
+        path, tmp_path / "library.csv", objective="y", id_column="id", price_column="price"
+    ) as campaign:
+        for i in range(4):
+            campaign.record(smiles[i], float(i))
+    found = embed(gather_points(tmp_path / "library.csv", path))
+    found.write(tmp_path / "map.csv", title="A map")
+    table = pd.read_csv(tmp_path / "map.csv", dtype=str)
+    called = dict(zip(smiles, ["'=cmd()", *names[1:]], strict=True))
+    assert dict(zip(table["string"], table["identifier"], strict=True)) == called
+    assert dict(zip(table["string"], table["price"], strict=True)) == {text: str(i) for i, text in enumerate(smiles)}
+    assert "CPD-3, initial design" in (tmp_path / "map.html").read_text(encoding="utf-8")

@@ -1,0 +1,147 @@
+"""What a campaign's model can be asked: predictions of any strings, rankings, and what a prediction rests on."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from seqopt.errors import InputError
+from seqopt.utils.arguments import checked_integer
+
+if TYPE_CHECKING:
+    from seqopt.campaign.inquiry import Criterion, Explanation, PredictedStrings
+    from seqopt.campaign.labels import Label
+    from seqopt.campaign.naming import Naming
+    from seqopt.campaign.session import Session
+    from seqopt.campaign.store import CampaignStore
+    from seqopt.spaces import Space
+
+logger = logging.getLogger("seqopt.campaign.campaign")
+
+
+class Inquiring:
+    """The part of `seqopt.campaign.Campaign` that says what its model thinks; nothing is written."""
+
+    store: CampaignStore
+
+    if TYPE_CHECKING:
+
+        @property
+        def space(self) -> Space: ...
+
+        @property
+        def _naming(self) -> Naming: ...
+
+        def session(self) -> Session: ...
+
+        def _labels(self, strings: Sequence[str]) -> list[Label]: ...
+
+    def predict(self, strings: Iterable[str]) -> PredictedStrings:
+        """What is predicted of any strings, from everything recorded so far; they need not be candidates.
+
+        A model is fitted, as for a suggestion; nothing is written.
+
+        Args:
+            strings: Strings of the kind that is searched, or identifiers of the library.
+
+        Returns:
+            In their order, for each the central prediction, the central 90 % of a measurement and of the true value in
+            the user's units, whether it was measured already, and the nearest measured string.
+
+        Raises:
+            InputError: For a string that is not valid; it says which and why.
+            ModelError: Before two values have been recorded, or if the campaign has no model.
+
+        Example:
+            >>> import tempfile
+            >>> from seqopt.spaces import StringSpace
+            >>> folder = tempfile.TemporaryDirectory()
+            >>> campaign = Campaign.create(
+            ...     Path(folder.name, "a.seqopt"), StringSpace("01", 12), objective="activity", batch_size=4
+            ... )
+            >>> for suggestion in campaign.suggest():
+            ...     _ = campaign.record(suggestion.name, suggestion.string.count("1"))
+            >>> (found,) = campaign.predict(["111111111111"])
+            >>> found.low < found.true_low < found.predicted < found.true_high < found.high, found.status
+            (True, '')
+            >>> campaign.close(); folder.cleanup()
+        """
+        from seqopt.campaign.inquiry import PredictedStrings, predict
+
+        if isinstance(strings, str):
+            raise InputError(f"predict takes a list of strings: predict([{strings!r}])")
+        strings = list(strings)
+        found = []
+        for number, what in enumerate(strings, 1):
+            try:
+                string = self._naming.owned(what) or what
+                found.append((string, self._naming.key(string), None if string == what else what))
+            except InputError as error:
+                raise InputError(f"string {number} of {len(strings)}: {error}") from error
+        rows = predict(self.session().optimizer, [one[0] for one in found], [one[1] for one in found])
+        named = [replace(row, identifier=one[2]) for row, one in zip(rows, found, strict=True)]
+        return PredictedStrings(named, self.store.settings)
+
+    def predict_file(self, path: str | os.PathLike[str], *, column: str | None = None) -> PredictedStrings:
+        """What is predicted of the strings of a file; of equal ones the first is taken.
+
+        What of the file cannot be used is left out, and logged as a warning with its line.
+
+        Args:
+            path: A file as `seqopt.datasets.read_pool` takes.
+            column: The column of strings, if it is not to be recognised.
+
+        Raises:
+            InputError: If the file cannot be read, or holds nothing that is valid.
+            ModelError: As `predict`.
+        """
+        from seqopt.campaign.inquiry import PredictedStrings, predict, read_strings
+
+        strings, keys, left_out = read_strings(path, column, self.store.settings, self.space, self._naming.key)
+        for text in left_out:
+            logger.warning("%s", text)
+        return PredictedStrings(predict(self.session().optimizer, strings, keys), self.store.settings)
+
+    def rank(self, n: int | None = 20, *, by: Criterion = "mean") -> PredictedStrings:
+        """The best candidates that have no result yet and pass the `filters`, the best first.
+
+        Args:
+            n: How many; `None` for all.
+            by: ``"mean"``: what is predicted of them; ``"improvement"``: the probability that their true value is
+                better than what is expected of the best measured one; ``"acquisition"``: what the next suggestion is
+                chosen by, given the open ones, which are left out.
+
+        Raises:
+            InputError: For another criterion, or where strings are generated.
+            ModelError: As `predict`; or if the model cannot say.
+        """
+        from seqopt.campaign.inquiry import PredictedStrings, rank
+
+        n = None if n is None else checked_integer("the number of candidates", n, 1)
+        rows = rank(self.session().optimizer, n, by)
+        labels = self._labels([row.string for row in rows])
+        named = [replace(row, identifier=label.identifier) for row, label in zip(rows, labels, strict=True)]
+        return PredictedStrings(named, self.store.settings)
+
+    def explain(self, what: str) -> Explanation:
+        """What is predicted of a suggestion or any string, how it stands, and what the prediction rests on.
+
+        Args:
+            what: The name of a suggestion (``"B03-07"``, or ``"b3-7"``), an identifier of the library, or a string.
+
+        Raises:
+            InputError: If it is none of these.
+            ModelError: As `predict`.
+        """
+        from seqopt.campaign.inquiry import explain
+
+        if not isinstance(what, str):
+            raise InputError(f"explain takes the name of a suggestion or a string, not {what!r}")
+        found = self._naming.suggestion(what)
+        string = self._naming.called(what) if found is None else found.string
+        key = self._naming.key(string) if found is None else found.key
+        name, reason = ("", {}) if found is None else (found.name, found.reason)
+        return explain(self.session().optimizer, name, string, key, reason)
