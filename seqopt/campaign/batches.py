@@ -60,6 +60,8 @@ class Suggestions(Tabulated, list[Suggestion]):
         """
         import pandas as pd
 
+        from seqopt.campaign.wording import reason_cell
+
         contexts = self.settings.context_names
         owned = any(row.identifier is not None for row in self)
         cells = [
@@ -69,7 +71,7 @@ class Suggestions(Tabulated, list[Suggestion]):
                 row.string,
                 *(dict(row.context).get(name) for name in contexts),
                 *(row.predicted(self.settings.transform), row.low, row.high, row.acquisition, row.score),
-                *(row.reason.get(name) for name in REASONS),
+                *(reason_cell(row.reason, name) for name in REASONS),
                 row.status,
             )
             for row in self

@@ -21,6 +21,7 @@ from seqopt.utils.shown import Tabulated
 if TYPE_CHECKING:
     import pandas as pd
 
+    from seqopt.data import Censoring
     from seqopt.models import Contributions
     from seqopt.optimizer import Optimizer
     from seqopt.spaces import Space
@@ -61,6 +62,8 @@ class Predicted:
         rank: From 1, in a ranking; else `None`.
         acquisition: Acquisition value, in a ranking by it.
         identifier: What its owner calls it, where that is known.
+        limit: ``"<"`` or ``">"`` where `measured` is only a limit.
+        nearest_limit: The same of `nearest_value`.
     """
 
     string: str
@@ -79,6 +82,8 @@ class Predicted:
     rank: int | None = None
     acquisition: float | None = None
     identifier: str | None = None
+    limit: Censoring | None = None
+    nearest_limit: Censoring | None = None
 
 
 COLUMNS = {
@@ -117,10 +122,20 @@ class PredictedStrings(Tabulated, list[Predicted]):
         self.settings = settings
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row per string; columns that hold nothing are left out."""
+        """One row per string; columns that hold nothing are left out. Limits are text, such as ``"<0.1"``."""
         import pandas as pd
 
-        table = pd.DataFrame([[getattr(row, name) for name in COLUMNS.values()] for row in self], columns=list(COLUMNS))
+        from seqopt.campaign.wording import limited
+
+        rows = [
+            replace(
+                row,
+                measured=limited(row.measured, row.limit),
+                nearest_value=limited(row.nearest_value, row.nearest_limit),
+            )
+            for row in self
+        ]
+        table = pd.DataFrame([[getattr(row, name) for name in COLUMNS.values()] for row in rows], columns=list(COLUMNS))
         idle = [name for name in ("rank", "identifier", "acquisition_value") if table[name].isna().all()]
         return table.drop(columns=idle)
 
@@ -206,6 +221,7 @@ def predict(optimizer: Optimizer, strings: Sequence[str], keys: Sequence[str]) -
     nearest: list[tuple[int, float]] | None = None
     if isinstance(surrogate, ExplainedSurrogate):
         nearest = nearest_of(surrogate, keys, known)
+    alike = [None] * len(keys) if nearest is None else [known[place] for place, _ in nearest]
     numbers: list[list[float]] = np.column_stack(found).tolist()
     return [
         Predicted(
@@ -213,14 +229,16 @@ def predict(optimizer: Optimizer, strings: Sequence[str], keys: Sequence[str]) -
             key,
             *(central, low, high, true_low, true_high),
             states.get(key, ""),
-            values.get(key),
+            values[key].value if key in values else None,
             None if expected is None else float(expected.improvement[index]),
-            None if nearest is None else written[known[nearest[index][0]]],
-            None if nearest is None else values.get(known[nearest[index][0]]),
+            None if near is None else written[near],
+            values[near].value if near in values else None,
             None if nearest is None else nearest[index][1],
+            limit=values[key].censored if key in values else None,
+            nearest_limit=values[near].censored if near in values else None,
         )
-        for index, (string, key, (central, low, high, true_low, true_high)) in enumerate(
-            zip(strings, keys, numbers, strict=True)
+        for index, (string, key, near, (central, low, high, true_low, true_high)) in enumerate(
+            zip(strings, keys, alike, numbers, strict=True)
         )
     ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from seqopt.campaign.differences import difference
 
 if TYPE_CHECKING:
-    from seqopt.data import Observation
+    from seqopt.data import Censoring, Observation
     from seqopt.models import ExplainedSurrogate
     from seqopt.optimizer import Optimizer
 
@@ -42,6 +42,7 @@ class Reason:
         among: What was counted: ``"unmeasured"`` or ``"measured"``.
         improvement: Probability that its true value is better than the best measured string is expected to be; `None`
             where the model cannot say.
+        limit: ``"<"`` or ``">"`` where the value is only a limit.
     """
 
     kind: str
@@ -53,6 +54,7 @@ class Reason:
     of: int | None = None
     among: str | None = None
     improvement: float | None = None
+    limit: Censoring | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As it is kept: numbers rounded, and nothing that is not known."""
@@ -135,12 +137,13 @@ def found_reasons(
                 label(rank, awaited),
                 written[nearest],
                 similarity,
-                values.get(nearest),
+                values[nearest].value if nearest in values else None,
                 difference(nearest, key, space.kind),
                 rank,
                 len(others),
                 "measured" if pool is None or None in places else "unmeasured",
                 None if chances is None else float(chances[index]),
+                values[nearest].censored if nearest in values else None,
             )
         )
     return found
@@ -162,13 +165,34 @@ def nearest_of(surrogate: ExplainedSurrogate, keys: Sequence[str], measured: Seq
     return found
 
 
-def measured_values(optimizer: Optimizer) -> dict[str, float]:
-    """The mean of what was measured of each key, as its target; on a logarithmic scale the geometric mean."""
+class Known(NamedTuple):
+    """What was measured of a string."""
+
+    value: float
+    """The mean; a limit of it where it is `censored`."""
+
+    censored: Censoring | None
+    """``"<"`` or ``">"``, on which side of the limit it lies."""
+
+
+def measured_values(optimizer: Optimizer) -> dict[str, Known]:
+    """The mean of what was measured of each key, as its target; on a logarithmic scale the geometric mean.
+
+    Of limits it is what `seqopt.campaign.Observed.mean` is: a limit, too, or the mean of the values alone where there
+    are limits on both sides.
+    """
     log10 = optimizer.transform.name == "log10"
     contexts = optimizer.contexts
-    values: dict[str, list[float]] = {}
+    rows: dict[str, list[Observation]] = {}
     for row in optimizer.observations.with_status("ok"):
         if not math.isnan(row.value) and (contexts is None or row.context == contexts.target):
-            values.setdefault(row.key, []).append(math.log(row.value) if log10 else row.value)
-    means = {key: math.fsum(own) / len(own) for key, own in values.items()}
-    return {key: math.exp(mean) for key, mean in means.items()} if log10 else means
+            rows.setdefault(row.key, []).append(row)
+    found = {}
+    for key, own in rows.items():
+        sides = {row.censored for row in own if row.censored is not None}
+        if len(sides) == 2:
+            own = [row for row in own if row.censored is None] or own
+        values = [math.log(row.value) if log10 else row.value for row in own]
+        mean = math.fsum(values) / len(values)
+        found[key] = Known(math.exp(mean) if log10 else mean, next(iter(sides)) if len(sides) == 1 else None)
+    return found

@@ -24,6 +24,7 @@ from seqopt.campaign.columns import (
 from seqopt.campaign.entries import listed
 from seqopt.campaign.rows import Exclusion, Settings, Suggestion, Withdrawal
 from seqopt.campaign.store import CampaignStore
+from seqopt.campaign.wording import reason_cell
 from seqopt.datasets.sheets import WORKBOOK, Cell, check_format, plain_name, read_sheet, write_file, write_sheet
 from seqopt.datasets.sources import STRUCTURES, file_and_part
 from seqopt.errors import InputError
@@ -35,7 +36,7 @@ _TOLD: Mapping[str, Callable[[Suggestion, Settings], Cell]] = {
     "acquisition": lambda row, _: row.acquisition,
     "acquisition_value": lambda row, _: row.score,
     **{
-        column: lambda row, _, name=name: row.reason.get(name)  # type: ignore[misc]
+        column: lambda row, _, name=name: reason_cell(row.reason, name)  # type: ignore[misc]
         for column, name in zip(REASON_COLUMNS, REASONS, strict=True)
     },
 }

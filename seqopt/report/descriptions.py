@@ -101,7 +101,8 @@ def _similar(reason: dict[str, Any]) -> str:
         return ""
     text = f"{similarity:.2f} to {shortened(str(nearest), 24)}"
     value, change = reason.get("value"), reason.get("difference")
-    return text + ("" if value is None else f" = {shown_number(value)}") + (f": {change}" if change else "")
+    text += "" if value is None else f" = {reason.get('limit') or ''}{shown_number(value)}"
+    return text + (f": {change}" if change else "")
 
 
 def describe_status(status: Status) -> Description:

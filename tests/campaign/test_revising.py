@@ -233,7 +233,8 @@ def test_a_prediction_stays_what_it_was_when_the_scale_is_changed(campaign: Camp
     later = campaign.suggest(1, more=True)[-1]
     campaign.change(transform=None)
     after = campaign.store.open_suggestions()[-1]
-    assert after.low is not None and after.high is not None
+    assert after.low is not None
+    assert after.high is not None
     assert after.predicted(None) == pytest.approx(median) == pytest.approx((after.low * after.high) ** 0.5)
     assert [row.predicted(None) for row in campaign.store.open_suggestions()][:3] == shown
 

@@ -45,7 +45,7 @@ def suggest(
             check_batch_target(out, campaign.store)  # before minutes are spent on choosing
         if retry_failed:
             again = campaign.retry_failed()
-            note(f"{len(again)} that failed are suggested again: {', '.join(row.name for row in again)}")
+            note(f"what only failed is suggested again: {', '.join(row.name for row in again)}")
         waiting = len(campaign.store.open_suggestions())
         with told_if_stopped(campaign), console.status("choosing") as progress, shown_in(progress, "choosing"):
             if more or not waiting:
@@ -69,7 +69,11 @@ def suggest(
         print_cost(campaign, batch)
         if out is not None:
             campaign.write_batch(out, batch)
-            console.print(f"written to {escape(str(out))}: fill in the last columns, then seqopt campaign record {out}")
+            where = "" if which is None else f" --campaign {which}"
+            console.print(
+                f"written to {escape(str(out))}: fill in the last columns, then seqopt campaign record "
+                f"{escape(f'{out}{where}')}"
+            )
 
 
 @app.command()
