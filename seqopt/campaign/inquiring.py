@@ -144,4 +144,4 @@ class Inquiring:
         string = self._naming.called(what) if found is None else found.string
         key = self._naming.key(string) if found is None else found.key
         name, reason = ("", {}) if found is None else (found.name, found.reason)
-        return explain(self.session().optimizer, name, string, key, reason)
+        return explain(self.session().optimizer, self.store.settings, name, string, key, reason)

@@ -82,7 +82,7 @@ class Description:
             rows = (Markup().join([_cell(escape(name), _FAINT), _cell(_text(value))]) for name, value in self.facts)
             parts.append(_table(rows))
         if self.picture is not None:
-            image = _image(self.picture(), "image/png", self.picture_label)
+            image = picture(self.picture(), "image/png", self.picture_label)
             parts.append(_div(image, "max-width: 620px; margin: 4px 0"))
         if self.entries:
             parts.append(_cards(self) if self.kind == "molecule" else _rows(self))
@@ -183,10 +183,11 @@ def _structure(smiles: str) -> Markup:
     document = drawn.svg.replace(
         "<svg ", f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" ', 1
     )
-    return _image(document.encode("utf-8"), "image/svg+xml", "structure")
+    return picture(document.encode("utf-8"), "image/svg+xml", "structure")
 
 
-def _image(content: bytes, media_type: str, label: str) -> Markup:
+def picture(content: bytes, media_type: str, label: str) -> Markup:
+    """An image that is part of its page, on a light ground."""
     data = base64.b64encode(content).decode("ascii")
     style = "max-width: 100%; background: #ffffff; border-radius: 4px"
     return Markup('<img alt="{}" src="data:{};base64,{}" style="{}">').format(label, media_type, data, style)
