@@ -61,6 +61,7 @@ class Description:
         entries: Strings.
         columns: Names of the entries' cells.
         kind: What the strings are; molecules are drawn.
+        noun: What one of them is called.
         picture: Draws a PNG for a page; `None` for none.
         picture_label: What a screen reader says instead.
         remarks: Sentences below.
@@ -71,6 +72,7 @@ class Description:
     entries: tuple[ListedString, ...] = ()
     columns: tuple[str, ...] = ()
     kind: str = "text"
+    noun: str = "string"
     picture: Callable[[], bytes] | None = None
     picture_label: str = ""
     remarks: tuple[str, ...] = ()
@@ -140,7 +142,7 @@ def _aligned(sheet: Description) -> list[str]:
     """The entries as lines of columns, the strings last, as they are copied from there."""
     if not sheet.entries:
         return []
-    rows = [(*sheet.columns, "string")] if sheet.columns else []
+    rows = [(*sheet.columns, sheet.noun)] if sheet.columns else []
     rows += [
         (*map(printable, entry.cells), shortened(printable(entry.string), LONGEST_STRING)) for entry in sheet.entries
     ]
@@ -195,7 +197,7 @@ def picture(content: bytes, media_type: str, label: str) -> Markup:
 
 def _rows(sheet: Description) -> Markup:
     """Strings below each other."""
-    names = [*sheet.columns, "string"] if sheet.columns else []
+    names = [*sheet.columns, sheet.noun] if sheet.columns else []
     head = Markup().join(_cell(escape(name), f"{_FAINT}; border-bottom: {_LINE}") for name in names)
     rows = [head] if names else []
     common = _common([entry.string for entry in sheet.entries]) if sheet.kind in KINDS else None

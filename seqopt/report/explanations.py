@@ -88,6 +88,7 @@ def describe_explanation(found: Explanation) -> DescribedExplanation:
         shown,
         entries,
         ("", "adds"),
+        noun=rests.found.unit,
         remarks=(rests.words(colours),),
         drawing=rests.document(colours, found.name or row.string, words=False) or b"",
     )
