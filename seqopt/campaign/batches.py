@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.rows import Settings, Suggestion
 from seqopt.utils.shown import Tabulated
@@ -28,6 +28,17 @@ REASON_COLUMNS = (
     "difference",
 )
 """The same as columns of tables."""
+
+
+def reason_cell(reason: Mapping[str, Any], name: str) -> Any:
+    """What a table says of a reason: a limit with its sign.
+
+    Example:
+        >>> reason_cell({"value": 0.1, "censored": "<"}, "value"), reason_cell({"value": 0.1}, "value")
+        ('<0.1', 0.1)
+    """
+    cell = reason.get(name)
+    return f"{reason['censored']}{cell!r}" if name == "value" and reason.get("censored") else cell
 
 
 class Suggestions(Tabulated, list[Suggestion]):
@@ -69,7 +80,7 @@ class Suggestions(Tabulated, list[Suggestion]):
                 row.string,
                 *(dict(row.context).get(name) for name in contexts),
                 *(row.predicted(self.settings.transform), row.low, row.high, row.acquisition, row.score),
-                *(row.reason.get(name) for name in REASONS),
+                *(reason_cell(row.reason, name) for name in REASONS),
                 row.status,
             )
             for row in self

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from seqopt.errors import StoppedRunError
-from seqopt.evaluation import ANSWERED_NAN, Evaluation
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from seqopt.evaluation import Evaluation
 
 logger = logging.getLogger(__name__)
 
@@ -89,6 +90,8 @@ class FailureWatch:
 
     def note(self, evaluation: Evaluation) -> None:
         """Count an evaluation; warn if none has succeeded for long."""
+        from seqopt.evaluation import ANSWERED_NAN
+
         if evaluation.ok:
             self.succeeded, self._failed, self._same, self._reason = True, 0, 0, ""
             return

@@ -57,6 +57,8 @@ class Inquiring:
 
         Example:
             >>> import tempfile
+            >>> from pathlib import Path
+            >>> from seqopt.campaign import Campaign
             >>> from seqopt.spaces import StringSpace
             >>> folder = tempfile.TemporaryDirectory()
             >>> campaign = Campaign.create(

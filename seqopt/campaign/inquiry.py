@@ -21,6 +21,7 @@ from seqopt.utils.shown import Shown, Tabulated
 if TYPE_CHECKING:
     import pandas as pd
 
+    from seqopt.campaign.rows import Censoring
     from seqopt.models import Contributions
     from seqopt.optimizer import Optimizer
     from seqopt.spaces import Space
@@ -61,6 +62,8 @@ class Predicted:
         rank: From 1, in a ranking; else `None`.
         acquisition: Acquisition value, in a ranking by it.
         identifier: What its owner calls it, where that is known.
+        measured_censored: ``"<"`` or ``">"`` where ``measured`` is only a limit.
+        nearest_censored: The same of ``nearest_value``.
     """
 
     string: str
@@ -79,6 +82,8 @@ class Predicted:
     rank: int | None = None
     acquisition: float | None = None
     identifier: str | None = None
+    measured_censored: Censoring | None = None
+    nearest_censored: Censoring | None = None
 
 
 COLUMNS = {
@@ -94,8 +99,10 @@ COLUMNS = {
     "chance_to_beat_best": "improvement",
     "status": "status",
     "measured": "measured",
+    "measured_censored": "measured_censored",
     "nearest_measured": "nearest",
     "nearest_value": "nearest_value",
+    "nearest_censored": "nearest_censored",
     "similarity": "similarity",
 }
 """Columns of a table of predictions, and the attribute of `Predicted` that each holds."""
@@ -121,7 +128,8 @@ class PredictedStrings(Tabulated, list[Predicted]):
         import pandas as pd
 
         table = pd.DataFrame([[getattr(row, name) for name in COLUMNS.values()] for row in self], columns=list(COLUMNS))
-        idle = [name for name in ("rank", "identifier", "acquisition_value") if table[name].isna().all()]
+        seldom = ("rank", "identifier", "acquisition_value", "measured_censored", "nearest_censored")
+        idle = [name for name in seldom if table[name].isna().all()]
         return table.drop(columns=idle)
 
 
@@ -209,22 +217,23 @@ def predict(optimizer: Optimizer, strings: Sequence[str], keys: Sequence[str]) -
     if isinstance(surrogate, ExplainedSurrogate):
         nearest = nearest_of(surrogate, keys, known)
     numbers: list[list[float]] = np.column_stack(found).tolist()
-    return [
-        Predicted(
-            string,
-            key,
-            *(central, low, high, true_low, true_high),
-            states.get(key, ""),
-            values.get(key),
-            None if expected is None else float(expected.improvement[index]),
-            None if nearest is None else written[known[nearest[index][0]]],
-            None if nearest is None else values.get(known[nearest[index][0]]),
-            None if nearest is None else nearest[index][1],
+    told: list[Predicted] = []
+    for index, (string, key, ends) in enumerate(zip(strings, keys, numbers, strict=True)):
+        central, low, high, true_low, true_high = ends
+        measured, side = values.get(key, (None, None))
+        one = Predicted(
+            string, key, central, low, high, true_low, true_high, states.get(key, ""), measured, measured_censored=side
         )
-        for index, (string, key, (central, low, high, true_low, true_high)) in enumerate(
-            zip(strings, keys, numbers, strict=True)
-        )
-    ]
+        if expected is not None:
+            one = replace(one, improvement=float(expected.improvement[index]))
+        if nearest is not None:
+            other, similarity = known[nearest[index][0]], nearest[index][1]
+            value, side = values.get(other, (None, None))
+            one = replace(
+                one, nearest=written[other], nearest_value=value, nearest_censored=side, similarity=similarity
+            )
+        told.append(one)
+    return told
 
 
 def rank(optimizer: Optimizer, n: int | None, by: Criterion) -> list[Predicted]:

@@ -11,8 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from seqopt.campaign.differences import difference
+from seqopt.campaign.rows import averaged
 
 if TYPE_CHECKING:
+    from seqopt.campaign.rows import Censoring
     from seqopt.data import Observation
     from seqopt.models import ExplainedSurrogate
     from seqopt.optimizer import Optimizer
@@ -42,6 +44,7 @@ class Reason:
         among: What was counted: ``"unmeasured"`` or ``"measured"``.
         improvement: Probability that its true value is better than the best measured string is expected to be; `None`
             where the model cannot say.
+        censored: ``"<"`` or ``">"`` where ``value`` is only a limit.
     """
 
     kind: str
@@ -53,6 +56,7 @@ class Reason:
     of: int | None = None
     among: str | None = None
     improvement: float | None = None
+    censored: Censoring | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As it is kept: numbers rounded, and nothing that is not known."""
@@ -130,17 +134,19 @@ def found_reasons(
     found = []
     for index, (key, (place, similarity)) in enumerate(zip(keys, nearest_of(surrogate, keys, measured), strict=True)):
         rank, nearest = rank_among(means[index], others), measured[place]
+        value, censored = values.get(nearest, (None, None))
         found.append(
             Reason(
                 label(rank, awaited),
                 written[nearest],
                 similarity,
-                values.get(nearest),
+                value,
                 difference(nearest, key, space.kind),
                 rank,
                 len(others),
                 "measured" if pool is None or None in places else "unmeasured",
                 None if chances is None else float(chances[index]),
+                censored,
             )
         )
     return found
@@ -162,13 +168,18 @@ def nearest_of(surrogate: ExplainedSurrogate, keys: Sequence[str], measured: Seq
     return found
 
 
-def measured_values(optimizer: Optimizer) -> dict[str, float]:
-    """The mean of what was measured of each key, as its target; on a logarithmic scale the geometric mean."""
+def measured_values(optimizer: Optimizer) -> dict[str, tuple[float, Censoring | None]]:
+    """What was measured of each key, as its target: the mean, and its side where it is only a limit.
+
+    See `seqopt.campaign.rows.averaged`; on a logarithmic scale it is the geometric mean.
+    """
     log10 = optimizer.transform.name == "log10"
     contexts = optimizer.contexts
-    values: dict[str, list[float]] = {}
+    found: dict[str, list[Observation]] = {}
     for row in optimizer.observations.with_status("ok"):
         if not math.isnan(row.value) and (contexts is None or row.context == contexts.target):
-            values.setdefault(row.key, []).append(math.log(row.value) if log10 else row.value)
-    means = {key: math.fsum(own) / len(own) for key, own in values.items()}
-    return {key: math.exp(mean) for key, mean in means.items()} if log10 else means
+            found.setdefault(row.key, []).append(row)
+    return {
+        key: averaged([row.value for row in rows], [row.censored for row in rows], geometric=log10)
+        for key, rows in found.items()
+    }

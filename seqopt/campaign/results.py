@@ -34,7 +34,6 @@ from seqopt.campaign.store import CampaignStore
 from seqopt.campaign.units import Conversion, conversion_to, converted, foreign_unit, value_names
 from seqopt.datasets.sheets import Sheet, read_sheet
 from seqopt.errors import InputError
-from seqopt.strings.notations import is_inchi, smiles_of_inchi
 
 if TYPE_CHECKING:
     from seqopt.data import Context
@@ -409,6 +408,8 @@ def _said(context: Mapping[str, object]) -> str:
 
 def _read_inchi(rows: Iterable[Row]) -> None:
     """Structures that are written as InChI become SMILES."""
+    from seqopt.strings.notations import is_inchi, smiles_of_inchi
+
     for row in rows:
         string = row.entry.string
         if string is not None and is_inchi(string):

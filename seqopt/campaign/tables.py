@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from seqopt.campaign.batches import REASON_COLUMNS, REASONS
+from seqopt.campaign.batches import REASON_COLUMNS, REASONS, reason_cell
 from seqopt.campaign.columns import (
     FAILURE,
     IDENTIFIER,
@@ -35,7 +35,7 @@ _TOLD: Mapping[str, Callable[[Suggestion, Settings], Cell]] = {
     "acquisition": lambda row, _: row.acquisition,
     "acquisition_value": lambda row, _: row.score,
     **{
-        column: lambda row, _, name=name: row.reason.get(name)  # type: ignore[misc]
+        column: lambda row, _, name=name: reason_cell(row.reason, name)  # type: ignore[misc]
         for column, name in zip(REASON_COLUMNS, REASONS, strict=True)
     },
 }

@@ -53,6 +53,8 @@ def nearest_in_words(reason: Mapping[str, Any]) -> str:
         >>> reason = {"nearest": "CCO", "similarity": 0.7143, "value": 6.2, "difference": "−*O +*N"}
         >>> nearest_in_words(reason), nearest_in_words({"nearest": "CCO", "similarity": 0.5})
         ('CCO = 6.2 (0.71): −*O +*N', 'CCO (0.50)')
+        >>> nearest_in_words({"nearest": "CCO", "similarity": 0.5, "value": 0.1, "censored": "<"})
+        'CCO < 0.1 (0.50)'
     """
     from seqopt.data import shown_number
 
@@ -60,6 +62,6 @@ def nearest_in_words(reason: Mapping[str, Any]) -> str:
     if not nearest:
         return ""
     value = reason.get("value")
-    text = str(nearest) + ("" if value is None else f" = {shown_number(value)}")
+    text = str(nearest) + ("" if value is None else f" {reason.get('censored') or '='} {shown_number(value)}")
     text += "" if similarity is None else f" ({similarity:.2f})"
     return text + (f": {reason['difference']}" if reason.get("difference") else "")

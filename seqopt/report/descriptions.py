@@ -102,7 +102,8 @@ def _similar(reason: dict[str, Any]) -> str:
         return ""
     text = f"{similarity:.2f} to {shortened(str(nearest), 24)}"
     value, change = reason.get("value"), reason.get("difference")
-    return text + ("" if value is None else f" = {shown_number(value)}") + (f": {change}" if change else "")
+    known = "" if value is None else f" {reason.get('censored') or '='} {shown_number(value)}"
+    return text + known + (f": {change}" if change else "")
 
 
 def describe_status(status: Status) -> Description:

@@ -196,3 +196,12 @@ def test_a_campaign_of_an_older_version_is_shown_by_the_median(tmp_path: Path) -
         campaign.write_batch(tmp_path / "batch.csv")
         assert "100" in str(campaign.suggest())
     assert float(read_sheet(tmp_path / "batch.csv").rows[1][2]) == pytest.approx(100.0)
+
+
+def test_a_suggestion_does_not_leave_older_predictions_behind(campaign: Campaign) -> None:
+    for row in campaign.store.open_suggestions()[:3]:
+        campaign.record(row.name, potency(row.string))
+    campaign.predict(SMILES[:5])  # a fit from before the suggestion
+    campaign.suggest(3, more=True)
+    with Campaign.open(campaign.store.path) as other:
+        assert list(campaign.predict(SMILES[:5])) == list(other.predict(SMILES[:5]))

@@ -13,7 +13,7 @@ from seqopt import CandidateSet, Optimizer
 from seqopt.errors import InputError
 from seqopt.models import StringGP, gaussian
 
-STRINGS = dict.fromkeys("".join(one) for one in np.random.default_rng(0).choice(list("ABC"), (60, 7)).tolist())
+STRINGS = list(dict.fromkeys("".join(one) for one in np.random.default_rng(0).choice(list("ABC"), (60, 7)).tolist()))
 POOL = CandidateSet(STRINGS, kind="text")
 TRAIN = POOL.keys[:14]
 

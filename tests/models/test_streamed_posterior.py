@@ -49,6 +49,7 @@ def streamed(monkeypatch: pytest.MonkeyPatch) -> None:
 def both(gp: StringGP, monkeypatch: pytest.MonkeyPatch, **options: object) -> tuple[PoolPosterior, StreamedPosterior]:
     kept = gp.pool_posterior(POOL, **options)  # type: ignore[arg-type]
     monkeypatch.setattr(gaussian, "COLUMN_MEMORY", 0)
+    gp._posteriors.clear()  # or the first is kept
     passed = gp.pool_posterior(POOL, **options)  # type: ignore[arg-type]
     assert isinstance(kept, PoolPosterior)
     assert isinstance(passed, StreamedPosterior)
@@ -200,6 +201,7 @@ def test_a_costly_kernel_is_evaluated_once(costly: StringGP, monkeypatch: pytest
     monkeypatch.setattr(streamed_posterior, "VERIFIED", 3)
     kept, first = both(costly, monkeypatch)
     sizes = computed(monkeypatch)
+    costly._posteriors.clear()
     second = costly.pool_posterior(POOL)
     verified = 3 * len(TRAIN)
     assert sum(sizes) == len(POOL) + verified  # one row is compared
@@ -305,6 +307,7 @@ def test_scores_after_a_second_look_are_those_of_a_fresh_object(
     monkeypatch.setattr(streamed_posterior, "TOLERANCE", np.inf)  # single precision, where it is not safe
     monkeypatch.setattr(gaussian, "COLUMN_MEMORY", 0)
     monkeypatch.setattr(streamed_posterior, "REFINED", 64)
+    noiseless._posteriors.clear()
     posterior = noiseless.pool_posterior(BINARY)
     assert isinstance(posterior, StreamedPosterior)
     assert posterior.precision == np.float32

@@ -89,6 +89,7 @@ def test_a_few_looked_at_are_the_best_of_all(gp, acquisition, monkeypatch):
     monkeypatch.setattr(gaussian, "COLUMN_MEMORY", 0)
     monkeypatch.setattr(SubsequenceKernel, "costly", False)  # so that all is computed in double precision
     monkeypatch.setattr(streamed_posterior, "REFINED", 8)
+    gp._posteriors.clear()  # or the first is kept
     lazy = scoring(gp, acquisition).pool_scorer(POOL)
     assert isinstance(lazy, LazyPoolScorer)
     assert isinstance(lazy, PoolScorer)

@@ -150,7 +150,11 @@ def _show(found: PredictedStrings, out: Path | None) -> None:
     header += [*(["identifier"] * owned), settings.string_column]
     rows = []
     for row in found[:LISTED]:
-        known = row.status if row.measured is None else f"measured {shown_number(row.measured)}"
+        known = (
+            row.status
+            if row.measured is None
+            else f"measured {row.measured_censored or ''}{shown_number(row.measured)}"
+        )
         chance = "" if row.improvement is None else percent(row.improvement)
         interval = shown_interval(row.low, row.high, settings.transform, settings.objective, settings.unit)
         cells = [shown_number(row.predicted), interval, chance, known, *([row.identifier or ""] * owned), row.string]
@@ -172,7 +176,7 @@ def _print_explanation(campaign: Campaign, found: Explanation) -> None:
     unit = f" {settings.unit}" if settings.unit else ""
     print_whole(f"[bold]{escape('  '.join(filter(None, (found.name, row.string))))}[/bold]")
     if row.measured is not None:
-        console.print(f"measured: {shown_number(row.measured)}{escape(unit)}")
+        console.print(f"measured: {row.measured_censored or ''}{shown_number(row.measured)}{escape(unit)}")
     console.print(
         f"predicted: {shown_number(row.predicted)}{escape(unit)}; 90 % of a measurement "
         f"{escape(shown_interval(row.low, row.high, *scale))}, 90 % of the true value "
