@@ -16,7 +16,7 @@ from seqopt.campaign.rows import Settings
 from seqopt.errors import InputError, ModelError
 from seqopt.models import ExplainedSurrogate, PoolSurrogate, contributions_of
 from seqopt.spaces import PoolSpace
-from seqopt.utils.shown import Tabulated
+from seqopt.utils.shown import Shown, Tabulated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,7 +124,7 @@ class PredictedStrings(Tabulated, list[Predicted]):
         self.settings = settings
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row per string; columns that hold nothing are left out."""
+        """One row per string; columns that hold nothing are left out. Limits are text, such as ``"<0.1"``."""
         import pandas as pd
 
         table = pd.DataFrame([[getattr(row, name) for name in COLUMNS.values()] for row in self], columns=list(COLUMNS))
@@ -134,8 +134,8 @@ class PredictedStrings(Tabulated, list[Predicted]):
 
 
 @dataclass(frozen=True)
-class Explanation:
-    """What is predicted of a string, why, and what that rests on.
+class Explanation(Shown):
+    """What is predicted of a string, why, and what that rests on; it shows itself with a drawing in a notebook.
 
     Attributes:
         name: What a campaign calls it, for a suggestion; else empty.
@@ -146,6 +146,7 @@ class Explanation:
             cannot say.
         without: Why there are no contributions; empty where there are.
         at_suggestion: The reason that was kept when it was suggested; empty for other strings.
+        settings: Of the campaign.
     """
 
     name: str
@@ -154,6 +155,7 @@ class Explanation:
     contributions: Contributions | None
     without: str
     at_suggestion: dict[str, object]
+    settings: Settings
 
 
 def read_strings(
@@ -278,12 +280,18 @@ def rank(optimizer: Optimizer, n: int | None, by: Criterion) -> list[Predicted]:
 
 
 def explain(
-    optimizer: Optimizer, name: str, string: str, key: str, at_suggestion: dict[str, object] | None = None
+    optimizer: Optimizer,
+    settings: Settings,
+    name: str,
+    string: str,
+    key: str,
+    at_suggestion: dict[str, object] | None = None,
 ) -> Explanation:
     """What is predicted of a string, why, and what that rests on.
 
     Args:
         optimizer: That of the campaign; nothing of it changes.
+        settings: Of the campaign.
         name: What the campaign calls it, if it was suggested.
         string: The string.
         key: Its identity.
@@ -300,18 +308,10 @@ def explain(
         reason = found_reasons(optimizer, surrogate, [key], awaited)[0].to_json()
     found, without = None, ""
     try:
-        found = contributions_of(surrogate, key)
+        found = contributions_of(surrogate, key).signed(optimizer.outcome.sign)
     except ModelError as error:
         without = str(error)
-    if found is not None:
-        sign = optimizer.outcome.sign
-        found = replace(
-            found,
-            values=sign * found.values,
-            prior_mean=sign * found.prior_mean,
-            prediction=sign * found.prediction,
-        )
-    return Explanation(name, prediction, reason, found, without, dict(at_suggestion or {}))
+    return Explanation(name, prediction, reason, found, without, dict(at_suggestion or {}), settings)
 
 
 def _by_acquisition(

@@ -1,7 +1,8 @@
 """What is said of results, campaigns and maps when they are shown.
 
 Importing this registers it: see `seqopt.utils.shown`. What needs the models to be imported is in
-`seqopt.report.described_searches`, which is imported when something of that kind is shown.
+`seqopt.report.described_searches` and `seqopt.report.explanations`, which are imported when something of that kind is
+shown.
 """
 
 from __future__ import annotations
@@ -237,3 +238,4 @@ register_renderer(Campaign, describe_campaign)
 register_renderer(Status, describe_status)
 register_renderer(Suggestions, describe_suggestions)
 add_loader(lambda: import_module("seqopt.report.described_searches"))
+add_loader(lambda: import_module("seqopt.report.explanations"))
