@@ -251,7 +251,10 @@ def test_what_is_predicted_and_suggested_says_that_a_limit_is_one(campaign: Camp
     assert found.to_pandas()["measured_censored"].fillna("").tolist() == ["<", "", "", ">"]
     assert "measured_censored" not in campaign.predict(["00011111"]).to_pandas()
     suggestions = campaign.suggest()
-    wanted = {string: f"{one.censored or ''}{one.mean()!r}" for string, one in measured.items()}
+    wanted = {
+        string: f"{one.censored}{one.mean():g}" if one.censored else repr(one.mean())
+        for string, one in measured.items()
+    }
     campaign.write_batch(tmp_path / "batch.csv")
     for table in (suggestions.to_pandas(), pd.read_csv(tmp_path / "batch.csv", dtype=str)):
         told = zip(table["nearest_measured"].astype(str).str.zfill(8), table["nearest_value"], strict=True)
