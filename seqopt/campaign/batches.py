@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.rows import Settings, Suggestion
 from seqopt.utils.shown import Tabulated
@@ -28,6 +28,17 @@ REASON_COLUMNS = (
     "difference",
 )
 """The same as columns of tables."""
+
+
+def reason_cell(reason: Mapping[str, Any], name: str) -> Any:
+    """What a table says of a reason: a limit with its sign.
+
+    Example:
+        >>> reason_cell({"value": 0.1, "censored": "<"}, "value"), reason_cell({"value": 0.1}, "value")
+        ('<0.1', 0.1)
+    """
+    cell = reason.get(name)
+    return f"{reason['censored']}{cell:.10g}" if name == "value" and reason.get("censored") else cell
 
 
 class Suggestions(Tabulated, list[Suggestion]):
@@ -59,8 +70,6 @@ class Suggestions(Tabulated, list[Suggestion]):
             'B01-01'
         """
         import pandas as pd
-
-        from seqopt.campaign.wording import reason_cell
 
         contexts = self.settings.context_names
         owned = any(row.identifier is not None for row in self)

@@ -11,6 +11,8 @@ from seqopt.campaign.rows import UNDOABLE, Command
 SHOWN = 3
 """Dependents that a message names."""
 
+_OPEN_TWICE = "its string would be open twice, as {0} was suggested by command {1}"
+
 _ANSWERED = "(m.value IS NOT NULL OR m.failure IS NOT NULL)"
 
 _DEPENDENTS: Sequence[tuple[str, str]] = (
@@ -46,7 +48,7 @@ _DEPENDENTS: Sequence[tuple[str, str]] = (
     ),
     # A string is open once: of what would be open again, nothing may have been suggested since.
     (
-        "its string would be open twice, as {0} was suggested by command {1}",
+        _OPEN_TWICE,
         f"""SELECT other.name, other.made_by FROM suggestions s
         JOIN suggestions other ON other.key = s.key AND other.context = s.context AND other.id <> s.id
         WHERE s.undone_by IS NULL AND other.undone_by IS NULL
@@ -81,5 +83,8 @@ def why_not(command: Command, connection: sqlite3.Connection) -> str | None:
         if rows:
             shown = "; ".join(message.format(*row) for row in dict.fromkeys(rows[:SHOWN]))
             first = ", then ".join(map(str, sorted({row[1] for row in rows}, reverse=True)))
-            return f"{shown}{'; and others' if len(rows) > SHOWN else ''}: undo {first} first"
+            # A suggestion that is withdrawn is in nobody's way, and can be where it cannot be undone.
+            names = ", ".join(sorted({row[0] for row in rows})) if message == _OPEN_TWICE else ""
+            other = f", or withdraw {names}" if names else ""
+            return f"{shown}{'; and others' if len(rows) > SHOWN else ''}: undo {first} first{other}"
     return None

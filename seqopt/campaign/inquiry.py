@@ -16,12 +16,12 @@ from seqopt.campaign.rows import Settings
 from seqopt.errors import InputError, ModelError
 from seqopt.models import ExplainedSurrogate, PoolSurrogate, contributions_of
 from seqopt.spaces import PoolSpace
-from seqopt.utils.shown import Tabulated
+from seqopt.utils.shown import Shown, Tabulated
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from seqopt.data import Censoring
+    from seqopt.campaign.rows import Censoring
     from seqopt.models import Contributions
     from seqopt.optimizer import Optimizer
     from seqopt.spaces import Space
@@ -62,8 +62,8 @@ class Predicted:
         rank: From 1, in a ranking; else `None`.
         acquisition: Acquisition value, in a ranking by it.
         identifier: What its owner calls it, where that is known.
-        limit: ``"<"`` or ``">"`` where `measured` is only a limit.
-        nearest_limit: The same of `nearest_value`.
+        measured_censored: ``"<"`` or ``">"`` where ``measured`` is only a limit.
+        nearest_censored: The same of ``nearest_value``.
     """
 
     string: str
@@ -82,8 +82,8 @@ class Predicted:
     rank: int | None = None
     acquisition: float | None = None
     identifier: str | None = None
-    limit: Censoring | None = None
-    nearest_limit: Censoring | None = None
+    measured_censored: Censoring | None = None
+    nearest_censored: Censoring | None = None
 
 
 COLUMNS = {
@@ -99,8 +99,10 @@ COLUMNS = {
     "chance_to_beat_best": "improvement",
     "status": "status",
     "measured": "measured",
+    "measured_censored": "measured_censored",
     "nearest_measured": "nearest",
     "nearest_value": "nearest_value",
+    "nearest_censored": "nearest_censored",
     "similarity": "similarity",
 }
 """Columns of a table of predictions, and the attribute of `Predicted` that each holds."""
@@ -125,24 +127,15 @@ class PredictedStrings(Tabulated, list[Predicted]):
         """One row per string; columns that hold nothing are left out. Limits are text, such as ``"<0.1"``."""
         import pandas as pd
 
-        from seqopt.campaign.wording import limited
-
-        rows = [
-            replace(
-                row,
-                measured=limited(row.measured, row.limit),
-                nearest_value=limited(row.nearest_value, row.nearest_limit),
-            )
-            for row in self
-        ]
-        table = pd.DataFrame([[getattr(row, name) for name in COLUMNS.values()] for row in rows], columns=list(COLUMNS))
-        idle = [name for name in ("rank", "identifier", "acquisition_value") if table[name].isna().all()]
+        table = pd.DataFrame([[getattr(row, name) for name in COLUMNS.values()] for row in self], columns=list(COLUMNS))
+        seldom = ("rank", "identifier", "acquisition_value", "measured_censored", "nearest_censored")
+        idle = [name for name in seldom if table[name].isna().all()]
         return table.drop(columns=idle)
 
 
 @dataclass(frozen=True)
-class Explanation:
-    """What is predicted of a string, why, and what that rests on.
+class Explanation(Shown):
+    """What is predicted of a string, why, and what that rests on; it shows itself with a drawing in a notebook.
 
     Attributes:
         name: What a campaign calls it, for a suggestion; else empty.
@@ -153,6 +146,7 @@ class Explanation:
             cannot say.
         without: Why there are no contributions; empty where there are.
         at_suggestion: The reason that was kept when it was suggested; empty for other strings.
+        settings: Of the campaign.
     """
 
     name: str
@@ -161,6 +155,7 @@ class Explanation:
     contributions: Contributions | None
     without: str
     at_suggestion: dict[str, object]
+    settings: Settings
 
 
 def read_strings(
@@ -221,26 +216,24 @@ def predict(optimizer: Optimizer, strings: Sequence[str], keys: Sequence[str]) -
     nearest: list[tuple[int, float]] | None = None
     if isinstance(surrogate, ExplainedSurrogate):
         nearest = nearest_of(surrogate, keys, known)
-    alike = [None] * len(keys) if nearest is None else [known[place] for place, _ in nearest]
     numbers: list[list[float]] = np.column_stack(found).tolist()
-    return [
-        Predicted(
-            string,
-            key,
-            *(central, low, high, true_low, true_high),
-            states.get(key, ""),
-            values[key].value if key in values else None,
-            None if expected is None else float(expected.improvement[index]),
-            None if near is None else written[near],
-            values[near].value if near in values else None,
-            None if nearest is None else nearest[index][1],
-            limit=values[key].censored if key in values else None,
-            nearest_limit=values[near].censored if near in values else None,
+    told: list[Predicted] = []
+    for index, (string, key, ends) in enumerate(zip(strings, keys, numbers, strict=True)):
+        central, low, high, true_low, true_high = ends
+        measured, side = values.get(key, (None, None))
+        one = Predicted(
+            string, key, central, low, high, true_low, true_high, states.get(key, ""), measured, measured_censored=side
         )
-        for index, (string, key, near, (central, low, high, true_low, true_high)) in enumerate(
-            zip(strings, keys, alike, numbers, strict=True)
-        )
-    ]
+        if expected is not None:
+            one = replace(one, improvement=float(expected.improvement[index]))
+        if nearest is not None:
+            other, similarity = known[nearest[index][0]], nearest[index][1]
+            value, side = values.get(other, (None, None))
+            one = replace(
+                one, nearest=written[other], nearest_value=value, nearest_censored=side, similarity=similarity
+            )
+        told.append(one)
+    return told
 
 
 def rank(optimizer: Optimizer, n: int | None, by: Criterion) -> list[Predicted]:
@@ -287,12 +280,18 @@ def rank(optimizer: Optimizer, n: int | None, by: Criterion) -> list[Predicted]:
 
 
 def explain(
-    optimizer: Optimizer, name: str, string: str, key: str, at_suggestion: dict[str, object] | None = None
+    optimizer: Optimizer,
+    settings: Settings,
+    name: str,
+    string: str,
+    key: str,
+    at_suggestion: dict[str, object] | None = None,
 ) -> Explanation:
     """What is predicted of a string, why, and what that rests on.
 
     Args:
         optimizer: That of the campaign; nothing of it changes.
+        settings: Of the campaign.
         name: What the campaign calls it, if it was suggested.
         string: The string.
         key: Its identity.
@@ -309,18 +308,10 @@ def explain(
         reason = found_reasons(optimizer, surrogate, [key], awaited)[0].to_json()
     found, without = None, ""
     try:
-        found = contributions_of(surrogate, key)
+        found = contributions_of(surrogate, key).signed(optimizer.outcome.sign)
     except ModelError as error:
         without = str(error)
-    if found is not None:
-        sign = optimizer.outcome.sign
-        found = replace(
-            found,
-            values=sign * found.values,
-            prior_mean=sign * found.prior_mean,
-            prediction=sign * found.prediction,
-        )
-    return Explanation(name, prediction, reason, found, without, dict(at_suggestion or {}))
+    return Explanation(name, prediction, reason, found, without, dict(at_suggestion or {}), settings)
 
 
 def _by_acquisition(

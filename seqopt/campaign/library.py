@@ -64,7 +64,7 @@ def key_hashes(keys: Sequence[str]) -> Hashes:
 
     Example:
         >>> [int(number) % 1000 for number in key_hashes(["CCO", "CCN"])]
-        [461, 706]
+        [733, 236]
     """
     import numpy as np
 

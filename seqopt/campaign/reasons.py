@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from seqopt.campaign.differences import difference
+from seqopt.campaign.rows import averaged
 
 if TYPE_CHECKING:
-    from seqopt.data import Censoring, Observation
+    from seqopt.campaign.rows import Censoring
+    from seqopt.data import Observation
     from seqopt.models import ExplainedSurrogate
     from seqopt.optimizer import Optimizer
 
@@ -42,7 +44,7 @@ class Reason:
         among: What was counted: ``"unmeasured"`` or ``"measured"``.
         improvement: Probability that its true value is better than the best measured string is expected to be; `None`
             where the model cannot say.
-        limit: ``"<"`` or ``">"`` where the value is only a limit.
+        censored: ``"<"`` or ``">"`` where ``value`` is only a limit.
     """
 
     kind: str
@@ -54,7 +56,7 @@ class Reason:
     of: int | None = None
     among: str | None = None
     improvement: float | None = None
-    limit: Censoring | None = None
+    censored: Censoring | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As it is kept: numbers rounded, and nothing that is not known."""
@@ -132,18 +134,19 @@ def found_reasons(
     found = []
     for index, (key, (place, similarity)) in enumerate(zip(keys, nearest_of(surrogate, keys, measured), strict=True)):
         rank, nearest = rank_among(means[index], others), measured[place]
+        value, censored = values.get(nearest, (None, None))
         found.append(
             Reason(
                 label(rank, awaited),
                 written[nearest],
                 similarity,
-                values[nearest].value if nearest in values else None,
+                value,
                 difference(nearest, key, space.kind),
                 rank,
                 len(others),
                 "measured" if pool is None or None in places else "unmeasured",
                 None if chances is None else float(chances[index]),
-                values[nearest].censored if nearest in values else None,
+                censored,
             )
         )
     return found
@@ -165,34 +168,18 @@ def nearest_of(surrogate: ExplainedSurrogate, keys: Sequence[str], measured: Seq
     return found
 
 
-class Known(NamedTuple):
-    """What was measured of a string."""
+def measured_values(optimizer: Optimizer) -> dict[str, tuple[float, Censoring | None]]:
+    """What was measured of each key, as its target: the mean, and its side where it is only a limit.
 
-    value: float
-    """The mean; a limit of it where it is `censored`."""
-
-    censored: Censoring | None
-    """``"<"`` or ``">"``, on which side of the limit it lies."""
-
-
-def measured_values(optimizer: Optimizer) -> dict[str, Known]:
-    """The mean of what was measured of each key, as its target; on a logarithmic scale the geometric mean.
-
-    Of limits it is what `seqopt.campaign.Observed.mean` is: a limit, too, or the mean of the values alone where there
-    are limits on both sides.
+    See `seqopt.campaign.rows.averaged`; on a logarithmic scale it is the geometric mean.
     """
     log10 = optimizer.transform.name == "log10"
     contexts = optimizer.contexts
-    rows: dict[str, list[Observation]] = {}
+    found: dict[str, list[Observation]] = {}
     for row in optimizer.observations.with_status("ok"):
         if not math.isnan(row.value) and (contexts is None or row.context == contexts.target):
-            rows.setdefault(row.key, []).append(row)
-    found = {}
-    for key, own in rows.items():
-        sides = {row.censored for row in own if row.censored is not None}
-        if len(sides) == 2:
-            own = [row for row in own if row.censored is None] or own
-        values = [math.log(row.value) if log10 else row.value for row in own]
-        mean = math.fsum(values) / len(values)
-        found[key] = Known(math.exp(mean) if log10 else mean, next(iter(sides)) if len(sides) == 1 else None)
-    return found
+            found.setdefault(row.key, []).append(row)
+    return {
+        key: averaged([row.value for row in rows], [row.censored for row in rows], geometric=log10)
+        for key, rows in found.items()
+    }

@@ -78,6 +78,7 @@ class Recorder:
             )
             _refuse(results, partial=False)
             taken = change.add_measurements(results.records)
+            change.arguments["told"] = ", ".join(row.told for row in taken)
         for remark in results.warnings:
             logger.warning("%s", remark)
         return taken

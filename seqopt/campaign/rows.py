@@ -7,7 +7,7 @@ that made them (``made_by``) and the one that undid them (``undone_by``, `None` 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -180,6 +180,10 @@ class Command:
         what = f"{self.kind} {self.arguments[named]}" if named else self.kind
         if self.kind == "withdraw":
             what += f" {', '.join(map(str, self.arguments.get('suggestions', [])))}"
+        if self.kind == "record" and self.arguments.get("told"):
+            what += f" {self.arguments['told']}"
+        if self.kind == "discard" and self.arguments.get("was"):
+            what += f" {self.arguments['was']}"
         if self.kind == "correct":
             what += f" from {self.arguments.get('was')} to {self.arguments.get('now')}"
         if self.arguments.get("reason"):
@@ -352,6 +356,34 @@ class Measurement(NewMeasurement):
     replaced_by: int | None = None
 
 
+def averaged(
+    values: Sequence[float], limits: Sequence[Censoring | None], *, geometric: bool = False
+) -> tuple[float, Censoring | None]:
+    """Mean of the replicates of one string as `Observed.mean` has it, and its side where it is only a limit.
+
+    Args:
+        values: The replicates; limits of those that are censored.
+        limits: Of each the side of its limit, `None` for a value.
+        geometric: See `Observed.mean`.
+
+    Example:
+        >>> averaged([5.0, 3.0, 80.0], [None, "<", ">"]), averaged([0.1], ["<"], geometric=True)
+        ((5.0, None), (0.1, '<'))
+    """
+    sides = {side for side in limits if side is not None}
+    if len(sides) == 2:
+        known = [value for value, side in zip(values, limits, strict=True) if side is None]
+        values = known or values
+    if not values:
+        return math.nan, None
+    side = next(iter(sides)) if len(sides) == 1 else None
+    if len(values) == 1:
+        return values[0], side
+    if geometric and min(values) > 0:
+        return math.exp(math.fsum(map(math.log, values)) / len(values)), side
+    return math.fsum(values) / len(values), side
+
+
 @dataclass(frozen=True)
 class Observed:
     """All that was measured of one key in one context.
@@ -386,15 +418,7 @@ class Observed:
     @property
     def censored(self) -> Censoring | None:
         """``"<"`` or ``">"`` where the `mean` is only a limit: some replicates are, all on this side."""
-        sides = {side for side in self.limits if side is not None}
-        return next(iter(sides)) if len(sides) == 1 else None
-
-    @property
-    def averaged(self) -> tuple[float, ...]:
-        """What the `mean` is of: values and limits, or values alone where limits lie on both sides."""
-        sides = set(self.limits)
-        known = tuple(value for value, side in zip(self.values, self.limits, strict=True) if side is None)
-        return known if known and {"<", ">"} <= sides else self.values
+        return averaged(self.values, self.limits)[1]
 
     def certain(self, direction: Direction, *, geometric: bool = False) -> tuple[bool, float, bool]:
         """How good it is at least, to compare it by: a mean, or a limit that it is better than.
@@ -426,12 +450,7 @@ class Observed:
             geometric: The geometric mean, for values on a logarithmic scale; the arithmetic one is taken all the same
                 where a value is not positive.
         """
-        values = self.averaged
-        if not values:
-            return math.nan
-        if geometric and len(values) > 1 and min(values) > 0:
-            return math.exp(math.fsum(map(math.log, values)) / len(values))
-        return math.fsum(values) / len(values)
+        return averaged(self.values, self.limits, geometric=geometric)[0]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -283,19 +284,19 @@ class Session:
                     self._discard(row)
             return
         # A result of an earlier suggestion of the string is a replicate, and what is open stays so.
-        open_queries = {(row.key, row.context): name for name, row in self.open.items()}
+        open_queries = {(row.key, row.context) for row in self.open.values()}
         # And while only further outcomes are known, the objective is awaited.
         others = [
             Query(row.key, row.context)
             for row in measurements
-            if open_queries.get((row.key, row.context), row.suggestion) != row.suggestion or not _answers(row)
+            if ((row.key, row.context) in open_queries and row.suggestion not in self.open) or not _answers(row)
         ]
         before = len(self.optimizer.observations)
-        if others and len(measurements) > 1:
+        if (others or len(open_queries) < len(self.open)) and len(measurements) > 1:
             for row in measurements:
                 self._tell([row])
             return
-        with self.optimizer.observations.kept_pending(others):
+        with self._answering(measurements[0].suggestion), self.optimizer.observations.kept_pending(others):
             try:
                 self._tell_usable(measurements, {})
             except InputError:
@@ -340,7 +341,8 @@ class Session:
     def _withdraw(self, suggestion: Suggestion) -> None:
         before = len(self.optimizer.observations)
         query = Query(suggestion.string, suggestion.context) if suggestion.context else suggestion.string
-        self.optimizer.withdraw([query])
+        with self._answering(suggestion.name):
+            self.optimizer.withdraw([query])
         self._note_told([suggestion.name], before)
 
     def _exclude(self, exclusion: Exclusion) -> None:
@@ -354,11 +356,29 @@ class Session:
         before = len(self.optimizer.observations)
         answered = row.suggestion if _answers(row) and row.suggestion in self.open else None
         query = Query(row.string, row.context) if row.context else row.string
-        with self.optimizer.observations.kept_pending([] if answered else [Query(row.key, row.context)]):
+        waiting = [] if answered else [Query(row.key, row.context)]
+        with self._answering(answered), self.optimizer.observations.kept_pending(waiting):
             self.optimizer.withdraw([query], f"discarded: {row.discarded}" if row.discarded else "discarded")
         self._note_told([answered], before)
         self.journal.told[-1].details["discarded"] = row.told
         self.journal.results += _answers(row)
+
+    @contextmanager
+    def _answering(self, name: str | None) -> Iterator[None]:
+        """Inside the block, a result of a string is one of the suggestion of this name.
+
+        A string that was tried again is open twice for a while if the failure that was the reason was undone since.
+        """
+        row = None if name is None else self._rows.get(name)
+        others = (
+            [] if row is None else [one for one in self._rows.values() if one.query == row.query and one is not row]
+        )
+        if row is None or not others:
+            yield
+            return
+        self.optimizer.observations.turn_to(row)
+        yield
+        self.optimizer.observations.turn_to(others[-1])
 
     def _note_told(self, answered: Sequence[str | None], before: int) -> None:
         """Note the rows of results: those of the suggestions that they answer, and new ones."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from seqopt.campaign.batches import REASON_COLUMNS, REASONS
+from seqopt.campaign.batches import REASON_COLUMNS, REASONS, reason_cell
 from seqopt.campaign.columns import (
     FAILURE,
     IDENTIFIER,
@@ -24,7 +24,6 @@ from seqopt.campaign.columns import (
 from seqopt.campaign.entries import listed
 from seqopt.campaign.rows import Exclusion, Settings, Suggestion, Withdrawal
 from seqopt.campaign.store import CampaignStore
-from seqopt.campaign.wording import reason_cell
 from seqopt.datasets.sheets import WORKBOOK, Cell, check_format, plain_name, read_sheet, write_file, write_sheet
 from seqopt.datasets.sources import STRUCTURES, file_and_part
 from seqopt.errors import InputError

@@ -61,26 +61,6 @@ def percent(share: float) -> str:
     return f"{number:.0f} %" if 1 <= number <= 99 or number in (0, 100) else f"{number:.1f} %"
 
 
-def limited(value: Any, limit: str | None) -> Any:
-    """A value as a table holds it: a number, or the text of a limit.
-
-    Example:
-        >>> limited(0.1, "<"), limited(6.5, None), limited(None, None)
-        ('<0.1', 6.5, None)
-    """
-    return value if limit is None or value is None else f"{limit}{value:.10g}"
-
-
-def reason_cell(reason: Mapping[str, Any], name: str) -> Any:
-    """What a table holds of the reason for a suggestion, by its name there.
-
-    Example:
-        >>> reason_cell({"nearest": "CCO", "value": 0.1, "limit": "<"}, "value")
-        '<0.1'
-    """
-    return limited(reason.get(name), reason.get("limit")) if name == "value" else reason.get(name)
-
-
 def nearest_in_words(reason: Mapping[str, Any]) -> str:
     """The nearest measured string, its value, how similar it is and what differs; empty where it is not known.
 
@@ -88,6 +68,8 @@ def nearest_in_words(reason: Mapping[str, Any]) -> str:
         >>> reason = {"nearest": "CCO", "similarity": 0.7143, "value": 6.2, "difference": "−*O +*N"}
         >>> nearest_in_words(reason), nearest_in_words({"nearest": "CCO", "similarity": 0.5})
         ('CCO = 6.2 (0.71): −*O +*N', 'CCO (0.50)')
+        >>> nearest_in_words({"nearest": "CCO", "similarity": 0.5, "value": 0.1, "censored": "<"})
+        'CCO < 0.1 (0.50)'
     """
     from seqopt.data import shown_number
 
@@ -95,6 +77,6 @@ def nearest_in_words(reason: Mapping[str, Any]) -> str:
     if not nearest:
         return ""
     value = reason.get("value")
-    text = str(nearest) + ("" if value is None else f" = {reason.get('limit') or ''}{shown_number(value)}")
+    text = str(nearest) + ("" if value is None else f" {reason.get('censored') or '='} {shown_number(value)}")
     text += "" if similarity is None else f" ({similarity:.2f})"
     return text + (f": {reason['difference']}" if reason.get("difference") else "")

@@ -95,6 +95,11 @@ class Observations:
         """Take the pending row of ``query`` out of the pending ones, or return `None`."""
         return self._pending.pop(query, None)
 
+    def turn_to(self, row: Observation) -> None:
+        """Let a row that is pending be the one of its query that is resolved next."""
+        if row.status == "pending":
+            self._pending[row.query] = row
+
     def truncate(self, count: int) -> None:
         """Drop all rows but the first ``count``, none of which was pending when the others were added."""
         for row in self.rows[count:]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -83,6 +83,11 @@ class Contributions:
         """
         return self.prediction - self.prior_mean - float(self.values.sum())
 
+    def signed(self, sign: float) -> Contributions:
+        """The same for values that are ``sign`` (1 or -1) times those of the model, as a user's may be."""
+        values, prior_mean, prediction = sign * self.values, sign * self.prior_mean, sign * self.prediction
+        return replace(self, values=values, prior_mean=prior_mean, prediction=prediction)
+
     def by_atom(self, smiles: str) -> FloatArray:
         """What each atom of a molecule adds, for drawing: parts that are symbols belong to the atom they write.
 
@@ -95,7 +100,8 @@ class Contributions:
         if self.unit == "atom":
             return self.values
         atoms = atoms_of_symbols(smiles, self.parts)
-        found = np.zeros(int(atoms.max(initial=-1)) + 1)
+        # A symbol may write several atoms; what it adds is the first one's.
+        found = np.zeros(_count_atoms(smiles))
         np.add.at(found, atoms[atoms >= 0], self.values[atoms >= 0])
         return found
 
@@ -263,6 +269,10 @@ def _added(surrogate: GaussianSurrogate, encoded: Any) -> FloatArray:
     encoded = encoded.padded(width)
     rows = state.unconditioned.prior_rows(encoded, state.evaluator.self_similarity(encoded))
     return (state.alpha[:, None] @ rows)[:, 0].mean(0).numpy()
+
+
+def _count_atoms(smiles: str) -> int:
+    return sum(NO_ATOM.fullmatch(token) is None for token in SmilesTokenizer().tokenize(smiles))
 
 
 def atoms_of_symbols(smiles: str, symbols: Sequence[str]) -> npt.NDArray[np.int64]:

@@ -138,6 +138,9 @@ class PointEstimate:
             spread = data.telling.std(ddof=1) if len(data.telling) > 1 else 0.0
             spread = spread if spread >= smallest else 1.0
             likelihood = PartlyKnownNoise(torch.from_numpy(known / spread**2), inputs, **options)
+        # Limits on one side alone say nothing of how far beyond them the values lie: the mean would have no bound.
+        only_limits = data.sides is not None and bool(data.sides.all())
+        mean = gpytorch.means.ConstantMean(gpytorch.priors.NormalPrior(0.0, 1.0) if only_limits else None)
         covariance = gpytorch.kernels.ScaleKernel(
             copy.deepcopy(self.kernel),
             outputscale_prior=LogUnitNormalPrior(0.0, 1.0),
@@ -150,7 +153,7 @@ class PointEstimate:
                 torch.from_numpy(targets)[:, None],
                 likelihood=likelihood,
                 covar_module=covariance,
-                mean_module=gpytorch.means.ConstantMean(),
+                mean_module=mean,
                 outcome_transform=ScaledStandardize(
                     1,
                     None if data.sides is None else torch.from_numpy(telling(targets, data.sides)),

@@ -261,6 +261,8 @@ class Optimizer(Tabulated):
                 self.limits.describe(),
             )
         self._asks += 1
+        # A fit begins where the last one ended: what is predicted from now on is what the same search, restored, says.
+        self._fitted = None
         self._measurements = {}
         self._batches = batch
         for proposal in proposals:

@@ -24,12 +24,14 @@ from seqopt.data.transforms import resolve_transform
 from seqopt.encoding.features import TokensAndFeatures
 from seqopt.errors import InputError
 from seqopt.models import FullyBayesianStringGP, StringGP
+from seqopt.report.explaining import Explained, explained
 from seqopt.report.kernel_pca import FEWEST, kernel_pca
 from seqopt.report.library import Library
 from seqopt.report.restored import candidates_of, restore_surrogate, search_space
 from seqopt.report.results import Run, limit_of, log10_moments
 from seqopt.report.samples import MOST_PREDICTED, POOL_SAMPLE, Candidates
 from seqopt.report.unmeasured import MOST_PAIRS, BestUnmeasured, best_unmeasured
+from seqopt.report.view import MOST_OF_BATCH
 
 logger = logging.getLogger(__name__)
 
@@ -87,6 +89,7 @@ class Analysis:
         reasons: By number of the evaluation: why it was chosen, the nearest string measured before, the similarity.
         map: The map; `None` where there is none.
         unmeasured: The candidates that are predicted to be best; `None` where there are none.
+        explained: What the predictions of open suggestions and of those candidates rest on.
         missing: What is not there and why, a sentence each.
         seconds: Time that all this took.
     """
@@ -99,6 +102,7 @@ class Analysis:
     reasons: dict[int, tuple[str, str, float]] = field(default_factory=dict)
     map: MapData | None = None
     unmeasured: BestUnmeasured | None = None
+    explained: Explained = field(default_factory=Explained)
     missing: tuple[str, ...] = ()
     seconds: float = 0.0
 
@@ -190,6 +194,9 @@ def _analyse(
         room=room,
         library=library,
     )
+    best = () if found["unmeasured"] is None else found["unmeasured"].best
+    asked = [*waiting["key"].head(MOST_OF_BATCH), *(one.key for one in best)]
+    found["explained"] = explained(surrogate, asked, rows["key"].tolist(), sign)
     pairs = zip(candidates.strings, candidates.keys, strict=True)
     others = [pair for pair in pairs if pair[1] not in known]
     unmapped, others = len(others), others[:POOL_SAMPLE]

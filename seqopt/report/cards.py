@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
+from seqopt.errors import ModelError
 from seqopt.report.drawing import MarkedSequence, codons_of, draw_fold, draw_molecule, mark_sequence
 from seqopt.report.formats import shortened
+from seqopt.report.rests import Rests, Scale, scale_of
 from seqopt.report.results import ranked
-from seqopt.report.view import LONGEST_LISTED, Evidence, View, rows_of, space_facts
+from seqopt.report.view import LONGEST_LISTED, MOST_OF_BATCH, Evidence, View, rows_of, space_facts
 
-MOST_OF_BATCH = 24
-"""Strings of the current batch that are drawn; the others are in the table."""
+logger = logging.getLogger(__name__)
 
 SMALL = (180, 150)
 """Width and height of a drawing beside another."""
@@ -56,6 +59,8 @@ class Card:
         note: What was corrected or discarded.
         evidence: What else was known when it was chosen, in words, such as its rank.
         neighbour: The measured string that it is most like, drawn; `None` where that is not.
+        rests: What its prediction rests on, drawn; `None` where that is not.
+        rests_words: The same in words; empty where it is not known.
     """
 
     rank: int
@@ -86,6 +91,8 @@ class Card:
     note: str
     evidence: list[str]
     neighbour: Markup | None
+    rests: Markup | None = None
+    rests_words: str = ""
 
 
 def best_cards(view: View, top: int) -> list[Card]:
@@ -127,7 +134,8 @@ def current_batch(view: View) -> Batch:
         title = f"Last batch, no. {number}" if number else view.origin(0).capitalize()
     deviations = view.deviations()
     shown = rows.head(MOST_OF_BATCH) if waiting or (len(rows) and rows["batch"].iloc[0]) else rows.head(0)
-    cards = [_card(view, row, "now", order, deviations) for order, row in enumerate(rows_of(shown), 1)]
+    rests = _rests(view) if waiting else {}
+    cards = [_card(view, row, "now", order, deviations, rests=rests) for order, row in enumerate(rows_of(shown), 1)]
     return Batch(title, waiting, cards, len(rows) - len(shown))
 
 
@@ -135,8 +143,9 @@ def unmeasured_cards(view: View) -> list[Card]:
     """The candidates that the model of the page predicts to be best, among those that have not been measured."""
     if view.analysis is None or view.analysis.unmeasured is None:
         return []
+    rests = _rests(view)
     return [
-        _card(view, view.unmeasured_row(one), "next", order, {}, Evidence(one.nearest, one.similarity))
+        _card(view, view.unmeasured_row(one), "next", order, {}, Evidence(one.nearest, one.similarity), rests)
         for order, one in enumerate(view.analysis.unmeasured.best, 1)
     ]
 
@@ -148,6 +157,7 @@ def _card(
     order: int,
     deviations: dict[int, float],
     evidence: Evidence | None = None,
+    rests: Mapping[str, tuple[Rests, Scale]] | None = None,
 ) -> Card:
     string, number = str(row["string"]), int(row["number"])
     drawing, facts, own = _drawing(view, string, f"{list_name}{order}-", order)
@@ -163,6 +173,7 @@ def _card(
     # In the list of the best, what was most like a molecule before it was measured has done its work.
     is_paired = view.kind == "molecule" and bool(nearest) and list_name != "best"
     cells = view.cells(row)
+    drawn_rests, rests_words = _drawn_rests((rests or {}).get(str(row["key"])), f"{list_name}{order}r-")
     return Card(
         rank=order if list_name == "best" else 0,
         head=view.value(row) if row["measured"] else view.predicted(row) if not number else _state(row["status"]),
@@ -192,7 +203,41 @@ def _card(
         note=shortened(str(row["note"]), 200),
         evidence=evidence.words(),
         neighbour=_neighbour(view, nearest, f"{list_name}{order}n-") if is_paired else None,
+        rests=drawn_rests,
+        rests_words=rests_words,
     )
+
+
+def _rests(view: View) -> dict[str, tuple[Rests, Scale]]:
+    """By key, what predictions rest on, with one scale for the whole page."""
+    if view.analysis is None:
+        return {}
+    found = {}
+    best = () if view.analysis.unmeasured is None else view.analysis.unmeasured.best
+    table = view.run.evaluations
+    strings = {one.key: one.string for one in best} | dict(zip(table["key"], table["string"], strict=True))
+    for key, one in view.analysis.explained.found.items():
+        try:
+            found[key] = Rests.of(one, key, str(strings.get(key, key)), view.kind)
+        except ModelError:
+            logger.debug("contributions of %r cannot be drawn", key, exc_info=True)
+    scale = scale_of(
+        found.values(),
+        str(view.run.settings.get("objective") or "value"),
+        minimize=view.run.direction == "minimize",
+        log10=view.run.settings.get("transform") == "log10",
+        unit=view.run.settings.get("unit"),
+    )
+    return {key: (one, scale) for key, one in found.items()}
+
+
+def _drawn_rests(rests: tuple[Rests, Scale] | None, prefix: str) -> tuple[Markup | None, str]:
+    if rests is None:
+        return None, ""
+    found, scale = rests
+    svg = found.svg(scale, prefix)
+    # What a canvas writes is escaped.
+    return None if svg is None else Markup(svg), found.words(scale)
 
 
 def _neighbour(view: View, string: str, prefix: str) -> Markup | None:

@@ -48,7 +48,9 @@ def describe_predicted(found: PredictedStrings) -> Description:
                     shown_number(row.predicted),
                     shown_interval(row.low, row.high, settings.transform, settings.objective, settings.unit),
                     "" if row.improvement is None else percent(row.improvement),
-                    row.status if row.measured is None else f"measured {row.limit or ''}{shown_number(row.measured)}",
+                    row.status
+                    if row.measured is None
+                    else f"measured {row.measured_censored or ''}{shown_number(row.measured)}",
                 ),
             )
             for row in rows

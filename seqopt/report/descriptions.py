@@ -1,7 +1,8 @@
 """What is said of results, campaigns and maps when they are shown.
 
 Importing this registers it: see `seqopt.utils.shown`. What needs the models to be imported is in
-`seqopt.report.described_searches`, which is imported when something of that kind is shown.
+`seqopt.report.described_searches` and `seqopt.report.explanations`, which are imported when something of that kind is
+shown.
 """
 
 from __future__ import annotations
@@ -101,8 +102,8 @@ def _similar(reason: dict[str, Any]) -> str:
         return ""
     text = f"{similarity:.2f} to {shortened(str(nearest), 24)}"
     value, change = reason.get("value"), reason.get("difference")
-    text += "" if value is None else f" = {reason.get('limit') or ''}{shown_number(value)}"
-    return text + (f": {change}" if change else "")
+    known = "" if value is None else f" {reason.get('censored') or '='} {shown_number(value)}"
+    return text + known + (f": {change}" if change else "")
 
 
 def describe_status(status: Status) -> Description:
@@ -237,3 +238,4 @@ register_renderer(Campaign, describe_campaign)
 register_renderer(Status, describe_status)
 register_renderer(Suggestions, describe_suggestions)
 add_loader(lambda: import_module("seqopt.report.described_searches"))
+add_loader(lambda: import_module("seqopt.report.explanations"))

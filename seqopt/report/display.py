@@ -61,6 +61,7 @@ class Description:
         entries: Strings.
         columns: Names of the entries' cells.
         kind: What the strings are; molecules are drawn.
+        noun: What one of them is called.
         picture: Draws a PNG for a page; `None` for none.
         picture_label: What a screen reader says instead.
         remarks: Sentences below.
@@ -71,6 +72,7 @@ class Description:
     entries: tuple[ListedString, ...] = ()
     columns: tuple[str, ...] = ()
     kind: str = "text"
+    noun: str = "string"
     picture: Callable[[], bytes] | None = None
     picture_label: str = ""
     remarks: tuple[str, ...] = ()
@@ -82,7 +84,7 @@ class Description:
             rows = (Markup().join([_cell(escape(name), _FAINT), _cell(_text(value))]) for name, value in self.facts)
             parts.append(_table(rows))
         if self.picture is not None:
-            image = _image(self.picture(), "image/png", self.picture_label)
+            image = picture(self.picture(), "image/png", self.picture_label)
             parts.append(_div(image, "max-width: 620px; margin: 4px 0"))
         if self.entries:
             parts.append(_cards(self) if self.kind == "molecule" else _rows(self))
@@ -140,7 +142,7 @@ def _aligned(sheet: Description) -> list[str]:
     """The entries as lines of columns, the strings last, as they are copied from there."""
     if not sheet.entries:
         return []
-    rows = [(*sheet.columns, "string")] if sheet.columns else []
+    rows = [(*sheet.columns, sheet.noun)] if sheet.columns else []
     rows += [
         (*map(printable, entry.cells), shortened(printable(entry.string), LONGEST_STRING)) for entry in sheet.entries
     ]
@@ -183,10 +185,11 @@ def _structure(smiles: str) -> Markup:
     document = drawn.svg.replace(
         "<svg ", f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" ', 1
     )
-    return _image(document.encode("utf-8"), "image/svg+xml", "structure")
+    return picture(document.encode("utf-8"), "image/svg+xml", "structure")
 
 
-def _image(content: bytes, media_type: str, label: str) -> Markup:
+def picture(content: bytes, media_type: str, label: str) -> Markup:
+    """An image that is part of its page, on a light ground."""
     data = base64.b64encode(content).decode("ascii")
     style = "max-width: 100%; background: #ffffff; border-radius: 4px"
     return Markup('<img alt="{}" src="data:{};base64,{}" style="{}">').format(label, media_type, data, style)
@@ -194,7 +197,7 @@ def _image(content: bytes, media_type: str, label: str) -> Markup:
 
 def _rows(sheet: Description) -> Markup:
     """Strings below each other."""
-    names = [*sheet.columns, "string"] if sheet.columns else []
+    names = [*sheet.columns, sheet.noun] if sheet.columns else []
     head = Markup().join(_cell(escape(name), f"{_FAINT}; border-bottom: {_LINE}") for name in names)
     rows = [head] if names else []
     common = _common([entry.string for entry in sheet.entries]) if sheet.kind in KINDS else None

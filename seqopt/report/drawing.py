@@ -153,14 +153,7 @@ def draw_molecule(
             return None
         try:
             drawer = rdMolDraw2D.MolDraw2DSVG(*size)
-            options: Any = drawer.drawOptions()
-            options.clearBackground = False
-            options.fixedBondLength = 24
-            options.bondLineWidth = 1.6
-            options.baseFontSize = 0.65
-            options.minFontSize = 11
-            options.updateAtomPalette(_PALETTE)
-            options.padding = 0.04
+            set_style(drawer.drawOptions())
             matches = (match for smarts in highlights for match in mol.GetSubstructMatches(MolFromSmarts(smarts)))
             atoms = sorted({atom for match in matches for atom in match})
             rdMolDraw2D.PrepareAndDrawMolecule(drawer, mol, highlightAtoms=atoms)
@@ -175,6 +168,28 @@ def draw_molecule(
             return None
     svg = inline_svg(drawer.GetDrawingText(), prefix, label=f"{label}, structure of {formula}")
     return Structure(svg, " · ".join(facts))
+
+
+def set_style(options: Any, *, margin: float = 0.04, enlarged: float = 1.0, black: bool = False) -> None:
+    """How all molecules of pages are drawn.
+
+    Args:
+        options: Of a drawer of RDKit; they are changed.
+        margin: Share of the drawing that is left free.
+        enlarged: Pixels to a unit, for drawings in pixels.
+        black: Whether letters are black, where colours mean something else than elements.
+    """
+    options.clearBackground = False
+    options.fixedBondLength = 24 * enlarged
+    options.bondLineWidth = 1.6 * enlarged
+    options.baseFontSize = 0.65
+    options.minFontSize = round(11 * enlarged)
+    options.maxFontSize = round(40 * enlarged)
+    if black:
+        options.useBWAtomPalette()
+    else:
+        options.updateAtomPalette(_PALETTE)
+    options.padding = margin
 
 
 @dataclass(frozen=True)

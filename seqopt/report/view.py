@@ -43,6 +43,9 @@ KIND_NAMES = {
 LONGEST_LISTED = 200
 """Symbols of a string that a row of a table shows."""
 
+MOST_OF_BATCH = 24
+"""Strings of the current batch that are drawn and explained; the others are in the table."""
+
 INITIAL, IMPORTED = "initial design", "random or imported"
 """What batch 0 is called, in a run and in a campaign."""
 

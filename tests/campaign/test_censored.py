@@ -233,3 +233,26 @@ def test_a_change_to_log10_names_limits_without_a_logarithm(campaign: Campaign) 
     campaign.record(STRINGS[0], "<0")
     with pytest.raises(CampaignError, match="values have no logarithm: <0 of 00000000"):
         campaign.change(transform="log10")
+
+
+def test_what_is_predicted_and_suggested_says_that_a_limit_is_one(campaign: Campaign, tmp_path: Path) -> None:
+    results = {"00000000": ["<0.1"], "00000111": [5.0, "<3", ">80"], "00011111": [7.3], "11111111": [">40"]}
+    for string, values in results.items():
+        for number, value in enumerate(values):
+            campaign.record(string, value, replicate=bool(number))
+    found = campaign.predict(list(results))
+    measured = {one.string: one for one in campaign.store.observations()}
+    for row in found:
+        # Each is its own nearest one, and the status and the page say the same of it.
+        assert row.nearest == row.string
+        assert (row.measured, row.measured_censored) == (row.nearest_value, row.nearest_censored)
+        assert (row.measured, row.measured_censored) == (measured[row.string].mean(), measured[row.string].censored)
+    assert [(row.measured, row.measured_censored) for row in found] == [(0.1, "<"), (5.0, None), (7.3, None), (40, ">")]
+    assert found.to_pandas()["measured_censored"].fillna("").tolist() == ["<", "", "", ">"]
+    assert "measured_censored" not in campaign.predict(["00011111"]).to_pandas()
+    suggestions = campaign.suggest()
+    wanted = {string: f"{one.censored or ''}{one.mean()!r}" for string, one in measured.items()}
+    campaign.write_batch(tmp_path / "batch.csv")
+    for table in (suggestions.to_pandas(), pd.read_csv(tmp_path / "batch.csv", dtype=str)):
+        told = zip(table["nearest_measured"].astype(str).str.zfill(8), table["nearest_value"], strict=True)
+        assert all(str(value) == wanted[string] for string, value in told)

@@ -199,6 +199,15 @@ def test_a_campaign_of_an_older_version_is_shown_by_the_median(tmp_path: Path) -
     assert float(read_sheet(tmp_path / "batch.csv").rows[1][2]) == pytest.approx(100.0)
 
 
+def test_a_suggestion_does_not_leave_older_predictions_behind(campaign: Campaign) -> None:
+    for row in campaign.store.open_suggestions()[:3]:
+        campaign.record(row.name, potency(row.string))
+    campaign.predict(SMILES[:5])  # a fit from before the suggestion
+    campaign.suggest(3, more=True)
+    with Campaign.open(campaign.store.path) as other:
+        assert list(campaign.predict(SMILES[:5])) == list(other.predict(SMILES[:5]))
+
+
 def test_limits_are_told_as_limits_wherever_a_measured_value_is_shown(campaign: Campaign) -> None:
     """Held against what the campaign itself says of the same replicates."""
     campaign.record("CCCCCCCCCCO", ">5000")
@@ -210,15 +219,15 @@ def test_limits_are_told_as_limits_wherever_a_measured_value_is_shown(campaign: 
     known = {one.key: one for one in campaign.store.observations()}
     for row in found[:3]:
         assert row.measured == pytest.approx(known[row.key].mean(geometric=True))
-        assert row.limit == known[row.key].censored
-    assert [row.limit for row in found] == [">", None, "<", None]
+        assert row.measured_censored == known[row.key].censored
+    assert [row.measured_censored for row in found] == [">", None, "<", None]
     last = found[3]
-    assert (last.nearest, last.nearest_value, last.nearest_limit) == ("CCCCCCCCCCO", pytest.approx(5000), ">")
+    assert (last.nearest, last.nearest_value, last.nearest_censored) == ("CCCCCCCCCCO", pytest.approx(5000), ">")
     table = found.to_pandas()
-    assert table["measured"].tolist()[0] == table["nearest_value"].tolist()[3] == ">5000"
-    assert campaign.explain("CCCCCCCCCCCCO").reason["limit"] == ">"
+    assert table["measured_censored"].tolist()[0] == table["nearest_censored"].tolist()[3] == ">"
+    assert campaign.explain("CCCCCCCCCCCCO").reason["censored"] == ">"
     (made, *_) = [row for row in campaign.suggest(70, more=True) if row.reason.get("nearest") == "CCCCCCCCCCO"]
-    assert made.reason["limit"] == ">"
+    assert made.reason["censored"] == ">"
     batch = campaign.store.open_suggestions()
     shown = [value for value in campaign.suggest().to_pandas()["nearest_value"] if value == ">5000"]
     assert len(shown) == sum(row.reason.get("nearest") == "CCCCCCCCCCO" for row in batch) > 0

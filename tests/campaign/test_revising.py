@@ -142,7 +142,7 @@ def test_any_command_is_undone_unless_something_depends_on_it(campaign: Campaign
     ):
         with pytest.raises((CampaignError, InputError), match=said):
             campaign.undo(number)
-    assert campaign.undo(5).describe() == "record B01-03: 1 measurement"
+    assert campaign.undo(5).describe() == "record B01-03 7: 1 measurement"
     with pytest.raises(CampaignError, match="command 12 did that already"):
         campaign.undo(5)
     with pytest.raises(CampaignError, match="an undo is not undone"):
@@ -267,3 +267,30 @@ def test_a_table_with_an_absurd_value_is_refused_with_its_line(tmp_path: Path) -
         assert len(results.problems) == 1
     with Campaign.create(tmp_path / "b.seqopt", StringSpace("AB", 6), objective="activity") as campaign:
         assert len(campaign.record_file(table, history=True, force=True)[0]) == 5
+
+
+def test_a_failure_is_undone_after_its_string_was_tried_again(campaign: Campaign) -> None:
+    first, *_ = (row.name for row in campaign.suggest())
+    campaign.record(first, failure="did not dissolve")
+    failed = campaign.store.state
+    (again,) = (row.name for row in campaign.retry_failed([first]))
+    campaign.record(again, 3.0)
+    answered = campaign.store.state
+    campaign.undo(failed)  # so the first suggestion is open once more, and its string has a value
+    with pytest.raises(CampaignError, match=f"undo 2 first, or withdraw {first}. Nothing was changed"):
+        campaign.undo(answered)
+    assert first in {row.name for row in campaign.store.open_suggestions()}
+    for one in (campaign, reopened(campaign)):
+        waiting = [row.string for row in one.store.open_suggestions()]
+        assert sorted(one.session().optimizer.pending) == sorted(waiting)
+    campaign.record(first, 4.0, replicate=True)
+    for one in (campaign, reopened(campaign)):
+        optimizer, journal = one.session().optimizer, one.session().journal
+        assert sorted(row.value for row in optimizer.observations.with_status("ok")) == [3.0, 4.0]
+        assert len(optimizer.observations.with_status("pending")) == len(one.store.open_suggestions()) == 2
+        assert [(row.status, row.value) for row in journal.told] == [("ok", 3.0), ("ok", 4.0)]
+    campaign.undo()
+    campaign.withdraw([first])
+    campaign.undo(answered)
+    assert again in {row.name for row in campaign.store.open_suggestions()}
+    assert campaign.store.check() == []

@@ -268,6 +268,19 @@ def test_limits_that_say_nothing_do_not_set_the_scale():
     assert telling(values, np.ones(6, dtype=np.int8)).all()
 
 
+@pytest.mark.parametrize("side", [-1, 1])
+def test_limits_on_one_side_alone_do_not_let_the_mean_run_away(side):
+    limits = side * np.array([0.1, 0.2, 0.5, 1.0, 0.3, 0.7, 0.4, 0.9, 0.6, 0.8])
+    means = []
+    for kernel in (None, NgramKernel(3)):
+        surrogate = StringGP(kernel)
+        surrogate.fit(STRINGS, limits, rng=np.random.default_rng(0), censored=np.full(10, side))
+        means.append(side * surrogate.predict(STRINGS)[0])
+    # Beyond the limits, by no more than these differ: any mean further out would satisfy them as well.
+    assert all((found > 0.5).all() and (found < 2.0).all() for found in means)
+    assert np.abs(means[0] - means[1]).max() < 0.5
+
+
 @pytest.mark.parametrize(
     ("censored", "message"),
     [([1, 0], "give one number per string"), ([2] + [0] * 9, "censored is 2 for 'AAAA'; expected 1")],

@@ -83,18 +83,29 @@ def rank(
 @app.command()
 def explain(
     what: Annotated[str, typer.Argument(metavar="NAME|STRING", help="A suggestion, such as B03-07, or any string.")],
+    out: Annotated[Path | None, typer.Option(help="Draw it: .svg, .png or .html.")] = None,
     which: Which = None,
     debug: Debug = False,
 ) -> None:
     """Say what a prediction rests on: how a string stands, what it is most like, and what each part of it adds.
 
     seqopt campaign explain B03-07
+    seqopt campaign explain B03-07 --out B03-07.svg
     """
     del debug
+    if out is not None:
+        from seqopt.report.explanations import check_format
+
+        check_format(out)  # before a model is fitted
     with opened(which) as campaign:
         with console.status("predicting"):
             found = campaign.explain(what)
         _print_explanation(campaign, found)
+    if out is not None:
+        from seqopt.report.explanations import write_explanation
+
+        write_explanation(found, out)
+        console.print(f"drawn in {escape(str(out))}")
 
 
 def predict_and_print(campaign: Campaign, what: list[str], column: str | None, out: Path | None) -> None:
@@ -139,7 +150,11 @@ def _show(found: PredictedStrings, out: Path | None) -> None:
     header += [*(["identifier"] * owned), settings.string_column]
     rows = []
     for row in found[:LISTED]:
-        known = row.status if row.measured is None else f"measured {row.limit or ''}{shown_number(row.measured)}"
+        known = (
+            row.status
+            if row.measured is None
+            else f"measured {row.measured_censored or ''}{shown_number(row.measured)}"
+        )
         chance = "" if row.improvement is None else percent(row.improvement)
         interval = shown_interval(row.low, row.high, settings.transform, settings.objective, settings.unit)
         cells = [shown_number(row.predicted), interval, chance, known, *([row.identifier or ""] * owned), row.string]
@@ -161,7 +176,7 @@ def _print_explanation(campaign: Campaign, found: Explanation) -> None:
     unit = f" {settings.unit}" if settings.unit else ""
     print_whole(f"[bold]{escape('  '.join(filter(None, (found.name, row.identifier, row.string))))}[/bold]")
     if row.measured is not None:
-        console.print(f"measured: {row.limit or ''}{shown_number(row.measured)}{escape(unit)}")
+        console.print(f"measured: {row.measured_censored or ''}{shown_number(row.measured)}{escape(unit)}")
     console.print(
         f"predicted: {shown_number(row.predicted)}{escape(unit)}; 90 % of a measurement "
         f"{escape(shown_interval(row.low, row.high, *scale))}, 90 % of the true value "

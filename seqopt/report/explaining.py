@@ -1,0 +1,67 @@
+"""What the predictions of a page rest on, asked of its model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from seqopt.encoding.features import TokensAndFeatures
+from seqopt.errors import ModelError
+from seqopt.models import Contributions, FullyBayesianStringGP, contributions_of
+
+MOST_EXPLAINED = 60
+"""Strings of a page whose predictions are explained: as many suggestions as are drawn, and the best predicted."""
+
+MOST_SHARED = 4e9
+"""Products of the lengths of two strings, over all those compared for explanations, for a kernel on symbols: about
+five seconds."""
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What the predictions of several strings rest on.
+
+    Attributes:
+        found: By key, in the user's direction and units.
+        missing: Why it is not known of all of them, a sentence without its full stop; empty where it is.
+    """
+
+    found: Mapping[str, Contributions] = field(default_factory=dict)
+    missing: str = ""
+
+
+def explained(surrogate: Any, keys: Sequence[str], measured: Sequence[str], sign: float) -> Explained:
+    """What the predictions of some strings rest on; nothing is fitted.
+
+    Args:
+        surrogate: Fitted.
+        keys: The strings; the first `MOST_EXPLAINED` are explained.
+        measured: What the surrogate was fitted to.
+        sign: -1.0 where values of the model are those of the user times -1, else 1.0.
+    """
+    found: dict[str, Contributions] = {}
+    room = MOST_SHARED
+    for key in list(dict.fromkeys(keys))[:MOST_EXPLAINED]:
+        try:
+            room -= _work(surrogate, key, measured)
+            if room < 0:
+                return Explained(found, "it would take too long for strings of this length and number")
+            found[key] = contributions_of(surrogate, key).signed(sign)
+        except ModelError as error:
+            return Explained(found, str(error))
+    return Explained(found)
+
+
+def _work(surrogate: Any, key: str, measured: Sequence[str]) -> float:
+    """Products of lengths: a string is compared with all measured ones, once for each of its symbols."""
+    if type(getattr(surrogate, "kernel", None)).__name__ not in ("SubsequenceKernel", "JointKernel"):
+        return 0.0
+    encoded = surrogate.encoder.encode([key, *measured])
+    symbols = encoded.tokens if isinstance(encoded, TokensAndFeatures) else encoded
+    lengths = np.asarray(symbols.lengths, dtype=np.float64)
+    # Sums are shared by draws that differ in the match decay alone: eight gap decays are what costs.
+    draws = 8 if isinstance(surrogate, FullyBayesianStringGP) else 1
+    return float(lengths[0] ** 2 * lengths[1:].sum() * draws)
