@@ -674,6 +674,7 @@ class Campaign(Revising, Inquiring, Tabulated):
             spending(suggestions, settings),
             None if library is None else library["path"],
             calibration,
+            () if library is None else tuple(one["path"] for one in library["added"]),
         )
 
     def write_batch(self, path: str | os.PathLike[str], suggestions: Sequence[Suggestion] | None = None) -> None:

@@ -7,6 +7,7 @@ import math
 import sqlite3
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign import schema
@@ -147,7 +148,9 @@ class Change:
             )
         self._insert("suggestions", rows)
         query = f"{SUGGESTIONS} WHERE s.batch = ? AND s.position > ? ORDER BY s.id"
-        return [suggestion_row(row) for row in self._store._rows(query, (batch, before))]
+        # The command itself is written last.
+        scale = self.arguments.get("transform")
+        return [replace(suggestion_row(row), transform=scale) for row in self._store._rows(query, (batch, before))]
 
     def add_measurements(self, measurements: Iterable[NewMeasurement]) -> list[Measurement]:
         """Add values and failures.

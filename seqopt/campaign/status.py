@@ -28,6 +28,7 @@ class Status(Tabulated):
         spending: What suggestions cost so far, where a column of prices is named.
         library: Where candidates are read from.
         calibration: How predictions compare with the results that came.
+        added: Files of candidates that were added to the library.
     """
 
     settings: Settings
@@ -40,6 +41,7 @@ class Status(Tabulated):
     spending: Spending | None = None
     library: str | None = None
     calibration: Calibration | None = None
+    added: tuple[str, ...] = ()
 
 
 def warnings_of(settings: Settings, counts: Counts, model: dict[str, Any]) -> list[str]:

@@ -137,7 +137,7 @@ def _heading(status: Status) -> Section:
     settings, counts = status.settings, status.counts
     space = settings.space
     if settings.pool is not None:
-        where = f"{settings.pool['size']:,} candidates of {settings.pool['path']}"
+        where = f"{settings.pool['size']:,} candidates of {' and '.join((settings.pool['path'], *status.added))}"
     elif space.get("type") == "CandidateSet":
         where = f"{space.get('size') or len(space['strings']):,} candidates given in Python"
     else:

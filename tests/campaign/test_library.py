@@ -11,6 +11,7 @@ import pytest
 from seqopt.campaign import Campaign, CampaignError
 from seqopt.campaign.labels import price_in
 from seqopt.campaign.library import key_hashes
+from seqopt.campaign.summary import summarize
 from seqopt.errors import InputError
 from seqopt.filters import ColumnCondition
 
@@ -285,8 +286,17 @@ def test_what_is_tried_again_costs_what_it_costs_by_now(tmp_path: Path, library:
         table.loc[table["compound_id"] == first.identifier, "price"] = 977
         table.to_csv(library, index=False)
         (again,) = campaign.retry_failed()
-        assert (again.identifier, first.cells["price"] != "977", again.cells["price"]) == (
-            first.identifier,
-            True,
-            "977",
-        )
+        assert again.identifier == first.identifier
+        assert price_in(first.cells["price"]) != 977
+        assert price_in(again.cells["price"]) == 977
+
+
+def test_the_status_names_every_file_of_candidates(tmp_path: Path, library: Path) -> None:
+    more = tmp_path / "more.csv"
+    more.write_text("compound_id,smiles,supplier,price\nNEW-1,CCCCCCCCCCCCN,ACME,5\n")
+    with begun(tmp_path, library) as campaign:
+        assert campaign.status().added == ()
+        campaign.change_pool(add=more)
+        assert campaign.status().added == (str(more.resolve()),)
+        (heading, *_) = summarize(campaign)
+        assert str(more.resolve()) in heading.lines[0]

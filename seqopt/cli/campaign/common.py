@@ -208,4 +208,4 @@ def print_results(taken: int, results: Results) -> None:
         note(str(remark))
     if results.unfilled:
         rows = counted(len(results.unfilled), "row")
-        note(f"{rows} {'has' if len(results.unfilled) == 1 else 'have'} no result yet")
+        note(f"{rows} {'has' if len(results.unfilled) == 1 else 'have'} no result")

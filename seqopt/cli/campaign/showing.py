@@ -49,6 +49,7 @@ def status(
             "calibration": None if found.calibration is None else asdict(found.calibration),
             "warnings": found.warnings,
             "library": found.library,
+            "added": found.added,
             "spending": None if found.spending is None else found.spending._asdict(),
         }
         typer.echo(json.dumps(facts, indent=1))
@@ -84,7 +85,7 @@ def status(
         unknown = f"; {cost.unknown} suggestions have no price" if cost.unknown else ""
         console.print(f"spent: {cost.spent:,.10g}; open suggestions cost {cost.committed:,.10g}{unknown}")
     if found.library is not None:
-        console.print(f"candidates are read from {escape(found.library)}")
+        console.print(f"candidates are read from {escape(' and '.join((found.library, *found.added)))}")
     if found.filters:
         console.print(f"suggested is only: {escape('; '.join(found.filters))}")
     for warning in found.warnings:

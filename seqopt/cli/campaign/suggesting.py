@@ -57,8 +57,9 @@ def suggest(
         if waiting and not more:
             from seqopt.campaign.wording import counted
 
-            are = f"{counted(waiting, 'suggestion')} {'is' if waiting == 1 else 'are'}"
-            note(f"{are} open: record their results, withdraw them, or add others with --more")
+            are, their, them = ("is", "its result", "it") if waiting == 1 else ("are", "their results", "them")
+            open_ones = counted(waiting, "suggestion")
+            note(f"{open_ones} {are} open: record {their}, withdraw {them}, or add others with --more")
         asked = campaign.store.settings.batch_size if n is None else n
         if (more or not waiting) and len(batch) < asked:
             note(f"{len(batch)} instead of {asked}: no other candidate was found that may be suggested")
