@@ -1,11 +1,6 @@
 """What README, CONTRIBUTING and docs show, works: code, commands, links, figures, and the site built from them.
 
-A fenced block says what it is:
-
-- ``python`` runs. The blocks of a page run one after the other, in one namespace and one folder.
-- ``bash`` runs where every line is a ``seqopt`` command.
-- A block with a title, ````` ```csv title="library.csv" `````, is a file that later blocks find in the folder.
-- ``<!-- not run: the reason -->`` above a block says why it is not run. What it calls must exist all the same.
+What fenced blocks may say is written in ``support/pages.py``.
 """
 
 from __future__ import annotations
@@ -15,9 +10,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
 from functools import cache
 from html.parser import HTMLParser
 from importlib import import_module
@@ -29,67 +22,26 @@ import click
 import pandas as pd
 import pytest
 import typer
+from pages import ROOT, Block, blocks_of, run_blocks
 
 from seqopt.cli import main
 from seqopt.cli.app import app
 
-ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 IMAGES = ROOT / "docs" / "img"
 LANGUAGES = ("python", "bash", "csv", "cfg", "fasta", "text")
 RUNNING = ("python", "bash")
-FENCE = re.compile(r"^```(\w*)(.*)$")
-REASON = re.compile(r"^<!-- not run: (.+) -->$")
 CALL = re.compile(r"(?:^|\s|/)seqopt\s+(?=[a-z-])")
 
 
-@dataclass
-class Block:
-    """A fenced block of a page."""
-
-    page: Path
-    line: int
-    language: str
-    title: str | None
-    reason: str | None
-    lines: list[str] = field(default_factory=list)
-
-    @property
-    def text(self) -> str:
-        return "\n".join(self.lines) + "\n"
-
-    @property
-    def location(self) -> str:
-        return f"{self.page.relative_to(ROOT)}:{self.line}"
-
-    @property
-    def shell(self) -> list[str]:
-        """Lines of a shell block, continued ones joined, without comments."""
-        joined = self.text.replace("\\\n", " ").splitlines()
-        return [line for line in joined if shlex.split(line, comments=True)]
-
-
-def blocks_of(page: Path) -> Iterator[Block]:
-    """All fenced blocks of a page."""
-    above, block = "", None
-    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):
-        fence = FENCE.match(line)
-        if block is None and fence:
-            title = re.search(r'title="([^"]+)"', fence[2])
-            reason = REASON.match(above)
-            block = Block(page, number, fence[1], title[1] if title else None, reason[1] if reason else None)
-        elif block is not None and line == "```":
-            yield block
-            above, block = "", None
-        elif block is not None:
-            block.lines.append(line)
-        elif line.strip():
-            above = line.strip()
-    assert block is None, f"{page}: the block of line {block.line if block else 0} does not end"
-
-
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
-RUN = [page for page in PAGES if any(block.page == page and block.language in RUNNING for block in BLOCKS)]
+TESTED_ELSEWHERE = ("twelve-weeks.md",)
+"""Pages that a test of their own runs, and looks at what they do."""
+RUN = [
+    page
+    for page in PAGES
+    if page.name not in TESTED_ELSEWHERE and any(block.page == page and block.language in RUNNING for block in BLOCKS)
+]
 
 
 @cache
@@ -144,29 +96,8 @@ def test_blocks_say_what_they_are(page: Path) -> None:
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(ROOT)))
 def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    monkeypatch.setenv("MPLBACKEND", "agg")
-    known = set(sys.modules)
-    for shared in ("data", "grammars"):
-        Path(shared).symlink_to(ROOT / shared)
-    namespace: dict[str, object] = {"__name__": "__main__"}
-    try:
-        for block in blocks_of(page):
-            if block.title is not None:
-                Path(block.title).write_text(block.text, encoding="utf-8")
-            elif block.language == "python" and block.reason is None:
-                exec(compile("\n" * block.line + block.text, block.page.name, "exec", dont_inherit=True), namespace)
-            elif block.language == "bash" and block.reason is None:
-                for line in block.shell:
-                    words = shlex.split(line, comments=True)
-                    monkeypatch.setattr(sys, "argv", words)
-                    assert main(words[1:]) == 0, f"{block.location}: {line}"
-    finally:
-        for name in set(sys.modules) - known:
-            # Files of a page must not be found by the next.
-            if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
-                del sys.modules[name]
+    for _ in run_blocks(blocks_of(page), tmp_path, monkeypatch):
+        pass
 
 
 def test_the_protein_pool_of_the_readme_is_searched_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

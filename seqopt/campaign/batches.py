@@ -38,7 +38,7 @@ def reason_cell(reason: Mapping[str, Any], name: str) -> Any:
         ('<0.1', 0.1)
     """
     cell = reason.get(name)
-    return f"{reason['censored']}{cell!r}" if name == "value" and reason.get("censored") else cell
+    return f"{reason['censored']}{cell:.10g}" if name == "value" and reason.get("censored") else cell
 
 
 class Suggestions(Tabulated, list[Suggestion]):

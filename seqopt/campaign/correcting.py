@@ -211,6 +211,11 @@ def changed(settings: Settings, wanted: dict[str, Any], measurements: Sequence[M
     return made
 
 
+def _shown(settings: Settings, name: str) -> str:
+    value = getattr(settings, name)
+    return "none" if value is None else str(value)
+
+
 def note_settings(change: Change, settings: Settings, made: Settings, failing: dict[str, str]) -> None:
     """Write changed settings, and what the history says of them.
 
@@ -221,7 +226,7 @@ def note_settings(change: Change, settings: Settings, made: Settings, failing: d
         failing: Open suggestions that may not be suggested any more, and why.
     """
     what = [
-        f"{name} {getattr(settings, name)} -> {getattr(made, name)}"
+        f"{'batch' if name == 'batch_size' else name} {_shown(settings, name)} -> {_shown(made, name)}"
         for name in CHANGEABLE
         if getattr(settings, name) != getattr(made, name)
     ]

@@ -146,4 +146,6 @@ class Inquiring:
         string = self._naming.called(what) if found is None else found.string
         key = self._naming.key(string) if found is None else found.key
         name, reason = ("", {}) if found is None else (found.name, found.reason)
-        return explain(self.session().optimizer, self.store.settings, name, string, key, reason)
+        explanation = explain(self.session().optimizer, self.store.settings, name, string, key, reason)
+        identifier = found.identifier if found is not None else self._labels([string])[0].identifier
+        return replace(explanation, prediction=replace(explanation.prediction, identifier=identifier))

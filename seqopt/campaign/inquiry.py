@@ -124,7 +124,7 @@ class PredictedStrings(Tabulated, list[Predicted]):
         self.settings = settings
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row per string; columns that hold nothing are left out."""
+        """One row per string; columns that hold nothing are left out. Limits are text, such as ``"<0.1"``."""
         import pandas as pd
 
         table = pd.DataFrame([[getattr(row, name) for name in COLUMNS.values()] for row in self], columns=list(COLUMNS))

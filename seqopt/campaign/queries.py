@@ -37,8 +37,8 @@ STATUS = f"""CASE
     ELSE 'open' END"""
 
 SUGGESTIONS = f"""SELECT s.string, s.key, s.mean, s.std, s.low, s.high, s.acquisition, s.score, s.reason, s.context,
-    s.identifier, s.cells, s.id, s.name, s.batch, s.position, s.snapshot, {STATUS} AS status, s.made_by, s.undone_by
-    FROM suggestions s"""
+    s.identifier, s.cells, s.id, s.name, s.batch, s.position, s.snapshot, {STATUS} AS status, s.made_by, s.undone_by,
+    (SELECT json_extract(c.arguments, '$.transform') FROM commands c WHERE c.id = s.made_by) FROM suggestions s"""
 
 MEASUREMENTS = f"""SELECT m.string, m.key, m.value, m.failure, m.standard_error, m.replicate, m.source, m.line,
     s.name, m.details, m.context, m.further, m.identifier, m.censored, m.replaces, m.id, m.made_by, m.undone_by,

@@ -30,6 +30,7 @@ from seqopt.errors import InputError
 from seqopt.utils.unset import UNSET, Unset
 
 if TYPE_CHECKING:
+    from seqopt.campaign.labels import Label
     from seqopt.campaign.library import Library
     from seqopt.campaign.naming import Naming
     from seqopt.campaign.recording import Recorder
@@ -76,6 +77,10 @@ class Revising:
 
     store: CampaignStore
     _recorder: Recorder
+
+    if TYPE_CHECKING:
+
+        def _labels(self, strings: Sequence[str]) -> list[Label]: ...
 
     @property
     def _naming(self) -> Naming:
@@ -206,7 +211,13 @@ class Revising:
             raise InputError(f"retry_failed takes a list of names: retry_failed([{names!r}])")
         wanted = None if names is None else [self._naming.called(name) for name in names]
         state = self.store.state
-        new = retried(self.store, wanted)
+        again = retried(self.store, wanted)
+        # What the library says of them by now, such as the price.
+        labels = self._labels([row.string for row in again])
+        new = [
+            replace(row, identifier=label.identifier or row.identifier, cells=dict(label.cells) or row.cells)
+            for row, label in zip(again, labels, strict=True)
+        ]
         with self.store.transaction("suggest", {"n": len(new), "what": "again"}, expected_state=state) as change:
             made = change.add_suggestions(new)
         return Suggestions(made, self.store.settings)

@@ -261,6 +261,7 @@ class Suggestion(NewSuggestion):
         status: What became of it.
         made_by: The command.
         undone_by: The undo that took it back.
+        transform: Of the campaign when it was predicted, ``"none"`` or ``"log10"``; `None` where that is not known.
     """
 
     id: int = 0
@@ -271,6 +272,15 @@ class Suggestion(NewSuggestion):
     status: SuggestionStatus = "open"
     made_by: int = 0
     undone_by: int | None = None
+    transform: str | None = None
+
+    def predicted(self, transform: str | None) -> float | None:
+        """The central prediction, on the scale on which it was predicted, even if that was changed since.
+
+        Args:
+            transform: Of the campaign now, for suggestions that do not say it.
+        """
+        return super().predicted(self.transform or transform)
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,8 @@ class Session:
             if self.store.is_file and state != self._kept and optimizer.hyperparameters:
                 snapshot = snapshot_of(optimizer, state)
                 snapshot = replace(snapshot, summary=snapshot.summary | dict(noted or {}))
-            given = {**arguments, **counters, "seconds": round(seconds, 3)}
+            scale = {"transform": self.settings.transform or "none"}
+            given = {**arguments, **counters, **scale, "seconds": round(seconds, 3)}
             with self.store.transaction("suggest", given, expected_state=state_before) as change:
                 number = self._snapshot if snapshot is None else change.add_snapshot(snapshot)
                 chosen = any(row.mean is not None for row in new)

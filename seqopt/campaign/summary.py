@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import math
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seqopt.campaign.rows import Observed, Settings, Suggestion
-from seqopt.campaign.wording import in_words, nearest_in_words
+from seqopt.campaign.wording import counted, in_words, nearest_in_words
 
 if TYPE_CHECKING:
     from seqopt.campaign.campaign import Campaign
@@ -78,7 +78,9 @@ def summarize(campaign: Campaign) -> list[Section]:
         times = {command.id: command.time for command in store.history()}
     settings = status.settings
     by_query = {(one.key, one.context): one for one in observed}
-    return [
+    called = {row.string: row.identifier for one in observed for row in one.measurements if row.identifier}
+    called |= {row.string: row.identifier for row in suggestions if row.identifier}
+    sections = [
         _heading(status),
         _best(settings, [one for one in observed if one.context == settings.target], suggestions),
         _last_batch(settings, suggestions, by_query),
@@ -87,6 +89,16 @@ def summarize(campaign: Campaign) -> list[Section]:
         _failures(settings, observed, times),
         Section("Warnings", status.warnings or ("None.",)),
     ]
+    return [_identified(section, called, settings) for section in sections]
+
+
+def _identified(section: Section, called: Mapping[str, str], settings: Settings) -> Section:
+    """A table of strings with a column of what their owner calls them, where there is any such name."""
+    if not called or "id" not in section.header:
+        return section
+    place, strings = section.header.index("id") + 1, section.header.index(settings.string_column)
+    rows = tuple((*row[:place], called.get(row[strings], ""), *row[place:]) for row in section.rows)
+    return replace(section, header=(*section.header[:place], "identifier", *section.header[place:]), rows=rows)
 
 
 def render(sections: Sequence[Section], width: int = WIDTH) -> str:
@@ -132,9 +144,10 @@ def _heading(status: Status) -> Section:
         where = f"generated strings ({space.get('type')})"
     lines = [
         f"searched: {where}",
-        f"measured: {counts.values} values of {counts.strings} strings, {counts.failures} failures",
-        f"suggested: {counts.batches} batches; {counts.measured} measured, {counts.failed} failed, {counts.withdrawn} "
-        f"withdrawn, {counts.open} open",
+        f"measured: {counted(counts.values, 'value')} of {counted(counts.strings, 'string')}, "
+        f"{counted(counts.failures, 'failure')}",
+        f"suggested: {counted(counts.batches, 'batch', 'batches')}; {counts.measured} measured, "
+        f"{counts.failed} failed, {counts.withdrawn} withdrawn, {counts.open} open",
         f"filters: {'; '.join(status.filters) or 'none'}",
     ]
     unit = f", {settings.unit}" if settings.unit else ""

@@ -31,6 +31,21 @@ def in_words(reason: Mapping[str, Any]) -> str:
     return f"{kind}: {', '.join(parts)}" if parts else kind
 
 
+def counted(number: int, singular: str, plural: str = "") -> str:
+    """A number of things.
+
+    Args:
+        number: How many there are.
+        singular: What one of them is called.
+        plural: What several are called; by default with an s.
+
+    Example:
+        >>> counted(1, "row"), counted(0, "row"), counted(1500, "batch", "batches")
+        ('1 row', '0 rows', '1,500 batches')
+    """
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
 def percent(share: float) -> str:
     """A probability in percent: what is not 0 or 1 is not rounded to it.
 

@@ -190,10 +190,10 @@ def shown_number(value: float) -> str:
     """A number that was predicted, to the three significant digits that a prediction has at most.
 
     Example:
-        >>> [shown_number(value) for value in (0.058294, 6.4, 1426.75, 1.5e9)]
-        ['0.0583', '6.4', '1,427', '1.5e+09']
+        >>> [shown_number(value) for value in (0.058294, 6.4, 999.7, 1426.75, 1.5e9)]
+        ['0.0583', '6.4', '1,000', '1,427', '1.5e+09']
     """
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.3g}"
+    return f"{value:,.0f}" if 999.5 <= abs(value) < 1e7 else f"{value:.3g}"
 
 
 def shown_interval(

@@ -13,6 +13,7 @@ from scipy import stats
 
 import seqopt.models.gaussian
 from seqopt.campaign import Campaign, NewSuggestion, read_sheet
+from seqopt.campaign.summary import summarize
 from seqopt.data import Log10
 from seqopt.errors import InputError, ModelError
 from seqopt.filters import PropertyRange
@@ -205,3 +206,43 @@ def test_a_suggestion_does_not_leave_older_predictions_behind(campaign: Campaign
     campaign.suggest(3, more=True)
     with Campaign.open(campaign.store.path) as other:
         assert list(campaign.predict(SMILES[:5])) == list(other.predict(SMILES[:5]))
+
+
+def test_limits_are_told_as_limits_wherever_a_measured_value_is_shown(campaign: Campaign) -> None:
+    """Held against what the campaign itself says of the same replicates."""
+    campaign.record("CCCCCCCCCCO", ">5000")
+    for value in ("<0.5", ">0.01", 0.2, 0.3):
+        campaign.record("OCCO", value, replicate=True)
+    campaign.record("OCCCO", "<0.5")
+    campaign.record("OCCCO", 0.1, replicate=True)
+    found = campaign.predict(["CCCCCCCCCCO", "OCCO", "OCCCO", "CCCCCCCCCCCCO"])
+    known = {one.key: one for one in campaign.store.observations()}
+    for row in found[:3]:
+        assert row.measured == pytest.approx(known[row.key].mean(geometric=True))
+        assert row.measured_censored == known[row.key].censored
+    assert [row.measured_censored for row in found] == [">", None, "<", None]
+    last = found[3]
+    assert (last.nearest, last.nearest_value, last.nearest_censored) == ("CCCCCCCCCCO", pytest.approx(5000), ">")
+    table = found.to_pandas()
+    assert table["measured_censored"].tolist()[0] == table["nearest_censored"].tolist()[3] == ">"
+    assert campaign.explain("CCCCCCCCCCCCO").reason["censored"] == ">"
+    (made, *_) = [row for row in campaign.suggest(70, more=True) if row.reason.get("nearest") == "CCCCCCCCCCO"]
+    assert made.reason["censored"] == ">"
+    batch = campaign.store.open_suggestions()
+    shown = [value for value in campaign.suggest().to_pandas()["nearest_value"] if value == ">5000"]
+    assert len(shown) == sum(row.reason.get("nearest") == "CCCCCCCCCCO" for row in batch) > 0
+
+
+def test_reports_and_explanations_say_what_the_owner_calls_a_string(campaign: Campaign) -> None:
+    owned = {row.string: row.identifier for row in campaign.store.suggestions()}
+    seen = set()
+    for section in summarize(campaign):
+        if "identifier" in section.header:
+            place, string = section.header.index("identifier"), section.header.index("smiles")
+            assert section.header[place - 1] == "id"
+            assert all(row[place] == owned[row[string]] for row in section.rows)
+            seen.add(section.title)
+    assert {"Best measured", "Last batch with results", "Open suggestions"} <= seen
+    (row, *_) = campaign.store.open_suggestions()
+    for asked in (row.name, str(row.identifier), row.string):
+        assert campaign.explain(asked).prediction.identifier == row.identifier

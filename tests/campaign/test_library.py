@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from seqopt.campaign import Campaign, CampaignError
@@ -274,3 +275,18 @@ def test_hashes_do_not_depend_on_the_machine() -> None:
 
     expected = [int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "little") for key in ("CCO", "é")]
     assert key_hashes(["CCO", "é"]).tolist() == expected
+
+
+def test_what_is_tried_again_costs_what_it_costs_by_now(tmp_path: Path, library: Path) -> None:
+    with begun(tmp_path, library, price_column="price") as campaign:
+        (first, *_) = campaign.suggest()
+        campaign.record(first.name, failure="did not dissolve")
+        table = pd.read_csv(library)
+        table.loc[table["compound_id"] == first.identifier, "price"] = 977
+        table.to_csv(library, index=False)
+        (again,) = campaign.retry_failed()
+        assert (again.identifier, first.cells["price"] != "977", again.cells["price"]) == (
+            first.identifier,
+            True,
+            "977",
+        )

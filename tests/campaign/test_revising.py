@@ -218,6 +218,27 @@ def test_settings_are_changed_and_changed_back(campaign: Campaign) -> None:
     assert campaign.store.state == before
 
 
+def test_a_prediction_stays_what_it_was_when_the_scale_is_changed(campaign: Campaign) -> None:
+    """What is shown of it is the middle of the interval that is shown beside it."""
+    measured(campaign)
+    made = campaign.suggest()
+    shown = [row.predicted(None) for row in made]
+    campaign.change(transform="log10")
+    with reopened(campaign) as other:
+        assert [row.predicted("log10") for row in other.store.open_suggestions()] == shown
+        assert other.suggest().to_pandas()["predicted"].tolist() == pytest.approx(shown)
+    (later, *_) = campaign.suggest(1, more=True)
+    median = later.predicted("log10")
+    campaign.undo()
+    later = campaign.suggest(1, more=True)[-1]
+    campaign.change(transform=None)
+    after = campaign.store.open_suggestions()[-1]
+    assert after.low is not None
+    assert after.high is not None
+    assert after.predicted(None) == pytest.approx(median) == pytest.approx((after.low * after.high) ** 0.5)
+    assert [row.predicted(None) for row in campaign.store.open_suggestions()][:3] == shown
+
+
 def test_values_of_other_sizes_that_are_usual_are_not_refused(tmp_path: Path) -> None:
     """Values that span decades, nearly nothing on a linear scale, and the same in another unit."""
     with Campaign.create(tmp_path / "a.seqopt", StringSpace("AB", 6), objective="IC50") as campaign:

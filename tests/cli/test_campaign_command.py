@@ -59,7 +59,7 @@ def test_weeks_of_a_campaign(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["best"]["value"] == -0.5
     assert found["model"]["n"] == 4
     run("status")
-    assert "4 values of 4 strings, 1 failures" in capsys.readouterr().out
+    assert "4 values of 4 strings, 1 failure;" in capsys.readouterr().out
     run("history")
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("  ")[-1].split()[0].rstrip(":") for line in lines] == [
@@ -223,7 +223,7 @@ def test_a_report_is_a_plain_table_with_and_without_results(capsys: pytest.Captu
     run("report", "kinase", "--out", "report.txt")
     text = Path("report.txt").read_text()
     lines = [" ".join(line.split()) for line in text.splitlines()]
-    assert "measured: 1 values of 1 strings, 1 failures" in lines
+    assert "measured: 1 value of 1 string, 1 failure" in lines
     assert any(line.startswith("1 B01-01") and line.endswith("-2.5 1") for line in lines)
     assert any("B01-02" in line and line.endswith("did [not] dissolve") for line in lines)
     assert sum(line.startswith("B01-0") for line in lines) == 4 + 2  # the batch, and what is open

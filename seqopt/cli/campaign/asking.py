@@ -174,7 +174,7 @@ def _print_explanation(campaign: Campaign, found: Explanation) -> None:
     settings, row = campaign.store.settings, found.prediction
     scale = settings.transform, settings.objective, settings.unit
     unit = f" {settings.unit}" if settings.unit else ""
-    print_whole(f"[bold]{escape('  '.join(filter(None, (found.name, row.string))))}[/bold]")
+    print_whole(f"[bold]{escape('  '.join(filter(None, (found.name, row.identifier, row.string))))}[/bold]")
     if row.measured is not None:
         console.print(f"measured: {row.measured_censored or ''}{shown_number(row.measured)}{escape(unit)}")
     console.print(

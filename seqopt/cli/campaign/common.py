@@ -199,10 +199,13 @@ def print_cost(campaign: Campaign, batch: list[Suggestion]) -> None:
 
 
 def print_results(taken: int, results: Results) -> None:
-    console.print(f"recorded {taken} results of {escape(results.source)}")
+    from seqopt.campaign.wording import counted
+
+    console.print(f"recorded {counted(taken, 'result')} of {escape(results.source)}")
     for remark in results.problems:
         note(f"not recorded: {remark}")
     for remark in results.warnings:
         note(str(remark))
     if results.unfilled:
-        note(f"{len(results.unfilled)} rows have no result yet")
+        rows = counted(len(results.unfilled), "row")
+        note(f"{rows} {'has' if len(results.unfilled) == 1 else 'have'} no result yet")

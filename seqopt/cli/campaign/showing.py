@@ -53,11 +53,14 @@ def status(
         }
         typer.echo(json.dumps(facts, indent=1))
         return
+    from seqopt.campaign.wording import counted
+
     counts, settings = found.counts, found.settings
     unit = f" {settings.unit}" if settings.unit else ""
     console.print(
-        f"[bold]{escape(settings.objective)}[/bold] ({settings.direction}): {counts.values} values of {counts.strings} "
-        f"strings, {counts.failures} failures; {counts.batches} batches suggested, {counts.open} suggestions open, "
+        f"[bold]{escape(settings.objective)}[/bold] ({settings.direction}): {counted(counts.values, 'value')} of "
+        f"{counted(counts.strings, 'string')}, {counted(counts.failures, 'failure')}; "
+        f"{counted(counts.batches, 'batch', 'batches')} suggested, {counted(counts.open, 'suggestion')} open, "
         f"{counts.withdrawn} withdrawn"
     )
     if found.best is not None:

@@ -45,7 +45,7 @@ def suggest(
             check_batch_target(out, campaign.store)  # before minutes are spent on choosing
         if retry_failed:
             again = campaign.retry_failed()
-            note(f"{len(again)} that failed are suggested again: {', '.join(row.name for row in again)}")
+            note(f"what only failed is suggested again: {', '.join(row.name for row in again)}")
         waiting = len(campaign.store.open_suggestions())
         with told_if_stopped(campaign), console.status("choosing") as progress, shown_in(progress, "choosing"):
             if more or not waiting:
@@ -55,7 +55,10 @@ def suggest(
             progress.update("choosing")
             batch = campaign.suggest(n, more=more)
         if waiting and not more:
-            note(f"{waiting} suggestions are open: record their results, withdraw them, or add others with --more")
+            from seqopt.campaign.wording import counted
+
+            are = f"{counted(waiting, 'suggestion')} {'is' if waiting == 1 else 'are'}"
+            note(f"{are} open: record their results, withdraw them, or add others with --more")
         asked = campaign.store.settings.batch_size if n is None else n
         if (more or not waiting) and len(batch) < asked:
             note(f"{len(batch)} instead of {asked}: no other candidate was found that may be suggested")
@@ -66,7 +69,11 @@ def suggest(
         print_cost(campaign, batch)
         if out is not None:
             campaign.write_batch(out, batch)
-            console.print(f"written to {escape(str(out))}: fill in the last columns, then seqopt campaign record {out}")
+            where = "" if which is None else f" --campaign {which}"
+            console.print(
+                f"written to {escape(str(out))}: fill in the last columns, then seqopt campaign record "
+                f"{escape(f'{out}{where}')}"
+            )
 
 
 @app.command()
