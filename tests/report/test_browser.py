@@ -17,7 +17,7 @@ from rdkit import Chem
 from rdkit.Chem import CanonSmiles
 from rdkit.Chem.Scaffolds.MurckoScaffold import MurckoScaffoldSmiles
 
-from seqopt.campaign import Settings, Suggestion, Suggestions
+from seqopt.campaign import Campaign, Settings, Suggestion, Suggestions
 from seqopt.datasets.sheets import neutralise, restore
 from seqopt.report import MapPoint, write_map_page, write_report
 
@@ -464,3 +464,32 @@ def test_suggestions_in_a_notebook_do_not_overlap(tmp_path: Path, visit: Callabl
     assert beyond == []
     boxes = [page.locator("img").nth(i).bounding_box() for i in range(6)]
     assert all(box["x"] >= other["x"] + other["width"] or box["y"] != other["y"] for other, box in pairwise(boxes))
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 390)])
+def test_what_predictions_rest_on_is_opened_on_a_light_ground(
+    tmp_path: Path, scheme: str, width: int, visit: Callable[..., Any]
+) -> None:
+    library = tmp_path / "library.csv"
+    library.write_text("smiles\n" + "".join(f"{smiles}\n" for smiles in SMILES))
+    with Campaign.create(tmp_path / "c.seqopt", library, objective=HOSTILE, batch_size=5, seed=1) as campaign:
+        for suggestion in campaign.suggest():
+            campaign.record(suggestion.name, float(suggestion.string.count("C")))
+        campaign.suggest()
+    page = visit(write_report(tmp_path / "c.seqopt"), color_scheme=scheme, viewport={"width": width, "height": 900})
+    rests = page.locator("#batch ~ .cards details.rests")
+    assert rests.count() == 5
+    assert not rests.first.locator("svg").is_visible()
+    rests.first.locator("summary").click()
+    assert rests.first.locator("svg").is_visible()
+    ground = rests.first.locator(".drawing").evaluate("one => getComputedStyle(one).backgroundColor")
+    assert min(map(int, re.findall(r"\d+", ground))) > 240
+    # Every disc is whole, and nothing makes the page wider.
+    boxes = "one => [...one.querySelectorAll('circle, svg')].map(one => one.getBoundingClientRect().toJSON())"
+    picture, *discs = rests.first.evaluate(boxes)
+    assert discs
+    for disc in discs:
+        assert picture["left"] <= disc["left"] < disc["right"] <= picture["right"]
+        assert picture["top"] <= disc["top"] < disc["bottom"] <= picture["bottom"]
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.title() != "ran"
