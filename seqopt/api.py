@@ -509,7 +509,8 @@ def _narrowed(
         return space, []
     columns = None
     if pool is not None and any(isinstance(item, ColumnCondition) for item in wanted):
-        columns = {"path": str(pool.source), "column": pool.column}
+        facts = {"kind": pool.kind, "decimal_comma": pool.decimal_comma}
+        columns = {"path": str(pool.source), "column": pool.column} | facts
     wanted = check_filters(
         wanted, space.kind, space, library_cells(columns), standardize=bool(getattr(space, "standardize", False))
     )

@@ -11,6 +11,8 @@ from rdkit import Chem
 from rdkit.Chem import Descriptors
 from rdkit.Chem.FilterCatalog import FilterCatalog, FilterCatalogParams
 
+import seqopt
+from seqopt.datasets import read_pool
 from seqopt.errors import InputError
 from seqopt.filters import filtering
 from seqopt.filters.conditions import (
@@ -372,3 +374,19 @@ def test_a_narrowed_space_keeps_its_own_condition() -> None:
     strings = narrow(space, [Pattern("^1")]).sample(50, np.random.default_rng(0))
     assert len(strings) == 21  # the other two ones are in two of seven places
     assert all(string[0] == "1" and string.count("1") == 3 for string in strings)
+
+
+@pytest.mark.parametrize("notation", ["smiles", "inchi"])
+def test_a_search_reads_its_filters_as_its_pool(tmp_path: Path, notation: str) -> None:
+    strings = ["CCO", "CCCO", "CCCCO", "CCCCCO"]
+    if notation == "inchi":
+        strings = [Chem.MolToInchi(Chem.MolFromSmiles(one)) for one in strings]
+    rows = [f"{string};{price};{value}" for string, price, value in zip(strings, PRICES, VALUES, strict=True)]
+    path = tmp_path / "pool.csv"
+    path.write_text("\n".join(["structure;price;score", *rows]), encoding="utf-8")
+    pool = read_pool(path, values_column="score", decimal_comma=True)
+    result = seqopt.maximize("column:score", pool, initial=2, budget=0, filters=[ColumnCondition("price", "<=", "2.0")])
+    assert sorted(result.evaluations["value"]) == [0.5, 1.5]
+
+
+PRICES, VALUES = ("1,5", "2,0", "2,5", "30,1"), ("0,5", "1,5", "2,5", "3,5")
