@@ -6,7 +6,7 @@ This is the only reader of separated text: `read_sheet` gives its cells as they 
 A spreadsheet takes a cell that begins with ``=``, ``+``, ``-`` or ``@`` for a formula. Such text is written with an
 apostrophe before it, which a spreadsheet shows as text; so is text that begins with apostrophes and one of these, so
 that exactly one apostrophe is taken away on reading and every text comes back as it was. Numbers are never changed, be
-they numbers or text that is one (``-5``, ``+1e-3``): a number runs nothing.
+they numbers or text that is one (``-5``, ``+1e-3``, and ``-4,1`` where commas are decimal): a number runs nothing.
 
 References:
     OWASP Foundation. CSV Injection. https://owasp.org/www-community/attacks/CSV_Injection
@@ -97,14 +97,21 @@ def check_format(path: str | os.PathLike[str]) -> None:
         raise InputError(f"{path}: a table is written as .xlsx, .csv or .tsv, not as {ending}")
 
 
-def neutralise(text: str) -> str:
+def neutralise(text: str, *, decimal_comma: bool = False) -> str:
     """Text as a cell that no spreadsheet runs; `restore` is its inverse.
+
+    Args:
+        text: Any text.
+        decimal_comma: Whether ``-4,1`` is a number in this table.
 
     Example:
         >>> neutralise("=1+1"), neutralise("-CC"), neutralise("-5"), neutralise("CC=O")
         ("'=1+1", "'-CC", '-5', 'CC=O')
+        >>> neutralise("-4,1"), neutralise("-4,1", decimal_comma=True)
+        ("'-4,1", '-4,1')
     """
-    return f"'{text}" if _DANGEROUS.match(text) and not NUMBER.fullmatch(text) else text
+    number = text.replace(",", ".", 1) if decimal_comma else text
+    return f"'{text}" if _DANGEROUS.match(text) and not NUMBER.fullmatch(number) else text
 
 
 def restore(cell: str) -> str:
@@ -260,7 +267,7 @@ def _written(cell: Cell, *, alone: bool, decimal_comma: bool = False) -> str:
     if cell is None:
         text = ""
     elif isinstance(cell, str):
-        text = neutralise(cell)
+        text = neutralise(cell, decimal_comma=decimal_comma)
     elif isinstance(cell, SupportsIndex):  # Python's and numpy's integers
         text = str(int(cell))
     else:

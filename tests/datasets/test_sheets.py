@@ -174,3 +174,9 @@ def test_names_of_columns_are_compared_without_their_dress() -> None:
     assert {plain_name(name) for name in names} == {"ic50_nm"}
     assert plain_name("\u00b5M") == plain_name("\u03bcM")
     assert plain_name("%") == "%"
+
+
+def test_numbers_with_decimal_commas_are_left_alone_where_they_are_numbers(tmp_path: Path) -> None:
+    write_sheet(tmp_path / "a.csv", ["expt"], [["-4,1"], ["-4,1,2"]], decimal_comma=True)
+    assert (tmp_path / "a.csv").read_text("utf-8-sig").splitlines()[1:] == ['"-4,1"', '"\'-4,1,2"']
+    assert [row[0] for row in read_sheet(tmp_path / "a.csv").rows[1:]] == ["-4,1", "-4,1,2"]
