@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 SELECTIVE = ("one-hot", "codons", "vae:")
 """How the names of surrogates begin that may refuse a string; for all others, recording a result loads no model."""
 
+COMPARED = 10_000
+"""Identifiers that are compared with one that is unknown: more take seconds."""
+
 
 class Naming:
     """Finds what a campaign knows by what somebody calls it.
@@ -193,6 +196,18 @@ class Naming:
             )
         return key
 
+    def _other_identifier(self, what: str) -> str:
+        """Of what is not a string: that it is not an identifier either, and which one may be meant."""
+        library, _ = self._identifiers()
+        if not library:
+            return ""
+        meant = {name.casefold(): name for name in library}
+        asked = what.strip().casefold()
+        # Close ones are looked for where that does not take long.
+        close = [asked] if asked in meant else []
+        close = close or difflib.get_close_matches(asked, list(meant)[:COMPARED], n=1, cutoff=0.75)
+        return "; nor is it an identifier of the library" + (f": is {meant[close[0]]} meant?" if close else "")
+
     def _identifiers(self) -> tuple[dict[str, str], set[str]]:
         """The strings of the library by their identifiers, and all of them; read once for each state of the file."""
         state = self._store.state
@@ -236,7 +251,9 @@ class Naming:
             if found is None:
                 what = reference_to_structure(string) if pool["kind"] == "molecule" else None
                 why = f"{what}, which does not say how it is made" if what else explain_rejection(string, pool["kind"])
-                raise InputError(f"{quoted(string)} is not a valid {pool['kind']}: {why}")
+                raise InputError(
+                    f"{quoted(string)} is not a valid {pool['kind']}: {why}{self._other_identifier(string)}"
+                )
             return found
         from seqopt.spaces import EvolvableSpace
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seqopt.campaign.rows import Observed, Settings, Suggestion
-from seqopt.campaign.wording import counted, in_words, nearest_in_words
+from seqopt.campaign.wording import counted, in_words, nearest_in_words, percent
 
 if TYPE_CHECKING:
     from seqopt.campaign.campaign import Campaign
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 BEST = 10
 """Strings in the table of the best."""
+
+IDENTIFIER = "identifier"
+"""Heading of what the owner of the library calls candidates."""
 
 UNSUGGESTED = "not suggested"
 """Stands in place of the name of a suggestion."""
@@ -166,6 +169,7 @@ def _best(settings: Settings, observed: Sequence[Observed], suggestions: Sequenc
         (
             str(rank),
             names.get(one.key, UNSUGGESTED),
+            one.identifier or "",
             one.string,
             f"{one.censored or ''}{_number(one.mean(geometric=geometric))}",
             str(len(one.values)),
@@ -173,9 +177,9 @@ def _best(settings: Settings, observed: Sequence[Observed], suggestions: Sequenc
         )
         for rank, one in enumerate(measured[:BEST], start=1)
     ]
-    header = ("", "id", settings.string_column, settings.objective, "replicates", "their std")
+    header = ("", "name", IDENTIFIER, settings.string_column, settings.objective, "replicates", "their std")
     lines = () if rows else ("Nothing has been measured yet.",)
-    return Section("Best measured", lines, header, tuple(rows))
+    return _section("Best measured", lines, header, rows)
 
 
 def _last_batch(
@@ -202,10 +206,10 @@ def _last_batch(
             inside = "inside" if row.low <= value <= row.high else "above" if value > row.high else "below"
         result = row.status if math.isnan(value) else f"{censored or ''}{_number(value)}"
         told = (_predicted(row, settings), _interval(row, settings), result, inside)
-        rows.append((row.name, row.string, *_context(row, settings), *told))
+        rows.append((row.name, row.identifier or "", row.string, *_context(row, settings), *told))
     names = ("predicted", INTERVAL, f"measured {settings.objective}", "the interval")
-    header = ("id", settings.string_column, *settings.context_names, *names)
-    return Section(title, (_verdict(batch[0].batch, judged),), header, tuple(rows))
+    header = ("name", IDENTIFIER, settings.string_column, *settings.context_names, *names)
+    return _section(title, (_verdict(batch[0].batch, judged),), header, rows)
 
 
 @dataclass(frozen=True)
@@ -241,6 +245,7 @@ def _open(settings: Settings, waiting: Sequence[Suggestion], status: Status) -> 
         rows.append(
             (
                 row.name,
+                row.identifier or "",
                 row.string,
                 *_context(row, settings),
                 _predicted(row, settings),
@@ -249,9 +254,10 @@ def _open(settings: Settings, waiting: Sequence[Suggestion], status: Status) -> 
                 nearest,
             )
         )
-    header = ("id", settings.string_column, *settings.context_names, "predicted", INTERVAL, "why", "nearest measured")
+    told = ("predicted", INTERVAL, "why", "nearest measured")
+    header = ("name", IDENTIFIER, settings.string_column, *settings.context_names, *told)
     lines = () if rows else ("None: seqopt campaign suggest says what to measure next.",)
-    return Section("Open suggestions", lines, header, tuple(rows))
+    return _section("Open suggestions", lines, header, rows)
 
 
 def _model(status: Status) -> Section:
@@ -260,9 +266,8 @@ def _model(status: Status) -> Section:
         return Section("Model", ("None yet: the first batch is random.",))
     lines = [f"{model['surrogate']}, fitted to {model['n']} values at the last suggestion"]
     if model.get("r2") is not None:
-        lines.append(
-            f"leave-one-out: R2 {model['r2']:.2f}; {model['within_90']:.0%} of the values within their 90 % interval"
-        )
+        within = percent(model["within_90"])
+        lines.append(f"leave-one-out: R2 {model['r2']:.2f}; {within} of the values within their 90 % interval")
     if status.calibration is not None and status.calibration.count:
         lines.append(status.calibration.describe())
     if "left" in model:
@@ -277,13 +282,21 @@ def _model(status: Status) -> Section:
 
 def _failures(settings: Settings, observed: Sequence[Observed], times: dict[int, str]) -> Section:
     rows = [
-        (times.get(row.made_by, "")[:10], row.suggestion or UNSUGGESTED, row.string, row.failure)
+        (times.get(row.made_by, "")[:10], row.suggestion or UNSUGGESTED, row.identifier or "", row.string, row.failure)
         for one in observed
         for row in one.measurements
         if row.failure is not None
     ]
-    header = ("day", "id", settings.string_column, "reason")
-    return Section("Failures", () if rows else ("None.",), header, tuple(rows))
+    header = ("day", "name", IDENTIFIER, settings.string_column, "reason")
+    return _section("Failures", () if rows else ("None.",), header, rows)
+
+
+def _section(title: str, lines: tuple[str, ...], header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Section:
+    """A part with a table, without identifiers where there are none."""
+    column = header.index(IDENTIFIER)
+    if not any(row[column] for row in rows):
+        header, rows = header[:column] + header[column + 1 :], [row[:column] + row[column + 1 :] for row in rows]
+    return Section(title, lines, header, tuple(rows))
 
 
 def _context(row: Suggestion, settings: Settings) -> tuple[str, ...]:

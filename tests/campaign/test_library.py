@@ -86,8 +86,16 @@ def test_owners_identifiers_are_understood_everywhere(tmp_path: Path, library: P
         table.write_text("compound_id,pIC50\nCPD-777,7.5\n")
         with pytest.raises(CampaignError, match=r"line 2.*'CPD-777' is not an identifier of a candidate"):
             campaign.record_file(table)
-        with pytest.raises(CampaignError, match="'CPD-777' is not a valid molecule"):
+        with pytest.raises(CampaignError, match=r"'CPD-777' is not a valid molecule.*; nor is it an identifier"):
             campaign.record("CPD-777", 5.0)
+        with pytest.raises(CampaignError, match=f"is {other} meant"):
+            campaign.record(other.lower(), 5.0)
+        tables = {part.title: (part.header, part.rows) for part in summarize(campaign)}
+        header, rows = tables["Best measured"]
+        assert header[1:3] == ("name", "identifier")
+        assert ("not suggested", other) in {row[1:3] for row in rows}
+        header, rows = tables["Open suggestions"]
+        assert {row[header.index("identifier")] for row in rows} == {one.identifier for one in batch[3:]}
         campaign.correct(other, 6.25)
         campaign.withdraw([str(batch[3].identifier)], "sold out")
         assert campaign.status().counts.withdrawn == 1

@@ -64,7 +64,7 @@ def test_predictions_are_held_against_results(tmp_path: Path) -> None:
         assert [row[1] for row in best.rows] == ["B01-02", "B01-01", "B01-03", "B01-05"]  # the smallest first
         assert [row[1:] for row in section(campaign, "Failures").rows] == [("B01-04", "aaab", "broken")]
         assert (
-            "leave-one-out: R2 0.25; 80% of the values within their 90 % interval" in section(campaign, "Model").lines
+            "leave-one-out: R2 0.25; 80 % of the values within their 90 % interval" in section(campaign, "Model").lines
         )
 
 

@@ -228,6 +228,8 @@ def test_a_report_is_a_plain_table_with_and_without_results(capsys: pytest.Captu
     assert any("B01-02" in line and line.endswith("did [not] dissolve") for line in lines)
     assert sum(line.startswith("B01-0") for line in lines) == 4 + 2  # the batch, and what is open
     run("report", "--out", "nowhere/report.txt", fails=True)
+    run("report", "--out", "report.html", fails=True)  # which would not be a page
+    assert not Path("report.html").exists()
 
 
 def test_nothing_that_holds_results_is_written_over(capsys: pytest.CaptureFixture[str]) -> None:

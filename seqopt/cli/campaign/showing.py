@@ -68,11 +68,13 @@ def status(
         called = "" if found.best.identifier is None else f"{escape(found.best.identifier)}, "
         console.print(f"best: {called}{escape(found.best.string)} with {limit}{value:,.5g}{escape(unit)}")
     if found.model:
+        from seqopt.campaign.wording import percent
+
         r2 = found.model.get("r2")
-        within = found.model.get("within_90")
-        quality = (
-            "" if r2 is None else f", leave-one-out R2 {r2:.2f}, {within:.0%} of the values in their 90 % intervals"
-        )
+        quality = ""
+        if r2 is not None:
+            within = percent(found.model["within_90"])
+            quality = f", leave-one-out R2 {r2:.2f}, {within} of the values in their 90 % intervals"
         console.print(f"model: {escape(found.model['surrogate'])}, fitted to {found.model['n']} values{quality}")
     if found.calibration is not None and found.calibration.count:
         console.print(found.calibration.describe())
@@ -101,6 +103,8 @@ def report(
 ) -> None:
     """All of a campaign as plain tables: the best, predictions against results, what is open, the model, failures."""
     del debug
+    if out is not None and out.suffix.lower() in (".html", ".htm"):
+        raise InputError(f"{out} would be a page, and this is plain text: seqopt report FILE.seqopt writes the page")
     from seqopt.campaign.summary import render, summarize
     from seqopt.campaign.tables import check_target
 
