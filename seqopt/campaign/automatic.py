@@ -353,8 +353,8 @@ class _Driver:
             why = first.details["error"]
             raise stopped(
                 f"all {len(failed)} evaluations so far failed, the first ({first.string!r}) with: {why}. Fix the "
-                "objective, then resume. Failed strings are not evaluated again: for that, start again in another "
-                "folder or campaign, or take results back (Campaign.undo, seqopt campaign undo)",
+                "objective, then resume. What failed is evaluated again if asked for: --resume --retry-failed "
+                "(retry_failed=True), or seqopt campaign suggest --retry-failed",
                 self.first_failure or evaluation,
             )
 
