@@ -296,12 +296,14 @@ def maximize(
         parts = kept_parts(given)
     except NotConfigurableError as error:
         unrepeatable = unrepeatable or str(error)
+    # What hinders suggestions by hand, but not predictions.
+    by_hand = ""
     if not isinstance(design, str):
-        unrepeatable = unrepeatable or "its initial design was given as an object"
-    if filtered:
-        unrepeatable = unrepeatable or "it filters its candidates"
-    if pool is not None and pool.values is not None:
-        unrepeatable = unrepeatable or "its values are looked up in a column"
+        by_hand = "its initial design was given as an object"
+    elif filtered:
+        by_hand = "it filters its candidates"
+    elif pool is not None and pool.values is not None:
+        by_hand = "its values are looked up in a column"
     if tokenizer is not None and strategy is None and not (surrogate is not None and not isinstance(surrogate, str)):
         if surrogate is None or surrogate.strip().lower() == "auto":
             given["surrogate"] = "ssk"
@@ -356,7 +358,8 @@ def maximize(
         surrogate=named_surrogate(optimizer, surrogate),
         pool=pool,
         parts=parts,
-        not_reproducible_because=unrepeatable,
+        not_reproducible_because=unrepeatable or by_hand,
+        no_predictions_because=unrepeatable,
     )
     evaluating = Evaluator(
         score,

@@ -385,6 +385,7 @@ class Campaign(Revising, Inquiring, Tabulated):
     def _suggest(
         self, n: int, arguments: dict[str, Any], *, explained: bool = True, remaining: float | None = None
     ) -> list[Suggestion]:
+        self._check_by_hand()
         session, report = self.session(), self.filter_report()
         noted = {}
         if report is not None:
@@ -436,7 +437,15 @@ class Campaign(Revising, Inquiring, Tabulated):
             CampaignError: If no candidate of a library passes them, a file that is needed is missing or has changed, or
                 the campaign is that of a run with parts that the file cannot name.
         """
+        self._check_by_hand()
         return self._new_session().optimizer
+
+    def _check_by_hand(self) -> None:
+        """Refuse to suggest what a run that this campaign belongs to would not."""
+        from seqopt.campaign.run_settings import check_by_hand
+
+        if self._given_optimizer is None:
+            check_by_hand(self.store.settings, self.store.path)
 
     def _new_session(self) -> Session:
         from seqopt.campaign.parts import made_optimizer
@@ -447,7 +456,7 @@ class Campaign(Revising, Inquiring, Tabulated):
         if self._given_optimizer is not None:
             session = Session(self.store, self._given_optimizer, labels=self._labels)
         else:
-            check_by_hand(settings, self.store.path)
+            check_by_hand(settings, self.store.path, predictions=True)
             narrowed = self._narrow()
             allowed = self.space if narrowed is None else narrowed.allowed
             self._session_from = self.space if narrowed is None else narrowed

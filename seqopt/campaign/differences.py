@@ -80,7 +80,7 @@ def _of_molecules(before: str, after: str) -> str:
     if not gone and not come:
         return "stereochemistry, or how its parts are joined"
     if len(gone) + len(come) > MOST:
-        return f"{gone.total()} of {pieces[0].total()} parts for {come.total()}"
+        return f"{gone.total()} of its {pieces[0].total()} parts replaced by {come.total()} others"
     signed = (("−", gone), ("+", come))
     return " ".join(f"{sign}{_times(text, number)}" for sign, found in signed for text, number in sorted(found.items()))
 

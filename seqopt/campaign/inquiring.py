@@ -37,6 +37,8 @@ class Inquiring:
 
         def session(self) -> Session: ...
 
+        def _check_by_hand(self) -> None: ...
+
         def _labels(self, strings: Sequence[str]) -> list[Label]: ...
 
     def predict(self, strings: Iterable[str]) -> PredictedStrings:
@@ -123,6 +125,7 @@ class Inquiring:
         from seqopt.campaign.inquiry import PredictedStrings, rank
 
         n = None if n is None else checked_integer("the number of candidates", n, 1)
+        self._check_by_hand()  # which knows what passes the filters of a run
         rows = rank(self.session().optimizer, n, by)
         labels = self._labels([row.string for row in rows])
         named = [replace(row, identifier=label.identifier) for row, label in zip(rows, labels, strict=True)]

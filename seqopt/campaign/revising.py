@@ -331,7 +331,9 @@ class Revising:
         else:
             present = same_library(facts, kept, removed)
             if how == "add":
-                found = with_added(present, _read(path, facts, column, id_column, price_column), unpacked(removed))
+                added = _read(path, facts, column, id_column, price_column)
+                _refuse_clashes(facts, added.facts)
+                found = with_added(present, added, unpacked(removed))
             else:
                 keys, unknown = self._naming.keys_in(path, column, id_column)
                 found = without(present, keys)
@@ -463,6 +465,30 @@ def _read(
         price_column=usual(price_column, "price_column"),
         decimal_comma=bool(facts.get("decimal_comma")),
     )
+
+
+def _refuse_clashes(facts: dict[str, Any], added: dict[str, Any]) -> None:
+    """Refuse a file that calls another candidate what the library calls one of its own.
+
+    Raises:
+        InputError: If there is such an identifier: nobody could say which of the two is meant.
+    """
+    from seqopt.campaign.labels import strings_by_identifier
+    from seqopt.strings.identity import identity_keys
+
+    known, new = strings_by_identifier(facts), strings_by_identifier(added)
+    shared = [name for name, string in new.items() if known.get(name, string) != string]
+    own, other = (
+        identity_keys([strings[name] for name in shared], facts["kind"], standardize=facts["standardize"])
+        for strings in (known, new)
+    )
+    clashes = [name for name, one, two in zip(shared, own, other, strict=True) if one != two]
+    if clashes:
+        name, more = clashes[0], f", and so do {len(clashes) - 1} others" if len(clashes) > 1 else ""
+        raise InputError(
+            f"{added['path']}: {name!r} is {new[name]} there and {known[name]} in the library{more}. Give candidates "
+            "identifiers of their own, or name another column of them (--id-column, id_column=)"
+        )
 
 
 def _among(library: Library, key: str) -> bool:

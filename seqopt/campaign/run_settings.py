@@ -46,6 +46,7 @@ def run_settings(
     pool: Pool | None = None,
     parts: Mapping[str, Any] | None = None,
     not_reproducible_because: str = "",
+    no_predictions_because: str = "",
 ) -> Settings:
     """The settings of a run's campaign, so that the commands for campaigns work on it.
 
@@ -57,6 +58,7 @@ def run_settings(
         parts: Descriptions of those of its parts that were given as objects.
         not_reproducible_because: Why suggestions made from the campaign alone would not be those of the run; empty if
             they would be.
+        no_predictions_because: What of its model cannot be made again from the settings; empty if all of it can.
     """
     return Settings(
         objective=str(facts.get("objective", "value")),
@@ -83,6 +85,7 @@ def run_settings(
                 "settings": plain(facts),
                 "versions": versions(),
                 "not_reproducible_because": not_reproducible_because,
+                "no_predictions_because": no_predictions_because,
             }
         },
     )
@@ -102,13 +105,24 @@ def _library(pool: Pool, facts: Mapping[str, Any]) -> dict[str, Any]:
     } | ({"decimal_comma": True} if pool.decimal_comma else {})
 
 
-def check_by_hand(settings: Settings, path: Path) -> None:
+def check_by_hand(settings: Settings, path: Path, *, predictions: bool = False) -> None:
     """Refuse to suggest from the campaign of a run what the run itself would not.
+
+    Args:
+        settings: Of the campaign.
+        path: Its file.
+        predictions: Whether only predictions are asked for, which need its model and nothing else.
 
     Raises:
         CampaignError: If the run has parts that its campaign cannot repeat; the message names them.
     """
-    reason = settings.extra.get(RUN, {}).get("not_reproducible_because")
+    run = settings.extra.get(RUN, {})
+    reason = run.get("not_reproducible_because")
+    if predictions:
+        reason = run.get("no_predictions_because", reason)
+        if reason:
+            raise CampaignError(f"the model of the run in {path} cannot be made again for predictions: {reason}")
+        return
     if reason:
         raise CampaignError(
             f"{path} is the campaign of a run that suggests by itself, and cannot be continued by hand: {reason}. "

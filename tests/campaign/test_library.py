@@ -147,6 +147,16 @@ def test_candidates_come_and_go_by_commands_that_are_undone(tmp_path: Path, libr
         assert campaign.store.check() == []
 
 
+def test_a_file_that_calls_another_candidate_by_a_known_identifier_is_refused(tmp_path: Path, library: Path) -> None:
+    with begun(tmp_path, library) as campaign:
+        clash = written(tmp_path / "clash.csv", ["CPD-001,CCS\n", "CPD-002,BrC\n", "Y1,CCCS\n"], "compound_id,smiles\n")
+        with pytest.raises(InputError, match=r"'CPD-001' is CCS there and CN in the library.*identifiers of their own"):
+            campaign.change_pool(add=clash)
+        # Another writing of the same molecule is the same.
+        written(clash, ["CPD-002,BrC\n", "Y1,CCCS\n"], "compound_id,smiles\n")
+        assert campaign.change_pool(add=clash).added == 1
+
+
 def test_rows_that_come_into_the_library_count_when_they_are_added(
     tmp_path: Path, library: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -601,3 +601,18 @@ def test_a_campaign_begun_by_hand_or_with_filters_is_not_a_run_to_resume(library
         campaign.set_filters([Pattern("^A")])
     with pytest.raises(RunFolderError, match="has been given filters"):
         seqopt.maximize(score, library, run_folder=folder, resume=True, **QUICK)
+
+
+def test_what_a_replay_learnt_is_asked_though_it_is_not_continued_by_hand(library: Path, tmp_path: Path) -> None:
+    table = tmp_path / "known.csv"
+    strings = library.read_text().split()[1:33]
+    table.write_text("string,y\n" + "".join(f"{text},{text.count('A')}\n" for text in strings))
+    result = seqopt.maximize("column:y", table, run_folder=tmp_path / "run", **QUICK)
+    with Campaign.open(tmp_path / "run" / CAMPAIGN) as campaign:
+        found = campaign.predict(strings[:4])
+        assert [row.key for row in found] == strings[:4]
+        expected = result.optimizer.predictions(strings[:4]).central
+        assert [row.predicted for row in found] == pytest.approx(list(expected), rel=1e-6)
+        for refused in (campaign.suggest, campaign.rank, campaign.optimizer):
+            with pytest.raises(CampaignError, match="its values are looked up in a column"):
+                refused()
