@@ -36,9 +36,14 @@ STATUS = f"""CASE
     WHEN EXISTS (SELECT 1 FROM withdrawals w WHERE w.suggestion = s.id AND w.undone_by IS NULL) THEN 'withdrawn'
     ELSE 'open' END"""
 
+TRANSFORM = """(SELECT coalesce(json_extract(t.contents, '$.transform'), 'none') FROM settings t
+    WHERE t.made_by <= s.made_by AND (t.undone_by IS NULL OR t.undone_by > s.made_by) ORDER BY t.id DESC LIMIT 1)"""
+"""The transform that a campaign had when ``s`` was suggested, of commands that do not say it themselves."""
+
 SUGGESTIONS = f"""SELECT s.string, s.key, s.mean, s.std, s.low, s.high, s.acquisition, s.score, s.reason, s.context,
     s.identifier, s.cells, s.id, s.name, s.batch, s.position, s.snapshot, {STATUS} AS status, s.made_by, s.undone_by,
-    (SELECT json_extract(c.arguments, '$.transform') FROM commands c WHERE c.id = s.made_by) FROM suggestions s"""
+    coalesce((SELECT json_extract(c.arguments, '$.transform') FROM commands c WHERE c.id = s.made_by), {TRANSFORM})
+    FROM suggestions s"""
 
 MEASUREMENTS = f"""SELECT m.string, m.key, m.value, m.failure, m.standard_error, m.replicate, m.source, m.line,
     s.name, m.details, m.context, m.further, m.identifier, m.censored, m.replaces, m.id, m.made_by, m.undone_by,

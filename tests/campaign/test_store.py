@@ -745,3 +745,16 @@ def test_times_are_utc_and_decide_nothing(store: CampaignStore, monkeypatch: pyt
     last = time.strptime(store.history()[-1].time[:19], "%Y-%m-%dT%H:%M:%S")
     assert abs(time.mktime(last) - time.mktime(time.gmtime())) < 3700
     assert store.undo().id == 3
+
+
+def test_suggestions_keep_the_transform_that_the_campaign_had(store: CampaignStore) -> None:
+    settings = store.settings
+    for transform in ("log10", None):
+        suggest_rows(store, [NewSuggestion(f"S{transform}", f"S{transform}", mean=2.0, std=1.0)])
+        with store.transaction("configure") as change:
+            change.save_settings(dataclasses.replace(settings, transform=transform))
+    first, second = store.suggestions()
+    assert (first.transform, second.transform) == ("none", "log10")
+    assert first.predicted(store.settings.transform) == 2.0
+    store.undo()
+    assert [row.transform for row in store.suggestions()] == ["none", "log10"]
