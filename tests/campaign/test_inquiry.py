@@ -239,7 +239,7 @@ def test_reports_and_explanations_say_what_the_owner_calls_a_string(campaign: Ca
     for section in summarize(campaign):
         if "identifier" in section.header:
             place, string = section.header.index("identifier"), section.header.index("smiles")
-            assert section.header[place - 1] == "id"
+            assert section.header[place - 1] == "name"
             assert all(row[place] == owned[row[string]] for row in section.rows)
             seen.add(section.title)
     assert {"Best measured", "Last batch with results", "Open suggestions"} <= seen
