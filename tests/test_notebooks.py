@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import linecache
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -72,6 +73,16 @@ def run_cell(source: str, location: str, namespace: dict[str, Any]) -> None:
 
 def test_all_notebooks_are_tested() -> None:
     assert sorted(path.stem for path in FOLDER.glob("*.ipynb")) == sorted(NAMES)
+
+
+@pytest.fixture(autouse=True)
+def own_logging() -> Iterator[None]:
+    """Notebooks may silence warnings, and share the process of the other tests."""
+    loggers = [logging.getLogger(name) for name in ("seqopt", "seqopt.campaign", "seqopt.models")]
+    levels = [logger.level for logger in loggers]
+    yield
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
 
 
 @pytest.mark.parametrize("name", NAMES)
