@@ -35,7 +35,7 @@ from seqopt.errors import InputError
 from seqopt.kernels import SubsequenceKernel, bind_fields
 from seqopt.models.censoring import Sides, checked_sides, telling
 from seqopt.models.checks import checked_noise, checked_values, differ
-from seqopt.models.covariance import Evaluator, FloatArray, KernelEvaluator, StackedEvaluator
+from seqopt.models.covariance import Evaluator, KernelEvaluator, StackedEvaluator
 from seqopt.models.gaussian import GaussianSurrogate
 from seqopt.models.gp_state import BatchedGPState
 from seqopt.models.sampling import (
