@@ -7,6 +7,12 @@ from seqopt.strategies.fidelity import MultiFidelity
 from seqopt.strategies.initial import InitialDesign
 from seqopt.strategies.model_based import ModelBased, default_search
 from seqopt.strategies.protocols import SearchState, Strategy
+from seqopt.strategies.published import (
+    maximum_likelihood_gp,
+    published_boss,
+    published_initial,
+    published_search,
+)
 from seqopt.strategies.random import RandomStrategy, random_proposals
 
 __all__ = [
@@ -22,6 +28,10 @@ __all__ = [
     "SearchState",
     "Strategy",
     "default_search",
+    "maximum_likelihood_gp",
+    "published_boss",
+    "published_initial",
+    "published_search",
     "random_proposals",
     "resolve_design",
 ]
