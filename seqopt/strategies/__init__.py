@@ -5,6 +5,7 @@ from seqopt.strategies.designs import Design, MaxMinDesign, MedoidsDesign, resol
 from seqopt.strategies.feasible import FeasibleModelBased
 from seqopt.strategies.fidelity import MultiFidelity
 from seqopt.strategies.initial import InitialDesign
+from seqopt.strategies.latent import RandomLatentStrategy
 from seqopt.strategies.model_based import ModelBased, default_search
 from seqopt.strategies.protocols import SearchState, Strategy
 from seqopt.strategies.published import (
@@ -24,6 +25,7 @@ __all__ = [
     "MedoidsDesign",
     "ModelBased",
     "MultiFidelity",
+    "RandomLatentStrategy",
     "RandomStrategy",
     "SearchState",
     "Strategy",
