@@ -1,9 +1,9 @@
 """Symbolic regression: formulas of the Nguyen and Keijzer lists, found by seqopt, by chance and by gplearn.
 
-Ten formulas, five of each list, were drawn at random before anything was run (of formulas that are in the lists more than
-once, the first counts). Every method is given the same points and 100 evaluations of a formula; gplearn 20,000 as well,
-in populations of 1,000, as it is meant to be used. Judged is the formula of the least error on the training points, by
-its error on the test points of the literature.
+Ten formulas, five of each list, were drawn at random before anything was run (of formulas that are in the lists more
+than once, the first counts). Every method is given the same points and 100 evaluations of a formula; gplearn 20,000 as
+well, in populations of 1,000, as it is meant to be used. Judged is the formula of the least error on the training
+points, by its error on the test points of the literature.
 
 References:
     Uy, N. Q. et al. (2011) and Keijzer, M. (2003): see `seqopt.objectives.formula_tasks`.
@@ -313,10 +313,10 @@ def tables(runs: Runs) -> str:
     lines += [
         "",
         f"Mean ± one standard error over {' or '.join(map(str, sorted(seeds)))} seeds, which draw the points and the "
-        "formulas; R2 counts as 0 where it is negative, or where the formula is not finite at a test point. Found: less "
-        f"than {SOLVED} off at every test point. Medians of evaluations (formulas scored), computations (those for fits "
-        "of constants among them), symbols (terminals of the grammar; nodes of the tree of gplearn) and seconds (one "
-        "thread). Differences are paired by task and seed.",
+        "formulas; R2 counts as 0 where it is negative, or where the formula is not finite at a test point. Found: "
+        f"less than {SOLVED} off at every test point. Medians of evaluations (formulas scored), computations (those "
+        "for fits of constants among them), symbols (terminals of the grammar; nodes of the tree of gplearn), seconds "
+        "(one thread). Differences are paired by task and seed.",
     ]
     return "\n".join(lines)
 

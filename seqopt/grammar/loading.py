@@ -114,7 +114,7 @@ def read_grammar(source: str | os.PathLike[str]) -> tuple[CFG, list[str]]:
 
 
 def _renamed(source: str, names: list[str], constant: str | None) -> tuple[CFG, list[str]]:
-    """A grammar with the names in place of its terminal x, and the placeholder of a constant in place of its numbers."""
+    """A grammar with the names in place of its terminal x, and the constant in place of its numbers."""
     from nltk import CFG
     from nltk.grammar import Production
 
