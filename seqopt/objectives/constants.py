@@ -28,11 +28,14 @@ from seqopt.utils.arguments import checked_integer
 FloatArray = npt.NDArray[np.float64]
 Inputs = Mapping[str, FloatArray]
 
-STARTS = 64
+STARTS = 128
 """Random values of the constants that a fit begins with."""
 
 REFINED = 4
 """Of these, how many are refined."""
+
+APART = 0.2
+"""Root mean square by which the curves of two starts differ, in spreads of the target, if both are to be refined."""
 
 STEPS = 40
 """Steps of a refinement."""
@@ -83,12 +86,13 @@ def fit_constants(
 ) -> ConstantFit:
     """Find the constants of a formula that minimise the mean squared error.
 
-    Starts are drawn log-uniformly, over two decades around 1 or around one of the units of the data (standard
+    Starts are a Latin hypercube, log-uniform over two decades around 1 or around one of the units of the data (standard
     deviations of the target and the inputs, their ratio, and inverses of those of the inputs), with either sign. At
-    each, the constants that the formula is linear in are solved for. The best ones are refined. What is not finite at
-    every point is never chosen; neither are constants that have run away: larger than a million of the largest of
-    these units (and of 1). The time is bounded: at most ``starts * (1 + linear constants) + 2 * refined * steps``
-    computations of the formula on at most 500 points, then 20 on all points if there are more.
+    each, the constants that the formula is linear in are solved for. The best ones of those whose curves differ are
+    refined. What is not finite at every point is never chosen; neither are constants that have run away: larger than a
+    million of the largest of these units (and of 1). The time is bounded: at most
+    ``starts * (2 + linear constants) + refined * (2 * steps + 1) + 1`` computations of the formula on at most 500
+    points, then some 20 on all points if there are more.
 
     Args:
         formula: Read by `seqopt.objectives.parse_expression` with ``constant=``.
@@ -139,11 +143,11 @@ class _Fitting:
         inputs, y = self._part()
         # Where the formula is linear in all constants, every start ends in the same place.
         drawn = self._starts(1 if len(self.linear) == self.formula.constants else starts)
-        screened, errors = self._screen(drawn, inputs, y)
-        order = np.argsort(errors, kind="stable")
-        order = order[np.isfinite(errors[order])]
-        candidates = [(float(errors[index]), screened[index]) for index in order[:1]]
-        for index in order[:refined]:
+        screened, fitted, errors = self._screen(drawn, inputs, y)
+        best_first = np.argsort(errors, kind="stable")
+        best_first = best_first[np.isfinite(errors[best_first])]
+        candidates = [(float(errors[index]), screened[index]) for index in best_first[:1]]
+        for index in self._distinct(best_first, fitted, refined):
             values = self._refine(screened[index], inputs, y, steps)
             candidates.append((self._error(values, inputs, y), values))
             if candidates[-1][0] <= (SUFFICIENT * self.scale) ** 2:
@@ -170,13 +174,25 @@ class _Fitting:
         """Values to begin with, n x k; the first are all 1."""
         shape = n, self.formula.constants
         unit = np.where(self.rng.random(shape) < 0.5, 1.0, self.rng.choice(self.units, shape))
-        sign = np.where(self.rng.random(shape) < 0.5, -1.0, 1.0)
-        drawn = sign * unit * 10.0 ** self.rng.uniform(-1, 1, shape)
+        # A Latin hypercube: each constant takes every sign and size, which matters where few constants are drawn.
+        strata = self.rng.permuted(np.tile(np.arange(n)[:, None], (1, shape[1])), axis=0)
+        place = 2 * (strata + self.rng.random(shape)) / n
+        drawn = np.where(place < 1, -1.0, 1.0) * unit * 10.0 ** (2 * (place % 1) - 1)
         drawn[0] = 1.0
         return drawn
 
-    def _screen(self, drawn: FloatArray, inputs: Inputs, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The starts with their linear constants solved for, and the mean squared error of each."""
+    def _distinct(self, best_first: npt.NDArray[np.int64], fitted: FloatArray, n: int) -> list[int]:
+        """The best starts whose curves differ: those that hardly do would be refined to the same end."""
+        chosen: list[int] = []
+        for index in best_first.tolist():
+            if len(chosen) == n:
+                break
+            if not chosen or np.mean((fitted[chosen] - fitted[index]) ** 2, axis=1).min() > (APART * self.scale) ** 2:
+                chosen.append(index)
+        return chosen
+
+    def _screen(self, drawn: FloatArray, inputs: Inputs, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The starts with their linear constants solved for, their curves, and the mean squared error of each."""
         values = drawn.copy()
         if self.linear:
             values[:, self.linear] = 0.0
@@ -197,9 +213,10 @@ class _Fitting:
                 inverse = np.linalg.pinv(factors / norms[:, None, :], rcond=_RANK)
                 solved[finite] = np.einsum("mkn,mn->mk", inverse, residuals) / norms
             values[:, self.linear] = solved
-        errors = np.mean((self._each(values, inputs, y) - y) ** 2, axis=1)
+        fitted = self._each(values, inputs, y)
+        errors = np.mean((fitted - y) ** 2, axis=1)
         errors[~np.isfinite(errors) | self._ran_away(values)] = np.inf
-        return values, errors
+        return values, fitted, errors
 
     def _each(self, values: FloatArray, inputs: Inputs, y: FloatArray) -> FloatArray:
         """The formula's values with each row of constants, m x n."""

@@ -85,7 +85,9 @@ class Expression:
         return sum(isinstance(step, int) for step in self.steps)
 
     def __call__(
-        self, values: Mapping[str, npt.NDArray[np.float64]], constants: Sequence[npt.ArrayLike] = ()
+        self,
+        values: Mapping[str, npt.NDArray[np.float64]],
+        constants: Sequence[npt.ArrayLike] | npt.NDArray[np.float64] = (),
     ) -> npt.NDArray[np.float64]:
         """The formula's values.
 

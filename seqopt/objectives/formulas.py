@@ -16,7 +16,7 @@ from seqopt.datasets.points import Points, read_points
 from seqopt.errors import InputError
 from seqopt.objectives.constants import ConstantFit
 from seqopt.objectives.expressions import FUNCTIONS, Expression, ExpressionError
-from seqopt.objectives.notation import latex_text, numpy_text, plain_text, rounded, spreadsheet_text
+from seqopt.objectives.notation import folded, latex_text, numpy_text, plain_text, rounded, spreadsheet_text
 from seqopt.utils.cache import digest
 
 CONSTANT = "c"
@@ -44,7 +44,7 @@ class Described:
 
     Attributes:
         formula: As it was searched for, with placeholders of constants.
-        constants: How many it has.
+        constants: How many of them were fitted.
         mse: Mean squared error on the rows that it was fitted to, in squared units of the values; NaN where the formula
             is not finite at all of them.
         r2: Share of the variance of these values that it explains, 1 - MSE / variance; NaN where they are all equal.
@@ -126,7 +126,7 @@ class FormulaData:
             kept, held_out = points.split(holdout, np.random.default_rng([seed, len(points)]))
         variance = float(np.var(kept.y))
         if relative is None:
-            relative = np.ptp(kept.y) > 0 and not SMALLEST_VARIANCE <= variance <= LARGEST_VARIANCE
+            relative = bool(np.ptp(kept.y) > 0) and not SMALLEST_VARIANCE <= variance <= LARGEST_VARIANCE
         error = ExpressionError(
             {name: kept.inputs[column] for name, column in names.items()}, kept.y, constant, relative, seed
         )
@@ -183,7 +183,6 @@ class FormulaData:
         fit = self.error.fit(string)
         undefined = formula.constants > 0 and not fit.values
         mse = fit.mse if math.isfinite(fit.mse) else math.nan
-        values = () if undefined else self._brief(formula, fit)
         held_out_mse = held_out_r2 = math.nan
         if self.held_out is not None and not undefined:
             inputs = {name: self.held_out.inputs[column] for name, column in self.columns.items()}
@@ -192,14 +191,15 @@ class FormulaData:
             held_out_r2 = _explained(held_out_mse, self.held_out.y)
         texts = [string] * 4
         if not undefined:
+            formula, values = self._brief(formula, fit)
             texts = [
-                plain_text(formula, values) if values else string,
+                plain_text(formula, values) if fit.values else string,
                 numpy_text(formula, values),
                 spreadsheet_text(formula, values, self.columns),
                 latex_text(formula, values),
             ]
         r2 = _explained(mse, self.error.target)
-        return Described(string, formula.constants, mse, r2, held_out_mse, held_out_r2, *texts)
+        return Described(string, len(fit.values), mse, r2, held_out_mse, held_out_r2, *texts)
 
     def values(self, string: str, inputs: Mapping[str, npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
         """A formula's values at other points, with its constants fitted; NaN where they could not be.
@@ -213,15 +213,18 @@ class FormulaData:
             return np.full(shape, np.nan)
         return np.broadcast_to(formula(inputs, fit.values), shape)
 
-    def _brief(self, formula: Expression, fit: ConstantFit) -> tuple[float, ...]:
-        """The constants with as few digits as leave the error as it is."""
+    def _brief(self, formula: Expression, fit: ConstantFit) -> tuple[Expression, tuple[float, ...]]:
+        """A formula of fewer constants, with as few digits as leave the error as it is."""
+        if not fit.values:
+            return formula, ()
+        formula, exact = folded(formula, fit.values)
         allowed = fit.mse * (1 + LOSS) + NEGLIGIBLE * float(np.var(self.error.target))
         for digits in DIGITS:
-            values = tuple(rounded(value, digits) for value in fit.values)
+            values = tuple(rounded(value, digits) for value in exact)
             with np.errstate(all="ignore"):
                 if np.mean((formula(self.error.inputs, values) - self.error.target) ** 2) <= allowed:
-                    return values
-        return fit.values
+                    return formula, values
+        return formula, exact
 
 
 def variable_names(columns: Sequence[str], constant: str | None = None) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from seqopt.objectives.expressions import ARITY, Expression
 
@@ -210,6 +211,95 @@ def _joined(style: _Plain) -> Mapping[str, Callable[[Text, Text], Text]]:
         return f"{style.at_least(left, PRODUCT)}{style.times}{style.factor(right, PRODUCT)}", PRODUCT
 
     return {"+": added, "-": subtracted, "*": multiplied, "/": style.quotient, "**": style.power}
+
+
+def folded(formula: Expression, constants: Sequence[float]) -> tuple[Expression, tuple[float, ...]]:
+    """A formula of the same values with fewer constants: those that only stand with one another are made one.
+
+    Parts without variables become one constant each, and so do two that a term is multiplied or divided by, or that are
+    added to it, one after the other; a part whose value is not finite stays as it is. Numbers that were in the formula
+    stay, unless they stand with a constant alone.
+
+    Args:
+        formula: The formula.
+        constants: One for each placeholder.
+
+    Returns:
+        The formula, and its constants.
+
+    Example:
+        >>> from seqopt.objectives import parse_expression
+        >>> formula, values = folded(parse_expression("x*c/c+exp(c)+2*x", constant="c"), [3.0, 2.0, 0.0])
+        >>> plain_text(formula, values)
+        'x*1.5+1+2*x'
+    """
+    # Of each part its steps, with the values of constants in place of their indices, boxed to tell them from numbers.
+    stack: list[list[float | str | _Constant]] = []
+    for step in formula.steps:
+        if isinstance(step, int):
+            stack.append([_Constant(float(constants[step]))])
+        elif isinstance(step, float) or step not in ARITY:
+            stack.append([step])
+        else:
+            operands = [stack.pop() for _ in range(ARITY[step])][::-1]
+            joined = [one for operand in operands for one in operand]
+            stack.append(_alone(operands, step) or _chained(operands, step) or [*joined, step])
+    values: list[float] = []
+    steps: list[float | str | int] = []
+    for one in stack.pop():
+        if isinstance(one, _Constant):
+            steps.append(len(values))
+            values.append(one.value)
+        else:
+            steps.append(one)
+    return replace(formula, steps=tuple(steps)), tuple(values)
+
+
+@dataclass(frozen=True)
+class _Constant:
+    """A constant that has been fitted, as a step of a formula."""
+
+    value: float
+
+
+_Steps = list[float | str | _Constant]
+
+
+def _alone(operands: list[_Steps], operation: str) -> _Steps | None:
+    """A constant in place of an operation on constants; `None` where there are other operands."""
+    if not all(len(operand) == 1 and isinstance(operand[0], _Constant | float) for operand in operands):
+        return None
+    if not any(isinstance(operand[0], _Constant) for operand in operands):
+        return None
+    values = [one.value if isinstance(one, _Constant) else one for [one] in operands]
+    steps = tuple(float(value) for value in values)
+    made = float(Expression("", (), (*steps, operation))({}))
+    return [_Constant(made)] if math.isfinite(made) else None
+
+
+_CHAINS: Mapping[tuple[str, str], tuple[str, str]] = {
+    ("*", "*"): ("*", "*"),
+    ("*", "/"): ("/", "*"),
+    ("/", "/"): ("*", "/"),
+    ("/", "*"): ("/", "/"),
+    ("+", "+"): ("+", "+"),
+    ("+", "-"): ("-", "+"),
+    ("-", "-"): ("+", "-"),
+    ("-", "+"): ("-", "-"),
+}
+"""By two operations in a row, with a constant on the right of each: that of the constants, and that with the result."""
+
+
+def _chained(operands: list[_Steps], operation: str) -> _Steps | None:
+    """One operation with a constant in place of two in a row; `None` where there are no two."""
+    if len(operands) != 2 or len(operands[0]) < 3 or len(operands[1]) != 1:
+        return None
+    [*rest, first, before], [second] = operands
+    if not isinstance(first, _Constant) or not isinstance(second, _Constant) or (before, operation) not in _CHAINS:
+        return None
+    between, after = _CHAINS[str(before), operation]
+    made = _alone([[first], [second]], between)
+    return None if made is None else [*rest, *made, after]
 
 
 def rounded(value: float, digits: int) -> float:

@@ -186,7 +186,7 @@ def trade_of(run: Run, curves: Curves | None) -> Trade | None:
     from seqopt.report.samples import space_of
 
     try:
-        tokenizer = space_of(run).encoder.tokenizer  # type: ignore[union-attr]
+        tokenizer = space_of(run).encoder.tokenizer
     except Exception:
         logger.debug("the lengths of formulas are not known", exc_info=True)
         return None
