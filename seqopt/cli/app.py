@@ -537,8 +537,12 @@ def expressions(
         ),
     ],
     x: Annotated[
-        str | None,
-        typer.Option(help="Column of inputs. Default: x, or the first of two columns.", rich_help_panel=WHAT),
+        list[str] | None,
+        typer.Option(
+            help="Column of inputs; several with commas between them, or --x again. Default: x, else x1, x2, ..., or "
+            "the first of two columns.",
+            rich_help_panel=WHAT,
+        ),
     ] = None,
     y: Annotated[
         str | None,
@@ -547,11 +551,40 @@ def expressions(
     grammar: Annotated[
         str,
         typer.Option(
-            help="Which formulas are allowed: arithmetic (+ * / sin exp, the numbers 1 to 3), or the path of a .cfg "
-            "file.",
+            help="Which formulas are allowed: arithmetic (+ * / sin exp, the numbers 1 to 3), formulas (also - squares "
+            "cubes cos log sqrt), or the path of a .cfg file.",
             rich_help_panel=WHAT,
         ),
     ] = "arithmetic",
+    constants: Annotated[
+        bool,
+        typer.Option(
+            "--constants",
+            help="Fit the constants of each formula by least squares: c stands for one, in place of the numbers of the "
+            "grammar.",
+            rich_help_panel=WHAT,
+        ),
+    ] = False,
+    holdout: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of rows to hold out, chosen at random: formulas are judged by them, and not fitted to them.",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
+    relative: Annotated[
+        bool | None,
+        typer.Option(
+            "--relative/--no-relative",
+            help="Divide errors by the variance of the values. Default: where it is above 1,000 or below 0.01.",
+            rich_help_panel=WHAT,
+            show_default=False,
+        ),
+    ] = None,
+    skip_missing: Annotated[
+        bool,
+        typer.Option("--skip-missing", help="Leave out rows with an empty cell, NA or the like.", rich_help_panel=WHAT),
+    ] = False,
     min_length: Annotated[int, typer.Option(help="Fewest terminals of a formula.", rich_help_panel=WHAT, min=1)] = 3,
     max_length: Annotated[int, typer.Option(help="Most terminals of a formula.", rich_help_panel=WHAT, min=1)] = 20,
     initial: Initial = 15,
@@ -579,7 +612,8 @@ def expressions(
 
     Formulas are the strings of a context-free grammar. Each is scored by log(1 + MSE), where MSE is the mean squared
     difference between the formula and the values, counted up to 1,000. A few random formulas are scored first; a
-    Gaussian process then learns from their text, and a genetic algorithm on parse trees looks for the next ones.
+    Gaussian process then learns from their text, and a genetic algorithm on parse trees looks for the next ones. With
+    --constants, the text has c for each constant, and what is scored and shown has the numbers that fit best.
 
     **Examples**
 
@@ -591,8 +625,13 @@ def expressions(
 
         seqopt expressions --data growth.csv --x day --y mass --grammar mine.cfg --max-length 12 --budget 60
 
-    The folder of results holds expressions.csv (every formula scored, the best first), report.html, search.png (a
-    plot), evaluations.csv (with what was predicted) and summary.json. Ctrl-C stops at any time; nothing that was
+    Several inputs, constants fitted, a quarter of the rows held out to judge by:
+
+        seqopt expressions --data rates.csv --x temperature,dose --y rate --grammar formulas --constants --holdout 0.25
+
+    The folder of results holds expressions.csv (every formula scored, the best first, also for Python, spreadsheets and
+    LaTeX; the column pareto marks those that no shorter one fits as well as), report.html, search.png (a plot),
+    evaluations.csv (with what was predicted) and summary.json. Ctrl-C stops at any time; nothing that was
     scored is lost.
     """
     del debug  # read by seqopt.cli.main
@@ -624,6 +663,10 @@ def expressions(
         min_length=min_length,
         max_length=max_length,
         out=out,
+        constants=constants,
+        holdout=holdout,
+        relative=relative,
+        skip_missing=skip_missing,
     )
 
 
@@ -644,7 +687,7 @@ def bench(
         typer.Argument(
             metavar="NAME",
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
-            "filters, choices, ask, intervals, censored, design; NAME --help shows its options.",
+            "filters, choices, ask, intervals, censored, design, formulas; NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -654,7 +697,7 @@ def bench(
     names = (
         *("zinc", "docking", "regression", "boss", "vae", "embedding"),
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
-        *("choices", "ask", "intervals", "censored", "design"),
+        *("choices", "ask", "intervals", "censored", "design", "formulas"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:

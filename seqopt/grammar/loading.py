@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,13 @@ from seqopt.utils.resources import grammar_path
 if TYPE_CHECKING:
     from nltk import CFG
 
+VARIABLE = "x"
+"""The terminal that names take the place of."""
+
+_NAME = "[A-Za-z_][A-Za-z0-9_]*"
+_NAMED = re.compile(rf"(?P<grammar>[^:]+):(?P<names>{_NAME}(?:,{_NAME})*)(?:\+(?P<constant>{_NAME}))?")
+_NUMBER = re.compile(r"[0-9]+\.?[0-9]*")
+
 
 def load_grammar(source: str | os.PathLike[str]) -> CFG:
     """A context-free grammar, in the notation of `nltk.CFG`.
@@ -24,11 +32,16 @@ def load_grammar(source: str | os.PathLike[str]) -> CFG:
     begins a comment, a backslash at the end of a line continues it, and ``%start S`` names the start symbol,
     which otherwise is the left side of the first rule.
 
+    ``"arithmetic:day,dose"`` is the grammar ``"arithmetic"`` with the names in place of its terminal ``x``: formulas in
+    ``day`` and ``dose``. In ``"arithmetic:day,dose+c"``, c takes the place of its numbers, for constants that are to be
+    fitted: see `seqopt.objectives.fit_constants`. That goes for ``"formulas"`` and the path of a file, too.
+
     What is odd about the grammar is issued as `seqopt.grammar.GrammarWarning`: see `seqopt.grammar.check_grammar`.
 
     Args:
         source: The path of a ``.cfg`` file, or the name of one that comes with seqopt: ``"arithmetic"``,
-            ``"smiles"`` or ``"regex"``.
+            ``"formulas"``, ``"smiles"`` or ``"regex"``; each with names after a colon, if they are to take the place of
+            the terminal ``x``.
 
     Raises:
         InputError: For a file that is missing or no text, a line that is no rule, a non-terminal that no
@@ -38,6 +51,8 @@ def load_grammar(source: str | os.PathLike[str]) -> CFG:
         >>> grammar = load_grammar("arithmetic")
         >>> grammar.start(), len(grammar.productions())
         (S, 11)
+        >>> len(load_grammar("arithmetic:day,dose").productions())
+        12
     """
     from nltk import CFG
 
@@ -59,6 +74,9 @@ def read_grammar(source: str | os.PathLike[str]) -> tuple[CFG, list[str]]:
     """
     from nltk import CFG, Nonterminal
 
+    named = None if Path(source).is_file() else _NAMED.fullmatch(os.fspath(source))
+    if named is not None:
+        return _renamed(named["grammar"], named["names"].split(","), named["constant"])
     path = _find(source)
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -93,6 +111,35 @@ def read_grammar(source: str | os.PathLike[str]) -> tuple[CFG, list[str]]:
             )
     start_symbol = Nonterminal(start) if start else productions[0].lhs()
     return CFG(start_symbol, productions, calculate_leftcorners=False), locations
+
+
+def _renamed(source: str, names: list[str], constant: str | None) -> tuple[CFG, list[str]]:
+    """A grammar with the names in place of its terminal x, and the constant in place of its numbers."""
+    from nltk import CFG
+    from nltk.grammar import Production
+
+    grammar, locations = read_grammar(source)
+    all_names = [*names, *([] if constant is None else [constant])]
+    repeated = sorted({name for name in all_names if all_names.count(name) > 1})
+    if repeated:
+        raise InputError(f"the names {', '.join(all_names)} for the grammar {source} hold {', '.join(repeated)} twice")
+    productions: dict[Any, str] = {}
+    variable = number = False
+    for production, location in zip(grammar.productions(), locations, strict=True):
+        alone = production.rhs()[0] if len(production.rhs()) == 1 else None
+        made = [production]
+        if alone == VARIABLE:
+            variable, made = True, [Production(production.lhs(), [name]) for name in names]
+        elif constant is not None and isinstance(alone, str) and _NUMBER.fullmatch(alone):
+            number, made = True, [Production(production.lhs(), [constant])]
+        for one in made:
+            productions.setdefault(one, location)
+    if not variable or (constant is not None and not number):
+        lacking, wanted = ("number", constant) if variable else (repr(VARIABLE), ", ".join(names))
+        raise InputError(
+            f"the grammar {source} has no rule that produces a {lacking} alone, which {wanted} could take the place of"
+        )
+    return CFG(grammar.start(), list(productions), calculate_leftcorners=False), list(productions.values())
 
 
 def _find(source: str | os.PathLike[str]) -> Path:

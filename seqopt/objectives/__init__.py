@@ -5,7 +5,9 @@ name; `seqopt.evaluation` calls it.
 Nothing here imports the models or the loop.
 """
 
+from seqopt.objectives.constants import ConstantFit, fit_constants
 from seqopt.objectives.expressions import Expression, ExpressionError, parse_expression, published_regression
+from seqopt.objectives.formula_tasks import FORMULA_TASKS, FormulaTask
 from seqopt.objectives.genes import CodonAdaptationIndex, GCContent, MinimumFreeEnergy
 from seqopt.objectives.molecules import (
     Similarity,
@@ -20,11 +22,14 @@ from seqopt.objectives.objective import OBJECTIVES, Objective, ObjectiveInfo, re
 from seqopt.objectives.patterns import PATTERN_TASKS, PatternCount, PatternTask
 
 __all__ = [
+    "FORMULA_TASKS",
     "OBJECTIVES",
     "PATTERN_TASKS",
     "CodonAdaptationIndex",
+    "ConstantFit",
     "Expression",
     "ExpressionError",
+    "FormulaTask",
     "GCContent",
     "MinimumFreeEnergy",
     "Objective",
@@ -32,6 +37,7 @@ __all__ = [
     "PatternCount",
     "PatternTask",
     "Similarity",
+    "fit_constants",
     "logp",
     "molecular_weight",
     "parse_expression",

@@ -257,7 +257,8 @@ def _drawing(view: View, string: str, prefix: str, order: int) -> tuple[Markup |
     elif view.is_folded and order <= FOLDED:
         structure = draw_fold(string.strip(), label=f"{label}, secondary structure of its RNA")
     elif view.curves is not None:
-        return view.curves.draw(string, label=f"{label}, its curve and the points"), "", True
+        shown = "its curve and the points" if view.curves.is_curve else "measured values against its own"
+        return view.curves.draw(string, label=f"{label}, {shown}"), view.curves.words(string), True
     else:
         return None, "", False
     if structure is None:

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from seqopt.data import central
 from seqopt.errors import InputError
 from seqopt.report.cards import best_cards, current_batch, unmeasured_cards
-from seqopt.report.curves import curves_of
+from seqopt.report.curves import curves_of, trade_of
 from seqopt.report.drawing import inline_svg
 from seqopt.report.formats import printable, significant
 from seqopt.report.map_page import GROUPS, DrawnMap, MapPoint, draw_map
@@ -261,6 +261,7 @@ def _page(view: View, top: int, baseline: Baseline | None, missing: list[str]) -
         "batch": current_batch(view),
         "cards": best_cards(view, top),
         "unmeasured": unmeasured_cards(view),
+        "trade": trade_of(run, view.curves),
         "distinct": len(best),
         "log10": view.log10,
         "map": drawn,
@@ -287,7 +288,7 @@ def _page(view: View, top: int, baseline: Baseline | None, missing: list[str]) -
 def _map(view: View) -> tuple[DrawnMap | None, dict[str, Any]]:
     """The map, and the data of the page's script."""
     run = view.run
-    curve = None if view.curves is None else {"data": view.curves.points()}
+    curve = {"data": view.curves.points()} if view.curves is not None and view.curves.is_curve else None
     best = ranked(run.evaluations, run.direction)
     data: dict[str, Any] = {"points": [], "curve": curve, "first": int(best["number"].iloc[0]) if len(best) else 0}
     if view.analysis is None or view.analysis.map is None:
