@@ -250,7 +250,9 @@ def _left_out(surrogate: GaussianSurrogate, row: Any, parts: _Parts) -> FloatArr
     less: Any = None
     if parts.symbols is not None:
         known: Any = state.encoded.tokens if isinstance(state.encoded, TokensAndFeatures) else state.encoded
-        less = masked(tokens, known, parts.symbols)
+        # Where numbers mean something, one that stands for nothing lies beyond them.
+        beyond = len(surrogate.encoder.alphabet) if isinstance(surrogate.encoder, Encoder) else 0
+        less = masked(tokens, known, parts.symbols, beyond=beyond)
     if parts.environments is not None:
         encoder = surrogate.encoder
         of: Any = encoder.features if isinstance(encoder, JointEncoder) else encoder

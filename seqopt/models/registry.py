@@ -69,6 +69,19 @@ def _one_hot() -> Surrogate:
     return StringGP(OneHotKernel())
 
 
+def _hamming() -> Surrogate:
+    from seqopt.kernels import HammingKernel
+
+    return StringGP(HammingKernel())
+
+
+def _blosum62() -> Surrogate:
+    from seqopt.kernels import SubstitutionKernel
+
+    kernel = SubstitutionKernel("blosum62")
+    return StringGP(kernel, encoder=kernel.encoder())
+
+
 def smooth_gp(featurizer: Featurizer, lengthscale: float = 1.0) -> StringGP:
     """A Gaussian process with a squared-exponential kernel on dense features.
 
@@ -158,6 +171,15 @@ SURROGATES: Mapping[str, NamedSurrogate] = {
     "ssk-bayes": NamedSurrogate("sub-sequence kernel, averaged over its parameters", FullyBayesianStringGP),
     "ngrams": NamedSurrogate("squared-exponential kernel on counts of contiguous 1- to 5-grams", _ngrams),
     "one-hot": NamedSurrogate("linear kernel on one-hot symbols (strings of one length)", _one_hot, one_length=True),
+    "hamming": NamedSurrogate(
+        "exponential kernel on numbers of substitutions (strings of one length)", _hamming, one_length=True
+    ),
+    "blosum62": NamedSurrogate(
+        "as hamming, substitutions weighted by BLOSUM62 (proteins of one length)",
+        _blosum62,
+        ("protein",),
+        one_length=True,
+    ),
     "codons": NamedSurrogate(
         "squared-exponential kernel on frequencies of codons and bases", _codons, ("dna", "rna"), symbols=False
     ),
