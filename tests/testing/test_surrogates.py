@@ -455,6 +455,7 @@ BROKEN: list[tuple[type, type, str]] = [
 SUITES = list(dict.fromkeys(suite for suite, _, _ in BROKEN))
 
 
+@pytest.mark.slow
 def test_a_surrogate_that_makes_nothing_of_limits_fails(failures: Callable[..., set[str]]) -> None:
     found = {
         broken: failures(
