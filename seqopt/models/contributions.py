@@ -37,6 +37,7 @@ from seqopt.encoding import (
     MorganFingerprint,
     SmilesTokenizer,
     TokensAndFeatures,
+    VaryingPositions,
 )
 from seqopt.errors import ModelError
 from seqopt.kernels import JointKernel, MinMaxKernel, OneHotKernel, SubsequenceKernel, TanimotoKernel
@@ -171,7 +172,10 @@ class _Parts:
     def of(cls, encoder: Encoder | FeatureEncoder | JointEncoder, string: str) -> _Parts:
         if isinstance(encoder, Encoder):
             symbols = encoder.tokenizer.tokenize(string)
-            return cls("symbol", tuple(symbols), np.eye(len(symbols), dtype=bool))
+            own = np.eye(len(symbols), dtype=bool)
+            return cls(
+                "symbol", tuple(symbols), own[:, encoder.kept(string)] if isinstance(encoder, VaryingPositions) else own
+            )
         features = encoder.features if isinstance(encoder, JointEncoder) else encoder
         featurizer = features.featurizer
         if not isinstance(featurizer, MorganFingerprint | Fragprints):
