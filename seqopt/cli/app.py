@@ -70,9 +70,9 @@ SurrogateName = Annotated[
     str,
     typer.Option(
         help="The model of the score: auto (minmax for lists of molecules, else ssk or ssk-bayes), ssk (sub-sequence "
-        "kernel), ssk-bayes, ngrams, one-hot; for molecules "
-        "tanimoto, minmax, fragprints (fingerprints), ssk+tanimoto, ssk+minmax, ssk+fragprints; for genes codons; "
-        "vae:FILE for a model of seqopt train-vae.",
+        "kernel), ssk-bayes, ngrams; for strings of one length one-hot, hamming, for such proteins blosum62; for "
+        "molecules tanimoto, minmax, fragprints (fingerprints), ssk+tanimoto, ssk+minmax, ssk+fragprints; for genes "
+        "codons; vae:FILE for a model of seqopt train-vae.",
         rich_help_panel=HOW,
     ),
 ]

@@ -517,6 +517,7 @@ class FullyBayesianStringGP(FullyBayesianGP):
         kernel: Order, partitions, order weights, engine and threads are taken from it; its decays are not. Default:
             order 5.
         tokenizer: See `FullyBayesianGP`.
+        encoder: Makes tokens of strings, instead of ``tokenizer``.
         draws: Number of draws.
         refit_growth: See `FullyBayesianGP`.
 
@@ -538,6 +539,7 @@ class FullyBayesianStringGP(FullyBayesianGP):
         kernel: SubsequenceKernel | None = None,
         *,
         tokenizer: str | Tokenizer | None = None,
+        encoder: Encoder | None = None,
         draws: int = 8,
         refit_growth: float = 0.1,
     ) -> None:
@@ -553,6 +555,7 @@ class FullyBayesianStringGP(FullyBayesianGP):
             self.kernel,
             GridSampler(),
             tokenizer=tokenizer,
+            encoder=encoder,
             draws=draws,
             refit_growth=refit_growth,
             mean_std=0.0,
@@ -560,10 +563,9 @@ class FullyBayesianStringGP(FullyBayesianGP):
 
     def config_arguments(self) -> dict[str, Any]:
         """See `seqopt.utils.config.Configurable`."""
-        chosen = self._chosen_encoder
         return {
             "kernel": self.kernel,
-            "tokenizer": chosen.tokenizer if isinstance(chosen, Encoder) else None,
+            "encoder": self._chosen_encoder,
             "draws": self.draws,
             "refit_growth": self.refit_growth,
         }
