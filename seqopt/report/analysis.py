@@ -23,8 +23,8 @@ from seqopt.campaign.reasons import label
 from seqopt.data.transforms import resolve_transform
 from seqopt.encoding.features import TokensAndFeatures
 from seqopt.errors import InputError
-from seqopt.models import FullyBayesianStringGP, StringGP
-from seqopt.report.explaining import Explained, explained
+from seqopt.models import FullyBayesianGP, StringGP
+from seqopt.report.explaining import Explained, costly_kernel, explained
 from seqopt.report.kernel_pca import FEWEST, kernel_pca
 from seqopt.report.library import Library
 from seqopt.report.restored import candidates_of, restore_surrogate, search_space
@@ -181,7 +181,7 @@ def _analyse(
     known = {*shown["key"], *waiting["key"]}
     room = MOST_PREDICTED
     if _is_symbolic(surrogate):
-        draws = MOST_AVERAGED // 10 if isinstance(surrogate, FullyBayesianStringGP) else 1
+        draws = MOST_AVERAGED // 10 if isinstance(surrogate, FullyBayesianGP) else 1
         room = MOST_PAIRS // (max(len(shown), 1) * draws)
     found["unmeasured"] = best_unmeasured(
         surrogate,
@@ -287,7 +287,7 @@ def _check_work(surrogate: Any, keys: Sequence[str]) -> None:
 
 
 def _is_symbolic(surrogate: Any) -> bool:
-    return type(getattr(surrogate, "kernel", None)).__name__ in ("SubsequenceKernel", "JointKernel")
+    return costly_kernel(surrogate) is not None
 
 
 def _set_kernel(surrogate: StringGP, run: Run) -> bool:
@@ -350,7 +350,7 @@ def _room(surrogate: Any, keys: Sequence[str], taken: int) -> int:
         return len(keys)
     length = float(np.mean([len(key) for key in keys]))
     most = SYMBOLS / max(length, 1.0)
-    if isinstance(surrogate, FullyBayesianStringGP):
+    if isinstance(surrogate, FullyBayesianGP):
         most = min(most / 2, MOST_AVERAGED)
     return int(max(0, min(len(keys), most - taken)))
 

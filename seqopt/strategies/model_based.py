@@ -16,6 +16,7 @@ from seqopt.encoding import Encoder, FeatureEncoder, JointEncoder
 from seqopt.errors import InputError, ModelError
 from seqopt.models import (
     CensoredSurrogate,
+    DoubtingSurrogate,
     MeasurementSurrogate,
     NoiseAwareSurrogate,
     PoolSurrogate,
@@ -60,7 +61,9 @@ class ModelBased(Configurable):
     """Fits a surrogate, and searches the space for strings of large acquisition value.
 
     Implements `seqopt.strategies.Strategy`. While fewer than two different values are known it proposes random strings,
-    and so it does for what the search leaves open. Strings whose results are awaited count as observed without value.
+    and so it does for what the search leaves open. A surrogate that doubts that strings tell anything of each other's
+    values (`seqopt.models.DoubtingSurrogate`) has as many of them drawn at random, each with the probability of that.
+    Strings whose results are awaited count as observed without value.
 
     Args:
         surrogate: A `seqopt.models.Surrogate`, or what `seqopt.models.resolve_surrogate` takes.
@@ -179,11 +182,16 @@ class ModelBased(Configurable):
         with doing(f"fitting {type(self.surrogate).__name__} to {len(measured):,} values"):
             self._fit(self.surrogate, measured, rng)
         self._hyperparameters = dict(getattr(self.surrogate, "hyperparameters", {}))
+        # Where strings tell nothing of each other, a random one is as good as any, and teaches as much.
+        doubt = self.surrogate.doubt if isinstance(self.surrogate, DoubtingSurrogate) else 0.0
+        trusted = n - int(rng.binomial(n, doubt)) if doubt > 0.0 else n
+        if not trusted:
+            return random_proposals(n, state, rng, unsupported=self.unsupported)
         search = cast("Search[Space]", self.search)  # `start` has held it against the space
         among = f"among {len(state.space):,} candidates" if isinstance(state.space, PoolSpace) else "in the space"
-        with doing(f"looking for the best {n} {among}"):
+        with doing(f"looking for the best {trusted} {among}"):
             scoring = limited(self.scoring(n, state, rng), state.batch)
-            proposals = search.propose(n, space=state.space, scoring=scoring, excluded=state.excluded, rng=rng)
+            proposals = search.propose(trusted, space=state.space, scoring=scoring, excluded=state.excluded, rng=rng)
             proposals = _with_measurements(proposals, self.surrogate)
         return filled_up(proposals, n, state, rng, unsupported=self.unsupported)
 
