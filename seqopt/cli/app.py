@@ -69,10 +69,11 @@ Budget = Annotated[
 SurrogateName = Annotated[
     str,
     typer.Option(
-        help="The model of the score: auto (minmax for lists of molecules, else ssk or ssk-bayes), ssk (sub-sequence "
-        "kernel), ssk-bayes, ngrams; for strings of one length one-hot, hamming, for such proteins blosum62; for "
-        "molecules tanimoto, minmax, fragprints (fingerprints), ssk+tanimoto, ssk+minmax, ssk+fragprints; for genes "
-        "codons; vae:FILE for a model of seqopt train-vae.",
+        help="The model of the score: auto (ngrams+minmax for lists of molecules, ssk for others, else mixture), ssk "
+        "(sub-sequence kernel), ssk-bayes, ngrams, mixture (of several, by what predicts); for strings of one length "
+        "one-hot, hamming, for such proteins blosum62; for molecules tanimoto, minmax, fragprints (fingerprints), "
+        "ngrams+minmax, ssk+tanimoto, ssk+minmax, ssk+fragprints; for genes codons; vae:FILE for a model of seqopt "
+        "train-vae.",
         rich_help_panel=HOW,
     ),
 ]

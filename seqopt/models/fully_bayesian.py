@@ -63,7 +63,12 @@ ALWAYS_REFITTED = 100
 OF_ALL = (OUTPUTSCALE, NOISE_VARIANCE, MEAN)
 """Parameters that do not belong to a kernel."""
 
-DECAYS = {"gap_decay", "match_decay"}
+GAP_DECAY = "gap_decay"
+DECAYS = {GAP_DECAY, "match_decay"}
+
+PER_GAP_DECAY = 3
+"""Draws of a sub-sequence kernel that share a gap decay: each gap decay costs a dynamic program for every string that a
+search looks at."""
 
 
 @dataclass(frozen=True)
@@ -413,6 +418,12 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         starts = np.cumsum([0, *map(len, found)])
         self._chosen = (np.searchsorted(starts, places, side="right") - 1).tolist()
         drawn = [int(place - starts[number]) for number, place in zip(self._chosen, places, strict=True)]
+        for number, sample in enumerate(samples):
+            own = [place for place, chosen in enumerate(self._chosen) if chosen == number]
+            if sample is not None and GAP_DECAY in sample.values:
+                shared = _shared(sample.values[GAP_DECAY], sample.weights, [drawn[place] for place in own], rng)
+                for place, replaced in zip(own, shared, strict=True):
+                    drawn[place] = replaced
         self._parameters = self._named(samples, drawn)
         if self._mean_std > 0.0:
             self._parameters[MEAN] = self._means(densities, samples, drawn, rng)
@@ -668,6 +679,32 @@ def _batched(kernel: SubsequenceKernel, own: Sequence[dict[str, float]]) -> Subs
         gap_decay_bounds=(1e-9, 1.0),
         batch_shape=torch.Size([len(own)]),
     )
+
+
+def _shared(values: Numbers, weights: Numbers, drawn: Sequence[int], rng: np.random.Generator) -> list[int]:
+    """Draws of a sample of which `PER_GAP_DECAY` at a time share a gap decay, so that fewer dynamic programs do.
+
+    Neighbours in the order of the gap decay take that of one of them, and the others are drawn anew given it. Each draw
+    still has the distribution of the sample.
+
+    Args:
+        values: The gap decay at all points of the sample.
+        weights: Of the points.
+        drawn: Places of the points that were drawn.
+        rng: Chooses whose gap decay is taken, and draws anew.
+    """
+    order = sorted(range(len(drawn)), key=lambda place: values[drawn[place]])
+    found = list(drawn)
+    for start in range(0, len(order), PER_GAP_DECAY):
+        group = order[start : start + PER_GAP_DECAY]
+        kept = found[group[int(rng.integers(len(group)))]]
+        others = [place for place in group if values[found[place]] != values[kept]]
+        if others:
+            points = np.flatnonzero(values == values[kept])
+            again = rng.choice(points, size=len(others), p=weights[points] / weights[points].sum())
+            for place, point in zip(others, again.tolist(), strict=True):
+                found[place] = int(point)
+    return found
 
 
 def _present(part: T | None) -> T:
