@@ -203,7 +203,9 @@ def search(
     transform: Annotated[
         str,
         typer.Option(
-            help="log10 for positive values that span decades, such as IC50 in nM; results stay in your units.",
+            help="What the model sees of the values: log10 for positive ones that span decades, such as IC50 in nM; "
+            "auto for heavy tails or in doubt, learned in each step; yeo-johnson, winsorised, ranks; none. Results "
+            "stay in your units.",
             rich_help_panel=WHAT,
         ),
     ] = "none",
