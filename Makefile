@@ -1,6 +1,7 @@
 # make demo: install into .venv and search a quarter of a million molecules.
 # make test: install into .venv and run lint, type checks and tests. Two processes of one thread each: with more, the
 # threads of one wait for a core that those of the other hold, which took a quarter of the time.
+# make test-all: the same, and then the tests that take long.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -8,14 +9,19 @@ DEMO := runs/demo
 # Public data sets that tests may use where they are present; tests that lack them say so.
 export SEQOPT_DATA ?= $(wildcard ../shared/data)
 
-.PHONY: demo test lint install install-dev clean
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+.PHONY: demo test test-all lint install install-dev clean
 
 demo: $(VENV)/.installed
 	$(BIN)/seqopt search zinc250k --objective penalized_logp --initial 20 --budget 100 --batch 10 --seed 1 \
 	  --out $(DEMO) $(if $(wildcard $(DEMO)/campaign.seqopt),--resume)
 
 test: $(VENV)/.installed-dev lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --doctest-modules seqopt tests
+	$(PYTEST) -m 'not slow' --doctest-modules seqopt tests
+
+test-all: test
+	$(PYTEST) -m slow tests
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

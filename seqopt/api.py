@@ -36,7 +36,7 @@ from seqopt.encoding import Tokenizer
 from seqopt.errors import InputError
 from seqopt.evaluation import Direction, ObjectiveFunction, QueryObjective
 from seqopt.filters.conditions import ColumnCondition, Filter, checked, to_json
-from seqopt.filters.filtering import check_filters, library_cells, narrow, narrowed_pool, try_filters
+from seqopt.filters.filtering import check_columns, check_filters, library_cells, narrow, narrowed_pool, try_filters
 from seqopt.filters.listed import read_list
 from seqopt.models import Surrogate
 from seqopt.models.registry import looks_at_symbols
@@ -262,11 +262,17 @@ def maximize(
         raise InputError("retry_failed goes with resume: a new run has not failed yet")
     if asynchronous and executor is not None and workers < 2:
         raise InputError("an asynchronous run needs to know how many evaluations the executor makes at once: workers=4")
+    wanted = checked(filters)
     if isinstance(space, str | os.PathLike):
         spec = objective.strip() if isinstance(objective, str) else ""
         column = spec.removeprefix("column:") if spec.startswith("column:") else None
         with doing(f"reading {os.fspath(space)}"):
-            space = read_pool(space, values_column=column, log_values=transform == "log10")
+            space = read_pool(
+                space,
+                values_column=column,
+                log_values=transform == "log10",
+                check_columns=partial(check_columns, wanted),
+            )
     pool = space if isinstance(space, Pool) else None
     score: ObjectiveFunction | QueryObjective = (
         resolve_objective(objective, pool) if isinstance(objective, str) else objective
@@ -276,7 +282,7 @@ def maximize(
     if isinstance(score, Objective) and isinstance(space, Pool | Space):
         _check_kind(score, space)
     whole = as_space(space, tokenizer=tokenizer)
-    candidates, filtered = _narrowed(whole, filters, pool, seed)
+    candidates, filtered = _narrowed(whole, wanted, pool, seed)
     if resume and run_folder is not None and type(candidates) is CandidateSet:
         before = kept_candidates(Path(run_folder))
         candidates = candidates if before is None else in_order_of(before, candidates)
@@ -499,15 +505,12 @@ def _all_of(*listeners: Callable[[T], Any] | None) -> Callable[[T], None]:
     return tell
 
 
-def _narrowed(
-    space: Space, filters: Iterable[Filter | Mapping[str, Any]], pool: Pool | None, seed: int
-) -> tuple[Space, list[Filter]]:
+def _narrowed(space: Space, wanted: list[Filter], pool: Pool | None, seed: int) -> tuple[Space, list[Filter]]:
     """What filters leave of a space, and the filters as they fit it.
 
     Raises:
-        InputError: For filters that cannot be used, or that leave nothing; it says which removes how many.
+        InputError: For filters that do not fit it, or that leave nothing; it says which removes how many.
     """
-    wanted = checked(filters)
     if not wanted:
         return space, []
     columns = None

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+
 from hypothesis import HealthCheck, settings
 
 # A busy machine must not fail a test, and the same code is tested with the same examples everywhere.
 settings.register_profile("seqopt", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("seqopt")
+
+# A shell that starts the tests in the background has them, and every process that they start, ignore Ctrl-C, which some
+# of them press.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -260,6 +260,7 @@ def shown(block: Block, said: str) -> None:
         assert any(found.startswith(wanted) for found in lines), f"{block.location}: {line!r} is not in\n{said}"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_twelve_weeks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = list(blocks_of(PAGE))

@@ -10,13 +10,19 @@ References:
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from seqopt.acquisition.numerics import in_blocks, log_improvement, log_mean_exp, positive_std
 from seqopt.acquisition.protocols import Posterior, PreparedAcquisition
+from seqopt.errors import InputError
 from seqopt.utils.config import Configurable
+
+Incumbent = Literal["mean", "value"]
+"""What is to be improved on: the largest posterior mean at an evaluated string, or the largest measured value."""
 
 
 class LogExpectedImprovement(Configurable):
@@ -25,12 +31,20 @@ class LogExpectedImprovement(Configurable):
         log EI(x) = log std(x) + log h((mean(x) - incumbent) / std(x)),   h(z) = phi(z) + z Phi(z).
 
     With noisy data the largest observation is biased upwards, so the incumbent is the largest posterior mean
-    at an evaluated string (of each kernel-parameter draw). Expectations are averaged over draws, then the
-    logarithm is taken.
+    at an evaluated string (of each kernel-parameter draw), unless ``incumbent`` says otherwise. Expectations are
+    averaged over draws, then the logarithm is taken: strings are in the order of their expected improvements, also
+    where these are too small for a floating-point number.
 
     Batches are filled as by a kriging believer: the points conditioned on count as observed at their
     posterior means, which leaves every mean alone, makes std the square root of the conditional variance, and
     raises the incumbent to the largest of these means if it is higher.
+
+    Args:
+        incumbent: ``"mean"``, or ``"value"`` for the largest measured value, the textbook form (Jones et al. 1998; Moss
+            2021, equation 2.1.3).
+
+    Raises:
+        InputError: For another incumbent.
 
     Example:
         >>> from seqopt.acquisition import DensePosterior
@@ -43,9 +57,17 @@ class LogExpectedImprovement(Configurable):
     name = "logei"
     monotone = True
 
+    def __init__(self, incumbent: Incumbent = "mean") -> None:
+        if incumbent not in ("mean", "value"):
+            raise InputError(f"incumbent is {incumbent!r}; expected 'mean' or 'value'")
+        self.incumbent: Incumbent = incumbent
+
     def prepare(self, posterior: Posterior, rng: np.random.Generator, batch_size: int = 1) -> PreparedAcquisition:
         """Find the incumbent, 0 without data; see `seqopt.acquisition.protocols.Acquisition`."""
         observed = posterior.observed_mean
+        if self.incumbent == "value" and observed.shape[-1]:
+            best = torch.tensor(posterior.best_observed, dtype=torch.float64)
+            return PreparedLogExpectedImprovement(best.expand(observed.shape[:-1]))
         incumbent = observed.amax(-1) if observed.shape[-1] else torch.zeros(observed.shape[:-1], dtype=torch.float64)
         return PreparedLogExpectedImprovement(incumbent)
 

@@ -104,9 +104,13 @@ class GumbelMaxValueSampler(Configurable):
     the others. As with `ExactMaxValueSampler`, no draw is below the best posterior mean of an evaluated
     string.
 
+    The published protocol (section 5.7.3 of the thesis) fits to the very 1,000 molecules of which a batch is chosen,
+    and to nothing else: ``GumbelMaxValueSampler(max_points=1_000, evaluated=False)``.
+
     Args:
         max_points: Largest number of points, evaluated strings included; at least half of them are
-            candidates. The thesis takes 1,000 molecules in section 5.7.4.
+            candidates.
+        evaluated: Whether the evaluated strings are among the points, and bound the draws from below.
 
     Raises:
         InputError: If ``max_points`` is less than 1.
@@ -118,9 +122,10 @@ class GumbelMaxValueSampler(Configurable):
         torch.Size([5])
     """
 
-    def __init__(self, max_points: int = 1_000) -> None:
+    def __init__(self, max_points: int = 1_000, evaluated: bool = True) -> None:
         _check_positive("max_points", max_points)
         self.max_points = max_points
+        self.evaluated = evaluated
 
     def __call__(self, posterior: Posterior, num_samples: int, rng: np.random.Generator) -> Tensor:
         """``... x num_samples`` draws of g*.
@@ -133,12 +138,13 @@ class GumbelMaxValueSampler(Configurable):
         scale = (q25 - q75) / (math.log(-math.log(0.75)) - math.log(-math.log(0.25)))
         location = q50 + scale * math.log(math.log(2.0))
         standard = torch.from_numpy(rng.gumbel(size=(*mean.shape[:-1], num_samples)))
-        return _bounded(location[..., None] + scale[..., None] * standard, posterior)
+        draws = location[..., None] + scale[..., None] * standard
+        return _bounded(draws, posterior) if self.evaluated else draws
 
     def _points(self, posterior: Posterior, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         _check_points(posterior)
         total, observed = len(posterior.moments), posterior.observed_mean.shape[-1]
-        include_observed = 0 < observed <= self.max_points // 2
+        include_observed = self.evaluated and 0 < observed <= self.max_points // 2
         room = self.max_points - observed if include_observed else self.max_points
         if room >= total:
             mean, variance = posterior.moments.mean, posterior.moments.variance

@@ -26,6 +26,7 @@ from seqopt.evaluation import FAILED, Evaluation, Evaluator, ObjectiveFunction, 
 from seqopt.objectives import Objective
 from seqopt.spaces import PoolSpace, Space
 from seqopt.utils.arguments import checked_integer
+from seqopt.utils.progress import awaiting
 
 if TYPE_CHECKING:
     from seqopt.campaign.campaign import Campaign
@@ -39,6 +40,9 @@ TRIES = 5
 
 PATIENCE = 600.0
 """Seconds for which a run waits for another process to finish writing: a result may have cost more than that."""
+
+SHOWN = 60
+"""Symbols of a string that a status line shows."""
 
 _PAUSE_SECONDS = 0.1
 
@@ -192,6 +196,7 @@ class _Driver:
             self.since = time.perf_counter()
         rows = [self.waiting.popleft() for _ in range(min(free, left, len(self.waiting)))]
         self.evaluating.update((_item(row), row) for row in rows)
+        self._say()
         return [_item(row) for row in rows]
 
     def _suggest(self, n: int, left: int) -> list[Suggestion]:
@@ -236,6 +241,7 @@ class _Driver:
                 logger.error("%s, but the run was interrupted before that was recorded: record it by hand", result)
             raise
         del self.evaluating[evaluation.item]
+        self._say()
         self.watch.note(evaluation)
         if self.first_failure is None and not evaluation.ok:
             self.first_failure = evaluation
@@ -247,6 +253,12 @@ class _Driver:
         self._note_step()
         self._complain(evaluation)
         self.watch.stop()
+
+    def _say(self) -> None:
+        """Let a status line name what is being evaluated."""
+        first = next((row.string for row in self.evaluating.values()), None)
+        more = f" and {len(self.evaluating) - 1:,} more" if len(self.evaluating) > 1 else ""
+        awaiting("" if first is None else f"scoring {first[:SHOWN]}{more}")
 
     def end(self) -> None:
         """Report what is left of an asynchronous search."""

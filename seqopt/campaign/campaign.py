@@ -19,6 +19,7 @@ from seqopt.campaign.creating import new_campaign
 from seqopt.campaign.entries import Results
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.failures import STOP_AFTER
+from seqopt.campaign.files import stamp
 from seqopt.campaign.inquiring import Inquiring
 from seqopt.campaign.labels import Label, Labels, spending
 from seqopt.campaign.library import Library, packed, same_library
@@ -253,11 +254,8 @@ class Campaign(Revising, Inquiring, Tabulated):
         return self._space
 
     def _stand_of_library(self) -> Any:
-        """What tells whether the candidates have changed, without reading them."""
-        pool = self.store.library
-        if pool is None or self._given_optimizer is not None:
-            return None
-        return pool, [_stamp(file_and_part(one["path"])[0]) for one in (pool, *pool["added"])]
+        """What tells whether the candidates that are searched have changed, without reading them."""
+        return None if self._given_optimizer is not None else _stand_of(self.store.library)
 
     def library(self) -> Library | None:
         """The files of candidates, read anew; `None` where the campaign searches none. What has changed is logged.
@@ -737,7 +735,7 @@ class Campaign(Revising, Inquiring, Tabulated):
         pool = self.store.library
         if self._given_optimizer is not None and not (pool or {}).get("id_column"):
             return [Label() for _ in strings]
-        stand = None if pool is None else (pool, [_stamp(Path(one["path"])) for one in (pool, *pool["added"])])
+        stand = _stand_of(pool)
         if self._known_labels is None or self._known_labels[0] != stand:
             self._known_labels = stand, Labels(pool)
         return [self._known_labels[1].of(string) for string in strings]
@@ -754,9 +752,8 @@ class Campaign(Revising, Inquiring, Tabulated):
         return self._narrowed
 
 
-def _stamp(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
+def _stand_of(pool: dict[str, Any] | None) -> Any:
+    """What tells whether a library has changed: what the campaign keeps of it, and when its files were written."""
+    if pool is None:
         return None
-    return found.st_mtime_ns, found.st_size
+    return pool, [stamp(file_and_part(one["path"])[0]) for one in (pool, *pool["added"])]

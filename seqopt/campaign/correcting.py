@@ -102,7 +102,7 @@ def correction(
     if censored is not None and standard_error is not None:
         row.wrong(NO_ERROR, repr(standard_error))
     if failure is not None and not is_reason(failure):
-        row.wrong("is not a reason for a failure: say what happened", repr(failure))
+        row.wrong("is not a reason for a failure: say what happened", failure)
     if not force and not row.problems:
         refuse_absurd([row], [one for one in others if one.id != old.id and one.context == old.context], settings)
     if row.problems:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,13 +65,14 @@ def new_campaign(
     from seqopt.campaign.parts import AUTOENCODER, encoder_name, kept_parts, named_surrogate
     from seqopt.data import Outcome, resolve_transform
     from seqopt.filters.conditions import checked, to_json
-    from seqopt.filters.filtering import failing, library_cells
+    from seqopt.filters.filtering import check_columns, failing, library_cells
     from seqopt.filters.listed import read_list
     from seqopt.models.registry import LATENT, latent_file
     from seqopt.optimizer import Optimizer
     from seqopt.spaces import as_space
 
     surrogate, library = parts.get("surrogate"), None
+    conditions = checked(filters)
     if isinstance(space, str | os.PathLike):
         library = read_library(
             Path(space),
@@ -81,6 +83,7 @@ def new_campaign(
             id_column=id_column,
             price_column=price_column,
             decimal_comma=decimal_comma,
+            check_columns=partial(check_columns, conditions),
         )
         space = library.space
         for text in library.left_out:
@@ -91,7 +94,7 @@ def new_campaign(
         space = as_space(space)
     pool, string_column = (None, "string") if library is None else (library.facts, library.string_column)
     facts = described(space) if pool is None else {"type": "pool", "kind": space.kind}
-    wanted = fitting(checked(filters), space.kind, space, pool)
+    wanted = fitting(conditions, space.kind, space, pool)
     batch_size = checked_integer(
         "batch_size", batch_size, 2, "expected an integer, at least 2: a model begins with so many values"
     )

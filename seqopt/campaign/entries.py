@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.rows import Censoring, NewExclusion, NewMeasurement, Suggestion
@@ -28,6 +28,7 @@ class Remark:
         line: The line, counted from 1; `None` for what concerns the whole file.
         column: The column.
         value: What stands there.
+        hint: What to do about it, where that is the same for many rows; see `listing`.
     """
 
     message: str
@@ -35,13 +36,29 @@ class Remark:
     line: int | None = None
     column: str | None = None
     value: str | None = None
+    hint: str = ""
 
     def __str__(self) -> str:
         where = [self.source] if self.source else []
         where += [f"line {self.line}"] if self.line is not None else []
         where += [f"column {self.column!r}"] if self.column is not None else []
         shown = "" if self.value is None else f"{short(self.value)} "
-        return (", ".join(where) + ": " if where else "") + shown + self.message
+        said = self.message + (f": {self.hint}" if self.hint else "")
+        return (", ".join(where) + ": " if where else "") + shown + said
+
+
+def listing(remarks: Iterable[Remark]) -> list[str]:
+    """Remarks that are shown together, each in words; of those with the same hint, only the first gives it.
+
+    Example:
+        >>> listing([Remark("is 0", line=line, hint="leave it empty") for line in (2, 3)])
+        ['line 2: is 0: leave it empty', 'line 3: is 0']
+    """
+    found, given = [], {""}
+    for remark in remarks:
+        found.append(str(replace(remark, hint="") if remark.hint in given else remark))
+        given.add(remark.hint)
+    return found
 
 
 @dataclass(frozen=True)
@@ -138,11 +155,12 @@ class Row:
     def shown(self) -> str:
         return " ".join(part for part in (self.entry.identifier, self.entry.owned, self.entry.string) if part)
 
-    def remark(self, message: str, value: str | None = None, column: str | None = None) -> Remark:
-        return Remark(message, self.source, self.entry.line, column, (self.shown if value is None else value) or None)
+    def remark(self, message: str, value: str | None = None, column: str | None = None, hint: str = "") -> Remark:
+        shown = (self.shown if value is None else value) or None
+        return Remark(message, self.source, self.entry.line, column, shown, hint)
 
-    def wrong(self, message: str, value: str | None = None, column: str | None = None) -> None:
-        self.problems.append(self.remark(message, value, column))
+    def wrong(self, message: str, value: str | None = None, column: str | None = None, hint: str = "") -> None:
+        self.problems.append(self.remark(message, value, column, hint))
 
 
 def lines_of(rows: Sequence[Row]) -> str:

@@ -98,11 +98,11 @@ def copy_of(file: Path) -> tempfile.TemporaryDirectory[str]:
     for _ in range(5):
         copy = tempfile.TemporaryDirectory(prefix="seqopt-")
         try:
-            before = [_stamp(part) for part in parts]
+            before = [stamp(part) for part in parts]
             for part in parts:
                 if part.exists():
                     shutil.copyfile(part, Path(copy.name, part.name))
-            if before == [_stamp(part) for part in parts]:
+            if before == [stamp(part) for part in parts]:
                 return copy
         except OSError as error:
             copy.cleanup()
@@ -111,9 +111,16 @@ def copy_of(file: Path) -> tempfile.TemporaryDirectory[str]:
     raise CampaignError(f"{file} is being changed by another process: try again")
 
 
-def _stamp(part: Path) -> tuple[int, int] | None:
+def stamp(path: Path) -> tuple[int, int] | None:
+    """What tells whether a file has changed, without reading it: when it was last written, and its size in bytes;
+    `None` where there is no file that can be looked at.
+
+    Example:
+        >>> stamp(Path("no such file")) is None
+        True
+    """
     try:
-        found = part.stat()
-    except FileNotFoundError:
+        found = path.stat()
+    except OSError:
         return None
     return found.st_mtime_ns, found.st_size

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from seqopt.campaign.entries import Identify, Remark, Results
+from seqopt.campaign.entries import Identify, Remark, Results, listing
 from seqopt.campaign.results import expected_names, results_of_sheet
 from seqopt.campaign.rows import NewMeasurement, Settings
 from seqopt.campaign.store import CampaignStore
@@ -59,7 +59,7 @@ def read_known(known: KnownResults, settings: Settings, identify: Identify) -> l
         sheet = _mapped(known) if isinstance(known, Mapping) else _tabulated(known)
     results = results_of_sheet(sheet, source, settings, identify, replicates=True, history=True)
     if results.problems:
-        listed = "\n".join(f"  {_placed(problem)}" for problem in results.problems)
+        listed = "\n".join(f"  {problem}" for problem in listing(map(_placed, results.problems)))
         raise InputError(f"the known results cannot be used:\n{listed}")
     _warn(results)
     if not results.records:

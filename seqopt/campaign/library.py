@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,15 +84,6 @@ def unpacked(raw: bytes | None) -> Hashes | None:
     return None if raw is None else np.frombuffer(raw, dtype="<u8").astype(np.uint64)
 
 
-def file_sha256(path: str | os.PathLike[str]) -> str | None:
-    """Checksum of a file; `None` where there is none, as of a data set that goes by its name."""
-    try:
-        with open(path, "rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError:
-        return None
-
-
 def read_library(
     path: str | os.PathLike[str],
     column: str | None,
@@ -103,6 +94,7 @@ def read_library(
     id_column: str | None = None,
     price_column: str | None = None,
     decimal_comma: bool = False,
+    check_columns: Callable[[Sequence[str] | None], object] | None = None,
 ) -> Library:
     """Read a file of candidates for the first time.
 
@@ -116,6 +108,7 @@ def read_library(
             own.
         price_column: Column of prices, if there is one.
         decimal_comma: Whether numbers in the file are written ``6,5``.
+        check_columns: Called with the names of the other columns: see `seqopt.datasets.read_pool`.
 
     Raises:
         InputError: For a file or a column that cannot be used.
@@ -132,6 +125,7 @@ def read_library(
         id_column=id_column,
         further_column=price_column,
         decimal_comma=decimal_comma,
+        check_columns=check_columns,
     )
     file, part = file_and_part(pool.source)
     facts = {

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from seqopt.spaces import CandidateSet
     from seqopt.strategies import Strategy
 
-SELECTIVE = ("one-hot", "codons", "vae:")
+SELECTIVE = ("one-hot", "hamming", "blosum62", "codons", "vae:")
 """How the names of surrogates begin that may refuse a string; for all others, recording a result loads no model."""
 
 COMPARED = 10_000

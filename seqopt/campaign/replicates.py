@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 OBJECTIVE = ""
 """Stands for the objective among the names of outcomes."""
 
+_REPEATED = (
+    "if these are replicates, say so with --replicate (in Python, replicates=True), or tell them apart by a column "
+    f"{REPLICATE!r}"
+)
+
+_MEASURED = "if this is another measurement of it, say so with --replicate; what was recorded is kept"
+
 
 def find_repeats(answered: Sequence[Row], warnings: list[Remark], *, replicates: bool) -> None:
     """Several results of one string in the same file."""
@@ -46,12 +53,9 @@ def find_repeats(answered: Sequence[Row], warnings: list[Remark], *, replicates:
             same = [other for other in others if other.entry.replicate == row.entry.replicate]
             if labelled and same:
                 message = f"replicate {row.entry.replicate!r} of this string is also in {lines_of(same)}"
-                row.wrong(f"{message}: give each a different label")
+                row.wrong(message, hint="give each a different label")
             elif others and not (labelled or replicates):
-                row.wrong(
-                    f"is also in {lines_of(others)}: if these are replicates, say so with --replicate (in Python, "
-                    f"replicates=True), or tell them apart by a column {REPLICATE!r}"
-                )
+                row.wrong(f"is also in {lines_of(others)}", hint=_REPEATED)
             elif row is group[0] and row.has_value:
                 equal = [other for other in same if _values(other.entry) == _values(row.entry)]
                 if equal:
@@ -75,10 +79,7 @@ def compare_with_earlier(row: Row, earlier: Sequence[Measurement], warnings: lis
     elif row.has_value and not measured:
         warnings.append(row.remark(f"has a value now, and so far {_told(known[-1])}"))
     elif not replicates:
-        row.wrong(
-            f"has a result already: {_told((measured or known)[-1])}. If this is another measurement of it, say "
-            "so with --replicate; what was recorded is kept"
-        )
+        row.wrong(f"has a result already: {_told((measured or known)[-1])}", hint=_MEASURED)
     else:
         equal = [other for other in measured if _values(other) == _values(row.entry)]
         if equal:

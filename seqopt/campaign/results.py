@@ -249,7 +249,7 @@ def check_entries(
             row.wrong(NO_ERROR, repr(row.entry.standard_error))
         _check_further(row, settings)
         if row.entry.failure is not None and not is_reason(row.entry.failure):
-            row.wrong("is not a reason for a failure: say what happened", repr(row.entry.failure))
+            row.wrong("is not a reason for a failure: say what happened", row.entry.failure)
     with store.reading():
         suggestions, measurements = store.suggestions(undone=True), store.measurements()
     return _check(

@@ -13,7 +13,6 @@ from seqopt.campaign.correcting import changed, chosen_results, correction, note
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.library import (
     allows_attachment_points,
-    file_sha256,
     key_hashes,
     packed,
     read_library,
@@ -26,12 +25,13 @@ from seqopt.campaign.library import (
 from seqopt.campaign.narrowing import fitting
 from seqopt.campaign.recording import as_float, as_limit
 from seqopt.campaign.rows import NewExclusion
+from seqopt.datasets.sources import unchanged
 from seqopt.errors import InputError
 from seqopt.utils.unset import UNSET, Unset
 
 if TYPE_CHECKING:
     from seqopt.campaign.labels import Label
-    from seqopt.campaign.library import Library
+    from seqopt.campaign.library import Hashes, Library
     from seqopt.campaign.naming import Naming
     from seqopt.campaign.recording import Recorder
     from seqopt.campaign.rows import Command, Measurement, Settings, Suggestion
@@ -80,16 +80,14 @@ class Revising:
 
     if TYPE_CHECKING:
 
+        @property
+        def filters(self) -> list[Filter]: ...
+
         def _labels(self, strings: Sequence[str]) -> list[Label]: ...
 
     @property
     def _naming(self) -> Naming:
         return self._recorder.naming
-
-    @property
-    def filters(self) -> list[Filter]:
-        """What strings have to pass in order to be suggested."""
-        raise NotImplementedError
 
     def correct(
         self,
@@ -271,7 +269,8 @@ class Revising:
             raise InputError(f"withdraw takes a list of names: withdraw([{names!r}])")
         names = list(names)
         with self.store.transaction("withdraw", {"suggestions": names, "reason": reason}) as change:
-            suggestions, excluded = [], []
+            suggestions: list[str] = []
+            excluded: dict[str, NewExclusion] = {}
             for name in names:
                 found = self._naming.withdrawable(name)
                 if found is not None:
@@ -280,9 +279,10 @@ class Revising:
                 string, key, identifier = self._naming.candidate(name)
                 if any(row.key == key for row in self.store.exclusions()):
                     raise CampaignError(f"{name} was withdrawn already")
-                excluded.append(NewExclusion(string, key, reason, identifier))
+                # By its identifier and by its string it is the same candidate.
+                excluded.setdefault(key, NewExclusion(string, key, reason, identifier))
             change.withdraw(suggestions, reason)
-            change.exclude(excluded)
+            change.exclude(list(excluded.values()))
 
     def change_pool(
         self,
@@ -326,10 +326,13 @@ class Revising:
             raise CampaignError("the campaign does not search a file of candidates")
         kept, removed = self.store.library_hashes()
         unknown: tuple[str, ...] = ()
+        before = unpacked(kept)
         if how == "replace":
             found = _read(path, facts, column, id_column, price_column)
         else:
             present = same_library(facts, kept, removed)
+            # Which the file of a run's campaign, or of an older version, does not hold.
+            before = present.hashes
             if how == "add":
                 added = _read(path, facts, column, id_column, price_column)
                 _refuse_clashes(facts, added.facts)
@@ -337,16 +340,22 @@ class Revising:
             else:
                 keys, unknown = self._naming.keys_in(path, column, id_column)
                 found = without(present, keys)
-        return self._save_pool(how, path, found, state, unknown)
+        return self._save_pool(how, path, before, found, state, unknown)
 
     def _save_pool(
-        self, how: str, path: str | os.PathLike[str], found: Library, state: int, unknown: tuple[str, ...]
+        self,
+        how: str,
+        path: str | os.PathLike[str],
+        before: Hashes | None,
+        found: Library,
+        state: int,
+        unknown: tuple[str, ...],
     ) -> PoolChange:
         import numpy as np
 
         settings = self.store.settings
         kept, gone_before = self.store.library_hashes()
-        before, was_removed = unpacked(kept), unpacked(gone_before)
+        was_removed = unpacked(gone_before)
         added = removed = None
         if before is not None:
             added = len(np.setdiff1d(found.hashes, before, assume_unique=True))
@@ -360,8 +369,11 @@ class Revising:
         if how == "replace":
             was_removed = None
         pool = located(found.facts, self.store.path)
-        made = replace(settings, pool=pool, string_column=settings.string_column)
-        if not added and not removed and before is not None and pool == settings.pool:
+        made = replace(settings, pool=pool)
+        # Where the file holds no hashes, what it keeps of the candidates is another thing, and the files decide.
+        files = (settings.pool or {}).get("added", [])
+        same = pool == settings.pool if kept is not None else len(pool["added"]) == len(files)
+        if not added and not removed and before is not None and same:
             raise CampaignError("these are the candidates already: nothing was changed")
         fitting(self.filters, pool["kind"], None, pool)
         failing = self._newly_failing(pool, found)
@@ -403,8 +415,7 @@ class Revising:
         facts = self.store.library
         if facts is None or not waiting or "sha256" not in facts:
             return {}
-        sums = [(one, file_sha256(one["path"])) for one in (facts, *facts["added"])]
-        if all(found is None or found == one["sha256"] for one, found in sums):
+        if all(unchanged(one["path"], one["sha256"]) is not False for one in (facts, *facts["added"])):
             return {}
         from seqopt.filters.conditions import ColumnCondition
         from seqopt.filters.filtering import failing, library_cells

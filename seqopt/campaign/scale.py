@@ -55,7 +55,7 @@ def refuse_absurd(rows: Sequence[Row], measurements: Sequence[Measurement], sett
         # Without the value itself, which is the largest or the smallest if it is refused.
         if not value or len(sizes) - together < FEWEST_FOR_SCALE:
             if value and abs(value) >= ABSURD:
-                row.wrong(f"is larger than anything that is measured: {_CHECK}", told)
+                row.wrong("is larger than anything that is measured", told, hint=_CHECK)
             continue
         size = abs(value)
         largest = sizes[-2] if together and size == sizes[-1] else sizes[-1]
@@ -73,7 +73,7 @@ def refuse_absurd(rows: Sequence[Row], measurements: Sequence[Measurement], sett
         ):
             problem = f"is {size / middle:.1g} times the usual value ({middle:g})"
         if problem:
-            row.wrong(f"{problem}: {_CHECK}", told)
+            row.wrong(problem, told, hint=_CHECK)
 
 
 def warn_of_scale(

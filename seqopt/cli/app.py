@@ -30,7 +30,6 @@ from seqopt.cli.report import report_command
 from seqopt.cli.train_vae import train_vae_command
 
 if TYPE_CHECKING:
-    from seqopt.cli.running import Plan
     from seqopt.evaluation import Direction
 
 app = typer.Typer(
@@ -71,9 +70,9 @@ SurrogateName = Annotated[
     str,
     typer.Option(
         help="The model of the score: auto (minmax for lists of molecules, else ssk or ssk-bayes), ssk (sub-sequence "
-        "kernel), ssk-bayes, ngrams, one-hot; for molecules "
-        "tanimoto, minmax, fragprints (fingerprints), ssk+tanimoto, ssk+minmax, ssk+fragprints; for genes codons; "
-        "vae:FILE for a model of seqopt train-vae.",
+        "kernel), ssk-bayes, ngrams; for strings of one length one-hot, hamming, for such proteins blosum62; for "
+        "molecules tanimoto, minmax, fragprints (fingerprints), ssk+tanimoto, ssk+minmax, ssk+fragprints; for genes "
+        "codons; vae:FILE for a model of seqopt train-vae.",
         rich_help_panel=HOW,
     ),
 ]
@@ -155,44 +154,6 @@ Isolate = Annotated[
     ),
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.", rich_help_panel=RUN)]
-
-
-def _plan(
-    initial: int,
-    batch: int,
-    budget: int,
-    surrogate: str,
-    acquisition: str,
-    seed: int,
-    resume: bool,
-    retry_failed: bool,
-    timeout: float | None,
-    workers: int,
-    asynchronous: bool,
-    chunk_size: int | None,
-    known: Path | None,
-    stop_after_failures: int,
-    isolate: bool | None,
-) -> Plan:
-    from seqopt.cli.running import Plan
-
-    return Plan(
-        initial,
-        batch,
-        budget,
-        surrogate,
-        acquisition,
-        seed,
-        resume,
-        retry_failed,
-        timeout,
-        workers,
-        asynchronous,
-        chunk_size,
-        known,
-        stop_after_failures or None,
-        isolate,
-    )
 
 
 def _direction(maximize: bool | None) -> Direction | None:
@@ -350,27 +311,28 @@ def search(
     any time; nothing that was scored is lost.
     """
     del debug  # read by seqopt.cli.main
+    from seqopt.cli.running import Plan
     from seqopt.cli.search import run_search
 
     run_search(
         pool,
         objective,
-        _plan(
-            initial,
-            batch,
-            budget,
-            surrogate,
-            acquisition,
-            seed,
-            resume,
-            retry_failed,
-            timeout,
-            workers,
-            asynchronous,
-            chunk_size,
-            known,
-            stop_after_failures,
-            isolate,
+        Plan(
+            initial=initial,
+            batch=batch,
+            budget=budget,
+            surrogate=surrogate,
+            acquisition=acquisition,
+            seed=seed,
+            resume=resume,
+            retry_failed=retry_failed,
+            timeout=timeout,
+            workers=workers,
+            asynchronous=asynchronous,
+            chunk_size=chunk_size,
+            known=known,
+            stop_after_failures=stop_after_failures or None,
+            isolate=isolate,
         ),
         column=column,
         kind=None if kind == "auto" else kind,
@@ -518,26 +480,27 @@ def genes(
     """
     del debug  # read by seqopt.cli.main
     from seqopt.cli.genes import run_genes
+    from seqopt.cli.running import Plan
 
     run_genes(
         protein,
         objective,
-        _plan(
-            initial,
-            batch,
-            budget,
-            surrogate,
-            acquisition,
-            seed,
-            resume,
-            retry_failed,
-            timeout,
-            workers,
-            asynchronous,
-            chunk_size,
-            known,
-            stop_after_failures,
-            isolate,
+        Plan(
+            initial=initial,
+            batch=batch,
+            budget=budget,
+            surrogate=surrogate,
+            acquisition=acquisition,
+            seed=seed,
+            resume=resume,
+            retry_failed=retry_failed,
+            timeout=timeout,
+            workers=workers,
+            asynchronous=asynchronous,
+            chunk_size=chunk_size,
+            known=known,
+            stop_after_failures=stop_after_failures or None,
+            isolate=isolate,
         ),
         direction=_direction(maximize),
         code=code,
@@ -673,26 +636,27 @@ def expressions(
     """
     del debug  # read by seqopt.cli.main
     from seqopt.cli.expressions import run_expressions
+    from seqopt.cli.running import Plan
 
     run_expressions(
         data,
         grammar,
-        _plan(
-            initial,
-            batch,
-            budget,
-            surrogate,
-            acquisition,
-            seed,
-            resume,
-            retry_failed,
-            timeout,
-            workers,
-            asynchronous,
-            chunk_size,
-            known,
-            stop_after_failures,
-            isolate,
+        Plan(
+            initial=initial,
+            batch=batch,
+            budget=budget,
+            surrogate=surrogate,
+            acquisition=acquisition,
+            seed=seed,
+            resume=resume,
+            retry_failed=retry_failed,
+            timeout=timeout,
+            workers=workers,
+            asynchronous=asynchronous,
+            chunk_size=chunk_size,
+            known=known,
+            stop_after_failures=stop_after_failures or None,
+            isolate=isolate,
         ),
         x=x,
         y=y,

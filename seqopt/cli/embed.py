@@ -68,8 +68,8 @@ def embed_command(
         str,
         typer.Option(
             help="Whose kernel: auto (that of the run; without one minmax for molecules, else ssk), ssk, ssk-bayes, "
-            "ngrams, one-hot, tanimoto, minmax, fragprints, ssk+tanimoto, ssk+minmax, ssk+fragprints, codons, or "
-            "vae:FILE.",
+            "ngrams, one-hot, hamming, blosum62, tanimoto, minmax, fragprints, ssk+tanimoto, ssk+minmax, "
+            "ssk+fragprints, codons, or vae:FILE.",
             rich_help_panel=HOW,
         ),
     ] = "auto",

@@ -36,7 +36,12 @@ def predict_command(
     from seqopt.campaign import Campaign
 
     path = source / f"campaign{CAMPAIGN_SUFFIX}" if source.is_dir() else file_of(source)
-    if source.is_dir() and not path.exists():
-        raise InputError(f"{source} is not the folder of a run: it has no {path.name}")
+    if not path.exists():
+        raise InputError(
+            f"{source} is not the folder of a run: it has no {path.name}"
+            if source.is_dir()
+            else f"there is neither the folder of a run {source} nor a campaign {path}: name what --out of a search "
+            "named, or the file of a campaign"
+        )
     with Campaign.open(path) as campaign:
         predict_and_print(campaign, what, column, out)

@@ -210,7 +210,6 @@ def watched_search(
                     **(settings or {}),
                 },
                 on_step=show,
-                on_evaluation=lambda evaluation: status.update(f"scored {escape(evaluation.string[:60])}"),
                 direction=goal,
                 known=plan.known,
                 **options,

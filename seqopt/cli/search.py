@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,12 +57,15 @@ def run_search(
     objective = None if values_column else resolve_objective(objective_spec)
     folder = out if out is not None else default_folder(Path(source).name.split(".")[0], objective_spec)
     from seqopt.campaign.runs import check_folder
+    from seqopt.filters.conditions import checked
+    from seqopt.filters.filtering import check_columns
     from seqopt.strategies.designs import check_design
 
     check_folder(folder, plan.resume)
     _check_strings(source, kind, objective)
     check_plan(plan)
     check_design(choosing["design"])
+    conditions = checked(choosing["filters"])
     inner_search = _parts(plan, candidates, tokenizer, transform)
     with console.status(f"reading {escape(source)}") as status:
         pool = read_pool(
@@ -74,6 +78,7 @@ def run_search(
             values_column=values_column,
             log_values=transform == "log10",
             decimal_comma=decimal_comma,
+            check_columns=partial(check_columns, conditions),
             progress=lambda done, total: status.update(f"reading molecules: {done:,} of {total:,}"),
         )
     if objective is None:

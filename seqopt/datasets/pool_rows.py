@@ -55,6 +55,7 @@ class PoolRows:
     remarks: tuple[str, ...] = ()
     ids: list[tuple[str, Sequence[str]]] = field(default_factory=list)
     id_given: bool = False
+    others: tuple[str, ...] | None = None
 
 
 def named_rows(name: str, column: str | None, values_column: str | None) -> PoolRows | None:
@@ -155,6 +156,7 @@ def file_rows(
         remarks=_remarks(table),
         ids=[(name, table.columns[name][len(table.lines) - len(lines) :]) for name in ids],
         id_given=id_column is not None,
+        others=tuple(name for name in table.columns if name != chosen),
     )
 
 

@@ -173,6 +173,7 @@ def read_pool(
     attachment_points: bool = False,
     id_column: str | None = None,
     further_column: str | None = None,
+    check_columns: Callable[[Sequence[str] | None], object] | None = None,
     progress: Progress | None = None,
 ) -> Pool:
     """Read candidate strings from a file or a named data set.
@@ -207,6 +208,8 @@ def read_pool(
         id_column: The column of identifiers, one for each candidate. By default a column with a usual name
             (``compound_id``, ``id``, ``name``, ...), if its cells tell all candidates apart.
         further_column: Another column that the file must have, such as that of prices.
+        check_columns: Called with the names of the other columns (`None` of a data set), before the strings are looked
+            at, which takes long; what it raises is passed on.
         progress: Called with the numbers of molecules canonicalised and in all, when there are many.
 
     Raises:
@@ -229,6 +232,8 @@ def read_pool(
         raise InputError(f"the data set {source} has no column {id_column or further_column!r}")
     if rows is None:
         rows = file_rows(Path(source), column, kind, values_column, id_column, further_column, decimal_comma)
+    if check_columns is not None:
+        check_columns(rows.others)
     smiles = rows.strings
     if kind in (None, "molecule"):
         smiles = list(as_smiles(rows.strings, progress))

@@ -64,7 +64,7 @@ class Source:
 
     def of_part(self, part: str) -> str:
         """The checksum of one of several tables of this source."""
-        return hashlib.sha256(f"{self.sha256}{PART}{part}".encode()).hexdigest()
+        return _of_part(self.sha256, part)
 
 
 def file_and_part(path: str | os.PathLike[str]) -> tuple[Path, str | None]:
@@ -90,6 +90,45 @@ def named(file: str | os.PathLike[str], part: str | None) -> str:
         ('plates.xlsx#Plate 2', 'library.csv')
     """
     return os.fspath(file) if part is None else f"{os.fspath(file)}{PART}{part}"
+
+
+def unchanged(path: str | os.PathLike[str], sha256: str) -> bool | None:
+    """Whether a file still is the one of which a table had a checksum; it is not unpacked for that.
+
+    Args:
+        path: The file; where it holds several tables, with the name of the table: ``FILE#TABLE``, as `Source.name` and
+            `named` write it.
+        sha256: The checksum of the table, as `Source.sha256` and `Source.of_part` give it. It depends on all of the
+            file: a change of another of its tables is one.
+
+    Returns:
+        `None` where there is no such file, as of a data set that goes by its name, or none that can be read.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = Path(folder, "library.csv")
+        ...     _ = file.write_text("CCO")
+        ...     source = open_source(file)
+        ...     before = unchanged(file, source.sha256)
+        ...     _ = file.write_text("CCN")
+        ...     before, unchanged(file, source.sha256), unchanged("zinc250k", source.sha256)
+        (True, False, None)
+    """
+    file, part = file_and_part(path)
+    try:
+        with open(file, "rb") as stream:
+            whole = hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError:
+        return None
+    found = {whole}
+    if part is not None:
+        found.add(_of_part(whole, part))
+        # A sheet of a workbook in an archive, be it the only file there or not.
+        for index in (number for number, sign in enumerate(part) if sign == PART):
+            sheet = part[index + 1 :]
+            found |= {_of_part(whole, sheet), _of_part(_of_part(whole, part[:index]), sheet)}
+    return sha256 in found
 
 
 def ending_of(path: str | os.PathLike[str]) -> str:
@@ -136,7 +175,7 @@ def open_source(path: str | os.PathLike[str]) -> Source:
         name, ending = f"{name}{PART}{member}", ending_of(member)
         _refuse(name, ending)
         if several:
-            digest = hashlib.sha256(f"{digest}{PART}{member}".encode()).hexdigest()
+            digest = _of_part(digest, member)
         if member.lower().endswith(".gz"):
             data = _gunzipped(name, data)
         if not data:
@@ -164,6 +203,10 @@ def shown_parts(parts: Sequence[str]) -> str:
     """A list of names for a message."""
     listed = ", ".join(map(repr, parts[:10]))
     return listed + (f" and {len(parts) - 10} more" if len(parts) > 10 else "")
+
+
+def _of_part(digest: str, part: str) -> str:
+    return hashlib.sha256(f"{digest}{PART}{part}".encode()).hexdigest()
 
 
 def _refuse(name: str, ending: str) -> None:

@@ -26,6 +26,7 @@ from seqopt.encoding.tokenizers import (
     Tokenizer,
     resolve_tokenizer,
 )
+from seqopt.encoding.varying import VaryingPositions, varying_positions
 
 __all__ = [
     "Alphabet",
@@ -49,5 +50,7 @@ __all__ = [
     "StringEncoder",
     "Tokenizer",
     "TokensAndFeatures",
+    "VaryingPositions",
     "resolve_tokenizer",
+    "varying_positions",
 ]

@@ -6,7 +6,7 @@ import math
 import os
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any
@@ -184,6 +184,10 @@ def _judged(returned: Any, n: int, columns: int) -> list[tuple[tuple[float, ...]
         return "the objective returned None, expected one number for one string"
     if isinstance(returned, str | bytes):
         return f"the objective returned {returned!r}, expected a number"
+    if isinstance(returned, Mapping):
+        # A list of it would be its keys.
+        what = f"the objective returned a {type(returned).__name__}"
+        return _Misshapen(f"{what}: {_IS_GIVEN}, in their order: [values[string] for string in strings]")
     if getattr(returned, "ndim", None) == 0 or not hasattr(returned, "__iter__"):
         # A function of one string, such as len, applied to a list would score every string alike.
         shown = returned.item() if hasattr(returned, "item") else returned

@@ -160,6 +160,26 @@ def check_filters(
     return found
 
 
+def check_columns(filters: Sequence[Filter], names: Sequence[str] | None) -> None:
+    """Refuse conditions on columns that a library does not have; this can be asked before its strings are looked at.
+
+    Args:
+        filters: Filters that are right by themselves: see `seqopt.filters.conditions.checked`.
+        names: Its columns besides the strings; `None` where it has none, as a data set that goes by its name.
+
+    Raises:
+        InputError: For such a condition; the message lists the columns.
+
+    Example:
+        >>> check_columns([ColumnCondition.parse("cost <= 100")], ["id", "price"])
+        Traceback (most recent call last):
+        seqopt.errors.InputError: the library has no column 'cost'; its columns are 'id', 'price'
+    """
+    for item in filters:
+        if isinstance(item, ColumnCondition):
+            _named_in(item, names)
+
+
 def narrowed_pool(
     pool: PoolSpace, filters: Sequence[Filter], cells: Cells | None, *, progress: Progress | None = None
 ) -> tuple[CandidateSet | None, FilterReport]:
@@ -441,13 +461,18 @@ def failing_note(found: Mapping[str, str]) -> str:
 
 
 def _fitting(item: ColumnCondition, cells: Cells | None) -> ColumnCondition:
-    if cells is None:
+    found = ColumnCondition(_named_in(item, None if cells is None else list(cells)), item.operator, item.value)
+    if cells is not None:
+        found.check_cells(cells[found.column])
+    return found
+
+
+def _named_in(item: ColumnCondition, names: Sequence[str] | None) -> str:
+    if names is None:
         raise InputError(
             f"the filter {item.describe()!r} needs a library that is a file with named columns; this campaign has none"
         )
-    found = ColumnCondition(item.found_in(list(cells)), item.operator, item.value)
-    found.check_cells(cells[found.column])
-    return found
+    return item.found_in(names)
 
 
 def _cells_of(item: ColumnCondition, cells: Cells | None) -> Sequence[str]:

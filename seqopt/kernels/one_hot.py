@@ -10,6 +10,7 @@ References:
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from seqopt.errors import InputError
 from seqopt.kernels.base import DescribedKernel
 
 FloatArray = npt.NDArray[np.floating]
+Tokens = npt.NDArray[np.unsignedinteger]
 
 BLOCK_ELEMENTS = 1 << 18
 """Pairs of strings compared at a time, so that their counts stay in the processor's cache."""
@@ -107,7 +109,7 @@ class OneHotKernel(DescribedKernel):
         whole = torch.broadcast_shapes(batch, own_batch)  # type: ignore[no-untyped-call]
         a = _encoded(x1)
         b = a if x2 is x1 else _encoded(x2)
-        length = _common_length(a.lengths, b.lengths)
+        length = common_length(a.lengths, b.lengths)
         rows, columns = (
             np.broadcast_to(strings.tokens[:, :length].reshape(*x.shape[:-1], length), (*batch, x.shape[-2], length))
             for strings, x in ((a, x1), (b, x2))
@@ -161,25 +163,40 @@ class OneHotKernel(DescribedKernel):
         if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
             raise InputError(f"dtype is {np.dtype(dtype)}; covariances are float64 or float32")
         columns = a if b is None else b
-        length = _common_length(a.lengths, columns.lengths)
+        length = common_length(a.lengths, columns.lengths)
         values = np.empty((len(a), len(columns)), dtype=dtype)
         _share(a.tokens[:, :length], columns.tokens[:, :length], values)
         return np.broadcast_to(values, (*self.batch_shape, *values.shape)).copy() if self.batch_shape else values
 
 
-def _share(rows: npt.NDArray[np.unsignedinteger], columns: npt.NDArray[np.unsignedinteger], out: FloatArray) -> None:
+def _share(rows: Tokens, columns: Tokens, out: FloatArray) -> None:
     """Put the shares of positions at which rows and columns agree into ``out``."""
+    for block, agreeing in agreements(rows, columns):
+        np.divide(agreeing, rows.shape[-1], out=out[block], dtype=out.dtype)
+
+
+def agreements(rows: Tokens, columns: Tokens) -> Iterator[tuple[tuple[slice, slice], npt.NDArray[np.unsignedinteger]]]:
+    """At how many positions n strings of L symbols agree with m others, in blocks that fit the processor's cache.
+
+    Args:
+        rows: ``n x L``.
+        columns: ``m x L``.
+
+    Yields:
+        Rows and columns of a block, and the numbers of positions there.
+    """
     left, right = np.ascontiguousarray(rows.T), np.ascontiguousarray(columns.T)
-    length = len(left)
     wide = max(1, min(len(columns), WIDEST_BLOCK))
     tall = max(1, BLOCK_ELEMENTS // wide)
     for row in range(0, len(rows), tall):
         for column in range(0, len(columns), wide):
-            block = out[row : row + tall, column : column + wide]
-            agreeing = np.zeros(block.shape, dtype=np.uint8 if length <= 255 else np.uint32)
-            for mine, theirs in zip(left[:, row : row + tall], right[:, column : column + wide], strict=True):
+            block = slice(row, min(row + tall, len(rows))), slice(column, min(column + wide, len(columns)))
+            shape = [part.stop - part.start for part in block]
+            dtype: type[np.unsignedinteger] = np.uint8 if len(left) <= 255 else np.uint32
+            agreeing: npt.NDArray[np.unsignedinteger] = np.zeros(shape, dtype=dtype)
+            for mine, theirs in zip(left[:, block[0]], right[:, block[1]], strict=True):
                 agreeing += mine[:, None] == theirs[None, :]
-            np.divide(agreeing, length, out=block, dtype=out.dtype)
+            yield block, agreeing
 
 
 def _encoded(x: Tensor) -> EncodedStrings:
@@ -187,17 +204,25 @@ def _encoded(x: Tensor) -> EncodedStrings:
     return EncodedStrings.from_tensor(x.reshape(x.shape[:-1].numel(), x.shape[-1]))
 
 
-def _common_length(*lengths: npt.NDArray[np.integer]) -> int:
-    """The one length of all strings; 0 if there are none."""
+def common_length(*lengths: npt.NDArray[np.integer], kernel: str = "one-hot") -> int:
+    """The one length of all strings; 0 if there are none.
+
+    Args:
+        lengths: Numbers of symbols.
+        kernel: What a message calls the kernel that needs it.
+
+    Raises:
+        InputError: If lengths differ, or strings are empty.
+    """
     found = np.unique(np.concatenate(lengths))
     if len(found) == 0:
         return 0
     if len(found) > 1:
         shown = ", ".join(map(str, found[:5])) + (", ..." if len(found) > 5 else "")
         raise InputError(
-            f"the one-hot kernel compares strings of one length, position by position, but these have {shown} symbols: "
-            f"use a space of fixed length, or another surrogate, such as ssk or ngrams"
+            f"the {kernel} kernel compares strings of one length, position by position, but these have {shown} "
+            f"symbols: use a space of fixed length, or another surrogate, such as ssk or ngrams"
         )
     if found[0] == 0:
-        raise InputError("the one-hot kernel compares strings position by position, but these are empty")
+        raise InputError(f"the {kernel} kernel compares strings position by position, but these are empty")
     return int(found[0])

@@ -31,7 +31,11 @@ FloatArray = npt.NDArray[np.float64]
 
 
 def masked(
-    string: EncodedStrings, others: EncodedStrings | None = None, groups: npt.NDArray[np.bool_] | None = None
+    string: EncodedStrings,
+    others: EncodedStrings | None = None,
+    groups: npt.NDArray[np.bool_] | None = None,
+    *,
+    beyond: int = 0,
 ) -> EncodedStrings:
     """One string of L symbols as several, in each of which some of its symbols match nothing.
 
@@ -39,6 +43,7 @@ def masked(
         string: One string.
         others: Strings whose symbols are to be unlike it, too.
         groups: Which symbols, ``P x L``. Default: each alone.
+        beyond: The highest number that means something to the kernel.
 
     Example:
         >>> from seqopt.encoding import Encoder
@@ -47,7 +52,7 @@ def masked(
     """
     length = int(string.lengths[0])
     groups = np.eye(length, dtype=bool) if groups is None else groups
-    highest = max(int(rows.tokens.max(initial=0)) for rows in (string, others) if rows is not None)
+    highest = max(beyond, *(int(rows.tokens.max(initial=0)) for rows in (string, others) if rows is not None))
     tokens = np.repeat(string.tokens, len(groups), axis=0)
     if highest + 1 > np.iinfo(tokens.dtype).max:
         tokens = tokens.astype(np.uint16)

@@ -37,6 +37,7 @@ from seqopt.encoding import (
     MorganFingerprint,
     SmilesTokenizer,
     TokensAndFeatures,
+    VaryingPositions,
 )
 from seqopt.errors import ModelError
 from seqopt.kernels import JointKernel, MinMaxKernel, OneHotKernel, SubsequenceKernel, TanimotoKernel
@@ -171,7 +172,10 @@ class _Parts:
     def of(cls, encoder: Encoder | FeatureEncoder | JointEncoder, string: str) -> _Parts:
         if isinstance(encoder, Encoder):
             symbols = encoder.tokenizer.tokenize(string)
-            return cls("symbol", tuple(symbols), np.eye(len(symbols), dtype=bool))
+            own = np.eye(len(symbols), dtype=bool)
+            return cls(
+                "symbol", tuple(symbols), own[:, encoder.kept(string)] if isinstance(encoder, VaryingPositions) else own
+            )
         features = encoder.features if isinstance(encoder, JointEncoder) else encoder
         featurizer = features.featurizer
         if not isinstance(featurizer, MorganFingerprint | Fragprints):
@@ -250,7 +254,9 @@ def _left_out(surrogate: GaussianSurrogate, row: Any, parts: _Parts) -> FloatArr
     less: Any = None
     if parts.symbols is not None:
         known: Any = state.encoded.tokens if isinstance(state.encoded, TokensAndFeatures) else state.encoded
-        less = masked(tokens, known, parts.symbols)
+        # Where numbers mean something, one that stands for nothing lies beyond them.
+        beyond = len(surrogate.encoder.alphabet) if isinstance(surrogate.encoder, Encoder) else 0
+        less = masked(tokens, known, parts.symbols, beyond=beyond)
     if parts.environments is not None:
         encoder = surrogate.encoder
         of: Any = encoder.features if isinstance(encoder, JointEncoder) else encoder

@@ -31,6 +31,7 @@ from seqopt.kernels.threads import one_thread
 from seqopt.models.censoring import Sides, telling
 from seqopt.models.checks import differ
 from seqopt.models.covariance import AdaptiveKernel, FittedKernel, FloatArray
+from seqopt.models.dense_likelihood import DenseLikelihood, family_of
 from seqopt.models.log_units import LogBounds, LogUnitNormalPrior
 from seqopt.models.marginal_likelihood import DenseMarginalLogLikelihood
 from seqopt.models.noise import PartlyKnownNoise
@@ -67,6 +68,12 @@ SURVEYED = 500
 
 SURVEY = 400
 """Of more, so many are surveyed from every start, and the best parameters found improved on all."""
+
+DENSE = 1000
+"""Largest number of training strings of a fit without a graph: its matrices are kept whole."""
+
+COMMON = ("mean_module.raw_constant", "covar_module.raw_outputscale", "likelihood.noise_covar.raw_noise")
+"""Parameters of every model, of which the last two are logarithms (`LogBounds`)."""
 
 SINGLE_THREADED = 512
 """Number of training strings up to which a fit runs in one thread, see `seqopt.kernels.threads.one_thread`."""
@@ -114,12 +121,14 @@ class PointEstimate:
         start: Parameters of an earlier model of the same kernel, or `None` for the kernel's own.
         fit_size: Parameters are learned from at most so many strings, chosen at random.
         interpolate: Whether Gram matrices may be interpolated in the gap decay, from `INTERPOLATED` strings on.
+        priors: Whether priors have a say in what is best; starts are drawn from them in any case.
     """
 
     kernel: gpytorch.kernels.Kernel
     start: Parameters | None = None
     fit_size: int = 1000
     interpolate: bool = True
+    priors: bool = True
 
     def build(self, data: TrainingData) -> SingleTaskGP:
         """The model of ``data`` at the parameters to start from."""
@@ -213,7 +222,7 @@ class PointEstimate:
         self, model: SingleTaskGP, sides: Sides | None, rng: np.random.Generator, restarts: int, *, full: bool
     ) -> None:
         limits = None if sides is None else torch.from_numpy(sides)
-        likelihood = DenseMarginalLogLikelihood(model.likelihood, model, limits)
+        likelihood = DenseMarginalLogLikelihood(model.likelihood, model, limits, priors=self.priors)
         own = model.covar_module.base_kernel
         if full and isinstance(own, AdaptiveKernel):
             own.adapt(model.train_inputs[0])
@@ -223,8 +232,10 @@ class PointEstimate:
         for parameter in learned:
             parameter.requires_grad_(full)
         start = parameters_of(model)
-        with self._interpolating(model) if full else nullcontext(), _engine_threads(own):
-            best = self._best_of_restarts(likelihood, start, rng, restarts)
+        dense = self._dense(model, sides) if full else None
+        interpolated = full and dense is None
+        with self._interpolating(model) if interpolated else nullcontext(), _engine_threads(own):
+            best = self._best_of_restarts(likelihood, start, rng, restarts, dense)
         for parameter in learned:
             parameter.requires_grad_(True)
         if best is None:
@@ -246,12 +257,25 @@ class PointEstimate:
             return nullcontext()
         return kernel.interpolating(inputs)
 
+    def _dense(self, model: SingleTaskGP, sides: Sides | None) -> DenseLikelihood | None:
+        """The likelihood of all parameters without a graph, where priors have no say and the kernel has a family."""
+        (inputs,) = model.train_inputs
+        plain = sides is None and not isinstance(model.likelihood, PartlyKnownNoise)
+        if self.priors or not plain or len(inputs) > DENSE:
+            return None
+        family = family_of(model.covar_module.base_kernel, inputs)
+        if family is None:
+            return None
+        values = model.train_targets.detach().reshape(-1).numpy()
+        return DenseLikelihood(family, values, SCALE_BOUNDS, NOISE_BOUNDS)
+
     def _best_of_restarts(
         self,
         likelihood: DenseMarginalLogLikelihood,
         start: Parameters,
         rng: np.random.Generator,
         restarts: int,
+        dense: DenseLikelihood | None = None,
     ) -> tuple[float, Parameters] | None:
         """Highest objective reached, and the parameters there; where every start fails, further ones are tried."""
         model = likelihood.model
@@ -265,18 +289,25 @@ class PointEstimate:
                     torch.manual_seed(int(rng.integers(2**31)))
                     sample_all_priors(model)
                 set_parameters(model, {name: start[name] for name in _frozen(model)})
+            # The objective is per value.
+            tolerance = TOLERANCE / len(model.train_targets)
             model.train()
             threads = one_thread() if len(model.train_targets) <= SINGLE_THREADED else nullcontext()
             try:
                 with threads, warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # a failed start is reported below
-                    # `fit_gpytorch_mll` would discard where L-BFGS-B ended if a line search found no better point.
-                    # The objective is per value.
-                    tolerance = TOLERANCE / len(model.train_targets)
-                    fit_gpytorch_mll_scipy(likelihood, options={**FIT_OPTIONS, "ftol": tolerance})
-                    model.train()
-                    with torch.no_grad():
-                        reached = float(likelihood(model(*model.train_inputs), model.train_targets))
+                    if dense is not None:
+                        names = [*COMMON, *(f"covar_module.base_kernel.{name}" for name in dense.family.names)]
+                        begin = parameters_of(model)
+                        point = np.array([begin[name][0] for name in names])
+                        reached, point = dense.maximise(point, **FIT_OPTIONS, ftol=tolerance)
+                        set_parameters(model, {n: [float(v)] for n, v in zip(names, point, strict=True)})
+                    else:
+                        # `fit_gpytorch_mll` would discard where L-BFGS-B ended if a line search found no better point.
+                        fit_gpytorch_mll_scipy(likelihood, options={**FIT_OPTIONS, "ftol": tolerance})
+                        model.train()
+                        with torch.no_grad():
+                            reached = float(likelihood(model(*model.train_inputs), model.train_targets))
             except InputError:
                 raise  # strings that the kernel cannot take are not bad luck
             except (ModelError, ValueError, RuntimeError) as error:

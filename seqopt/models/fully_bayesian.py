@@ -20,7 +20,7 @@ import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import gpytorch
 import numpy as np
@@ -35,7 +35,7 @@ from seqopt.errors import InputError
 from seqopt.kernels import SubsequenceKernel, bind_fields
 from seqopt.models.censoring import Sides, checked_sides, telling
 from seqopt.models.checks import checked_noise, checked_values, differ
-from seqopt.models.covariance import Evaluator, FloatArray, KernelEvaluator, StackedEvaluator
+from seqopt.models.covariance import Evaluator, KernelEvaluator, StackedEvaluator
 from seqopt.models.gaussian import GaussianSurrogate
 from seqopt.models.gp_state import BatchedGPState
 from seqopt.models.sampling import (
@@ -48,6 +48,7 @@ from seqopt.models.sampling import (
     SliceSampler,
 )
 from seqopt.models.sampling.parameters import MEAN, NOISE_VARIANCE, OUTPUTSCALE, Numbers
+from seqopt.models.stacking import leave_one_out_densities, stacking_weights
 from seqopt.spaces import Space
 from seqopt.utils.config import Configurable
 
@@ -69,8 +70,8 @@ class KernelDiagnostics:
     Attributes:
         kernel: The kernel, as text.
         sampler: The sampler, as text.
-        weight: Posterior probability of the kernel; 1 for the only one.
-        log_evidence: Logarithm of its marginal likelihood for standardised values; NaN for the only one.
+        weight: Of the kernel among all; 1 for the only one.
+        log_evidence: Logarithm of its marginal likelihood for standardised values; NaN where it was not needed.
         log_evidence_error: Standard error of that.
         r_hat: Split R-hat by parameter (Gelman et al. 2013, not rank-normalised); empty for a grid.
         effective_size: Effective number of draws by parameter; likewise.
@@ -121,7 +122,9 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
     .. math:: p(k \mid y) \propto p(k)\, p(y \mid k),
 
     where the marginal likelihood is exact on a grid, and estimated by bridge sampling for chains (error of its
-    logarithm: see `diagnostics`).
+    logarithm: see `diagnostics`), or by stacking (``weights="stacking"``): the weights with which the kernels together
+    would have predicted every value best from the others (`seqopt.models.stacking`), which also find that two kernels
+    are better than one. Where values are censored, kernels are weighed by marginal likelihood in either case.
 
     Up to 100 strings, every fit draws anew, beyond only when the data have grown by ``refit_growth``. What that costs
     is said by the samplers: `seqopt.models.sampling.GridSampler` and `seqopt.models.sampling.SliceSampler`.
@@ -132,6 +135,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             Parameters with ``requires_grad_(False)`` are not sampled. Default: the sub-sequence kernel of order 5.
         sampler: Draws the parameters; one for all kernels, or one for each. Default: `default_sampler` of each.
         prior: Prior probabilities of the kernels, or numbers in proportion. Default: equal.
+        weights: How several kernels are weighed: ``"evidence"`` or ``"stacking"``, see above.
         tokenizer: How strings are split into symbols: a name or a `Tokenizer`. Default: the space's own, or characters
             where there is none.
         encoder: Turns strings into what kernels take, where that is not tokens alone.
@@ -160,6 +164,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         sampler: Sampler | Sequence[Sampler] | None = None,
         *,
         prior: Sequence[float] | None = None,
+        weights: Literal["evidence", "stacking"] = "evidence",
         tokenizer: str | Tokenizer | None = None,
         encoder: StringEncoder | None = None,
         draws: int = 8,
@@ -174,6 +179,8 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             raise InputError(f"mean_std is {mean_std}; expected 0 (a mean of 0) or more")
         if tokenizer is not None and encoder is not None:
             raise InputError("give a tokenizer or an encoder, not both: an encoder has its own tokeniser")
+        if weights not in ("evidence", "stacking"):
+            raise InputError(f'weights is {weights!r}; expected "evidence" or "stacking"')
         given = SubsequenceKernel() if kernel is None else kernel
         self._kernels = [given] if isinstance(given, gpytorch.kernels.Kernel) else list(given)
         if not self._kernels:
@@ -183,7 +190,8 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
                 raise InputError(f"{found!r} of type {type(found).__name__} is not a kernel")
             KernelParameters(found)  # refuses what cannot be sampled
         self._samplers = _samplers(sampler, self._kernels)
-        self._prior = _probabilities(prior, len(self._kernels))
+        self._prior: Numbers = _probabilities(prior, len(self._kernels))
+        self._weights = weights
         self._mean_std = float(mean_std)
         self.draws = int(draws)
         self.refit_growth = refit_growth
@@ -207,6 +215,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             "kernel": self._kernels if several else self._kernels[0],
             "sampler": self._samplers if several else self._samplers[0],
             "prior": self._prior if several else None,
+            "weights": self._weights,
             "encoder": self._chosen_encoder,
             "draws": self.draws,
             "refit_growth": self.refit_growth,
@@ -338,19 +347,19 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         """Draw all parameters from their posterior."""
         densities = [LogPosterior(kernel, encoded, targets, known, self._mean_std, sides) for kernel in self._kernels]
         several = len(densities) > 1
+        stacked = several and self._weights == "stacking" and sides is None
         samples = [
-            sampler.sample(density, rng, ends, evidence=several)
+            sampler.sample(density, rng, ends, evidence=several and not stacked)
             for sampler, density, ends in zip(self._samplers, densities, self._ends, strict=True)
         ]
+        offset = rng.random()
         shares = np.ones(1)
         weights = samples[0].weights
         if several:
-            shares = special.softmax(np.log(self._prior) + [sample.log_evidence for sample in samples])
+            shares = self._stacked(densities, samples, offset) if stacked else self._probable(samples)
             parts = zip(shares, samples, strict=True)
             weights = np.concatenate([share * sample.weights / sample.weights.sum() for share, sample in parts])
-        # Systematic resampling: equally spaced points with one random offset.
-        points = (rng.random() + np.arange(self.draws)) / self.draws
-        places = np.searchsorted(np.cumsum(weights / weights.sum()), points).clip(max=weights.size - 1)
+        places = self._resampled(weights, offset)
         starts = np.cumsum([0, *(len(sample.weights) for sample in samples)])
         self._chosen = (np.searchsorted(starts, places, side="right") - 1).tolist()
         drawn = [int(place - starts[number]) for number, place in zip(self._chosen, places, strict=True)]
@@ -372,6 +381,29 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
                     GOOD_R_HAT,
                     found.draws,
                 )
+
+    def _resampled(self, weights: Numbers, offset: float) -> npt.NDArray[np.intp]:
+        """Systematic resampling: places of equally spaced points in the cumulated weights, with one random offset."""
+        points = (offset + np.arange(self.draws)) / self.draws
+        return np.searchsorted(np.cumsum(weights / weights.sum()), points).clip(max=weights.size - 1)
+
+    def _probable(self, samples: Sequence[ParameterSample]) -> Numbers:
+        """Posterior probabilities of the kernels."""
+        found: Numbers = special.softmax(np.log(self._prior) + [sample.log_evidence for sample in samples])
+        return found
+
+    def _stacked(self, densities: Sequence[LogPosterior], samples: Sequence[ParameterSample], offset: float) -> Numbers:
+        """Weights of the kernels by what draws of each predict for every value from the others."""
+        found = []
+        for density, sample in zip(densities, samples, strict=True):
+            defaults = dict(zip(density.parameters.names, density.parameters.values, strict=True))
+            names = [*defaults, OUTPUTSCALE, NOISE_VARIANCE]
+            points = [
+                {name: float(sample.values[name][place]) if name in sample.values else defaults[name] for name in names}
+                for place in self._resampled(sample.weights, offset)
+            ]
+            found.append(leave_one_out_densities(density, points))
+        return stacking_weights(np.stack(found), self._prior)
 
     def _named(self, samples: Sequence[ParameterSample], drawn: Sequence[int]) -> dict[str, list[float | None]]:
         """Each parameter at all draws; `None` where a draw is of another kernel."""
@@ -485,6 +517,7 @@ class FullyBayesianStringGP(FullyBayesianGP):
         kernel: Order, partitions, order weights, engine and threads are taken from it; its decays are not. Default:
             order 5.
         tokenizer: See `FullyBayesianGP`.
+        encoder: Makes tokens of strings, instead of ``tokenizer``.
         draws: Number of draws.
         refit_growth: See `FullyBayesianGP`.
 
@@ -506,6 +539,7 @@ class FullyBayesianStringGP(FullyBayesianGP):
         kernel: SubsequenceKernel | None = None,
         *,
         tokenizer: str | Tokenizer | None = None,
+        encoder: Encoder | None = None,
         draws: int = 8,
         refit_growth: float = 0.1,
     ) -> None:
@@ -521,6 +555,7 @@ class FullyBayesianStringGP(FullyBayesianGP):
             self.kernel,
             GridSampler(),
             tokenizer=tokenizer,
+            encoder=encoder,
             draws=draws,
             refit_growth=refit_growth,
             mean_std=0.0,
@@ -528,10 +563,9 @@ class FullyBayesianStringGP(FullyBayesianGP):
 
     def config_arguments(self) -> dict[str, Any]:
         """See `seqopt.utils.config.Configurable`."""
-        chosen = self._chosen_encoder
         return {
             "kernel": self.kernel,
-            "tokenizer": chosen.tokenizer if isinstance(chosen, Encoder) else None,
+            "encoder": self._chosen_encoder,
             "draws": self.draws,
             "refit_growth": self.refit_growth,
         }
@@ -569,8 +603,8 @@ def _samplers(sampler: Sampler | Sequence[Sampler] | None, kernels: Sequence[gpy
     return found
 
 
-def _probabilities(prior: Sequence[float] | None, count: int) -> FloatArray:
-    found = np.ones(count) if prior is None else np.asarray(prior, dtype=np.float64)
+def _probabilities(prior: Sequence[float] | None, count: int) -> Numbers:
+    found: Numbers = np.ones(count) if prior is None else np.asarray(prior, dtype=np.float64)
     if found.shape != (count,):
         raise InputError(f"there are {found.size} prior probabilities for {count} kernels: give one for each")
     if not (np.isfinite(found) & (found > 0)).all():

@@ -39,6 +39,7 @@ class DenseMarginalLogLikelihood(ExactMarginalLogLikelihood):
         model: An exact Gaussian process without batch shape.
         sides: Which targets are limits, see `seqopt.models.censoring`; `None` for none. The density is then that of
             expectation propagation.
+        priors: Whether the densities of the priors of parameters enter.
 
     Example:
         >>> from botorch.models import SingleTaskGP
@@ -51,9 +52,10 @@ class DenseMarginalLogLikelihood(ExactMarginalLogLikelihood):
         True
     """
 
-    def __init__(self, likelihood: Any, model: Any, sides: Tensor | None = None) -> None:
+    def __init__(self, likelihood: Any, model: Any, sides: Tensor | None = None, *, priors: bool = True) -> None:
         super().__init__(likelihood, model)
         self.sides = sides
+        self.priors = priors
 
     def forward(self, function_dist: MultivariateNormal, target: Tensor, *params: Any, **kwargs: Any) -> Tensor:
         """Logarithm of the marginal density of ``target`` and of the priors, per point.
@@ -71,7 +73,8 @@ class DenseMarginalLogLikelihood(ExactMarginalLogLikelihood):
             density = _LogDensity.apply(covariance, residuals)  # type: ignore[no-untyped-call]
         else:
             density = _CensoredLogDensity.apply(covariance, residuals, self.sides)  # type: ignore[no-untyped-call]
-        return self._add_other_terms(density, params).div(target.numel())
+        total = self._add_other_terms(density, params) if self.priors else density
+        return total.div(target.numel())
 
 
 class _LogDensity(torch.autograd.Function):

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.encoding import EncodedStrings, FeatureEncoder, Featurizer, JointEncoder, StringEncoder
+from seqopt.encoding import (
+    EncodedStrings,
+    FeatureEncoder,
+    Featurizer,
+    JointEncoder,
+    StringEncoder,
+    VaryingPositions,
+    varying_positions,
+)
+from seqopt.encoding.varying import LEAST_SHARE
 from seqopt.errors import InputError
 from seqopt.kernels import SubsequenceKernel
 from seqopt.models.fully_bayesian import FullyBayesianStringGP
@@ -67,6 +76,19 @@ def _one_hot() -> Surrogate:
     from seqopt.kernels import OneHotKernel
 
     return StringGP(OneHotKernel())
+
+
+def _hamming() -> Surrogate:
+    from seqopt.kernels import HammingKernel
+
+    return StringGP(HammingKernel())
+
+
+def _blosum62() -> Surrogate:
+    from seqopt.kernels import SubstitutionKernel
+
+    kernel = SubstitutionKernel("blosum62")
+    return StringGP(kernel, encoder=kernel.encoder())
 
 
 def smooth_gp(featurizer: Featurizer, lengthscale: float = 1.0) -> StringGP:
@@ -158,6 +180,15 @@ SURROGATES: Mapping[str, NamedSurrogate] = {
     "ssk-bayes": NamedSurrogate("sub-sequence kernel, averaged over its parameters", FullyBayesianStringGP),
     "ngrams": NamedSurrogate("squared-exponential kernel on counts of contiguous 1- to 5-grams", _ngrams),
     "one-hot": NamedSurrogate("linear kernel on one-hot symbols (strings of one length)", _one_hot, one_length=True),
+    "hamming": NamedSurrogate(
+        "exponential kernel on numbers of substitutions (strings of one length)", _hamming, one_length=True
+    ),
+    "blosum62": NamedSurrogate(
+        "as hamming, substitutions weighted by BLOSUM62 (proteins of one length)",
+        _blosum62,
+        ("protein",),
+        one_length=True,
+    ),
     "codons": NamedSurrogate(
         "squared-exponential kernel on frequencies of codons and bases", _codons, ("dna", "rna"), symbols=False
     ),
@@ -196,6 +227,9 @@ def default_surrogate(space: Space, *, partitions: int | None = None) -> Surroga
     be kept from one step to the next. For any other space it is ``"ssk-bayes"``, which averages over the parameters: on
     the tasks of the BOSS paper n-grams, one-hot symbols and codon frequencies are level with it or behind.
 
+    Where all strings have one length and differ at fewer than half of the positions, the others are left out of what
+    kernels see (`variants_encoder`).
+
     Args:
         space: Where to search.
         partitions: Contiguous parts of the sub-sequence kernel. Default: 1 for a pool; else as many as make parts of at
@@ -209,17 +243,52 @@ def default_surrogate(space: Space, *, partitions: int | None = None) -> Surroga
         >>> default_surrogate(CodonSpace("MA" * 550)).kernel.partitions
         19
     """
+    encoder = variants_encoder(space)
     if not isinstance(space, PoolSpace):
-        return FullyBayesianStringGP(SubsequenceKernel(partitions=_parts(space) if partitions is None else partitions))
+        kernel = SubsequenceKernel(partitions=_parts(space, encoder) if partitions is None else partitions)
+        return FullyBayesianStringGP(kernel, encoder=encoder)
     if space.kind == "molecule":
         if partitions is not None:
             raise InputError('the default surrogate of molecules has no partitions: choose "ssk", which has them')
         return SURROGATES["minmax"].build()
-    return StringGP() if partitions is None else StringGP(default_kernel(partitions=partitions))
+    return StringGP(None if partitions is None else default_kernel(partitions=partitions), encoder=encoder)
 
 
-def _parts(space: Space) -> int:
-    encoded: EncodedStrings = space.encoder.encode(space.sample(1, np.random.default_rng(0)))
+def variants_encoder(space: Space) -> VaryingPositions | None:
+    """An encoder of the positions at which the strings of a space differ, if these are fewer than half.
+
+    It is looked for in pools, and in spaces with choices for each position, such as `seqopt.spaces.LocalSpace`.
+
+    Returns:
+        The encoder; `None` for molecules, where lengths differ, and where too few positions are the same.
+
+    Example:
+        >>> from seqopt.spaces import LocalSpace
+        >>> variants_encoder(LocalSpace(["M", "AV", "K", "L", "AV"])).positions
+        [1, 4]
+    """
+    if space.kind == "molecule":
+        return None
+    rng = np.random.default_rng(0)
+    if isinstance(space, PoolSpace):
+        background = space.keys[0]
+        positions = varying_positions(space.encoded)
+    else:
+        choices = getattr(space, "choices", None)
+        if not isinstance(choices, tuple) or not choices:
+            return None
+        (string,) = space.sample(1, rng)
+        background = space.key(string)
+        several = [index for index, symbols in enumerate(choices) if len(symbols) > 1]
+        tokens = space.encoder.encode([background]).lengths
+        enough = len(choices) - len(several) > LEAST_SHARE * len(choices)
+        positions = several if several and enough and int(tokens[0]) == len(choices) else None
+    return None if positions is None else VaryingPositions(space.encoder, background, positions)
+
+
+def _parts(space: Space, encoder: VaryingPositions | None = None) -> int:
+    encoder_of: StringEncoder = space.encoder if encoder is None else encoder
+    encoded: EncodedStrings = encoder_of.encode(space.sample(1, np.random.default_rng(0)))
     return max(1, -(-int(encoded.lengths.max(initial=0)) // PART_LENGTH))
 
 

@@ -79,6 +79,9 @@ class StringGP(GaussianSurrogate, Configurable):
         interpolate: Whether full fits to 100 strings or more take Gram matrices at other gap decays from interpolation
             where the kernel can (see `seqopt.kernels.SubsequenceKernel.interpolating`). The fitted model itself is
             exact either way.
+        priors: Whether priors of the parameters enter the fit. Without them it is one of maximum marginal likelihood,
+            within the bounds of the parameters, as in the BOSS paper; a few values are then easily explained by noise
+            alone. Further starts are drawn from the priors either way.
         mean: Prior mean of the values at strings (what a cheaper method predicts, say): a function from a list of
             strings to a list of numbers, in the units of the values that `fit` is given, which an optimiser that
             minimises gives with the opposite sign. A constant is learned besides. `model` sees what is left without it.
@@ -106,6 +109,7 @@ class StringGP(GaussianSurrogate, Configurable):
         refit_growth: float = 0.1,
         fit_size: int = 1000,
         interpolate: bool = True,
+        priors: bool = True,
         mean: PriorMean | None = None,
     ) -> None:
         if restarts < 1:
@@ -119,6 +123,7 @@ class StringGP(GaussianSurrogate, Configurable):
         self.refit_growth = refit_growth
         self.fit_size = fit_size
         self.interpolate = interpolate
+        self.priors = priors
         if tokenizer is not None and encoder is not None:
             raise InputError("give a tokenizer or an encoder, not both: an encoder has its own tokeniser")
         super().__init__(
@@ -146,6 +151,7 @@ class StringGP(GaussianSurrogate, Configurable):
             "refit_growth": self.refit_growth,
             "fit_size": self.fit_size,
             "interpolate": self.interpolate,
+            "priors": self.priors,
             "mean": self.mean,
         }
 
@@ -293,7 +299,7 @@ class StringGP(GaussianSurrogate, Configurable):
                 len(targets),
                 targets[0],
             )
-        estimate = PointEstimate(self.kernel, self._parameters, self.fit_size, self.interpolate)
+        estimate = PointEstimate(self.kernel, self._parameters, self.fit_size, self.interpolate, self.priors)
         model = estimate.build(data)
         model.symbols = len(self.encoder.alphabet) if isinstance(self.encoder, Encoder) else 0
         if informative:

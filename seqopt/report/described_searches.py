@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from seqopt.campaign.inquiry import PredictedStrings
-from seqopt.campaign.wording import percent
+from seqopt.campaign.wording import counted, percent
 from seqopt.data import shown_interval, shown_number, written
 from seqopt.errors import SeqoptError
 from seqopt.optimizer import Batch, Optimizer
-from seqopt.report.descriptions import count, evaluated, left_out, of_kind, without_empty
+from seqopt.report.descriptions import evaluated, left_out, of_kind, without_empty
 from seqopt.report.display import LARGEST_BATCH, LONGEST_STRING, SHOWN, Description, ListedString
 from seqopt.report.formats import compact, shortened, significant
 from seqopt.report.results import tidy_evaluations
@@ -27,7 +27,7 @@ def describe_batch(batch: Batch) -> Description:
     entries, columns = evaluated(table.head(LARGEST_BATCH), False)
     kept = [index for index, name in enumerate(columns) if name != "batch"]
     return Description(
-        f"{title}: {count(len(batch), 'string')} to evaluate",
+        f"{title}: {counted(len(batch), 'string')} to evaluate",
         entries=tuple(ListedString(entry.string, tuple(entry.cells[index] for index in kept)) for entry in entries),
         columns=tuple(columns[index] for index in kept),
         kind=batch.kind,
@@ -59,7 +59,7 @@ def describe_predicted(found: PredictedStrings) -> Description:
     )
     unit = f" ({settings.unit})" if settings.unit else ""
     return Description(
-        f"Predictions of {settings.objective}{unit} for {count(len(found), 'string')}",
+        f"Predictions of {settings.objective}{unit} for {counted(len(found), 'string')}",
         entries=entries,
         columns=columns,
         kind=str((settings.pool or settings.space).get("kind") or "text"),
@@ -113,7 +113,7 @@ def describe_optimizer(optimizer: Optimizer) -> Description:
     facts = [
         ("space", repr(optimizer.space)),
         *_deciding(optimizer),
-        ("told", f"{count(values, 'value')}, {count(failures, 'failure')}"),
+        ("told", f"{counted(values, 'value')}, {counted(failures, 'failure')}"),
         ("pending", f"{len(pending):,}" + (", below" if pending else "")),
         *([("best", f"{best.censored or ''}{significant(best.value)}: {best.string}")] if best is not None else []),
         *((name.replace("_", " "), compact(value)) for name, value in optimizer.hyperparameters.items()),

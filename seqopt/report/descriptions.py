@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from seqopt.campaign.batches import Suggestions
 from seqopt.campaign.campaign import Campaign
 from seqopt.campaign.status import Status
-from seqopt.campaign.wording import in_words
+from seqopt.campaign.wording import counted, in_words
 from seqopt.data import shown_interval, shown_number
 from seqopt.errors import SeqoptError
 from seqopt.report.display import KINDS, LARGEST_BATCH, SHOWN, Description, ListedString
@@ -39,7 +39,7 @@ def describe_result(result: Result) -> Description:
     best = ranked(table, optimizer.direction)
     listed, columns = evaluated(best.head(SHOWN), _log10(optimizer))
     failed = int((everything["status"] == "failed").sum())
-    title = f"Result of {count(len(everything), 'evaluation')}" + (f" ({failed} failed)" if failed else "")
+    title = f"Result of {counted(len(everything), 'evaluation')}" + (f" ({failed} failed)" if failed else "")
     extreme = "smallest" if optimizer.direction == "minimize" else "largest"
     remarks = [f"{_the(len(listed), len(best))} best of {len(best):,} measured; all of them: .to_pandas()"]
     if len(table) < len(everything):
@@ -88,7 +88,7 @@ def describe_suggestions(batch: Suggestions) -> Description:
     )
     unit = f" ({settings.unit})" if settings.unit else ""
     return Description(
-        f"{count(len(batch), 'suggestion')} for {settings.objective}{unit}, {settings.direction}",
+        f"{counted(len(batch), 'suggestion')} for {settings.objective}{unit}, {settings.direction}",
         entries=entries,
         columns=columns,
         kind=batch.kind,
@@ -112,12 +112,12 @@ def describe_status(status: Status) -> Description:
     facts = [
         (
             "measured",
-            f"{count(counts.values, 'value')} of {count(counts.strings, 'string')}, "
-            f"{count(counts.failures, 'failure')}",
+            f"{counted(counts.values, 'value')} of {counted(counts.strings, 'string')}, "
+            f"{counted(counts.failures, 'failure')}",
         ),
         (
             "suggested",
-            f"{count(counts.batches, 'batch', 'batches')}: {counts.measured} measured, {counts.failed} failed, "
+            f"{counted(counts.batches, 'batch', 'batches')}: {counts.measured} measured, {counts.failed} failed, "
             f"{counts.withdrawn} withdrawn, {counts.open} open",
         ),
     ]
@@ -130,7 +130,7 @@ def describe_status(status: Status) -> Description:
     if model:
         r2 = model.get("r2")
         quality = "" if r2 is None else f"; leave-one-out R2 {r2:.2f}, {model['within_90']:.0%} within 90 %"
-        facts.append(("model", f"{model['surrogate']}, fitted to {count(model['n'], 'value')}{quality}"))
+        facts.append(("model", f"{model['surrogate']}, fitted to {counted(model['n'], 'value')}{quality}"))
     if status.filters:
         facts.append(("filters", "; ".join(status.filters)))
     return Description(
@@ -158,7 +158,7 @@ def describe_map(found: KernelMap) -> Description:
     ]
     drawable = found.coordinates.shape[1] > 1
     return Description(
-        f"Kernel map of {count(len(found), 'string')}",
+        f"Kernel map of {counted(len(found), 'string')}",
         facts=tuple(facts),
         picture=(lambda: _map_png(found)) if drawable else None,
         picture_label="the map's points in the plane of the first two components",
@@ -217,10 +217,6 @@ def _log10(optimizer: Any) -> bool:
     return getattr(optimizer.transform, "name", "") == "log10"
 
 
-def count(number: int, singular: str, plural: str = "") -> str:
-    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
-
-
 def _the(shown: int, of: int) -> str:
     return "the" if shown == of else f"the {shown}"
 
@@ -231,7 +227,7 @@ def left_out(shown: int, of: int) -> tuple[str, ...]:
 
 def of_kind(kind: str, number: int) -> str:
     plural = KINDS.get(kind, "strings")
-    return count(number, plural.removesuffix("s"), plural)
+    return counted(number, plural.removesuffix("s"), plural)
 
 
 register_renderer(Campaign, describe_campaign)

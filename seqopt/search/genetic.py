@@ -48,8 +48,8 @@ class GeneticSearch(Configurable):
     string found so far joins it. The search ends when ``restarts`` such populations in a row have brought nothing
     better, and in any case after ``evolutions``.
 
-    The published algorithm is ``GeneticSearch(patience=1, sample=100, seeded=False, restarts=0)``, but for the best
-    string that stays and for children that are new.
+    The published algorithm is ``GeneticSearch(patience=1, sample=100, seeded=False, restarts=0, elitist=False,
+    novel=False)``; see `seqopt.strategies.published`.
 
     The first population is the best of ``sample`` random strings and, if ``seeded``, of the evaluated strings of
     largest predicted mean and their mutants. The score is prepared on all of these.
@@ -69,6 +69,9 @@ class GeneticSearch(Configurable):
         seeded: Whether to start from evaluated strings as well as from random ones. The published algorithm starts
             from random ones only.
         restarts: Random populations in a row without improvement after which the search ends.
+        elitist: Whether the best string found so far is part of every population.
+        novel: Whether children that have been scored before are mutated further, and the first population consists of
+            distinct strings.
 
     Raises:
         InputError: For a number out of its range.
@@ -95,6 +98,8 @@ class GeneticSearch(Configurable):
         sample: int = 500,
         seeded: bool = True,
         restarts: int = 1,
+        elitist: bool = True,
+        novel: bool = True,
     ) -> None:
         for name, number, least in (
             ("population", population, 2),
@@ -117,6 +122,8 @@ class GeneticSearch(Configurable):
         self.sample = int(sample)
         self.seeded = seeded
         self.restarts = int(restarts)
+        self.elitist = elitist
+        self.novel = novel
 
     def check_space(self, space: Space) -> None:
         """Refuse a space without moves; see `seqopt.search.CheckedSearch`.
@@ -195,15 +202,17 @@ class GeneticSearch(Configurable):
         """Evolve until nothing improves; returns every individual scored, by its string."""
         archive: dict[str, Individual] = {}
         values = self._scored(space, individuals, scores, archive)
-        # The best of the distinct ones.
-        indices = {space.to_string(individual): index for index, individual in enumerate(individuals)}
-        order = sorted(indices.values(), key=lambda index: -values[index])[: self.population]
+        named = enumerate(individuals)
+        distinct = {space.to_string(individual) if self.novel else index: index for index, individual in named}
+        order = sorted(distinct.values(), key=lambda index: -values[index])[: self.population]
         individuals, values = [individuals[index] for index in order], values[order]
         waited = fruitless = 0
         before = scores.best_value
         for _ in range(self.evolutions):
-            individuals = self._renewed(space, self._children(space, individuals, values, rng), archive, rng)
-            if scores.best is not None:
+            individuals = self._children(space, individuals, values, rng)
+            if self.novel:
+                individuals = self._renewed(space, individuals, archive, rng)
+            if self.elitist and scores.best is not None:
                 individuals[0] = archive[scores.best]
             values = self._scored(space, individuals, scores, archive)
             if scores.best_value > before:

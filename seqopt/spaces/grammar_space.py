@@ -20,6 +20,9 @@ from seqopt.utils.shown import Shown
 if TYPE_CHECKING:
     from nltk import CFG
 
+REMEMBERED = 20_000
+"""Trees whose strings are remembered."""
+
 ATTEMPTS = 20
 """Tries of a mutation or crossover before the parents are returned as they were."""
 
@@ -117,6 +120,7 @@ class GrammarSpace(Shown, Configurable):
                 f"{self._nearest()}"
             )
         self._parser = Parser(self.rules)
+        self._strings: dict[tuple[int, ...], str] = {}
         # Where terminals cannot run together, the leaves of a tree are what its string is split into.
         self._resplit = bool(report.overlaps)
         edges = "".join(terminal[0] + terminal[-1] for terminal in self.rules.terminals)
@@ -218,9 +222,8 @@ class GrammarSpace(Shown, Configurable):
 
     def _admits(self, tree: ParseTree) -> bool:
         """Whether a tree whose length lies within the limits belongs to the space."""
-        terminals = self.rules.terminals_of(tree)
-        string = "".join(terminals)
-        if self._resplit and self._parser.tokenizer.tokenize(string) != list(terminals):
+        string = self.to_string(tree)
+        if self._resplit and self._parser.tokenizer.tokenize(string) != list(self.rules.terminals_of(tree)):
             return False
         return self._accepts(string)
 
@@ -279,7 +282,13 @@ class GrammarSpace(Shown, Configurable):
 
     def to_string(self, individual: ParseTree) -> str:
         """The leaves of a tree, joined."""
-        return "".join(self.rules.terminals_of(individual))
+        found = self._strings.get(individual.rules)
+        if found is None:
+            # A search asks for the string of a tree a dozen times.
+            if len(self._strings) >= REMEMBERED:
+                self._strings.clear()
+            found = self._strings[individual.rules] = "".join(self.rules.terminals_of(individual))
+        return found
 
     def to_strings(self, individuals: Sequence[ParseTree]) -> list[str]:
         """The leaves of each tree, joined."""

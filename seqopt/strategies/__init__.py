@@ -5,8 +5,15 @@ from seqopt.strategies.designs import Design, MaxMinDesign, MedoidsDesign, resol
 from seqopt.strategies.feasible import FeasibleModelBased
 from seqopt.strategies.fidelity import MultiFidelity
 from seqopt.strategies.initial import InitialDesign
+from seqopt.strategies.latent import RandomLatentStrategy
 from seqopt.strategies.model_based import ModelBased, default_search
 from seqopt.strategies.protocols import SearchState, Strategy
+from seqopt.strategies.published import (
+    maximum_likelihood_gp,
+    published_boss,
+    published_initial,
+    published_search,
+)
 from seqopt.strategies.random import RandomStrategy, random_proposals
 
 __all__ = [
@@ -18,10 +25,15 @@ __all__ = [
     "MedoidsDesign",
     "ModelBased",
     "MultiFidelity",
+    "RandomLatentStrategy",
     "RandomStrategy",
     "SearchState",
     "Strategy",
     "default_search",
+    "maximum_likelihood_gp",
+    "published_boss",
+    "published_initial",
+    "published_search",
     "random_proposals",
     "resolve_design",
 ]

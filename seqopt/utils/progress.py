@@ -29,11 +29,12 @@ another thread than the one that does it."""
 
 @dataclass
 class _State:
-    """What is being done, the innermost last, and who shows it."""
+    """What is being done, the innermost last, who shows it, and what is shown in between."""
 
     doing: list[tuple[str, float]] = field(default_factory=list)
     show: Show | None = None
     chosen: bool = False
+    awaited: str = ""
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
@@ -75,12 +76,29 @@ def shown_by(show: Show | None) -> Iterator[None]:
         >>> with shown_by(print), doing("something short"):
         ...     pass
     """
-    before = _state.show, _state.chosen
-    _state.show, _state.chosen = show, True
+    before = _state.show, _state.chosen, _state.awaited
+    _state.show, _state.chosen, _state.awaited = show, True, ""
     try:
         yield
     finally:
-        _state.show, _state.chosen = before
+        _state.show, _state.chosen, _state.awaited = before
+
+
+def awaiting(what: str) -> None:
+    """Say at once what is waited for from now on, to whoever `shown_by` has put in place: what others do meanwhile.
+
+    Args:
+        what: In words that may be all that is shown; empty when nothing is waited for any more.
+
+    Example:
+        >>> with shown_by(print):
+        ...     awaiting("scoring CCO")
+        scoring CCO
+    """
+    with _state.lock:
+        if _state.chosen and _state.show is not None and what != _state.awaited:
+            _state.awaited = what
+            _state.show(what)
 
 
 def _tell(ended: threading.Event) -> None:
@@ -103,7 +121,8 @@ def _tell(ended: threading.Event) -> None:
             ended.wait(EVERY)
     with contextlib.suppress(Exception):
         if shown:
-            show("")
+            with _state.lock:
+                show(_state.awaited if _state.show is show else "")
         if close is not None:
             close()
 

@@ -10,6 +10,7 @@ import torch
 from scipy import integrate, stats
 
 from seqopt.acquisition import DensePosterior, LogExpectedImprovement
+from seqopt.errors import InputError
 
 
 def prepared_on(posterior: DensePosterior) -> Callable[[DensePosterior], torch.Tensor]:
@@ -55,6 +56,21 @@ def test_matches_botorch_far_into_the_tail() -> None:
             )
             expected = Reference(model, best_f=incumbent)(points[:, None, :])
             np.testing.assert_allclose(prepared_on(posterior)(posterior), expected, rtol=1e-6, atol=1e-8)
+
+
+def test_the_incumbent_may_be_the_best_measured_value() -> None:
+    mean, variance = torch.tensor([0.2, 1.0, 3.0]), torch.tensor([1.0, 0.25, 0.04])
+    posterior = DensePosterior(
+        mean, torch.diag(variance), 0.1, observed_mean=torch.tensor([0.4, 0.1]), best_observed=1.5
+    )
+    scores = LogExpectedImprovement("value").prepare(posterior, np.random.default_rng(0))(posterior)
+    for found, m, v in zip(scores.exp().tolist(), mean.tolist(), variance.tolist(), strict=True):
+        # Equation 2.1.3 of the thesis, with gamma = (y - mu) / sigma.
+        gamma = (1.5 - m) / v**0.5
+        expected = (m - 1.5) * stats.norm.cdf(-gamma) + v**0.5 * stats.norm.pdf(gamma)
+        assert found == pytest.approx(expected, rel=1e-8)
+    with pytest.raises(InputError, match="incumbent is 'best'"):
+        LogExpectedImprovement("best")  # type: ignore[arg-type]
 
 
 def test_the_incumbent_is_no_noisy_observation(make_posterior: Callable[..., DensePosterior]) -> None:

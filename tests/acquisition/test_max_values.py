@@ -79,6 +79,22 @@ def test_gumbel_takes_a_random_sample_and_the_evaluated_strings() -> None:
     assert float(draws.std()) > 0.5
 
 
+def test_gumbel_may_leave_the_evaluated_strings_out() -> None:
+    posterior = DensePosterior(
+        torch.zeros(50),
+        torch.eye(50),
+        0.1,
+        observed_mean=torch.tensor([20.0]),
+        observed_covariance=torch.tensor([[9.0]]),
+        cross_covariance=torch.zeros(1, 50),
+    )
+    draws = GumbelMaxValueSampler(evaluated=False)(posterior, 4000, np.random.default_rng(0))
+    expected = brute_force_quantile(np.zeros(50), np.ones(50), 0.5)
+    assert float(draws.median()) == pytest.approx(expected, abs=0.05)
+    assert float(draws.max()) < 20.0
+    assert float(GumbelMaxValueSampler()(posterior, 50, np.random.default_rng(0)).min()) >= 20.0
+
+
 def test_exact_draws_match_the_maximum_of_two_correlated_normals() -> None:
     mean, covariance = np.array([0.3, 0.0]), np.array([[1.0, 0.7], [0.7, 2.0]])
     posterior = DensePosterior(torch.from_numpy(mean), torch.from_numpy(covariance), 0.1)

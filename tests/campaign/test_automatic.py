@@ -19,6 +19,7 @@ from seqopt.campaign.locks import RunLock
 from seqopt.errors import InputError, ObjectiveError
 from seqopt.filters import Pattern
 from seqopt.spaces import StringSpace
+from seqopt.utils.progress import shown_by
 
 SPACE = StringSpace("AB", 8)
 
@@ -48,6 +49,27 @@ def test_a_run_is_what_its_user_would_have_done_by_hand(tmp_path: Path) -> None:
         assert automatic.run(score, budget=9, on_evaluation=lambda evaluation: seen.append(evaluation.string)) == 9
     assert rows(tmp_path / "run.seqopt") == rows(tmp_path / "by_hand.seqopt")
     assert [row[0] for row in rows(tmp_path / "run.seqopt")] == seen
+
+
+def test_whoever_watches_a_run_sees_which_string_is_being_evaluated(tmp_path: Path) -> None:
+    said: list[str] = []
+    seen: dict[str, str] = {}
+
+    def watched(strings: list[str]) -> list[float]:
+        seen[strings[0]] = said[-1]
+        return score(strings)
+
+    with campaign(tmp_path / "run.seqopt") as running, shown_by(said.append):
+        assert running.run(watched, budget=6) == 6
+        assert seen == {string: f"scoring {string}" for string in seen}
+        assert len(seen) == 6
+        assert said[-1] == ""
+        # Of several at once, the first that has no result.
+        with ThreadPoolExecutor(2) as executor:
+            running.run(watched, budget=9, executor=executor)
+        batch = [row[0] for row in rows(tmp_path / "run.seqopt")[6:]]
+        assert f"scoring {running.store.suggestion('B03-01').string} and 2 more" in said  # type: ignore[union-attr]
+        assert seen.keys() >= set(batch)
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])

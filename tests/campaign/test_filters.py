@@ -9,7 +9,9 @@ import pytest
 from rdkit import Chem
 from rdkit.Chem import Descriptors
 
+from seqopt import maximize
 from seqopt.campaign import Campaign, CampaignError
+from seqopt.datasets import pools
 from seqopt.errors import ExhaustedError, InputError
 from seqopt.filters.conditions import (
     ColumnCondition,
@@ -205,6 +207,30 @@ def test_filters_that_do_not_fit_are_refused_before_anything_is_written(tmp_path
         with pytest.raises(InputError):
             campaign.set_filters([ColumnCondition("supplier", "<", "1")])
         assert [command.kind for command in campaign.history()] == ["create"]
+
+
+@pytest.mark.parametrize(
+    ("filters", "message"),
+    [
+        ([ColumnCondition.parse("prices <= 5")], "no column 'prices'.* Did you mean 'price'"),
+        ([ColumnCondition.parse("smiles == CO")], r"no column 'smiles'; its columns are 'name', 'price', 'Supplier'"),
+        ([ColumnCondition.parse("price <= cheap")], "'cheap' is not one"),
+        ([PropertyRange("weight of it", high=5)], "weight of it"),
+    ],
+)
+def test_filters_that_do_not_fit_are_refused_before_any_candidate_is_looked_at(
+    tmp_path: Path, library: Path, monkeypatch: pytest.MonkeyPatch, filters: list[Filter], message: str
+) -> None:
+    def looked_at(*arguments: object, **options: object) -> None:
+        raise AssertionError("a candidate was looked at")
+
+    monkeypatch.setattr(pools, "as_smiles", looked_at)
+    monkeypatch.setattr(pools, "identity_keys", looked_at)
+    with pytest.raises(InputError, match=message):
+        begin(tmp_path, library, *filters)
+    with pytest.raises(InputError, match=message):
+        maximize(lambda strings: [1.0 for _ in strings], str(library), budget=0, filters=filters)
+    assert not (tmp_path / "a.seqopt").exists()
 
 
 def test_a_space_without_accept_cannot_be_narrowed(tmp_path: Path) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import random
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
+import openpyxl
 import pandas as pd
 import pytest
 
+from seqopt import maximize
 from seqopt.campaign import Campaign, CampaignError
 from seqopt.campaign.labels import price_in
 from seqopt.campaign.library import key_hashes
@@ -115,6 +119,9 @@ def test_a_candidate_that_was_never_suggested_is_withdrawn(tmp_path: Path, libra
             campaign.withdraw(["CCCl"])
         campaign.undo(2)
         assert campaign.store.counts().excluded == 0
+        campaign.withdraw(["CPD-003", "CPD-003", STRINGS[3]])
+        assert [row.identifier for row in campaign.store.exclusions()] == ["CPD-003"]
+        campaign.undo()
         assert len(campaign.suggest(30, more=True)) == 30
 
 
@@ -173,6 +180,24 @@ def test_rows_that_come_into_the_library_count_when_they_are_added(
         assert (change.size, change.added, change.removed) == (37, 1, 0)
 
 
+def test_what_was_removed_from_the_candidates_of_a_run_does_not_come_back(
+    tmp_path: Path, library: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    maximize(lambda strings: [len(text) for text in strings], str(library), budget=0, initial=3, run_folder=tmp_path)
+    with Campaign.open(tmp_path / "campaign.seqopt") as campaign:
+        assert campaign.store.library_hashes() == (None, None)
+        nothing = written(tmp_path / "none.csv", ["CCCl\n"], "smiles\n")
+        with pytest.raises(CampaignError, match="the candidates already"):
+            campaign.change_pool(remove=nothing)
+        gone = written(tmp_path / "gone.csv", ["CO\n", "CCCl\n"], "smiles\n")
+        change = campaign.change_pool(remove=gone)
+        assert (change.size, change.added, change.removed, change.unknown) == (35, 0, 1, ("CCCl",))
+        assert len(campaign.space) == 35  # type: ignore[arg-type]
+        assert "come into" not in caplog.text
+        with pytest.raises(CampaignError, match="the candidates already"):
+            campaign.change_pool(add=library)
+
+
 def test_a_library_without_some_rows_is_accepted_before_anything_is_suggested(tmp_path: Path, library: Path) -> None:
     with begun(tmp_path, library) as campaign:
         waiting = campaign.suggest()
@@ -196,6 +221,47 @@ def test_what_is_sold_out_by_its_column_is_flagged(tmp_path: Path, library: Path
         written(library, rows)
         assert list(campaign.status().failing) == ["B01-02"]
         assert any("B01-02" in warning for warning in campaign.status().warnings)
+
+
+def sheet_of_two(path: Path, rows: list[str], note: str = "") -> str:
+    book = openpyxl.Workbook()
+    table = book.worksheets[0]
+    table.title = "Table"
+    for row in (HEADER, *rows):
+        table.append(row.strip().split(","))
+    notes = book.create_sheet("Notes")
+    notes.append(["compound_id", "smiles"])
+    notes.append([f"N-1{note}", "CCI"])
+    book.save(path.with_suffix(".xlsx"))
+    return f"{path.with_suffix('.xlsx')}#Table"
+
+
+def file_of_two(path: Path, rows: list[str], note: str = "") -> str:
+    with zipfile.ZipFile(path.with_suffix(".zip"), "w") as archive:
+        archive.writestr("table.csv", HEADER + "".join(rows))
+        archive.writestr("notes.csv", f"compound_id,smiles\nN-1{note},CCI\n")
+    return f"{path.with_suffix('.zip')}#table.csv"
+
+
+@pytest.mark.parametrize("written_to", [sheet_of_two, file_of_two])
+def test_changes_of_one_of_several_tables_are_noticed(
+    tmp_path: Path, written_to: Callable[[Path, list[str], str], str]
+) -> None:
+    library = tmp_path / "library"
+    with begun(tmp_path, Path(written_to(library, ROWS, "")), price_column="price") as campaign:
+        first, second, *_ = campaign.suggest()
+        assert campaign.status().failing == {}
+        written_to(library, ROWS, "bis")  # the other table
+        assert campaign.status().failing == {}
+        # The same object reads what the library says of a candidate anew.
+        campaign.record(first.name, failure="did not dissolve")
+        written_to(library, [row.replace(f",{row.split(',')[3]},", ",977,") for row in ROWS], "")
+        (again,) = campaign.retry_failed()
+        assert price_in(again.cells["price"]) == 977
+        written_to(library, [row for row in ROWS if f",{second.string}," not in row], "")
+        (name, why), *others = campaign.status().failing.items()
+        assert (name, others) == (second.name, [])
+        assert why.endswith("any more")
 
 
 def test_a_copied_folder_uses_the_library_beside_it(tmp_path: Path, library: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqopt.campaign import CampaignStore, NewMeasurement, NewSuggestion, Settings
-from seqopt.campaign.entries import Remark, ResultEntry, Results
+from seqopt.campaign.entries import Remark, ResultEntry, Results, listing
 from seqopt.campaign.results import check_entries, read_results
 from seqopt.campaign.tables import check_batch_target, measurements_table, write_batch
 from seqopt.datasets.sheets import plain_name, read_sheet, write_sheet
@@ -261,6 +261,9 @@ def test_several_results_in_a_file_are_replicates_only_if_somebody_says_so(store
     results = read(store, twice)
     assert [remark.line for remark in results.problems] == [2, 4]
     assert "is also in line 4: if these are replicates, say so" in str(results.problems[0])
+    first, second = listing(results.problems)
+    assert first == str(results.problems[0])
+    assert second.endswith("is also in line 2")
     assert [row.key for row in results.records] == ["BBB"]
     assert [row.value for row in read(store, twice, replicates=True).records] == [1.0, 5.0, 2.0]
     labelled = "smiles,IC50,replicate\naaa,1,a\nAAA,2,b\n"

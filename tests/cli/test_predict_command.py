@@ -79,7 +79,9 @@ def test_a_suggestion_is_explained(folder: Path, capsys: pytest.CaptureFixture[s
         (["campaign", "rank", "--by", "size"], "by is 'size'; choose mean, improvement, acquisition"),
         (["campaign", "explain", "B09-01"], "there is no suggestion 'B09-01'"),
         (["predict", ".", "AB"], "is not the folder of a run: it has no campaign.seqopt"),
-        (["predict", "nowhere", "AB"], "nowhere"),
+        (["predict", "nowhere", "AB"], "neither the folder of a run nowhere nor a campaign nowhere.seqopt"),
+        (["campaign", "record", "B02-01", "--failed", "no"], "\n  'no' is not a reason for a failure: say what"),
+        (["campaign", "correct", "B01-01", "--failed", "no"], "nothing was changed: 'no' is not a reason"),
     ],
 )
 def test_what_cannot_be_done_is_said(

@@ -317,10 +317,14 @@ def test_what_narrows_a_choice_is_refused_in_words(capsys: pytest.CaptureFixture
         (["--max-similarity", "1.5"], "max_similarity is 1.5"),
         (["--exclude", "none.smi"], "none.smi"),
         (["--include", write("other.smi", "CCCCCCCCCC\n")], "'CCCCCCCCCC' is to be included in the first batch"),
-        (["--where", "shelf == 1"], "shelf"),
+        (["--where", "shelf == 1"], "the library has no column 'shelf'; its columns are 'score'"),
+        (["--property", "heaviness <= 5"], "heaviness"),
     ):
         assert search(pool, "-o", "column:score", *options) == 2
-        assert said in capsys.readouterr().err
+        told = capsys.readouterr()
+        assert said in told.err
+        if options[0] in ("--where", "--property"):
+            assert told.out == ""  # nothing was read
         assert not Path("out").exists()
 
 

@@ -52,6 +52,17 @@ def test_failures_count_as_evaluations_and_are_never_among_the_best() -> None:
     assert replay([float("nan")] * 3, [0], maximize=True).tops == ()
 
 
+def test_the_interval_of_a_replay_counts_failures_among_what_random_search_draws() -> None:
+    values = [float(n) if n % 2 else math.nan for n in range(16)]
+    (top,) = replay(values, range(8), maximize=True, percent=50, top=None).tops
+    best = {index for index, value in enumerate(values) if value >= top.threshold}
+    found = [len(best.intersection(chosen)) for chosen in itertools.combinations(range(16), 8)]
+    assert (top.size, top.expected) == (4, pytest.approx(np.mean(found)))
+    for beyond, next_one in ((np.less, top.low), (np.greater, top.high)):
+        assert np.mean(beyond(found, next_one)) <= 0.05
+        assert np.mean(beyond(found, next_one) | np.equal(found, next_one)) > 0.05
+
+
 def test_a_replay_is_read_back_from_json() -> None:
     found = replay(np.arange(300.0), [1, 299, 298], maximize=True)
     assert Replay.from_json(found.to_json()) == found

@@ -10,7 +10,7 @@ import pytest
 
 import seqopt.datasets.sources as sources
 from seqopt.datasets import read_pool, read_sheet
-from seqopt.datasets.sources import file_and_part, named
+from seqopt.datasets.sources import file_and_part, named, unchanged
 from seqopt.errors import InputError
 
 
@@ -67,6 +67,33 @@ def test_of_several_files_one_has_to_be_named(tmp_path: Path) -> None:
         read_pool(f"{path}#three.csv")
     only = archive(tmp_path / "only.zip", {"book.xlsx": both})
     assert read_pool(f"{only}#B").strings == ("CCO",)
+
+
+def test_a_file_is_known_by_the_checksum_of_its_table(tmp_path: Path) -> None:
+    both = {"A": [["smiles"], ["CCN"]], "B": [["smiles"], ["CCO"]]}
+    one, two = workbook(A=both["A"]), workbook(**both)
+    (tmp_path / "a#1.csv").write_text("smiles\nC\n")
+    (tmp_path / "one.xlsx").write_bytes(one)
+    (tmp_path / "two.xlsx").write_bytes(two)
+    names = ["a#1.csv", "one.xlsx", "one.xlsx#A", "two.xlsx#A", "two.xlsx#B", "lone.zip"]
+    archive(tmp_path / "lone.zip", {"x.csv": "smiles\nC\n"})
+    archive(tmp_path / "all.zip", {"a/x#y.csv": "smiles\nC\n", "b.xlsx": two, "c.xlsx": one})
+    archive(tmp_path / "only.zip", {"b.xlsx": two})
+    names += ["all.zip#a/x#y.csv", "all.zip#b.xlsx#B", "all.zip#c.xlsx", "only.zip#A", "only.zip#b.xlsx#B"]
+    for name in names:
+        pool = read_pool(tmp_path / name)
+        # Under the name that was given, and under the one that it has been given since.
+        assert unchanged(pool.source, pool.sha256) is True, name
+        assert unchanged(tmp_path / name, pool.sha256) is True, name
+        file, _ = file_and_part(pool.source)
+        before = file.read_bytes()
+        file.write_bytes(before + b" ")
+        assert unchanged(pool.source, pool.sha256) is False, name
+        file.write_bytes(before)
+    first, second = (read_pool(f"{tmp_path / 'two.xlsx'}#{sheet}") for sheet in "AB")
+    assert unchanged(first.source, second.sha256) is False
+    assert unchanged(tmp_path / "none.csv", first.sha256) is None
+    assert unchanged(tmp_path, first.sha256) is None
 
 
 def test_results_may_be_compressed(tmp_path: Path) -> None:

@@ -94,6 +94,8 @@ def test_one_number_in_any_wrapping_is_a_value(value: Any) -> None:
         (None, "returned None"),
         ([1 + 2j], "expected a number"),
         ([[1.0, 2.0]], "expected a number"),
+        ({"x": 2.5}, "returned a dict: it is given a list of strings and must return a list"),
+        ([{"x": 2.5}], "returned {'x': 2.5}, expected a number"),
     ],
 )
 def test_anything_else_is_a_failure_that_says_what_it_was(value: Any, message: str) -> None:

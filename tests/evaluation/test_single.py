@@ -13,6 +13,7 @@ from rdkit.Chem import Descriptors, MolFromSmiles
 from seqopt.data import Query
 from seqopt.evaluation import Evaluator, evaluate, per_string
 from seqopt.evaluation import single as single_module
+from seqopt.evaluation.judging import call
 from seqopt.objectives import Objective, resolve_objective
 
 
@@ -131,6 +132,14 @@ def test_what_has_worked_for_long_before_it_failed_is_not_called_again(monkeypat
     (result,) = evaluate(expensive, ["CCO"])
     assert given == [["CCO"]]
     assert "is this a function of one string?" in result.error
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_values_by_their_strings_are_no_list_of_values(columns: int) -> None:
+    (result,) = call(lambda strings: {string: [1.0, 2.0] for string in strings}, ["CCO"], columns) or []
+    assert result.misshapen
+    assert "returned a dict" in result.error
+    assert "CCO" not in result.error
 
 
 @pytest.mark.parametrize("returned", [3, 2.5, np.float64(3), np.array(3.0)])

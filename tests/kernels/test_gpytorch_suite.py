@@ -8,7 +8,7 @@ import pytest
 import torch
 from gpytorch.test.base_kernel_test_case import BaseKernelTestCase
 
-from seqopt.kernels import NgramKernel, OnField, Product, SubsequenceKernel, Sum
+from seqopt.kernels import HammingKernel, NgramKernel, OnField, Product, SubsequenceKernel, SubstitutionKernel, Sum
 
 
 def token_rows(*shape):
@@ -41,3 +41,18 @@ class TestSumAndProduct(TestSubsequenceKernel):
         # Columns are chosen by the part that reads them.
         strings = OnField(SubsequenceKernel(2, **kwargs), "tokens", slice(None))
         return Sum(Product(strings, SubsequenceKernel(3, **kwargs)), NgramKernel(2, **kwargs))
+
+
+class TestHammingKernel(TestSubsequenceKernel):
+    def create_kernel_no_ard(self, **kwargs):
+        return HammingKernel(**kwargs)
+
+
+class TestSubstitutionKernel(TestSubsequenceKernel):
+    def create_kernel_no_ard(self, **kwargs):
+        return SubstitutionKernel(**kwargs)
+
+
+class TestSumOfSubstitutions(TestSubsequenceKernel):
+    def create_kernel_no_ard(self, **kwargs):
+        return SubstitutionKernel(form="sum", **kwargs)

@@ -595,6 +595,7 @@ class TestExtremes:
         assert single.dtype == np.float32
         np.testing.assert_allclose(single, expected, rtol=1e-4)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("normalize", [True, False])
     @pytest.mark.filterwarnings("ignore:overflow")
     def test_sums_beyond_double_precision_are_explained(self, normalize):
@@ -608,6 +609,7 @@ class TestExtremes:
             with pytest.raises(InputError, match=message):
                 evaluate()
 
+    @pytest.mark.slow
     def test_order_weights_do_not_overflow_single_precision(self):
         x = tokens(["a" * 140, "a" * 130])
         heavy = SubsequenceKernel(12, 1.0, 1.0, order_weights=[1e6] * 12)

@@ -146,6 +146,7 @@ def test_a_fit_ends_where_no_parameter_gains():
                 parameter.sub_(step)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", [1, -1])
 @pytest.mark.parametrize(
     "build",

@@ -140,6 +140,7 @@ def test_information_is_the_expected_curvature_of_the_restricted_likelihood() ->
     np.testing.assert_allclose(found.numpy(), np.linalg.inv(information)[:1, :1], rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_nine_of_ten_measurements_lie_in_the_intervals_after_twenty_strings() -> None:
     rng = np.random.default_rng(0)
     symbols, held = np.array(list("ACGT")), {"plain": [], "averaged": []}

@@ -29,7 +29,11 @@ from seqopt.vae import CharacterCodec, GrammarCodec, NetworkSizes, StringVAE, Tr
 from seqopt.vae.model import build_network
 
 MOLECULES = ["C" * n + end for n in range(1, 7) for end in ("O", "N", "C(=O)O", "c1ccccc1", "Cl")]
-SPACES: dict[str, Space] = {"molecule": CandidateSet(MOLECULES, kind="molecule"), "dna": CodonSpace("MAGIC")}
+SPACES: dict[str, Space] = {
+    "molecule": CandidateSet(MOLECULES, kind="molecule"),
+    "dna": CodonSpace("MAGIC"),
+    "protein": StringSpace("ACDW", 6, kind="protein"),
+}
 
 
 def space_for(name: str) -> Space:
@@ -64,7 +68,8 @@ def test_every_named_surrogate_learns_and_has_a_joint_posterior(name: str) -> No
 def test_pools_are_searched_with_every_surrogate(name: str) -> None:
     genes = ["".join(codons) for codons in itertools.product(("ATG", "GCC", "TTA"), repeat=3)]
     molecules = "molecule" in SURROGATES[name].kinds
-    pool = CandidateSet(MOLECULES, kind="molecule") if molecules else CandidateSet(genes, kind="dna")
+    kind = "protein" if "protein" in SURROGATES[name].kinds else "dna"
+    pool = CandidateSet(MOLECULES, kind="molecule") if molecules else CandidateSet(genes, kind=kind)
     optimizer = Optimizer(pool, surrogate=name, initial=6, batch_size=3, seed=1)
     assert isinstance(optimizer.surrogate, PoolSurrogate)
     for _ in range(3):

@@ -208,6 +208,7 @@ def posterior(name, **options):
     return LogPosterior(build(), encoded, TARGETS, np.zeros(len(TARGETS)), **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_chains_have_the_moments_and_the_evidence_of_a_dense_grid(name):
     evidence, moments = exact(name)
@@ -250,6 +251,16 @@ def test_a_grid_has_the_evidence_and_the_moments_of_the_same_prior():
         assert sample.log_evidence == pytest.approx(evidence, abs=0.01)
         assert sample.r_hat == {}
         assert sample.ends == []
+
+
+def test_a_grid_of_quantiles_is_nearly_the_prior():
+    evidence, _ = exact("ngrams")
+    sample = GridSampler().sample(posterior("ngrams"), np.random.default_rng(0), evidence=True)
+    (axis,) = CASES["ngrams"][3]()
+    masses = trapezoid(axis) * axis.density
+    expected = np.interp((np.arange(7) + 0.5) / 7, np.cumsum(masses) - masses / 2, np.log(axis.values))
+    assert np.log(np.unique(sample.values["lengthscale"])) == pytest.approx(expected, abs=0.02)
+    assert sample.log_evidence == pytest.approx(evidence, abs=0.3)
 
 
 @pytest.mark.parametrize("known", [np.zeros(8), np.full(8, 0.3), np.linspace(0.0, 2.0, 8)])
@@ -360,8 +371,9 @@ def test_what_cannot_be_sampled_is_refused():
         SliceSampler(chains=1)
     with pytest.raises(InputError, match="grid of noise_variance"):
         GridSampler(noise_variances=[0.0])
-    with pytest.raises(InputError, match="there is no grid for NgramKernel"):
-        GridSampler().sample(posterior("ngrams"), np.random.default_rng(0))
+    levels = LogPosterior(CoregionalizationKernel(4), FIELDS, TARGETS, np.zeros(8))
+    with pytest.raises(InputError, match=r"CoregionalizationKernel has 8 parameters, .* too many for a grid"):
+        GridSampler().sample(levels, np.random.default_rng(0))
     with pytest.raises(InputError, match="the grid has gap_decay"):
         GridSampler({"gap_decay": [0.5]}).sample(posterior("ngrams"), np.random.default_rng(0))
     with pytest.raises(InputError, match="ScaleKernel"):

@@ -27,6 +27,7 @@ from seqopt.testing.surrogates import (
 )
 
 WORDS = ["".join(letters) for letters in itertools.product("ab", repeat=4)]
+PROTEINS = ["".join(letters) for letters in itertools.product("DW", repeat=4)]
 MOLECULES = ["CCO", "CCN", "CCC", "CCCl", "CCBr", "c1ccccc1", "CC(C)O", "CCCO", "CNC", "COC", "CC=O", "OCCO", "CCCN"]
 
 
@@ -40,7 +41,7 @@ class _AllSuites(
     """What a Gaussian process of ours offers."""
 
 
-@pytest.mark.parametrize("name", ["ssk", "ssk-bayes", "ngrams", "one-hot"])
+@pytest.mark.parametrize("name", ["ssk", "ssk-bayes", "ngrams", "one-hot", "hamming"])
 class TestOfSymbols(_AllSuites):
     @pytest.fixture
     def make_surrogate(self, name: str) -> Callable[[], Any]:
@@ -70,6 +71,18 @@ class TestOfMolecules(_AllSuites):
     @pytest.fixture
     def strings(self) -> list[str]:
         return list(CandidateSet(MOLECULES, kind="molecule").keys)
+
+
+class TestOfResidues(_AllSuites):
+    kind = "protein"
+
+    @pytest.fixture
+    def make_surrogate(self) -> Callable[[], Any]:
+        return lambda: _quick(resolve_surrogate("blosum62", CandidateSet(PROTEINS, kind="protein")))
+
+    @pytest.fixture
+    def strings(self) -> list[str]:
+        return PROTEINS
 
 
 @pytest.mark.parametrize("make", [StringGP, FullyBayesianStringGP])
@@ -442,6 +455,7 @@ BROKEN: list[tuple[type, type, str]] = [
 SUITES = list(dict.fromkeys(suite for suite, _, _ in BROKEN))
 
 
+@pytest.mark.slow
 def test_a_surrogate_that_makes_nothing_of_limits_fails(failures: Callable[..., set[str]]) -> None:
     found = {
         broken: failures(

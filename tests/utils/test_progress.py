@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from seqopt.utils import progress
-from seqopt.utils.progress import doing, shown_by
+from seqopt.utils.progress import awaiting, doing, shown_by
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +39,27 @@ def test_what_is_done_is_told_with_its_time_the_innermost_first_and_taken_away()
         until(lambda: any(line.startswith("a search (") for line in said[fits:]))
     until(lambda: said[-1] == "")
     assert sum(line == "" for line in said) == 1
+
+
+def test_what_is_waited_for_is_shown_at_once_and_again_after_what_is_done_meanwhile() -> None:
+    said: list[str] = []
+    awaiting("nobody looks")
+    with shown_by(said.append):
+        awaiting("scoring A")
+        awaiting("scoring A")
+        assert said == ["scoring A"]
+        with doing("a fit"):
+            until(lambda: any(line.startswith("a fit (") for line in said))
+        until(lambda: said[-1] == "scoring A")
+        awaiting("")
+        assert said[-1] == ""
+        told = len(said)
+        with shown_by(None):
+            awaiting("scoring B")
+        with doing("another fit"):
+            until(lambda: any(line.startswith("another fit (") for line in said))
+        until(lambda: said[-1] == "")
+    assert not any("B" in line for line in said[told:])
 
 
 def test_what_is_short_is_not_worth_mentioning(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,10 +12,12 @@ from seqopt.bench.boss.genes import SMALL, all_energies
 from seqopt.bench.boss.methods import DEFAULT_METHODS, METHODS
 from seqopt.bench.boss.report import Energies, tables, write_document
 from seqopt.bench.boss.runs import Job, check, read_runs, work
-from seqopt.bench.boss.tasks import SEEDS, TASKS, Part
+from seqopt.bench.boss.tasks import LONG, SEEDS, TASKS, Part
 from seqopt.bench.runner import header, run_jobs
 
-DESCRIPTION = """The experiments of the BOSS paper: pattern counts (table 4.6.1), genes, symbolic regression.
+DESCRIPTION = """The experiments of the BOSS paper: pattern counts (table 4.6.1), genes, symbolic regression, molecules.
+
+The methods whose names begin with boss are the paper's own; see seqopt.strategies.published for how it was read.
 
 Runs that are there already are kept, whatever they were made with; the tables hold all runs of the folder."""
 
@@ -33,9 +35,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--parts", nargs="+", choices=get_args(Part), default=list(get_args(Part)), help="default: all")
     parser.add_argument("--tasks", nargs="+", choices=TASKS, help="default: all of the parts")
     parser.add_argument(
-        "--methods", nargs="+", choices=METHODS, default=list(DEFAULT_METHODS), help=f"default: {_listed()}"
+        "--methods", nargs="+", choices=METHODS, help=f"default: {_listed()}; fewer for the longest protein"
     )
-    parser.add_argument("--seeds", type=int, help="runs of each task and method (default: 100, 15 and 15 by part)")
+    parser.add_argument("--seeds", type=int, help=f"runs of each task and method (default: {_runs()})")
     parser.add_argument("--first-seed", type=int, default=0, help="of so many seeds in a row (default 0)")
     parser.add_argument("--steps", type=int, help="another budget, for trials; needs a separate --results folder")
     parser.add_argument(
@@ -83,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def planned(
     parts: Sequence[Part],
     tasks: Sequence[str] | None = None,
-    methods: Sequence[str] = DEFAULT_METHODS,
+    methods: Sequence[str] | None = None,
     seeds: int | None = None,
     first_seed: int = 0,
     steps: int | None = None,
@@ -93,20 +95,24 @@ def planned(
     Args:
         parts: Of the benchmark.
         tasks: Of these parts; by default all.
-        methods: Names of methods.
-        seeds: Runs of each task and method; by default `SEEDS` of its part.
+        methods: Names of methods; by default those of the task.
+        seeds: Runs of each task and method; by default those of the task.
         first_seed: Of so many in a row.
         steps: Evaluations after the initial ones; by default those of the task.
     """
     wanted = [name for name, task in TASKS.items() if task.part in parts and (tasks is None or name in tasks)]
-    numbers = {name: SEEDS[TASKS[name].part] if seeds is None else seeds for name in wanted}
+    numbers = {name: TASKS[name].runs if seeds is None else seeds for name in wanted}
     return [
         Job(name, method, first_seed + number, steps)
         for number in range(max(numbers.values(), default=0))
         for name in wanted
-        for method in methods
+        for method in (methods or TASKS[name].methods or DEFAULT_METHODS)
         if number < numbers[name] and TASKS[name].part in METHODS[method].parts
     ]
+
+
+def _runs() -> str:
+    return ", ".join(f"{number} of {part}" for part, number in SEEDS.items()) + f", fewer of {LONG}"
 
 
 def _listed() -> str:

@@ -4,12 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from seqopt.bench.boss.tasks import Part
+from seqopt.bench.boss.tasks import PARTITIONS, Part
+
+if TYPE_CHECKING:
+    from seqopt.spaces import Space
+    from seqopt.vae import StringVAE
 
 RANDOM_STRINGS = 10_000
 """Strings that the inner random search of the paper looks at in each step."""
+
+Autoencoder = Literal["character", "grammar"]
+"""What the autoencoders of the paper read."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a method may depend on.
+
+    Attributes:
+        task: Name of the task.
+        part: Of the benchmark.
+        space: Where it searches.
+    """
+
+    task: str
+    part: Part
+    space: Space
 
 
 @dataclass(frozen=True)
@@ -22,55 +44,187 @@ class Method:
         arguments: Builds the further arguments of `seqopt.optimizer.Optimizer`.
         parts: Of the benchmark that it is for.
         studied: Whether it is there to study the defaults, and runs only when it is named.
+        encoded: The autoencoder that initial strings pass through before they are evaluated.
     """
 
     label: str
     colour: str
-    arguments: Callable[[], dict[str, Any]]
+    arguments: Callable[[Setting], dict[str, Any]]
     parts: tuple[Part, ...] = get_args(Part)
     studied: bool = False
+    encoded: Autoencoder | None = None
 
 
-def _random_inner_search() -> dict[str, Any]:
+def _default(setting: Setting) -> dict[str, Any]:
+    return {}
+
+
+def _with(**arguments: Any) -> Callable[[Setting], dict[str, Any]]:
+    return lambda setting: dict(arguments)
+
+
+def _random_inner_search(setting: Setting) -> dict[str, Any]:
     from seqopt.search import RandomSearch
 
     return {"search": RandomSearch(RANDOM_STRINGS)}
 
 
-def _latent(model: str) -> dict[str, Any]:
+def _fresh_candidates(setting: Setting) -> dict[str, Any]:
+    from seqopt.bench.boss.molecules import FreshCandidates
+
+    return {"search": FreshCandidates()}
+
+
+def autoencoder(part: Part, model: Autoencoder) -> StringVAE:
+    """The trained model of a part of the benchmark.
+
+    Raises:
+        InputError: If it has not been trained on this machine; see `seqopt.bench.vae`.
+    """
     from seqopt.bench.vae import load_model
-    from seqopt.models.registry import latent_gp
-    from seqopt.search import LatentSearch
 
-    vae = load_model(f"expressions-20-{model}")
-    return {"surrogate": latent_gp(vae), "search": LatentSearch(vae), "acquisition": "logei"}
+    return load_model(f"molecules-{model}" if part == "molecules" else f"expressions-20-{model}")
 
 
-def _point_estimates() -> dict[str, Any]:
+def _latent(model: Autoencoder) -> Callable[[Setting], dict[str, Any]]:
+    def build(setting: Setting) -> dict[str, Any]:
+        from seqopt.models.registry import latent_gp
+        from seqopt.search import LatentSearch
+
+        vae = autoencoder(setting.part, model)
+        return {"surrogate": latent_gp(vae), "search": LatentSearch(vae), "acquisition": "logei"}
+
+    return build
+
+
+def _published_latent(model: Autoencoder) -> Callable[[Setting], dict[str, Any]]:
+    """As in the paper: maximum likelihood, in the box of the encodings, or of fresh candidates."""
+
+    def build(setting: Setting) -> dict[str, Any]:
+        from seqopt.acquisition import LogExpectedImprovement
+        from seqopt.bench.boss.molecules import FreshCandidates
+        from seqopt.models.registry import latent_gp
+        from seqopt.search import LatentSearch
+        from seqopt.strategies import maximum_likelihood_gp
+
+        vae = autoencoder(setting.part, model)
+        smooth = latent_gp(vae)
+        pool = setting.part == "molecules"
+        return {
+            "surrogate": maximum_likelihood_gp(smooth.kernel, encoder=smooth.encoder),
+            "acquisition": LogExpectedImprovement("value" if pool else "mean"),
+            "search": FreshCandidates() if pool else LatentSearch(vae),
+        }
+
+    return build
+
+
+def _random_latent(model: Autoencoder) -> Callable[[Setting], dict[str, Any]]:
+    def build(setting: Setting) -> dict[str, Any]:
+        from seqopt.strategies import RandomLatentStrategy
+
+        return {"strategy": RandomLatentStrategy(autoencoder(setting.part, model))}
+
+    return build
+
+
+def _point_estimates(setting: Setting) -> dict[str, Any]:
     from seqopt.models import StringGP
 
     return {"surrogate": StringGP()}
 
 
-def _unseeded() -> dict[str, Any]:
+def _unseeded(setting: Setting) -> dict[str, Any]:
     from seqopt.search import GeneticSearch
 
     return {"search": GeneticSearch(seeded=False)}
 
 
+def _published(
+    representation: Literal["codons", "bases"] = "codons", *, parts: bool = False, kernel: str = "", search: str = ""
+) -> Callable[[Setting], dict[str, Any]]:
+    """BOSS as published, or with one of its other kernels or its other inner search.
+
+    Args:
+        representation: What models of genes see.
+        parts: Whether strings are compared part by part: m parts of codons, 3 m of bases.
+        kernel: ``"ngrams"`` or ``"one-hot"`` in place of the sub-sequence kernel.
+        search: ``"random"`` for the best of `RANDOM_STRINGS`; ``"patient"`` for a genetic algorithm that ends after
+            ten evolutions without improvement.
+    """
+
+    def build(setting: Setting) -> dict[str, Any]:
+        from seqopt.bench.boss.molecules import FreshCandidates
+        from seqopt.kernels import NgramKernel, OneHotKernel
+        from seqopt.search import GeneticSearch, RandomSearch
+        from seqopt.strategies import published_boss
+
+        partitions = PARTITIONS.get(setting.task, 1) if parts else 1
+        strategy = published_boss(
+            setting.space,
+            kernel={"ngrams": NgramKernel, "one-hot": OneHotKernel}[kernel]() if kernel else None,
+            partitions=3 * partitions if parts and representation == "bases" else partitions,
+            tokenizer="characters" if representation == "bases" else None,
+        )
+        arguments = strategy.config_arguments()
+        if setting.part == "molecules":
+            arguments["search"] = FreshCandidates()
+        elif search == "random":
+            arguments["search"] = RandomSearch(RANDOM_STRINGS)
+        elif search == "patient":
+            arguments["search"] = GeneticSearch(
+                patience=10, sample=100, seeded=False, restarts=0, elitist=False, novel=False
+            )
+        return arguments
+
+    return build
+
+
+_STRINGS: tuple[Part, ...] = ("synthetic", "genes", "regression")
+_FIXED: tuple[Part, ...] = ("synthetic", "genes")
+_LATENT: tuple[Part, ...] = ("regression",)
+
 METHODS: Mapping[str, Method] = {
-    "ssk-ga": Method("SSK-ga", "#0072B2", dict),
-    "ssk-rs": Method("SSK-rs", "#E69F00", _random_inner_search),
-    "ngram-ga": Method("n-gram-ga", "#009E73", lambda: {"surrogate": "ngrams"}),
-    "one-hot-ga": Method("one-hot-ga", "#CC79A7", lambda: {"surrogate": "one-hot"}, ("synthetic", "genes")),
-    "codons-ga": Method("codon-frequencies-ga", "#56B4E9", lambda: {"surrogate": "codons"}, ("genes",)),
-    "cvae": Method("character VAE", "#56B4E9", lambda: _latent("character"), ("regression",)),
-    "gvae": Method("grammar VAE", "#D55E00", lambda: _latent("grammar"), ("regression",)),
-    "random": Method("random", "#999999", lambda: {"acquisition": "random"}),
-    "ssk-ga-map": Method("SSK-ga, point estimates", "#88CCEE", _point_estimates, studied=True),
-    "ssk-ga-logei": Method("SSK-ga, log EI", "#117733", lambda: {"acquisition": "logei"}, studied=True),
-    "ssk-ga-gibbon": Method("SSK-ga, GIBBON", "#882255", lambda: {"acquisition": "gibbon"}, studied=True),
-    "ssk-ga-unseeded": Method("SSK-ga, from random strings only", "#D55E00", _unseeded, studied=True),
+    "ssk-ga": Method("SSK-ga", "#0072B2", _default, _STRINGS),
+    "ssk-rs": Method("SSK-rs", "#E69F00", _random_inner_search, _STRINGS),
+    "ngram-ga": Method("n-gram-ga", "#009E73", _with(surrogate="ngrams"), _STRINGS),
+    "one-hot-ga": Method("one-hot-ga", "#CC79A7", _with(surrogate="one-hot"), _FIXED),
+    "codons-ga": Method("codon-frequencies-ga", "#56B4E9", _with(surrogate="codons"), ("genes",)),
+    "fresh": Method("default, fresh candidates", "#0072B2", _fresh_candidates, ("molecules",)),
+    "boss": Method("BOSS as published", "#000000", _published()),
+    "boss-parts": Method("BOSS, codons in m parts", "#882255", _published(parts=True), ("genes",)),
+    "boss-bases": Method("BOSS, bases", "#117733", _published("bases"), ("genes",)),
+    "boss-bases-parts": Method("BOSS, bases in 3m parts", "#DDCC77", _published("bases", parts=True), ("genes",)),
+    "cvae": Method("character VAE", "#56B4E9", _latent("character"), _LATENT),
+    "gvae": Method("grammar VAE", "#D55E00", _latent("grammar"), _LATENT),
+    "boss-cvae": Method(
+        "character VAE as published",
+        "#88CCEE",
+        _published_latent("character"),
+        (*_LATENT, "molecules"),
+        False,
+        "character",
+    ),
+    "boss-gvae": Method(
+        "grammar VAE as published", "#CC6677", _published_latent("grammar"), (*_LATENT, "molecules"), False, "grammar"
+    ),
+    "cvae-random": Method(
+        "character VAE, random points", "#44AA99", _random_latent("character"), _LATENT, False, "character"
+    ),
+    "gvae-random": Method(
+        "grammar VAE, random points", "#AA4499", _random_latent("grammar"), _LATENT, False, "grammar"
+    ),
+    "random": Method("random", "#999999", _with(acquisition="random")),
+    "ssk-ga-map": Method("SSK-ga, point estimates", "#88CCEE", _point_estimates, _STRINGS, studied=True),
+    "ssk-ga-logei": Method("SSK-ga, log EI", "#117733", _with(acquisition="logei"), _STRINGS, studied=True),
+    "ssk-ga-gibbon": Method("SSK-ga, GIBBON", "#882255", _with(acquisition="gibbon"), _STRINGS, studied=True),
+    "ssk-ga-unseeded": Method("SSK-ga, from random strings only", "#D55E00", _unseeded, _STRINGS, studied=True),
+    "boss-rs": Method("BOSS, best of 10,000 random", "#E69F00", _published(search="random"), _STRINGS, studied=True),
+    "boss-patient": Method(
+        "BOSS, ten evolutions without improvement", "#AA4499", _published(search="patient"), _STRINGS, studied=True
+    ),
+    "boss-ngram": Method("n-grams as published", "#009E73", _published(kernel="ngrams"), _STRINGS, studied=True),
+    "boss-one-hot": Method("one-hot as published", "#CC79A7", _published(kernel="one-hot"), _FIXED, studied=True),
 }
 """All methods by name; ``ssk-ga`` is the optimiser as it is when nothing is chosen."""
 

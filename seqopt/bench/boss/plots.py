@@ -21,6 +21,7 @@ WORTH: Mapping[Part, str] = {
     "synthetic": "best count so far",
     "genes": "least energy so far, kcal/mol",
     "regression": "least error so far",
+    "molecules": "best penalised logP so far",
 }
 
 

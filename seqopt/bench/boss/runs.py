@@ -6,17 +6,22 @@ import json
 import logging
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seqopt.bench.boss.methods import METHODS
+from seqopt.bench.boss.methods import METHODS, Setting, autoencoder
 from seqopt.bench.boss.tasks import TASKS
 from seqopt.bench.records import ENDING, Run, read_records
 from seqopt.errors import InputError
+from seqopt.spaces import PoolSpace, Space
+from seqopt.strategies import ModelBased, Strategy
+
+if TYPE_CHECKING:
+    from seqopt.optimizer import Optimizer
 
 
 @dataclass(frozen=True)
@@ -45,14 +50,64 @@ class Job:
         return results / f"{self.method}{ENDING}"
 
 
-def initial_strings(name: str, seed: int) -> list[str]:
-    """The random strings that all methods of one task and seed begin with."""
+def initial_strings(name: str, seed: int, space: Space | None = None) -> list[str]:
+    """The random strings that all methods of one task and seed begin with.
+
+    Args:
+        name: Of the task.
+        seed: Of the run.
+        space: That of the seed, if at hand.
+    """
     task = TASKS[name]
-    return task.space().sample(task.initial, np.random.default_rng([seed, *name.encode()]))
+    space = task.space_of(seed) if space is None else space
+    if task.part == "molecules" and isinstance(space, PoolSpace):
+        return [space[index] for index in range(task.initial)]
+    return space.sample(task.initial, np.random.default_rng([seed, *name.encode()]))
+
+
+def beginning(job: Job, space: Space) -> tuple[list[str], list[int]]:
+    """The strings that a run begins with, and the places of those that its autoencoder has made nothing of.
+
+    Args:
+        job: The run.
+        space: Its space.
+    """
+    strings = initial_strings(job.task, job.seed, space)
+    method, part = METHODS[job.method], TASKS[job.task].part
+    if method.encoded is None or part == "molecules":
+        return strings, []
+    from seqopt.strategies.latent import through_autoencoder
+
+    rng = np.random.default_rng([job.seed, *job.task.encode(), 1])
+    found = through_autoencoder(autoencoder(part, method.encoded), space, strings, rng)
+    kept = [string for string in found if string is not None]
+    return kept, [place for place, string in enumerate(found) if string is None]
+
+
+def undecodable_of(optimizer: Optimizer) -> int:
+    """Latent points that have decoded to nothing so far."""
+    strategy = optimizer.strategy.then
+    source = strategy.search if isinstance(strategy, ModelBased) else strategy
+    return int(getattr(source, "undecodable", 0))
 
 
 def work(job: Job) -> Run:
     """Do one run, in one thread: all strings and values in the order of evaluation, and how they were chosen."""
+    space = TASKS[job.task].space_of(job.seed)
+    setting = Setting(job.task, TASKS[job.task].part, space)
+    return {"job": job.identity, **run(job.task, job.seed, space, METHODS[job.method].arguments(setting), job)}
+
+
+def run(task_name: str, seed: int, space: Space, arguments: dict[str, Any], job: Job) -> Run:
+    """One search with any parts.
+
+    Args:
+        task_name: The task.
+        seed: Fixes the noise and every draw of the optimiser.
+        space: That of the seed.
+        arguments: Further ones of `seqopt.optimizer.Optimizer`.
+        job: Says which initial strings it begins with, and after how many steps it ends.
+    """
     import torch
 
     from seqopt.optimizer import Optimizer
@@ -60,63 +115,67 @@ def work(job: Job) -> Run:
     torch.set_num_threads(1)
     # Thousands of runs begin with a few equal values; that the model learns nothing from them needs no saying.
     logging.getLogger("seqopt.models").setLevel(logging.ERROR)
-    task = TASKS[job.task]
+    task = TASKS[task_name]
     steps = task.steps if job.steps is None else job.steps
-    objective = task.objective(job.seed)
+    objective = task.objective(seed)
     declared: dict[str, Any] = {"allow_repeats": True} if task.noisy else {}
-    optimizer = Optimizer(
-        task.space(),
-        initial=task.initial,
-        direction=task.direction,
-        seed=job.seed,
-        **declared,
-        **METHODS[job.method].arguments(),
-    )
-    strings = initial_strings(job.task, job.seed)
+    strings, lost = beginning(job, space)
+    # A model needs two strings, however few have come back from an autoencoder.
+    initial = max(2, len(strings))
+    optimizer = Optimizer(space, initial=initial, direction=task.direction, seed=seed, **declared, **arguments)
     optimizer.tell(strings, objective(strings).tolist())
     seconds = []
-    undecodable: list[int] = []
-    while (done := len(optimizer.observations) - task.initial + len(undecodable)) < steps:
+    undecodable = [place - task.initial for place in lost]
+    spent = len(undecodable)
+    while (done := len(optimizer.observations) - len(strings) + len(undecodable) - spent) < steps:
         started = time.perf_counter()
-        strings = optimizer.ask(1)
+        chosen = optimizer.ask(1)
         seconds.append(time.perf_counter() - started)
         # A latent point that decodes to nothing has cost an evaluation.
-        failed = getattr(optimizer.search, "undecodable", 0) - len(undecodable)
+        failed = undecodable_of(optimizer) - (len(undecodable) - spent)
         undecodable += range(done, min(done + failed, steps))
         if done + failed >= steps:
             break
-        optimizer.tell(strings, objective(strings).tolist())
+        optimizer.tell(chosen, objective(chosen).tolist())
     rows = optimizer.observations.with_status("ok")
-    strings = [row.string for row in rows]
+    found = [row.string for row in rows]
     result: Run = {
-        "job": job.identity,
         "settings": {
             "space": describe(optimizer.space),
             "initial": task.initial,
             "steps": steps,
             "direction": task.direction,
             **declared,
-            "surrogate": describe_surrogate(optimizer.surrogate),
-            "acquisition": describe(optimizer.acquisition),
-            "search": describe(optimizer.search),
+            **describe_strategy(optimizer.strategy.then, space),
         },
-        "initial": strings[: task.initial],
-        "chosen": strings[task.initial :],
+        "initial": found[: len(strings)],
+        "chosen": found[len(strings) :],
         "values": [round(row.value, 6) for row in rows],
         "hyperparameters": {name: round(value, 5) for name, value in optimizer.hyperparameters.items()},
         "suggest_seconds": round(sum(seconds), 3),
         "longest_suggest_seconds": round(max(seconds, default=0.0), 3),
     }
     if task.noiseless is not None:
-        result["noiseless"] = task.noiseless(strings).tolist()
+        result["noiseless"] = task.noiseless(found).tolist()
         result["recommended"] = optimizer.recommend().string
     if undecodable:
         result["undecodable"] = undecodable
     return result
 
 
-def describe_surrogate(surrogate: object) -> dict[str, Any]:
-    """As `describe`, with the kernel and, where parameters are averaged over, their grid."""
+def describe_strategy(strategy: Strategy, space: Space) -> dict[str, Any]:
+    """The parts of a strategy of a model, or another strategy as a whole."""
+    if not isinstance(strategy, ModelBased):
+        return {"strategy": describe(strategy)}
+    return {
+        "surrogate": describe_surrogate(strategy.surrogate, space),
+        "acquisition": describe(strategy.acquisition),
+        "search": describe(strategy.search),
+    }
+
+
+def describe_surrogate(surrogate: object, space: Space) -> dict[str, Any]:
+    """As `describe`, with the kernel, the symbols if they are not the space's own, and the grid of parameters."""
     from seqopt.models import FullyBayesianStringGP
     from seqopt.models.sampling import grid
 
@@ -126,6 +185,8 @@ def describe_surrogate(surrogate: object) -> dict[str, Any]:
     featurizer = getattr(getattr(surrogate, "encoder", None), "featurizer", None)
     if featurizer is not None:
         found["features"] = featurizer.name
+    elif (encoder := getattr(surrogate, "encoder", None)) is not None and encoder.name != space.encoder.name:
+        found["symbols"] = encoder.name
     if isinstance(surrogate, FullyBayesianStringGP):
         names = ("GAP_DECAYS", "MATCH_DECAYS", "OUTPUT_SCALES", "NOISE_VARIANCES")
         found["grid"] = {name.lower(): [round(v, 6) for v in getattr(grid, name)] for name in names}
@@ -155,7 +216,7 @@ def read_runs(results: Path, tasks: Iterable[str] = TASKS) -> dict[str, dict[str
         for several in runs.values():
             several.sort(key=lambda run: int(run["job"]["seed"]))
         for method, several in runs.items():
-            if len({json.dumps(run["settings"], sort_keys=True) for run in several}) > 1:
+            if len({json.dumps(_with_additions(run["settings"]), sort_keys=True) for run in several}) > 1:
                 raise InputError(
                     f"the runs of {method} on {name} in {results} were made with different settings (see `settings` in "
                     "them): delete the lines of the old ones, or keep them in another folder (--results)"
@@ -171,6 +232,23 @@ def read_runs(results: Path, tasks: Iterable[str] = TASKS) -> dict[str, dict[str
     return found
 
 
+ADDED: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "surrogate": {"StringGP": {"priors": True}},
+    "acquisition": {"LogExpectedImprovement": {"incumbent": "mean"}},
+    "search": {"GeneticSearch": {"elitist": True, "novel": True}},
+}
+"""Arguments that parts have got since the first runs were stored, and what these had in their place."""
+
+
+def _with_additions(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Stored settings as they would be written now."""
+    found = dict(settings)
+    for part, classes in ADDED.items():
+        if part in found:
+            found[part] = {**classes.get(found[part].get("class", ""), {}), **found[part]}
+    return found
+
+
 def strings_of(run: Run) -> list[str]:
     """All strings of a run in the order of evaluation."""
     return [*run["initial"], *run["chosen"]]
@@ -182,7 +260,10 @@ def worth_of(run: Run) -> list[float]:
 
 
 def with_undecodable(run: Run, values: Sequence[float]) -> list[float]:
-    """``values`` of the strings of a run, and the worst for each evaluation that was spent on an undecodable point."""
+    """``values`` of the strings of a run, and the worst for each evaluation that was spent on an undecodable point.
+
+    Places of such points are counted from the first evaluation after the initial ones; those before are negative.
+    """
     task = TASKS[run["job"]["task"]]
     found = list(values)
     for index in run.get("undecodable", ()):

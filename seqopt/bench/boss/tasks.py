@@ -1,4 +1,4 @@
-"""What is optimised: pattern counts, genes and formulas."""
+"""What is optimised: pattern counts, genes, formulas and molecules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seqopt.objectives import PATTERN_TASKS, MinimumFreeEnergy, PatternTask, pub
 if TYPE_CHECKING:
     from seqopt.spaces import Space
 
-Part = Literal["synthetic", "genes", "regression"]
+Part = Literal["synthetic", "genes", "regression", "molecules"]
 Scores = Callable[[Sequence[str]], npt.NDArray[np.float64]]
 
 
@@ -35,6 +35,9 @@ class Task:
         noiseless: The objective without noise, where it has noise.
         largest: The best possible value, where it is known.
         aim: Mean score to reach, in percent of ``largest``.
+        seeded_space: Builds the space of a seed, where each has its own.
+        seeds: Runs of each method; by default `SEEDS` of the part.
+        methods: Names of the methods that run unless others are named; by default all of the part.
     """
 
     part: Part
@@ -48,6 +51,18 @@ class Task:
     noiseless: Scores | None = None
     largest: float | None = None
     aim: float | None = None
+    seeded_space: Callable[[int], Space] | None = None
+    seeds: int | None = None
+    methods: tuple[str, ...] | None = None
+
+    def space_of(self, seed: int) -> Space:
+        """The space of a seed."""
+        return self.space() if self.seeded_space is None else self.seeded_space(seed)
+
+    @property
+    def runs(self) -> int:
+        """Runs of each method."""
+        return SEEDS[self.part] if self.seeds is None else self.seeds
 
     @property
     def noisy(self) -> bool:
@@ -60,11 +75,18 @@ class Task:
         return 1.0 if self.direction == "maximize" else -1.0
 
 
-PROTEINS = {"peptide-10": 50, "thesis-60": 100}
+PROTEINS = {"peptide-10": 50, "thesis-60": 100, "thesis-121": 100, "abl1-1130": 10}
 """Proteins of ``data/test_proteins.fasta`` whose genes are designed, and the evaluations after the initial ones.
 
 The thesis prints no budget for its genes (section 4.6.2 and figure B.4.9 give curves only), so these are ours.
 """
+
+PARTITIONS = {"peptide-10": 2, "thesis-60": 4, "thesis-121": 8, "abl1-1130": 75}
+"""Parts m of a gene of codons. The thesis does not print them: 2 is that of the authors' notebook for the short one,
+and the others make parts of about 15 codons."""
+
+LONG = "abl1-1130"
+"""The protein of which a few runs show that it can be done, and what a step costs."""
 
 _AIMS = (95.0, 95.0, 95.0, 95.0, 95.0, 85.0, 65.0)
 
@@ -88,6 +110,18 @@ def _formulas() -> Space:
     from seqopt.spaces import GrammarSpace
 
     return GrammarSpace("arithmetic", 3, 20)
+
+
+def _molecules(seed: int) -> Space:
+    from seqopt.bench.boss.molecules import candidates
+
+    return candidates(seed)
+
+
+def _scores_of_molecules(seed: int) -> Scores:
+    from seqopt.bench.boss.molecules import penalised_logp
+
+    return penalised_logp
 
 
 def _without_seed(build: Callable[[], Any], seed: int) -> Any:
@@ -117,6 +151,8 @@ def _of_pattern(task: PatternTask, aim: float) -> Task:
     )
 
 
+_FEW: dict[str, Any] = {"seeds": 3, "methods": ("boss-parts", "boss-bases-parts", "random")}
+
 TASKS: Mapping[str, Task] = {
     **{
         # A question mark is not a character for a file name.
@@ -133,6 +169,7 @@ TASKS: Mapping[str, Task] = {
             direction="minimize",
             space=partial(_genes, name),
             objective=partial(_without_seed, MinimumFreeEnergy),
+            **_FEW if name == LONG else {},
         )
         for name, steps in PROTEINS.items()
     },
@@ -146,8 +183,19 @@ TASKS: Mapping[str, Task] = {
         space=_formulas,
         objective=partial(_without_seed, published_regression),
     ),
+    "molecules": Task(
+        part="molecules",
+        label="penalised logP of ZINC",
+        domain="100 fresh molecules a step",
+        initial=15,
+        steps=35,
+        direction="maximize",
+        space=partial(_molecules, 0),
+        objective=_scores_of_molecules,
+        seeded_space=_molecules,
+    ),
 }
-"""All tasks by name: the rows of table 4.6.1 in its order, the genes, and the regression."""
+"""All tasks by name: the rows of table 4.6.1 in its order, the genes, the regression, and the molecules."""
 
-SEEDS: Mapping[Part, int] = {"synthetic": 100, "genes": 15, "regression": 15}
+SEEDS: Mapping[Part, int] = {"synthetic": 100, "genes": 15, "regression": 15, "molecules": 15}
 """Runs of each task and method, by part."""

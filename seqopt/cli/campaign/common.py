@@ -199,11 +199,12 @@ def print_cost(campaign: Campaign, batch: list[Suggestion]) -> None:
 
 
 def print_results(taken: int, results: Results) -> None:
+    from seqopt.campaign.entries import listing
     from seqopt.campaign.wording import counted
 
     console.print(f"recorded {counted(taken, 'result')} of {escape(results.source)}")
-    for remark in results.problems:
-        note(f"not recorded: {remark}")
+    for problem in listing(results.problems):
+        note(f"not recorded: {problem}")
     for remark in results.warnings:
         note(str(remark))
     if results.unfilled:

@@ -34,6 +34,7 @@ from dataclasses import dataclass
 import gpytorch
 import numpy as np
 import torch
+from scipy import special
 
 from seqopt.encoding import Encoded
 from seqopt.kernels.base import DescribedKernel
@@ -274,7 +275,10 @@ def _positive(name: str, bounds: tuple[float, float], mean: float, std: float) -
     def log_prior(point: float) -> float:
         return -0.5 * ((point - mean) / std) ** 2 - normaliser
 
-    return Coordinate(name, mean, math.log(bounds[0]), math.log(bounds[1]), std, True, log_prior)
+    def quantiles(probabilities: Numbers) -> Numbers:
+        return mean + std * np.asarray(special.ndtri(probabilities))
+
+    return Coordinate(name, mean, math.log(bounds[0]), math.log(bounds[1]), std, True, log_prior, quantiles)
 
 
 def values_of(named: Mapping[str, Numbers], place: int, names: Sequence[str]) -> list[float]:

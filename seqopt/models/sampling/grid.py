@@ -37,6 +37,12 @@ NOISE_VARIANCES = tuple(np.exp(np.linspace(-9.0, 0.0, 8)).tolist())
 DECAYS = {"gap_decay": GAP_DECAYS, "match_decay": MATCH_DECAYS}
 """The grid of a `seqopt.kernels.SubsequenceKernel`."""
 
+QUANTILES = 7
+"""Values of each parameter of a kernel that has no grid of its own, nor is given one."""
+
+LARGEST = 1_000
+"""Most Gram matrices of such a grid."""
+
 
 class GridSampler(Configurable):
     r"""All points of a grid, weighted by their posterior probabilities.
@@ -120,12 +126,12 @@ class GridSampler(Configurable):
         names = density.parameters.names
         own = self.kernel
         if own is None:
-            own = DECAYS if _has_decays(density) else {}
-            if names and not own:
+            if not _has_decays(density) and QUANTILES ** len(names) > LARGEST:
                 raise InputError(
-                    f"there is no grid for {type(density.kernel).__name__}, whose parameters are {', '.join(names)}: "
-                    "give GridSampler values of them, or use a SliceSampler"
+                    f"{type(density.kernel).__name__} has {len(names)} parameters, {', '.join(names)}, too many for a "
+                    "grid: give GridSampler values of some of them, or use a SliceSampler"
                 )
+            own = DECAYS if _has_decays(density) else _quantiles(density)
         for name in own:
             if name not in names:
                 raise InputError(
@@ -146,7 +152,8 @@ class GridSampler(Configurable):
             elif name == NOISE_VARIANCE:
                 logs = -0.5 * ((np.log(points) - NOISE_PRIOR[0]) / NOISE_PRIOR[1]) ** 2
             elif self.kernel is None:
-                logs = -0.5 * ((points - 0.5) / 0.5) ** 2
+                # Quantiles of a prior share its mass equally.
+                logs = -0.5 * ((points - 0.5) / 0.5) ** 2 if _has_decays(density) else np.zeros(len(points))
             else:
                 found = coordinates[name]
                 logs = np.array([found.log_prior(float(point)) for point in _coordinates(points, found.logarithmic)])
@@ -183,6 +190,13 @@ class GridSampler(Configurable):
                 continue
             table[places] = density.table(list(values.values()), scales, noises)
         return table
+
+
+def _quantiles(density: LogPosterior) -> dict[str, tuple[float, ...]]:
+    """The middles, by prior probability, of equally probable parts of each of the kernel's parameters."""
+    middles = (np.arange(QUANTILES) + 0.5) / QUANTILES
+    own = density.coordinates[:-2]
+    return {found.name: tuple(found.value(found.quantiles(middles)).tolist()) for found in own}
 
 
 def _has_decays(density: LogPosterior) -> bool:

@@ -62,6 +62,7 @@ class Coordinate:
         width: How far it may be expected to move in a step.
         logarithmic: Whether the coordinate is the logarithm of the parameter.
         log_prior: Logarithm of the normalised prior density per unit of the coordinate, between the bounds.
+        quantiles: Of the prior, at probabilities in (0, 1).
     """
 
     name: str
@@ -71,6 +72,7 @@ class Coordinate:
     width: float
     logarithmic: bool
     log_prior: Callable[[float], float] = field(repr=False)
+    quantiles: Callable[[Numbers], Numbers] = field(repr=False)
 
     def value(self, coordinate: Numbers) -> Numbers:
         """The parameter itself."""
@@ -218,7 +220,11 @@ class _Part:
         def log_prior(point: float) -> float:
             return float(unnormalised(np.array([point]))[0]) - total
 
-        return Coordinate(name, start, lower, upper, width, logarithmic, log_prior)
+        def quantiles(probabilities: Numbers) -> Numbers:
+            cumulated = integrate.cumulative_trapezoid(np.exp(densities - top), grid, initial=0.0)
+            return np.interp(probabilities * cumulated[-1], cumulated, grid)
+
+        return Coordinate(name, start, lower, upper, width, logarithmic, log_prior, quantiles)
 
     def _unit(self, start: float) -> float:
         return 1.0 if self.lower >= 0.0 else max(1.0, abs(start))

@@ -14,15 +14,18 @@ from seqopt.errors import InputError
 
 
 def test_plan_has_all_parts_and_goes_seed_by_seed() -> None:
-    jobs = planned(["synthetic", "genes", "regression"])
-    assert len(jobs) == len(set(jobs)) == 7 * 5 * 100 + 2 * 6 * 15 + 6 * 15
+    jobs = planned(["synthetic", "genes", "regression", "molecules"])
+    assert len(jobs) == len(set(jobs)) == 7 * 6 * 100 + 3 * 10 * 15 + 3 * 3 + 11 * 15 + 5 * 15
     by_part = {part: {job.method for job in planned([part])} for part in ("synthetic", "genes", "regression")}
     assert "codons-ga" in by_part["genes"] - by_part["synthetic"]
     # Formulas differ in length, so no position of one corresponds to that of another.
     assert "one-hot-ga" in by_part["genes"] - by_part["regression"]
-    assert by_part["regression"] - by_part["genes"] == {"cvae", "gvae"}
+    latent = {"cvae", "gvae", "boss-cvae", "boss-gvae", "cvae-random", "gvae-random"}
+    assert by_part["regression"] - by_part["genes"] == latent
+    assert {job.method for job in planned(["genes"], ["abl1-1130"])} == {"boss-parts", "boss-bases-parts", "random"}
+    assert [job.method for job in planned(["genes"], ["abl1-1130"], ["boss"], 1)] == ["boss"]
     assert [job.seed for job in jobs] == sorted(job.seed for job in jobs)
-    some = planned(["genes"], methods=["random"], seeds=2, first_seed=100, steps=4)
+    some = planned(["genes"], ["peptide-10", "thesis-60"], methods=["random"], seeds=2, first_seed=100, steps=4)
     assert some == [Job(task, "random", seed, 4) for seed in (100, 101) for task in ("peptide-10", "thesis-60")]
     assert [job.task for job in planned(["synthetic"], ["01xx4"], ["random"], 1)] == ["01xx4"]
 

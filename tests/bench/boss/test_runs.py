@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
-from seqopt.bench.boss.runs import Job, check, describe, initial_strings, read_runs, work
+from seqopt.bench.boss.runs import Job, check, describe, initial_strings, read_runs, with_undecodable, work
 from seqopt.bench.boss.tasks import TASKS
 from seqopt.bench.records import append_record
+from seqopt.data import Data
 from seqopt.errors import InputError
+from seqopt.strategies import RandomLatentStrategy, SearchState
 
 pytestmark = pytest.mark.usefixtures("own_process")
 
@@ -64,6 +67,89 @@ def test_settings_say_what_the_defaults_were() -> None:
     assert "allow_repeats" not in settings
     assert work(Job("101-noisy", "random", 0, steps=1))["settings"]["allow_repeats"] is True
     assert describe(Job("a", "b", 0)) == {"class": "Job", "task": "a", "method": "b", "seed": 0}
+
+
+@pytest.mark.parametrize("method", ["boss", "boss-patient"])
+def test_published_methods_repeat_exactly(method) -> None:
+    first, second = (work(Job("101", method, 1, steps=2)) for _ in range(2))
+    assert without_times(first) == without_times(second)
+    settings = first["settings"]
+    assert (settings["surrogate"]["priors"], settings["acquisition"]["incumbent"]) == (False, "value")
+    assert "symbols" not in settings["surrogate"]
+    bases = work(Job("peptide-10", "boss-bases-parts", 1, steps=1))["settings"]["surrogate"]
+    assert (bases["symbols"], bases["kernel"]["partitions"]) == ("characters", 6)
+
+
+def test_runs_from_before_an_argument_was_added_are_of_the_same_method(make_run, tmp_path) -> None:
+    old, new = (
+        {"search": {"class": "GeneticSearch", "patience": 8, **more}} for more in ({}, {"elitist": True, "novel": True})
+    )
+    for seed, settings in enumerate((old, new)):
+        run = make_run("101", "ssk-ga", seed, [0, 1, 2]) | {"settings": settings}
+        append_record(Job("101", "ssk-ga", seed).path(tmp_path), run, ["job"])
+    assert len(read_runs(tmp_path)["101"]["ssk-ga"]) == 2
+    run = make_run("101", "ssk-ga", 2, [0, 1, 2])
+    run["settings"] = {"search": {"class": "GeneticSearch", "patience": 8, "elitist": False, "novel": True}}
+    append_record(Job("101", "ssk-ga", 2).path(tmp_path), run, ["job"])
+    with pytest.raises(InputError, match="different settings"):
+        read_runs(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def vae():
+    from seqopt.vae import CharacterCodec, NetworkSizes, TrainingSettings, train
+
+    space = TASKS["regression"].space()
+    strings = space.sample(300, np.random.default_rng(0))
+    sizes = NetworkSizes(latent=4, hidden=24)
+    settings = TrainingSettings(epochs=4)
+    return train(strings, CharacterCodec.of(strings), sizes, settings, rng=np.random.default_rng(0)).vae
+
+
+class TestAutoencoders:
+    """A small model of expressions in place of the one that takes minutes."""
+
+    @pytest.fixture
+    def small(self, vae, monkeypatch):
+        for module in ("methods", "runs"):
+            monkeypatch.setattr(f"seqopt.bench.boss.{module}.autoencoder", lambda part, model: vae)
+        return vae
+
+    @pytest.mark.parametrize("method", ["cvae-random", "boss-cvae"])
+    def test_every_evaluation_is_accounted_for(self, method, small) -> None:
+        run = work(Job("regression", method, 0, steps=2))
+        spent = with_undecodable(run, run["values"])
+        assert len(spent) == TASKS["regression"].initial + 2
+        lost = [place for place in run.get("undecodable", ()) if place < 0]
+        assert lost, "so small a model brings some expressions back as nothing"
+        assert len(run["initial"]) == TASKS["regression"].initial - len(lost)
+        for place in run["undecodable"]:
+            assert spent[TASKS["regression"].initial + place] == np.inf
+        assert all(map(TASKS["regression"].space().contains, [*run["initial"], *run["chosen"]]))
+        check(run)
+
+    def test_random_points_fill_the_box(self, small) -> None:
+        seen = []
+
+        class Noting:
+            size = small.size
+
+            def box(self, coverage):
+                return small.box(coverage)
+
+            def decode(self, points):
+                seen.extend(points)
+                return ["x+x+1"] + ["?"] * (len(points) - 1)
+
+        strategy = RandomLatentStrategy(Noting(), coverage=0.5)
+        state = SearchState(TASKS["regression"].space(), Data.of([]))
+        found = strategy.propose(1, state, np.random.default_rng(0))
+        assert [proposal.string for proposal in found] == ["x+x+1"]
+        lower, upper = small.box(0.5)
+        scaled = (np.array(seen) - lower) / (upper - lower)
+        assert ((scaled >= 0) & (scaled <= 1)).all()
+        assert (np.ptp(scaled, axis=0) > 0.5).all()
+        assert strategy.undecodable == 0  # the string that was asked for came first
 
 
 def test_a_wrong_value_is_found(make_run) -> None:

@@ -76,6 +76,7 @@ def test_without_a_compiler_the_rest_goes_on(monkeypatch):
     assert sum("seconds" in row for row in rows if row["engine"] == "cpu") == 2 * len(TINY.counts)
 
 
+@pytest.mark.slow
 def test_sweeps_hold_every_point_for_cpu_with_and_without_the_derivative():
     points = {
         "count": [(count,) for count in TINY.counts],

@@ -150,6 +150,7 @@ def test_many_tiles_pass_the_row_accumulators_on(engine):
         agree(engine.order_sums(a, b, 0.9, weights, settings={"WIDEST_TILE": widest}, **options_of()), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block_bytes", [1 << 30, 4000])
 def test_symmetric_gram_is_exactly_symmetric_in_any_blocks(engine, block_bytes):
     strings = Encoder().encode(random_strings(35, 3, np.random.default_rng(3)))

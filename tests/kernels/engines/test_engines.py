@@ -90,6 +90,7 @@ def test_cpu_agrees_with_reference_in_every_shape(shape, dtype, threads, monkeyp
         close(values, oracle, dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [1, 5, 12])
 @pytest.mark.parametrize("gap", [1e-4, 0.5, 1.0])
 def test_cpu_agrees_with_reference_at_the_ends_of_order_and_decay(order, gap):
@@ -212,6 +213,7 @@ def test_threads_may_call_at_once():
         assert set(pool.map(_sum_of, [strings] * 12)) == {_sum_of(strings)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_works_in_child_processes_after_use(method, monkeypatch):
@@ -282,6 +284,7 @@ def test_reserved_symbol_is_refused():
         order_sums(tokens, None, 0.5, 2, engine="cpu")
 
 
+@pytest.mark.slow
 def test_without_numba_auto_computes_and_cpu_explains():
     script = """
 import sys

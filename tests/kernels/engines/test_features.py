@@ -311,6 +311,7 @@ def test_floating_point_mode_is_left_as_found():
     assert np.float64(1e-310) * np.float64(0.5) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_works_in_child_processes_after_use(method, monkeypatch):

@@ -1,0 +1,62 @@
+"""The molecules of section 4.6.4: for each seed its own random candidates, the same ones for all methods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from seqopt.scorers import Scoring
+from seqopt.search import Proposal
+from seqopt.search.memory import fill_batch
+from seqopt.spaces import CandidateSet, PoolSpace
+from seqopt.utils.config import Configurable
+
+INITIAL, STEPS, FRESH = 15, 35, 100
+"""Random molecules at the beginning, evaluations after them, and candidates that are looked at in each step."""
+
+
+@lru_cache(maxsize=2)
+def candidates(seed: int) -> CandidateSet:
+    """Distinct random molecules of ZINC: those of the beginning, then the candidates of one step after another."""
+    from seqopt.bench.zinc import zinc
+
+    space, _ = zinc()
+    chosen = np.random.default_rng([seed, *b"molecules"]).choice(len(space), INITIAL + STEPS * FRESH, replace=False)
+    return CandidateSet(
+        [space.strings[index] for index in chosen], kind="molecule", keys=[space.keys[index] for index in chosen]
+    )
+
+
+def penalised_logp(strings: Sequence[str]) -> npt.NDArray[np.float64]:
+    """Scores of molecules of ZINC, which are computed once for all."""
+    from seqopt.bench.zinc import zinc
+
+    space, scores = zinc()
+    return np.array([scores[space.index_of(string)] for string in strings], dtype=np.float64)
+
+
+def rank_of(score: float) -> int:
+    """Place of a score among those of all molecules of ZINC; 1 is the best."""
+    from seqopt.bench.zinc import zinc
+
+    return 1 + int((zinc()[1] > score).sum())
+
+
+class FreshCandidates(Configurable):
+    """Takes the best of the candidates of its step, which no other step looks at."""
+
+    def propose(
+        self, n: int, *, space: PoolSpace, scoring: Scoring, excluded: Set[str], rng: np.random.Generator
+    ) -> list[Proposal]:
+        """See `seqopt.search.Search`; the number of excluded molecules says which step it is."""
+        start = INITIAL + FRESH * max(0, len(excluded) - INITIAL)
+        indices = np.arange(start, min(start + FRESH, len(space)), dtype=np.int64)
+        without = scoring.unsupported([space.keys[int(index)] for index in indices])
+        kept = np.array([index for place, index in enumerate(indices) if place not in without], dtype=np.int64)
+        if not len(kept):
+            return []
+        scorer = scoring.pool_scorer(space, kept)
+        return fill_batch(n, scorer, np.ones(len(kept), dtype=np.bool_), lambda place: space[int(kept[place])])

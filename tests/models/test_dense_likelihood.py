@@ -1,0 +1,116 @@
+"""Likelihoods without a graph against scipy's normal distribution, finite differences and the graph."""
+
+from __future__ import annotations
+
+import math
+
+import gpytorch
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize, stats
+
+from seqopt.encoding import Encoder
+from seqopt.kernels import NgramKernel, OneHotKernel, SubsequenceKernel
+from seqopt.models import StringGP
+from seqopt.models import dense_likelihood as module
+from seqopt.models.dense_likelihood import DenseLikelihood, family_of
+from seqopt.models.marginal_likelihood import DenseMarginalLogLikelihood
+from seqopt.strategies import maximum_likelihood_gp
+
+STRINGS = ["0110", "1010", "0011", "111000", "1", "010101", "0110"]
+BOUNDS = ((1e-8, 1e8), (1e-4, 1e4))
+
+
+def kernel_at(kernel: gpytorch.kernels.Kernel, values: list[float]) -> gpytorch.kernels.Kernel:
+    if isinstance(kernel, SubsequenceKernel):
+        return SubsequenceKernel(5, *values, partitions=kernel.partitions)
+    return NgramKernel(kernel.longest, values[0])
+
+
+CASES = [
+    (SubsequenceKernel(), [0.8, 0.4]),
+    (SubsequenceKernel(), [1.0, 1.0]),
+    (NgramKernel(), [3.0]),
+]
+
+
+@pytest.mark.parametrize(("kernel", "values"), CASES)
+def test_gram_matrices_are_those_of_the_kernel_and_derivatives_those_of_differences(kernel, values) -> None:
+    encoded = Encoder().encode([*STRINGS, ""] if isinstance(kernel, SubsequenceKernel) else STRINGS)
+    family = family_of(kernel, encoded.to_tensor())
+    gram, derivatives = family.at(np.array(values))
+    np.testing.assert_allclose(gram, kernel_at(kernel, values).cross(encoded), atol=1e-12)
+    for place, derivative in enumerate(derivatives):
+        step = np.zeros(len(values))
+        step[place] = -1e-6  # decays of 1 are at their bound
+        near = family.at(np.array(values) + step)[0]
+        np.testing.assert_allclose((gram - near) / 1e-6, derivative, atol=2e-5)
+
+
+def test_interpolated_sums_are_exact_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    encoded = Encoder().encode(["".join(rng.choice(list("abcdefgh"), rng.integers(3, 12))) for _ in range(40)])
+    family = family_of(SubsequenceKernel(), encoded.to_tensor())
+    assert type(family._pairs).__name__ == "InterpolatedGram"
+    monkeypatch.setattr(module, "INTERPOLATED", 1000)
+    exact = family_of(SubsequenceKernel(), encoded.to_tensor())
+    assert type(exact._pairs).__name__ == "Matrix"
+    for point in ([0.7, 0.3], [1.0, 1.0], [0.2, 0.01]):
+        (gram, found), (wanted, slopes) = family.at(np.array(point)), exact.at(np.array(point))
+        np.testing.assert_allclose(gram, wanted, atol=1e-7)
+        np.testing.assert_allclose(found, slopes, atol=1e-5)
+
+
+@settings(max_examples=25, deadline=None)
+@given(mean=st.floats(-2, 2), scale=st.floats(-6, 4), noise=st.floats(-9, 3), lengthscale=st.floats(0.5, 20.0))
+def test_the_density_is_the_normal_one_and_its_gradient_that_of_differences(mean, scale, noise, lengthscale) -> None:
+    encoded = Encoder().encode(STRINGS)
+    values = np.array([0.3, -1.2, 0.5, 2.0, -0.7, 0.0, 0.4])
+    density = DenseLikelihood(family_of(NgramKernel(), encoded.to_tensor()), values, *BOUNDS)
+    point = np.array([mean, scale, noise, lengthscale])
+    found, slopes = density(point)
+    gram = NgramKernel(lengthscale=lengthscale).cross(encoded)
+    covariance = math.exp(scale) * gram + math.exp(noise) * np.eye(7)
+    expected = stats.multivariate_normal(np.full(7, mean), covariance).logpdf(values)
+    assert 7 * found == pytest.approx(expected, rel=1e-7, abs=1e-7)
+    numeric = optimize.approx_fprime(point, lambda at: density(at)[0], 1e-6)
+    np.testing.assert_allclose(slopes, numeric, rtol=1e-3, atol=1e-3 * (1 + abs(slopes).max()))
+
+
+@pytest.mark.parametrize("kernel", [SubsequenceKernel(), NgramKernel(), OneHotKernel()])
+def test_fits_are_as_good_as_those_of_the_graph(kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    strings = ["".join(rng.choice(list("01"), 16)) for _ in range(12)]
+    values = [float(string.count("11")) for string in strings]
+
+    def reached() -> float:
+        gp = maximum_likelihood_gp(kernel)
+        gp.fit(strings, values, rng=np.random.default_rng(0))
+        model = gp.model.train()
+        density = DenseMarginalLogLikelihood(model.likelihood, model, priors=False)
+        with torch.no_grad():
+            return float(density(model(*model.train_inputs), model.train_targets)) * len(values)
+
+    quick = reached()
+    monkeypatch.setattr("seqopt.models.fitting.family_of", lambda kernel, rows: None)
+    assert quick == pytest.approx(reached(), abs=0.05)
+
+
+def test_kernels_that_are_not_plain_have_no_family() -> None:
+    rows = Encoder().encode(["0110", "1010"]).to_tensor()
+    frozen = SubsequenceKernel()
+    frozen.raw_gap_decay.requires_grad_(False)
+    for kernel in (
+        frozen,
+        SubsequenceKernel(normalize=False),
+        SubsequenceKernel(order_weights=[1.0] * 5),
+        SubsequenceKernel(batch_shape=torch.Size([2])),
+        gpytorch.kernels.RBFKernel(),
+    ):
+        assert family_of(kernel, rows) is None
+    gp = StringGP(frozen, priors=False)
+    gp.fit(["0110", "1010", "0001"], [1.0, 2.0, 0.0], rng=np.random.default_rng(0))
+    assert gp.hyperparameters["gap_decay"] == pytest.approx(float(frozen.gap_decay.detach()))
