@@ -85,7 +85,7 @@ def test_the_table_has_means_and_paired_differences(tmp_path: Path) -> None:
     assert f"| nguyen-3: {FORMULA_TASKS['nguyen-3'].formula} | 0.900 ± 0.100 | 0.300 ± 0.200 |" in text
     assert "| *mean of all* | 0.900 ± 0.100 | 0.300 ± 0.200 |" in text
     # 0.5 and 0.7, ten times each.
-    assert "| *mean of all, seqopt with constants less this* |  | 0.600 ± 0.023 |" in text
+    assert "| *mean of all, seqopt, constants fitted, less this* |  | 0.600 ± 0.023 |" in text
     assert "| *found* | 10 of 20 | 0 of 20 |" in text
     assert "over 2 seeds" in text
 
