@@ -89,9 +89,9 @@ def run_expressions(
         folder,
         started=started,
         settings={"subject": f"of formulas for {data.name}", "data": dict(formulas.facts)},
-        export=lambda: write_expressions(folder, terminals, formulas.describe),
+        export=lambda: write_expressions(folder, terminals, formulas),
     )
-    table = write_expressions(folder, terminals, formulas.describe)
+    table = write_expressions(folder, terminals, formulas)
     rows = table.to_dict("records")
     heading = "log(1+MSE/var)" if error.relative else "log(1+MSE)"
     print_best(

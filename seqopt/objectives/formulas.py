@@ -169,6 +169,11 @@ class FormulaData:
         return found if found.facts["sha256"] == facts.get("sha256") else None
 
     @property
+    def negligible(self) -> float:
+        """Mean squared error that is as good as none."""
+        return NEGLIGIBLE * float(np.var(self.error.target))
+
+    @property
     def renamed(self) -> dict[str, str]:
         """Columns that formulas call by another name, and which."""
         return {column: name for name, column in self.columns.items() if column.casefold() != name.casefold()}
@@ -218,7 +223,7 @@ class FormulaData:
         if not fit.values:
             return formula, ()
         formula, exact = folded(formula, fit.values)
-        allowed = fit.mse * (1 + LOSS) + NEGLIGIBLE * float(np.var(self.error.target))
+        allowed = fit.mse * (1 + LOSS) + self.negligible
         for digits in DIGITS:
             values = tuple(rounded(value, digits) for value in exact)
             with np.errstate(all="ignore"):
@@ -271,7 +276,7 @@ def variable_names(columns: Sequence[str], constant: str | None = None) -> dict[
     return found
 
 
-def pareto(lengths: Sequence[float], errors: Sequence[float]) -> npt.NDArray[np.bool_]:
+def pareto(lengths: Sequence[float], errors: Sequence[float], negligible: float = 0.0) -> npt.NDArray[np.bool_]:
     """Which formulas are shorter than all that fit better, and fit better than all that are shorter.
 
     Of several that are equally long and fit equally well the first counts.
@@ -279,12 +284,13 @@ def pareto(lengths: Sequence[float], errors: Sequence[float]) -> npt.NDArray[np.
     Args:
         lengths: Of n formulas.
         errors: Of the same; NaN for one that does not count.
+        negligible: Errors up to this one count as equal.
 
     Example:
         >>> pareto([3, 5, 5, 7, 9], [2.0, 1.0, 1.5, 1.0, float("nan")]).tolist()
         [True, True, False, False, False]
     """
-    error = np.asarray(errors, dtype=np.float64)
+    error = np.maximum(np.asarray(errors, dtype=np.float64), negligible)
     order = np.lexsort((np.arange(len(error)), error, np.asarray(lengths)))
     found = np.zeros(len(error), dtype=np.bool_)
     least = math.inf

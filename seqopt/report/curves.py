@@ -193,7 +193,7 @@ def trade_of(run: Run, curves: Curves | None) -> Trade | None:
     strings = [str(text) for text in ranked(run.evaluations, run.direction)["string"]]
     found = [(string, one) for string in strings if (one := curves.described(string)) is not None]
     lengths = [len(tokenizer.tokenize(string)) for string, _ in found]
-    kept = pareto(lengths, [one.mse for _, one in found])
+    kept = pareto(lengths, [one.mse for _, one in found], curves.data.negligible)
     rows = [
         {
             "length": length,

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from seqopt.objectives.expressions import LARGEST_ERROR
-from seqopt.objectives.formulas import Described, pareto
+from seqopt.objectives.formulas import FormulaData, pareto
 from seqopt.report.results import Run, ranked, read_run
 from seqopt.utils.files import write_atomically
 
@@ -110,20 +110,20 @@ def write_best_genes(folder: str | os.PathLike[str], runs: Iterable[tuple[str, P
 def write_expressions(
     run_folder: str | os.PathLike[str],
     terminals: Callable[[str], int],
-    describe: Callable[[str], Described] | None = None,
+    data: FormulaData | None = None,
 ) -> pd.DataFrame:
     """Write ``expressions.csv``: every formula that was measured, the best first.
 
     Args:
         run_folder: The folder of a run whose objective is `seqopt.objectives.ExpressionError`.
         terminals: The number of terminals of a formula.
-        describe: Judges a formula: see `seqopt.objectives.formulas.FormulaData.describe`.
+        data: The points, to judge formulas by.
 
     Returns:
         The table of ``expressions.csv``: ``rank`` (from 1), ``score``, ``mse`` (the mean squared error, empty where it
-        is undefined or, without ``describe``, where the score is at its upper limit, so that it is 1,000 or more),
+        is undefined or, without ``data``, where the score is at its upper limit, so that it is 1,000 or more),
         ``terminals`` (the length), ``pareto`` (whether no shorter formula fits as well, and none of its length better),
-        ``batch``, ``number``, ``predicted_mean``, ``predicted_std`` and ``expression``. With ``describe`` there follow
+        ``batch``, ``number``, ``predicted_mean``, ``predicted_std`` and ``expression``. With ``data`` there follow
         ``fitted`` (with numbers for constants), ``r2``, ``held_out_mse`` and ``held_out_r2`` (empty where no rows were
         held out), ``python``, ``spreadsheet`` and ``latex``.
 
@@ -134,7 +134,7 @@ def write_expressions(
     run = read_run(run_folder)
     best = ranked(run.evaluations, run.direction).reset_index(drop=True)
     lengths = [terminals(text) for text in best["string"]]
-    described = None if describe is None else [describe(text) for text in best["string"]]
+    described = None if data is None else [data.describe(text) for text in best["string"]]
     errors = (
         [mean_squared_error(score) for score in best["value"]] if described is None else [one.mse for one in described]
     )
@@ -144,7 +144,7 @@ def write_expressions(
             "score": best["value"],
             "mse": errors,
             "terminals": lengths,
-            "pareto": pareto(lengths, errors),
+            "pareto": pareto(lengths, errors, 0.0 if data is None else data.negligible),
             **_origin(best),
             "expression": best["string"],
         }

@@ -38,7 +38,11 @@ def write(name: str, text: str) -> str:
 
 
 def expressions(*arguments: str, data: str = "xy.csv", out: str = "out", acquisition: str = "random") -> int:
-    return main(["expressions", "--data", data, *arguments, "--out", out, "--acquisition", acquisition, *QUICK])
+    command = ["expressions", "--data", data, *arguments, "--out", out, "--acquisition", acquisition, *QUICK]
+    with pytest.MonkeyPatch.context() as patch:
+        # The page of a run finds its points by the command that was typed.
+        patch.setattr(sys, "argv", ["seqopt", *command])
+        return main(command)
 
 
 def test_formulas_are_scored_ranked_and_written(capsys: pytest.CaptureFixture[str]) -> None:
@@ -188,3 +192,94 @@ def test_known_formulas_teach_the_model_and_are_not_scored_again(capsys: pytest.
     assert len(frame) == 6 + 6
     assert frame["string"].is_unique
     assert expressions("--known", "known.csv", "--resume") == 0
+
+
+RATES = "run,T [K],dose,rate\n" + "".join(
+    f"r{i},{300 + 5 * (i % 7)},{1 + i / 4:.2f},{2e4 * (300 + 5 * (i % 7)) * (1 + i / 4) + 7e5:.6g}\n" for i in range(24)
+)
+
+
+def test_several_inputs_constants_and_rows_held_out(capsys: pytest.CaptureFixture[str]) -> None:
+    write("rates.csv", RATES + "r24,,2,3\n")
+    options = ["--x", "T [K],dose", "--y", "rate", "--constants", "--holdout", "0.25", "--skip-missing"]
+    assert expressions(*options, "--grammar", "formulas", data="rates.csv") == 0
+    said = capsys.readouterr().out
+    for words in (
+        "18 points from rates.csv: rate by T [K], dose; formulas call 'T [K]' T_K",
+        "the grammar formulas:T_K,dose+c",
+        "6 more points are held out",
+        "1 row is left out for a missing value",
+        "errors are divided by the variance of rate",
+        "Error against length",
+        "R2 held out",
+    ):
+        assert words in " ".join(said.split())
+    table = pd.read_csv("out/expressions.csv")
+    frame = pd.read_csv("rates.csv").dropna()
+    columns = {"T_K": frame["T [K]"].to_numpy(), "dose": frame["dose"].to_numpy(), "np": np}
+    y = frame["rate"].to_numpy()
+    judged = 0
+    for row in table.itertuples():
+        assert "c" not in re.sub(r"cos\(", "", row.fitted) or math.isnan(row.mse)
+        if math.isnan(row.mse) or math.isnan(row.held_out_mse):
+            continue
+        with np.errstate(all="ignore"):
+            errors = (eval(row.python, columns) - y) ** 2
+        # 18 rows were fitted to, 6 held out.
+        assert np.sum(errors) == pytest.approx(18 * row.mse + 6 * row.held_out_mse, rel=1e-2)
+        judged += 1
+    assert judged >= 4
+    front = table[table["pareto"]].sort_values("terminals")
+    assert front["mse"].is_monotonic_decreasing
+    assert front["terminals"].is_unique
+    assert (front["mse"].min(), front["terminals"].min()) == (table["mse"].min(), table["terminals"].min())
+    page = Path("out/report.html").read_text()
+    for words in ("Error against length", "R² held out", front["fitted"].iloc[0], "6 points were held out"):
+        assert words in page
+    assert 'aria-label="Formula 1, measured values against its own"' in page
+    evaluations = pd.read_csv("out/evaluations.csv")
+    assert evaluations["string"].str.contains(r"\bc\b").any()
+    options[options.index("0.25")] = "0.5"
+    assert expressions(*options, "--grammar", "formulas", "--resume", data="rates.csv") == 2
+    assert "data.holdout was 0.25, is now 0.5" in capsys.readouterr().err
+
+
+def test_fitted_formulas_are_drawn_and_names_are_escaped() -> None:
+    rows = "".join(f"{x!r},{y!r}\n" for x, y in zip(X.tolist(), Y.tolist(), strict=True))
+    write("odd.csv", "<b>x</b>,<img src=x>\n" + rows)
+    assert expressions("--constants", data="odd.csv") == 0
+    page = Path("out/report.html").read_text()
+    assert "<img src=x>" not in page
+    assert "&lt;img src=x&gt;" in page
+    assert "its curve and the points" in page
+    table = pd.read_csv("out/expressions.csv")
+    assert table["fitted"].iloc[0] in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--x", "T [K],dose"], "line 9, column 'rate': the cell is empty"),
+        (["--x", "T [K],rate"], "cannot be both x and y"),
+        (["--x", "dose", "--holdout", "1.5", "--skip-missing"], "the share of the rows to hold out is 1.5"),
+        (["--x", "dose", "--holdout", "0.01", "--skip-missing"], "leaves 23 to fit and 0 to judge by"),
+        (["--x", "dose", "--constants", "--grammar", "mine.cfg", "--skip-missing"], "has no terminal 'c'"),
+        (["--x", "dose,T [K]", "--grammar", "mine.cfg", "--skip-missing"], "not formulas in dose, T_K"),
+        (["--x", "dose,T [K]", "--grammar", "smiles", "--skip-missing"], "no rule that produces a 'x' alone"),
+        (["--x", "dose,a b,a_b", "--skip-missing"], "would call both column 'a b' and column 'a_b' a_b"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [
+        "run,T [K],dose,a b,a_b,rate",
+        *(f"r{i},{i},{i * i % 7},1,{i},{'' if i == 7 else 3 * i}" for i in range(24)),
+    ]
+    write("rates.csv", "\n".join(lines))
+    write("mine.cfg", "S -> S '+' T | T\nT -> 'x' | '1' | '2'\n")
+    assert expressions(*arguments, "--y", "rate", data="rates.csv") == 2
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert captured.err.count("seqopt:") == 1
+    assert not Path("out").exists()

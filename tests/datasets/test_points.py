@@ -74,3 +74,64 @@ def test_a_list_of_strings_has_no_points(tmp_path: Path) -> None:
     path.write_text("1 2\n3 4\n")
     with pytest.raises(InputError, match="no named columns"):
         read_points(path)
+
+
+COLUMNS = "run,x1,x2,T [K],y\nr1,1,2,3,4\nr2,5,6,7,8\nr3,,NA,9,10\nr4,11,12,,14\n"
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "chosen", "rows"),
+    [
+        (None, None, ["x1", "x2"], 3),
+        ("x2,T [K]", None, ["x2", "T [K]"], 2),
+        (["t [k]", "X1"], "y", ["T [K]", "x1"], 2),
+        (["x1", "x2,T [K]"], None, ["x1", "x2", "T [K]"], 2),
+        ("y", "T [K]", ["y"], 3),
+    ],
+)
+def test_several_inputs_and_rows_without_values(
+    x: list[str] | str | None, y: str | None, chosen: list[str], rows: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "points.csv"
+    path.write_text(COLUMNS)
+    points = read_points(path, x, y, skip_missing=True)
+    assert list(points.inputs) == chosen
+    assert (len(points), points.left_out) == (rows, 4 - rows)
+    frame = pd.read_csv(path)[[*chosen, y or "y"]].dropna()
+    for name in chosen:
+        assert points.inputs[name].tolist() == frame[name].tolist()
+    assert points.y.tolist() == frame[y or "y"].tolist()
+
+
+def test_a_name_may_hold_a_comma(tmp_path: Path) -> None:
+    path = tmp_path / "points.tsv"
+    path.write_text("a,b\ta\tb\ty\n1\t2\t3\t4\n5\t6\t7\t8\n")
+    assert list(read_points(path, "a,b").inputs) == ["a,b"]
+    assert list(read_points(path, ["a,b", "b"]).inputs) == ["a,b", "b"]
+    assert list(read_points(path, "b,a").inputs) == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("x", "said"),
+    [
+        ("x1,x2", r"line 4, column 'x1': the cell is empty: .*--skip-missing"),
+        ("x2", r"line 4, column 'x2': 'NA' is not a finite number: .*--skip-missing"),
+        ("x1,X1", "column 'x1' of .* is named twice as x"),
+        ("x1,dose", "no column 'dose'"),
+        ("run", r"line 2, column 'run': 'r1' is not a finite number: correct it, or leave the point out$"),
+        ("x1,y", "column 'y' of .* cannot be both x and y"),
+        ([], "no column of .* is named as x"),
+    ],
+)
+def test_what_is_wrong_with_several_inputs_is_said(x: list[str] | str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "points.csv"
+    path.write_text(COLUMNS)
+    with pytest.raises(InputError, match=said):
+        read_points(path, x)
+
+
+def test_too_few_rows_have_all_values(tmp_path: Path) -> None:
+    path = tmp_path / "points.csv"
+    path.write_text("x,y\n1,2\n,4\n5,n/a\n")
+    with pytest.raises(InputError, match="has 1 point without missing values: a formula is fitted to at least 2"):
+        read_points(path, skip_missing=True)

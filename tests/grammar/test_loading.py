@@ -66,3 +66,46 @@ def test_missing_and_undecodable_files_are_explained(tmp_path: Path) -> None:
     path.write_bytes("S -> 'é'".encode("latin-1"))
     with pytest.raises(InputError, match="UTF-8"):
         load_grammar(path)
+
+
+def test_names_take_the_place_of_x_and_a_constant_that_of_numbers() -> None:
+    productions = [str(production) for production in load_grammar("arithmetic:day,dose_1+c").productions()]
+    own = [str(production) for production in load_grammar("arithmetic").productions()]
+    assert [p for p in own if p not in productions] == ["T -> 'x'", "T -> '1'", "T -> '2'", "T -> '3'"]
+    assert [p for p in productions if p not in own] == ["T -> 'day'", "T -> 'dose_1'", "T -> 'c'"]
+    assert load_grammar("arithmetic:x").productions() == load_grammar("arithmetic").productions()
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("arithmetic:a,a", "the names a, a for the grammar arithmetic hold a twice"),
+        ("arithmetic:a,c+c", "hold c twice"),
+        ("smiles:a,b", "the grammar smiles has no rule that produces a 'x' alone, which a, b could"),
+        ("regex:a+c", "no rule that produces a 'x' alone"),
+        ("algebra:a", "seqopt has no file 'algebra.cfg'"),
+        ("arithmetic:", "there is"),
+        ("arithmetic:a b", "there is"),
+    ],
+)
+def test_names_that_have_no_place_are_refused(source: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        load_grammar(source)
+
+
+def test_names_go_into_a_file_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "own.cfg"
+    path.write_text("S -> S '+' T | T\nT -> 'x' | 'x' '*' N | N\nN -> '1' | '2.5'\n", encoding="utf-8")
+    found = [str(production) for production in load_grammar(f"{path}:u,v+k").productions()]
+    assert found == ["S -> S '+' T", "S -> T", "T -> 'u'", "T -> 'v'", "T -> 'x' '*' N", "T -> N", "N -> 'k'"]
+
+
+def test_formulas_are_unambiguous_and_have_the_precedence_of_arithmetic() -> None:
+    parser = nltk.ChartParser(load_grammar("formulas"))
+    for tokens in (
+        ["x", "+", "1", "*", "x", "**2", "-", "3"],
+        ["(", "x", "-", "1", ")", "**3", "/", "log(", "x", "*", "2", ")"],
+    ):
+        assert len(list(parser.parse(tokens))) == 1
+    (tree,) = parser.parse(["x", "-", "x", "*", "2", "-", "1"])
+    assert [" ".join(child.leaves()) for child in tree] == ["x - x * 2", "-", "1"]

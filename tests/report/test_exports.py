@@ -7,11 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from seqopt.datasets.points import Points
 from seqopt.errors import RunFolderError
 from seqopt.objectives import ExpressionError
+from seqopt.objectives.formulas import FormulaData
 from seqopt.report.exports import write_best_genes, write_expressions, write_genes
 
 MakeRun = Callable[..., Path]
@@ -76,6 +79,28 @@ def test_errors_of_formulas_are_those_of_the_points(make_run: MakeRun) -> None:
     assert table["mse"].tolist()[:2] == [0.0, pytest.approx((1 + 1 + 9) / 3)]
     assert all(map(math.isnan, table["mse"].tolist()[2:]))  # infinite at 0, and far beyond 1,000
     assert table["terminals"].tolist() == [len(text) for text in table["expression"]]
+
+
+def test_formulas_with_constants_are_judged_and_written_for_others(make_run: MakeRun) -> None:
+    x = np.linspace(1, 4, 12)
+    points = Points({"x [s]": x}, 2 * x + 1, "y")
+    data = FormulaData.of(points, constant="c", holdout=0.25)
+    formulas = ["c*x+c", "c", "c*x+c+c", "c*x", "log(0-x)"]
+    scores = data.error(formulas).tolist()
+    folder = make_run(
+        [{"string": formula, "value": score} for formula, score in zip(formulas, scores, strict=True)],
+        {"direction": "minimize"},
+    )
+    table = write_expressions(folder, len, data).set_index("expression")
+    assert table.loc["c*x+c", "fitted"] == "2*x+1"
+    assert table.loc["c*x+c", "spreadsheet"] == "2*[@[x '[s']]]+1"
+    assert table.loc["c*x+c", "held_out_r2"] == pytest.approx(1)
+    assert math.isnan(table.loc["log(0-x)", "mse"])
+    # A longer formula that fits as well is not on the front, nor is one without an error.
+    assert sorted(table[table["pareto"]].index, key=len) == ["c", "c*x", "c*x+c"]
+    again = pd.read_csv(folder / "expressions.csv")
+    assert again["latex"].tolist() == table["latex"].tolist()
+    assert again["pareto"].tolist() == table["pareto"].tolist()
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
