@@ -680,7 +680,7 @@ def bench(
         typer.Argument(
             metavar="NAME",
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
-            "filters, choices, ask, intervals, censored, design; NAME --help shows its options.",
+            "filters, choices, ask, intervals, censored, design, factorial; NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -690,7 +690,7 @@ def bench(
     names = (
         *("zinc", "docking", "regression", "boss", "vae", "embedding"),
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
-        *("choices", "ask", "intervals", "censored", "design"),
+        *("choices", "ask", "intervals", "censored", "design", "factorial"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:
