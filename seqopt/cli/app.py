@@ -690,7 +690,7 @@ def bench(
         typer.Argument(
             metavar="NAME",
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
-            "filters, choices, ask, intervals, censored, design, formulas; NAME --help shows its options.",
+            "filters, choices, ask, intervals, censored, design, formulas, factorial; NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -700,7 +700,7 @@ def bench(
     names = (
         *("zinc", "docking", "regression", "boss", "vae", "embedding"),
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
-        *("choices", "ask", "intervals", "censored", "design", "formulas"),
+        *("choices", "ask", "intervals", "censored", "design", "formulas", "factorial"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:

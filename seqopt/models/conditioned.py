@@ -23,7 +23,6 @@ from seqopt.models.gp_state import BatchedGPState, Conditioning, stacked
 from seqopt.models.protocols import ConditionedProcess, MeasurementSurrogate, StringSurrogate
 from seqopt.posteriors import Moments
 
-
 SAFE_NOISE = 1e-4
 """Least variance of noise, in output scales, at which covariances with a search's strings may be of single precision.
 
