@@ -63,6 +63,8 @@ METHODS: Mapping[str, Method] = {
     "minmax-mean": Method("minmax", "mean"),
     "minmax-gibbon": Method("minmax", "gibbon", "#009E73"),
     "minmax-ucb": Method("minmax", "ucb"),
+    "ngrams+minmax-mean": Method("ngrams+minmax", "mean"),
+    "ngrams+minmax-gibbon": Method("ngrams+minmax", "gibbon", "#CC79A7"),
     "fragprints-mean": Method("fragprints", "mean"),
     "fragprints-gibbon": Method("fragprints", "gibbon", "#8877CC"),
     "ssk+minmax-mean": Method("ssk+minmax", "mean"),
