@@ -190,7 +190,8 @@ def maximize(
         acquisition: See `Optimizer`.
         search: See `Optimizer`.
         strategy: Decides instead of these three; see `Optimizer`.
-        transform: ``"log10"`` for values that span decades.
+        transform: ``"log10"`` for values that span decades, ``"auto"`` for heavy tails or where in doubt: see
+            `seqopt.optimizer.Optimizer`.
         contexts: The ways in which strings can be measured, where there are several; see `seqopt.data.Contexts`. The
             objective is then given a list of `seqopt.data.Query`: the string is its ``key``, and ``get`` says how it is
             to be measured. The best value is one of the target.

@@ -21,6 +21,7 @@ from seqopt.campaign.failures import STOP_AFTER, FailureWatch, stopped
 from seqopt.campaign.journal import Step
 from seqopt.campaign.rows import LARGEST_VALUE, NewMeasurement, Suggestion, storable
 from seqopt.data import Item, Outcome, Query
+from seqopt.data.transforms import check_value
 from seqopt.errors import ExhaustedError, InputError
 from seqopt.evaluation import FAILED, Evaluation, Evaluator, ObjectiveFunction, QueryObjective
 from seqopt.objectives import Objective
@@ -378,7 +379,7 @@ def _unusable(value: float, outcome: Outcome) -> str:
     if not abs(value) <= LARGEST_VALUE:
         return f"the value is {value:g}"
     try:
-        outcome.transform.forward(value)
+        check_value(outcome.transform, value)
     except InputError as error:
         return str(error)
     return ""

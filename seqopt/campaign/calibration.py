@@ -89,10 +89,7 @@ def calibration_of(suggestions: Sequence[Suggestion], measurements: Sequence[Mea
         suggestions: Those that count.
         measurements: Those that count, in the order in which they were recorded.
     """
-    first: dict[str, float] = {}
-    for row in measurements:
-        if row.suggestion is not None and row.value is not None and row.discarded is None and row.censored is None:
-            first.setdefault(row.suggestion, row.value)
+    first = first_values(measurements)
     count = below = above = 0
     for one in suggestions:
         value = first.get(one.name)
@@ -102,6 +99,19 @@ def calibration_of(suggestions: Sequence[Suggestion], measurements: Sequence[Mea
         below += value < one.low
         above += value > one.high
     return Calibration(count, below, above)
+
+
+def first_values(measurements: Sequence[Measurement]) -> dict[str, float]:
+    """The first value that answers each suggestion, by its name, without what was discarded or is only a limit.
+
+    Args:
+        measurements: In the order in which they were recorded.
+    """
+    first: dict[str, float] = {}
+    for row in measurements:
+        if row.suggestion is not None and row.value is not None and row.discarded is None and row.censored is None:
+            first.setdefault(row.suggestion, row.value)
+    return first
 
 
 def _at_most(found: int, of: int, share: float = COVERAGE) -> float:

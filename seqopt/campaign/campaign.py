@@ -32,7 +32,7 @@ from seqopt.campaign.rows import (
     Suggestion,
 )
 from seqopt.campaign.spaces import restored_space
-from seqopt.campaign.status import Status, warnings_of
+from seqopt.campaign.status import Status, missed_by, warnings_of
 from seqopt.campaign.store import CampaignStore
 from seqopt.campaign.tables import check_batch_target, check_target, measurements_table, write_batch, write_table
 from seqopt.datasets.sources import file_and_part
@@ -162,7 +162,8 @@ class Campaign(Revising, Inquiring, Tabulated):
             strategy: Decides instead of these three: see `seqopt.strategies`. The file keeps all parts with their
                 parameters, so they have to be ones that can be written down (`seqopt.utils.config.Configurable`), as
                 seqopt's own are.
-            transform: ``"log10"`` for values that span decades.
+            transform: ``"log10"`` for values that span decades, ``"auto"`` for heavy tails or where in doubt: see
+            `seqopt.optimizer.Optimizer`.
             contexts: The ways in which strings can be measured, where there are several; suggestions say which. Tables
                 have a column for each thing in which they differ, such as ``fidelity``. A result of which nobody says
                 how it was measured was measured as its suggestion or, if there is none, the target says.
@@ -662,9 +663,12 @@ class Campaign(Revising, Inquiring, Tabulated):
             settings, counts, best = self.store.settings, self.store.counts(), self.store.best()
             latest, failing = self.store.latest_snapshot(), self._failing()
             suggestions, library = self.store.suggestions(), self.store.library
-            calibration = calibration_of(suggestions, self.store.measurements())
+            measurements = self.store.measurements()
+            calibration = calibration_of(suggestions, measurements)
         model = {} if latest is None else {"surrogate": latest.surrogate, "n": latest.n, **latest.summary}
         warnings = warnings_of(settings, counts, model)
+        if missed := missed_by(settings, suggestions, measurements):
+            warnings.append(missed)
         if failing:
             from seqopt.filters.filtering import failing_note
 

@@ -187,7 +187,7 @@ def changed(settings: Settings, wanted: dict[str, Any], measurements: Sequence[M
         InputError: For a value that cannot be used.
         CampaignError: If nothing would change, or what was measured does not fit.
     """
-    from seqopt.data import Direction
+    from seqopt.data import TRANSFORMS, Direction
     from seqopt.utils.arguments import checked_integer
 
     unknown = sorted(wanted.keys() - set(CHANGEABLE))
@@ -195,8 +195,8 @@ def changed(settings: Settings, wanted: dict[str, Any], measurements: Sequence[M
         raise InputError(f"{', '.join(unknown)} cannot be changed: only {', '.join(CHANGEABLE)}")
     if wanted.get("direction", settings.direction) not in get_args(Direction):
         raise InputError(f"direction is {wanted['direction']!r}; expected one of {', '.join(get_args(Direction))}")
-    if wanted.get("transform", settings.transform) not in (None, "log10"):
-        raise InputError(f"transform is {wanted['transform']!r}; expected 'log10' or None")
+    if wanted.get("transform", settings.transform) not in (None, *TRANSFORMS[1:]):
+        raise InputError(f"transform is {wanted['transform']!r}; expected None, {', '.join(map(repr, TRANSFORMS[1:]))}")
     if "batch_size" in wanted:
         wanted = wanted | {"batch_size": checked_integer("batch_size", wanted["batch_size"], 1)}
     made = replace(settings, **wanted)

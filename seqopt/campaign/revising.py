@@ -234,7 +234,7 @@ class Revising:
             direction: ``"maximize"`` or ``"minimize"``.
             unit: Of the values, which stay as they are.
             batch_size: Suggestions at a time.
-            transform: ``"log10"``, or `None`.
+            transform: One of `seqopt.data.TRANSFORMS`, or `None`.
 
         Returns:
             The settings.

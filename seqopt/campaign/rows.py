@@ -58,7 +58,7 @@ class Settings:
         limits: Description of `seqopt.BatchLimits`, if there are any.
         surrogate: Name of the model, or its type where it was given as an object; empty where a strategy decides.
         acquisition: Name of the acquisition function, or the type of the strategy that decides.
-        transform: ``"log10"`` for values that span decades.
+        transform: ``"log10"`` for values that span decades, or another name of `seqopt.data.TRANSFORMS`.
         seed: Fixes every random draw.
         space: Facts that tell one space from another.
         pool: Of a pool: path, column, checksum, size.
@@ -261,7 +261,7 @@ class Suggestion(NewSuggestion):
         status: What became of it.
         made_by: The command.
         undone_by: The undo that took it back.
-        transform: Of the campaign when it was predicted, ``"none"`` or ``"log10"``; `None` where that is not known.
+        transform: Of the campaign when it was predicted, a name; `None` where that is not known.
     """
 
     id: int = 0

@@ -22,7 +22,7 @@ from seqopt.campaign.predictions import snapshot_of
 from seqopt.campaign.reasons import reasons_of
 from seqopt.campaign.rows import Command, Exclusion, Measurement, NewSuggestion, Suggestion, Withdrawal
 from seqopt.campaign.store import CampaignStore
-from seqopt.data import Item, Observation, Query, interval
+from seqopt.data import Item, Observation, Query
 from seqopt.errors import InputError
 from seqopt.optimizer import Optimizer
 from seqopt.spaces import Space
@@ -150,7 +150,7 @@ class Session:
             seconds = time.perf_counter() - started
             state = optimizer.strategy.state_dict()
             counters = optimizer.counters
-            new = list(_new_suggestions(optimizer, rows, self.settings.transform, explained=explained))
+            new = list(_new_suggestions(optimizer, rows, explained=explained))
             if self._labels is not None:
                 labels = self._labels([row.string for row in rows])
                 new = [
@@ -391,9 +391,7 @@ class Session:
                 self.journal.tell(next(further))
 
 
-def _new_suggestions(
-    optimizer: Optimizer, rows: Sequence[Observation], transform: str | None, *, explained: bool
-) -> Iterator[NewSuggestion]:
+def _new_suggestions(optimizer: Optimizer, rows: Sequence[Observation], *, explained: bool) -> Iterator[NewSuggestion]:
     chosen_by = optimizer.chosen_by
     with doing("working out the reasons"):
         reasons = reasons_of(optimizer, rows) if explained else [{} for _ in rows]
@@ -402,7 +400,7 @@ def _new_suggestions(
         random = mean is None and score is None
         # What neither a model nor chance has chosen says what did: a design, or its user.
         origin = str(row.details.get("why") or "random")
-        low, high = interval(*optimizer.predicted_measurement(row.query), transform)
+        low, high = row.details["predicted_low"], row.details["predicted_high"]
         yield NewSuggestion(
             row.string,
             row.key,

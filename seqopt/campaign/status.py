@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from seqopt.campaign.calibration import Calibration
+from seqopt.campaign.calibration import Calibration, first_values
 from seqopt.campaign.labels import Spending
-from seqopt.campaign.rows import Counts, Observed, Settings
+from seqopt.campaign.rows import Counts, Measurement, Observed, Settings, Suggestion
 from seqopt.utils.shown import Tabulated
 
 
@@ -63,3 +63,24 @@ def warnings_of(settings: Settings, counts: Counts, model: dict[str, Any]) -> li
     if counts.failures > counts.values and counts.failures >= settings.batch_size:
         found.append(f"most measurements fail ({counts.failures} of {counts.failures + counts.values})")
     return found
+
+
+def missed_by(settings: Settings, suggestions: Sequence[Suggestion], measurements: Sequence[Measurement]) -> str:
+    """A warning if the results of the last batch are not what was predicted of them; else empty.
+
+    Args:
+        settings: Of the campaign.
+        suggestions: Those that count.
+        measurements: Those that count, in the order in which they were recorded; the first value of each counts.
+    """
+    from seqopt.data.missed import Judged, latest
+    from seqopt.data.transforms import LEARNED
+
+    first = first_values(measurements)
+    judged = []
+    for row in suggestions:
+        value, middle = first.get(row.name), row.predicted(settings.transform)
+        if value is not None and middle is not None and row.low is not None and row.high is not None:
+            judged.append(Judged(row.batch, row.low, middle, row.high, value))
+    found = latest(judged, 1.0 if settings.direction == "maximize" else -1.0)
+    return found.warning(learned=settings.transform in LEARNED)

@@ -69,10 +69,11 @@ Budget = Annotated[
 SurrogateName = Annotated[
     str,
     typer.Option(
-        help="The model of the score: auto (minmax for lists of molecules, else ssk or ssk-bayes), ssk (sub-sequence "
-        "kernel), ssk-bayes, ngrams; for strings of one length one-hot, hamming, for such proteins blosum62; for "
-        "molecules tanimoto, minmax, fragprints (fingerprints), ssk+tanimoto, ssk+minmax, ssk+fragprints; for genes "
-        "codons; vae:FILE for a model of seqopt train-vae.",
+        help="The model of the score: auto (ngrams+minmax for lists of molecules, ssk for others, else mixture), ssk "
+        "(sub-sequence kernel), ssk-bayes, ngrams, mixture (of several, by what predicts); for strings of one length "
+        "one-hot, hamming, for such proteins blosum62; for molecules tanimoto, minmax, fragprints (fingerprints), "
+        "ngrams+minmax, ssk+tanimoto, ssk+minmax, ssk+fragprints; for genes codons; vae:FILE for a model of seqopt "
+        "train-vae.",
         rich_help_panel=HOW,
     ),
 ]
@@ -202,7 +203,9 @@ def search(
     transform: Annotated[
         str,
         typer.Option(
-            help="log10 for positive values that span decades, such as IC50 in nM; results stay in your units.",
+            help="What the model sees of the values: log10 for positive ones that span decades, such as IC50 in nM; "
+            "auto for heavy tails or in doubt, learned in each step; yeo-johnson, winsorised, ranks; none. Results "
+            "stay in your units.",
             rich_help_panel=WHAT,
         ),
     ] = "none",
@@ -687,7 +690,7 @@ def bench(
         typer.Argument(
             metavar="NAME",
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
-            "filters, choices, ask, intervals, censored, design, formulas; NAME --help shows its options.",
+            "filters, choices, ask, intervals, censored, design, formulas, factorial; NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -697,7 +700,7 @@ def bench(
     names = (
         *("zinc", "docking", "regression", "boss", "vae", "embedding"),
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
-        *("choices", "ask", "intervals", "censored", "design", "formulas"),
+        *("choices", "ask", "intervals", "censored", "design", "formulas", "factorial"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:

@@ -215,6 +215,8 @@ def watched_search(
                 **options,
             )
         print_failures(result.failures)
+        if missed := result.optimizer.missed():
+            note(missed)
         return result
     except (KeyboardInterrupt, StoppedRunError):
         console.print(

@@ -14,11 +14,22 @@ from seqopt.data.predictions import (
 )
 from seqopt.data.query import Context, ContextValue, Item, Query, as_context, context_of, key_of, targets_of
 from seqopt.data.table import Data, Measured
-from seqopt.data.transforms import Identity, Log10, Transform, resolve_transform
+from seqopt.data.transforms import (
+    TRANSFORMS,
+    Identity,
+    LearnedTransform,
+    Log10,
+    NormalScores,
+    Transform,
+    Winsorised,
+    YeoJohnson,
+    resolve_transform,
+)
 
 __all__ = [
     "CENSORED",
     "COLUMNS",
+    "TRANSFORMS",
     "Censoring",
     "Context",
     "ContextValue",
@@ -27,8 +38,10 @@ __all__ = [
     "Direction",
     "Identity",
     "Item",
+    "LearnedTransform",
     "Log10",
     "Measured",
+    "NormalScores",
     "Observation",
     "Observations",
     "Outcome",
@@ -37,6 +50,8 @@ __all__ = [
     "Role",
     "Status",
     "Transform",
+    "Winsorised",
+    "YeoJohnson",
     "as_context",
     "central",
     "context_of",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from seqopt.data.transforms import Identity, Transform
+from seqopt.data.transforms import Identity, LearnedTransform, Transform, resolve_transform
 from seqopt.errors import InputError
 from seqopt.utils.config import Configurable
 
@@ -25,10 +25,12 @@ class Outcome(Configurable):
         direction: Whether large or small values are good.
         role: ``"objective"``, or ``"constraint"`` for a value that has to reach ``bound``.
         bound: The least good value that a constraint accepts, in the user's units.
-        transform: What the model sees instead of the values.
+        transform: What the model sees instead of the values: a transform, or the name of one of
+            `seqopt.data.TRANSFORMS`.
 
     Raises:
-        InputError: For an unknown direction or role, a constraint without bound, or a bound without constraint.
+        InputError: For an unknown direction, role or transform, a constraint without bound, a bound without constraint,
+            or a constraint whose transform would have to be learned.
 
     Example:
         >>> Outcome("Ki", "minimize").target(2.5)
@@ -45,6 +47,7 @@ class Outcome(Configurable):
     transform: Transform = field(default_factory=Identity)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "transform", resolve_transform(self.transform))
         if self.direction not in ("maximize", "minimize"):
             raise InputError(f"direction is {self.direction!r}; expected 'maximize' or 'minimize'")
         if self.role not in ("objective", "constraint"):
@@ -53,6 +56,11 @@ class Outcome(Configurable):
             raise InputError(
                 f"{self.name!r} has the role {self.role!r} and the bound {self.bound}: a constraint needs a bound, "
                 "and an objective has none"
+            )
+        if self.role == "constraint" and isinstance(self.transform, LearnedTransform):
+            raise InputError(
+                f"the transform of the constraint {self.name!r} is {self.transform.name!r}, which is learned with the "
+                "model of the objective: choose none or log10"
             )
 
     @property

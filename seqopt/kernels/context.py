@@ -255,7 +255,7 @@ class SameLevelKernel(FieldKernel):
         same = rows == columns if diag else rows[..., :, None] == columns[..., None, :]
         values = same.to(x1.dtype if x1.is_floating_point() else torch.float64)
         tail = 1 if diag else 2
-        batch = torch.broadcast_shapes(values.shape[:-tail], self.batch_shape)  # type: ignore[no-untyped-call]
+        batch = torch.Size(np.broadcast_shapes(values.shape[:-tail], self.batch_shape))
         return values.expand(*batch, *values.shape[-tail:])
 
     def self_similarity(self, a: FeatureRows) -> FloatArray:

@@ -354,7 +354,7 @@ def paired_tokens(x1: Tensor, x2: Tensor, kernel: str) -> tuple[torch.Size, Toke
     Raises:
         InputError: For strings that are empty or differ in length, or rows that are not tokens.
     """
-    batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])  # type: ignore[no-untyped-call]
+    batch = torch.Size(np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2]))
     encoded = [EncodedStrings.from_tensor(x.reshape(x.shape[:-1].numel(), x.shape[-1])) for x in (x1, x2)]
     length = common_length(*(strings.lengths for strings in encoded), kernel=kernel)
     a, b = (

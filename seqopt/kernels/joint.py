@@ -33,9 +33,9 @@ class JointKernel(DescribedKernel):
 
     .. math:: k(a, b) = w\, k_s(a, b) + (1 - w)\, k_f(a, b)
 
-    with the sub-sequence kernel k_s, a kernel k_f on features (fingerprints, say) and a learned weight w in [0, 1]. A
-    sum of covariances says that the objective is a sum of two functions, one smooth in each sense (Rasmussen and
-    Williams 2006, section 4.2.4); the output scale of the whole stands outside.
+    with k_s, the sub-sequence kernel or that of n-grams, a kernel k_f on features (fingerprints, say) and a learned
+    weight w in [0, 1]. A sum of covariances says that the objective is a sum of two functions, one smooth in each sense
+    (Rasmussen and Williams 2006, section 4.2.4); the output scale of the whole stands outside.
 
     Inputs are rows of features followed by tokens, ``... x n x (d + W)``: those of `seqopt.encoding.JointEncoder`.
 
@@ -43,7 +43,7 @@ class JointKernel(DescribedKernel):
     costs no new one.
 
     Args:
-        tokens: k_s, normalised, without batch shape.
+        tokens: k_s, a normalised `SubsequenceKernel` or an `NgramKernel`, without batch shape.
         features: k_f: a kernel of seqopt on features, of variance 1, without batch shape.
         feature_columns: Number of features d.
         weight: w to begin with.
@@ -63,12 +63,9 @@ class JointKernel(DescribedKernel):
         torch.Size([2, 2])
     """
 
-    costly = True
-    """Covariances with a large pool are worth keeping on disk."""
-
     def __init__(
         self,
-        tokens: SubsequenceKernel,
+        tokens: SubsequenceKernel | NgramKernel,
         features: Any,
         feature_columns: int,
         *,
@@ -76,8 +73,10 @@ class JointKernel(DescribedKernel):
         weight_prior: gpytorch.priors.Prior | None = None,
     ) -> None:
         super().__init__()
-        if not isinstance(tokens, SubsequenceKernel) or not tokens.normalize or tokens.batch_shape:
-            raise InputError("the kernel on tokens must be a normalised SubsequenceKernel without batch shape")
+        if not isinstance(tokens, SubsequenceKernel | NgramKernel) or not tokens.normalize or tokens.batch_shape:
+            raise InputError(
+                "the kernel on tokens must be a normalised SubsequenceKernel, or an NgramKernel, without batch shape"
+            )
         if not hasattr(features, "cross") or isinstance(features, ON_TOKENS) or features.batch_shape:
             raise InputError(f"{type(features).__name__} is not a kernel of seqopt on features, without batch shape")
         if feature_columns < 1:
@@ -110,23 +109,24 @@ class JointKernel(DescribedKernel):
         self.initialize(raw_weight=number)
 
     @property
-    def match_decay(self) -> Tensor:
-        """That of the kernel on tokens."""
-        return self.tokens.match_decay
-
-    @property
-    def gap_decay(self) -> Tensor:
-        """That of the kernel on tokens."""
-        return self.tokens.gap_decay
+    def costly(self) -> bool:
+        """Whether covariances with a large pool are worth keeping on disk: where those of the kernel on tokens are."""
+        return bool(getattr(self.tokens, "costly", False))
 
     @property
     def threads(self) -> int | None:
         """Those of the kernel on tokens."""
-        return self.tokens.threads
+        return self.tokens.threads if isinstance(self.tokens, SubsequenceKernel) else None
 
     @threads.setter
     def threads(self, number: int | None) -> None:
-        self.tokens.threads = number
+        if isinstance(self.tokens, SubsequenceKernel):
+            self.tokens.threads = number
+
+    def adapt(self, x: Tensor) -> None:
+        """Let the kernel on tokens take the scale of the rows ``x``, ``n x (d + W)``, where it learns from it."""
+        if isinstance(self.tokens, NgramKernel):
+            self.tokens.adapt(x[..., self.feature_columns :])
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Tensor:
         """Covariances of rows of features and tokens, see `gpytorch.kernels.Kernel.forward`.
@@ -219,13 +219,17 @@ class JointKernel(DescribedKernel):
     @contextmanager
     def interpolating(self, x: Tensor) -> Iterator[bool]:
         """Within this context, `SubsequenceKernel.interpolating` holds for the tokens of ``x``."""
+        if not isinstance(self.tokens, SubsequenceKernel):
+            yield False
+            return
         with self.tokens.interpolating(x[..., self.feature_columns :]) as interpolated:
             yield interpolated
 
     def forget(self) -> None:
         """Free what is kept for further evaluations of the same strings, as after a fit."""
         self._kept = None
-        self.tokens.forget()
+        if isinstance(self.tokens, SubsequenceKernel):
+            self.tokens.forget()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_kept": None}  # a weak reference cannot be copied

@@ -284,7 +284,7 @@ class NgramKernel(DescribedKernel):
         return distances
 
     def _new_distances(self, x1: Tensor, x2: Tensor, diag: bool) -> Tensor:
-        batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])  # type: ignore[no-untyped-call]
+        batch = torch.Size(np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2]))
         rows = x1 if x2 is x1 else x1.expand(*batch, *x1.shape[-2:])
         columns = rows if x2 is x1 else x2.expand(*batch, *x2.shape[-2:])
         a = _encoded(rows)

@@ -104,9 +104,9 @@ class OneHotKernel(DescribedKernel):
         dtype = x1.dtype if x1.is_floating_point() else torch.float64
         if last_dim_is_batch:
             x1, x2 = x1.transpose(-1, -2).unsqueeze(-1), x2.transpose(-1, -2).unsqueeze(-1)
-        batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])  # type: ignore[no-untyped-call]
+        batch = torch.Size(np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2]))
         own_batch = (*self.batch_shape, *[1] * last_dim_is_batch)
-        whole = torch.broadcast_shapes(batch, own_batch)  # type: ignore[no-untyped-call]
+        whole = torch.Size(np.broadcast_shapes(batch, own_batch))
         a = _encoded(x1)
         b = a if x2 is x1 else _encoded(x2)
         length = common_length(a.lengths, b.lengths)

@@ -321,7 +321,7 @@ class SubsequenceKernel(DescribedKernel):
         if last_dim_is_batch:
             x1, x2 = x1.transpose(-1, -2).unsqueeze(-1), x2.transpose(-1, -2).unsqueeze(-1)
             weights, gaps = weights.unsqueeze(-2), gaps.unsqueeze(-1)
-        batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2], gaps.shape)  # type: ignore[no-untyped-call]
+        batch = torch.Size(np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2], gaps.shape))
         n, m = x1.shape[-2], x2.shape[-2]
         together = batch.numel() == 1 or diag or n * m <= SMALL_MATRIX or _unexpanded(x2) is not None
         if gaps.numel() == 1 and together:

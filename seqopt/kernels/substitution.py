@@ -160,7 +160,7 @@ class SubstitutionKernel(PositionalKernel):
         similar = (-table / scale[..., :1, :1]).exp()  # one table for each lengthscale of the batch
         length = max(a.shape[-1], 1)
         left, right = (torch.from_numpy(rows.astype(np.int64)) for rows in (a, b))
-        whole = torch.broadcast_shapes(similar.shape[:-2], batch)  # type: ignore[no-untyped-call]
+        whole = torch.Size(np.broadcast_shapes(similar.shape[:-2], batch))
         similar = similar.expand(*whole, *table.shape).reshape(-1, *table.shape)
         left, right = (rows.expand(*whole, *rows.shape[-2:]).reshape(-1, *rows.shape[-2:]) for rows in (left, right))
         triples = zip(similar, left, right, strict=True)

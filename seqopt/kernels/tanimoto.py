@@ -117,7 +117,7 @@ class _OverlapKernel(DescribedKernel):
         if last_dim_is_batch:
             x1, x2 = x1.transpose(-1, -2).unsqueeze(-1), x2.transpose(-1, -2).unsqueeze(-1)
             own_batch = torch.Size([*own_batch, 1]) if own_batch else own_batch
-        batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])  # type: ignore[no-untyped-call]
+        batch = torch.Size(np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2]))
         if diag and same:
             values = torch.ones(*batch, x1.shape[-2], dtype=dtype, device=x1.device)
         elif diag:
@@ -126,7 +126,7 @@ class _OverlapKernel(DescribedKernel):
             values = self._of_matrices(_computable(x1), _computable(x2), same, batch).to(dtype)
         else:
             values = self._compiled(x1.detach(), x2.detach(), same, batch).to(dtype)
-        whole_batch = torch.broadcast_shapes(batch, own_batch)  # type: ignore[no-untyped-call]
+        whole_batch = torch.Size(np.broadcast_shapes(batch, own_batch))
         return values.expand(*whole_batch, *values.shape[len(batch) :])
 
     def _of_pairs(self, x1: Tensor, x2: Tensor) -> Tensor:

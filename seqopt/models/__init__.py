@@ -10,6 +10,7 @@ from seqopt.models.leave_one_out import LeaveOneOut
 from seqopt.models.protocols import (
     CensoredSurrogate,
     ConditionedProcess,
+    DoubtingSurrogate,
     ExplainedSurrogate,
     JointSurrogate,
     MeasurementSurrogate,
@@ -32,6 +33,7 @@ __all__ = [
     "ConditionedProcess",
     "Contributions",
     "DistanceSurrogate",
+    "DoubtingSurrogate",
     "ExplainedSurrogate",
     "FullyBayesianGP",
     "FullyBayesianStringGP",

@@ -23,6 +23,12 @@ from seqopt.models.gp_state import BatchedGPState, Conditioning, stacked
 from seqopt.models.protocols import ConditionedProcess, MeasurementSurrogate, StringSurrogate
 from seqopt.posteriors import Moments
 
+SAFE_NOISE = 1e-4
+"""Least variance of noise, in output scales, at which covariances with a search's strings may be of single precision.
+
+An error of 1e-7 in a covariance is then one of 1e-3 output scales in a mean or a variance at most, and of less as a
+rule: what is known of a string that is scored comes from many."""
+
 
 class GaussianProcess:
     """The posterior given the data and some queries without values yet; implements
@@ -56,6 +62,15 @@ class GaussianProcess:
         """Posterior at N queries."""
         return StringsPosterior(self, items)
 
+    def roughly(self, items: Sequence[Item]) -> StringsPosterior:
+        """Posterior at N queries, from covariances that a costly kernel computes in single precision.
+
+        The inverse of a covariance matrix with little noise amplifies what that leaves out: see `SAFE_NOISE`.
+        """
+        state = self.state
+        safe = bool((state.observed_noise.amin(-1) >= SAFE_NOISE * state.scale).all())
+        return StringsPosterior(self, items, np.float32 if state.evaluator.costly and safe else np.float64)
+
     def given(self, item: Item) -> GaussianProcess:
         """The posterior given an outcome, of unknown value, of one query."""
         found = object.__new__(GaussianProcess)
@@ -75,17 +90,18 @@ class StringsPosterior:
     Args:
         process: What it is conditioned on.
         items: The queries.
+        dtype: What the kernel computes covariances with the data in, float64 or float32.
     """
 
-    def __init__(self, process: GaussianProcess, items: Sequence[Item]) -> None:
+    def __init__(self, process: GaussianProcess, items: Sequence[Item], dtype: npt.DTypeLike = np.float64) -> None:
         conditioning = process.conditioning
         self._conditioning = conditioning
         self._n = len(conditioning.state.keys)
-        self._outcome = _Columns(conditioning, process.encoder.encode(items), items)
+        self._outcome = _Columns(conditioning, process.encoder.encode(items), items, dtype)
         targets = targets_of(items)
         self._target = self._outcome
         if targets is not None:
-            self._target = _Columns(conditioning, process.encoder.encode(targets), targets)
+            self._target = _Columns(conditioning, process.encoder.encode(targets), targets, dtype)
         self._conditioned_mean = conditioning.mean
         self._moments = self._given_data()
 
@@ -178,12 +194,14 @@ class StringsPosterior:
 class _Columns:
     """V and prior moments at N queries."""
 
-    def __init__(self, conditioning: Conditioning, encoded: Encoded, items: Sequence[Item]) -> None:
+    def __init__(
+        self, conditioning: Conditioning, encoded: Encoded, items: Sequence[Item], dtype: npt.DTypeLike = np.float64
+    ) -> None:
         state = conditioning.state
         self.state = state
         self.encoded = encoded
         self.own = state.evaluator.self_similarity(encoded)
-        rows = conditioning.prior_rows(encoded, self.own)
+        rows = conditioning.prior_rows(encoded, self.own, dtype)
         self.mean = state.mean(items) + (state.alpha[:, None] @ rows[:, : len(state.keys)])[:, 0]
         self.solved = conditioning.inverse @ rows
         variance = stacked(state.evaluator.variance(encoded, self.own)[..., None, :], state.draws)[:, 0]

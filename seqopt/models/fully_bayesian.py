@@ -20,7 +20,7 @@ import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import gpytorch
 import numpy as np
@@ -30,7 +30,8 @@ from scipy import special
 
 from seqopt.data.query import targets_of
 from seqopt.encoding import Encoded, Encoder, FeatureEncoder, JointEncoder, StringEncoder, Tokenizer
-from seqopt.encoding.fields import FieldEncoder
+from seqopt.encoding.encoded import EncodedStrings
+from seqopt.encoding.fields import FieldEncoder, Fields
 from seqopt.errors import InputError
 from seqopt.kernels import SubsequenceKernel, bind_fields
 from seqopt.models.censoring import Sides, checked_sides, telling
@@ -48,11 +49,13 @@ from seqopt.models.sampling import (
     SliceSampler,
 )
 from seqopt.models.sampling.parameters import MEAN, NOISE_VARIANCE, OUTPUTSCALE, Numbers
-from seqopt.models.stacking import leave_one_out_densities, stacking_weights
+from seqopt.models.stacking import independent_densities, leave_one_out_densities, stacking_weights
 from seqopt.spaces import Space
 from seqopt.utils.config import Configurable
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 ALWAYS_REFITTED = 100
 """Number of training strings up to which every fit draws parameters anew."""
@@ -60,7 +63,12 @@ ALWAYS_REFITTED = 100
 OF_ALL = (OUTPUTSCALE, NOISE_VARIANCE, MEAN)
 """Parameters that do not belong to a kernel."""
 
-DECAYS = {"gap_decay", "match_decay"}
+GAP_DECAY = "gap_decay"
+DECAYS = {GAP_DECAY, "match_decay"}
+
+PER_GAP_DECAY = 3
+"""Draws of a sub-sequence kernel that share a gap decay: each gap decay costs a dynamic program for every string that a
+search looks at."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +125,8 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
     `seqopt.models.sampling.parameters` for where it has none. The constant mean is normal with standard deviation
     ``mean_std``: it is integrated out while the others are drawn, then drawn from its own distribution given them.
 
-    With several kernels, each is sampled by itself, and draws are shared out by the posterior probabilities
+    With several kernels, each is sampled by itself (those that compare strings of one length only take no part in a fit
+    to others), and draws are shared out by the posterior probabilities
 
     .. math:: p(k \mid y) \propto p(k)\, p(y \mid k),
 
@@ -125,6 +134,10 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
     logarithm: see `diagnostics`), or by stacking (``weights="stacking"``): the weights with which the kernels together
     would have predicted every value best from the others (`seqopt.models.stacking`), which also find that two kernels
     are better than one. Where values are censored, kernels are weighed by marginal likelihood in either case.
+
+    Stacking can also weigh the hypothesis that strings tell nothing of each other's values, with the prior probability
+    ``null``: its weight is `doubt`. It has no part in predictions, but `seqopt.strategies.ModelBased` draws as large a
+    share of its strings at random.
 
     Up to 100 strings, every fit draws anew, beyond only when the data have grown by ``refit_growth``. What that costs
     is said by the samplers: `seqopt.models.sampling.GridSampler` and `seqopt.models.sampling.SliceSampler`.
@@ -136,6 +149,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         sampler: Draws the parameters; one for all kernels, or one for each. Default: `default_sampler` of each.
         prior: Prior probabilities of the kernels, or numbers in proportion. Default: equal.
         weights: How several kernels are weighed: ``"evidence"`` or ``"stacking"``, see above.
+        null: Prior probability that strings tell nothing, see above; in [0, 1), with stacking only.
         tokenizer: How strings are split into symbols: a name or a `Tokenizer`. Default: the space's own, or characters
             where there is none.
         encoder: Turns strings into what kernels take, where that is not tokens alone.
@@ -145,8 +159,8 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
 
     Raises:
         InputError: If ``draws`` < 1, ``refit_growth`` < 0 or ``mean_std`` < 0, there is no kernel or one has a batch
-            shape, the numbers of kernels, samplers and probabilities differ, or both ``tokenizer`` and ``encoder`` are
-            given.
+            shape, the numbers of kernels, samplers and probabilities differ, ``weights`` or ``null`` is not as above,
+            or both ``tokenizer`` and ``encoder`` are given. When fitted: if no kernel can take the strings.
 
     Example:
         >>> from seqopt.kernels import NgramKernel
@@ -165,6 +179,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         *,
         prior: Sequence[float] | None = None,
         weights: Literal["evidence", "stacking"] = "evidence",
+        null: float = 0.0,
         tokenizer: str | Tokenizer | None = None,
         encoder: StringEncoder | None = None,
         draws: int = 8,
@@ -181,6 +196,10 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             raise InputError("give a tokenizer or an encoder, not both: an encoder has its own tokeniser")
         if weights not in ("evidence", "stacking"):
             raise InputError(f'weights is {weights!r}; expected "evidence" or "stacking"')
+        if not 0.0 <= null < 1.0 or (null > 0.0 and weights != "stacking"):
+            raise InputError(
+                f"null is {null}; expected a probability below 1, and above 0 only with weights='stacking'"
+            )
         given = SubsequenceKernel() if kernel is None else kernel
         self._kernels = [given] if isinstance(given, gpytorch.kernels.Kernel) else list(given)
         if not self._kernels:
@@ -192,6 +211,9 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         self._samplers = _samplers(sampler, self._kernels)
         self._prior: Numbers = _probabilities(prior, len(self._kernels))
         self._weights = weights
+        self._null = float(null)
+        self._doubt = 0.0
+        self._length: int | None = None
         self._mean_std = float(mean_std)
         self.draws = int(draws)
         self.refit_growth = refit_growth
@@ -216,6 +238,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             "sampler": self._samplers if several else self._samplers[0],
             "prior": self._prior if several else None,
             "weights": self._weights,
+            "null": self._null,
             "encoder": self._chosen_encoder,
             "draws": self.draws,
             "refit_growth": self.refit_growth,
@@ -239,6 +262,11 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         return self._diagnostics
 
     @property
+    def doubt(self) -> float:
+        """Weight of the hypothesis that strings tell nothing of each other's values, in [0, 1); see the class."""
+        return self._doubt
+
+    @property
     def units(self) -> tuple[float, float]:
         """See `GaussianSurrogate`."""
         return self._units
@@ -253,7 +281,16 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             self.encoder = JointEncoder(self.encoder.features, space.encoder)
 
     def unsupported(self, strings: Sequence[str]) -> dict[int, str]:
-        """Why strings have no features, by their places; empty where all have."""
+        """Why strings cannot be compared, by their places: those without features, or of another length than the
+        measured ones where a kernel in use compares position by position. Empty where all can be.
+        """
+        if self._length is not None:
+            return {
+                place: f"{strings[place]!r} has {length} symbols, but this surrogate compares strings of one length, "
+                f"position by position, and those measured have {self._length}"
+                for place, length in enumerate(_lengths(self.encoder.encode(strings)))
+                if length != self._length
+            }
         features = self.encoder
         if isinstance(features, FeatureEncoder | JointEncoder | FieldEncoder):
             return features.unsupported(strings)
@@ -345,41 +382,67 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         self, encoded: Encoded, targets: Numbers, known: Numbers, sides: Sides | None, rng: np.random.Generator
     ) -> None:
         """Draw all parameters from their posterior."""
-        densities = [LogPosterior(kernel, encoded, targets, known, self._mean_std, sides) for kernel in self._kernels]
-        several = len(densities) > 1
-        stacked = several and self._weights == "stacking" and sides is None
+        lengths = _lengths(encoded)
+        taken = [not _of_one_length(kernel) or _equal(lengths) for kernel in self._kernels]
+        if not any(taken):
+            raise InputError(
+                f"strings have {min(lengths)} to {max(lengths)} symbols, and each kernel needs equal numbers"
+            )
+        for kernel, fits in zip(self._kernels, taken, strict=True):
+            if not fits:
+                logger.info("%s compares strings of one length, and takes no part", type(kernel).__name__)
+        densities = [
+            LogPosterior(kernel, encoded, targets, known, self._mean_std, sides) if fits else None
+            for kernel, fits in zip(self._kernels, taken, strict=True)
+        ]
+        several = sum(taken) > 1
+        stacked = (several or self._null > 0.0) and self._weights == "stacking" and sides is None
+        self._doubt = 0.0
         samples = [
-            sampler.sample(density, rng, ends, evidence=several and not stacked)
+            None if density is None else sampler.sample(density, rng, ends, evidence=several and not stacked)
             for sampler, density, ends in zip(self._samplers, densities, self._ends, strict=True)
         ]
         offset = rng.random()
-        shares = np.ones(1)
-        weights = samples[0].weights
+        shares = np.array(taken, dtype=np.float64)
+        if stacked:
+            shares = self._stacked(densities, samples, offset)
+        elif several:
+            shares = self._probable(samples)
+        found = [np.empty(0) if sample is None else sample.weights for sample in samples]
         if several:
-            shares = self._stacked(densities, samples, offset) if stacked else self._probable(samples)
-            parts = zip(shares, samples, strict=True)
-            weights = np.concatenate([share * sample.weights / sample.weights.sum() for share, sample in parts])
+            parts = zip(shares, found, strict=True)
+            weights = np.concatenate([share * own / own.sum() if len(own) else own for share, own in parts])
+        else:
+            weights = np.concatenate(found)
         places = self._resampled(weights, offset)
-        starts = np.cumsum([0, *(len(sample.weights) for sample in samples)])
+        starts = np.cumsum([0, *map(len, found)])
         self._chosen = (np.searchsorted(starts, places, side="right") - 1).tolist()
         drawn = [int(place - starts[number]) for number, place in zip(self._chosen, places, strict=True)]
+        for number, sample in enumerate(samples):
+            own = [place for place, chosen in enumerate(self._chosen) if chosen == number]
+            if sample is not None and GAP_DECAY in sample.values:
+                shared = _shared(sample.values[GAP_DECAY], sample.weights, [drawn[place] for place in own], rng)
+                for place, replaced in zip(own, shared, strict=True):
+                    drawn[place] = replaced
         self._parameters = self._named(samples, drawn)
         if self._mean_std > 0.0:
             self._parameters[MEAN] = self._means(densities, samples, drawn, rng)
-        self._ends = [sample.ends for sample in samples]
+        self._ends = [[] if sample is None else sample.ends for sample in samples]
+        self._length = lengths[0] if any(_of_one_length(self._kernels[number]) for number in self._chosen) else None
         self._diagnostics = tuple(
             _diagnosed(density, sampler, sample, float(share))
             for density, sampler, sample, share in zip(densities, self._samplers, samples, shares, strict=True)
+            if density is not None and sample is not None
         )
-        for found in self._diagnostics:
-            if bad := [f"{name} ({number:.2f})" for name, number in found.r_hat.items() if not number <= GOOD_R_HAT]:
+        for one in self._diagnostics:
+            if bad := [f"{name} ({number:.2f})" for name, number in one.r_hat.items() if not number <= GOOD_R_HAT]:
                 logger.warning(
                     "chains of %s have not converged: split R-hat of %s exceeds %g after %d draws. Predictions may "
                     "depend on the seed: raise draws or extensions of the SliceSampler",
-                    found.kernel,
+                    one.kernel,
                     ", ".join(bad),
                     GOOD_R_HAT,
-                    found.draws,
+                    one.draws,
                 )
 
     def _resampled(self, weights: Numbers, offset: float) -> npt.NDArray[np.intp]:
@@ -387,15 +450,23 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         points = (offset + np.arange(self.draws)) / self.draws
         return np.searchsorted(np.cumsum(weights / weights.sum()), points).clip(max=weights.size - 1)
 
-    def _probable(self, samples: Sequence[ParameterSample]) -> Numbers:
+    def _probable(self, samples: Sequence[ParameterSample | None]) -> Numbers:
         """Posterior probabilities of the kernels."""
-        found: Numbers = special.softmax(np.log(self._prior) + [sample.log_evidence for sample in samples])
+        evidence = [-math.inf if sample is None else sample.log_evidence for sample in samples]
+        found: Numbers = special.softmax(np.log(self._prior) + evidence)
         return found
 
-    def _stacked(self, densities: Sequence[LogPosterior], samples: Sequence[ParameterSample], offset: float) -> Numbers:
+    def _stacked(
+        self,
+        densities: Sequence[LogPosterior | None],
+        samples: Sequence[ParameterSample | None],
+        offset: float,
+    ) -> Numbers:
         """Weights of the kernels by what draws of each predict for every value from the others."""
-        found = []
-        for density, sample in zip(densities, samples, strict=True):
+        found, taken = [], []
+        for number, (density, sample) in enumerate(zip(densities, samples, strict=True)):
+            if density is None or sample is None:
+                continue
             defaults = dict(zip(density.parameters.names, density.parameters.values, strict=True))
             names = [*defaults, OUTPUTSCALE, NOISE_VARIANCE]
             points = [
@@ -403,14 +474,26 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
                 for place in self._resampled(sample.weights, offset)
             ]
             found.append(leave_one_out_densities(density, points))
-        return stacking_weights(np.stack(found), self._prior)
+            taken.append(number)
+            targets = density.targets
+        prior = self._prior[taken] / self._prior[taken].sum()
+        shares = np.zeros(len(densities))
+        if self._null == 0.0:
+            shares[taken] = stacking_weights(np.stack(found), prior)
+            return shares
+        found.append(independent_densities(targets))
+        prior = np.append((1.0 - self._null) * prior, self._null)
+        # A few values must not be enough to trust a model that explains them by chance.
+        *weights, self._doubt = stacking_weights(np.stack(found), prior, 2.0).tolist()
+        shares[taken] = np.array(weights) / sum(weights)
+        return shares
 
-    def _named(self, samples: Sequence[ParameterSample], drawn: Sequence[int]) -> dict[str, list[float | None]]:
+    def _named(self, samples: Sequence[ParameterSample | None], drawn: Sequence[int]) -> dict[str, list[float | None]]:
         """Each parameter at all draws; `None` where a draw is of another kernel."""
         found: dict[str, list[float | None]] = {}
         for number, sample in enumerate(samples):
-            for name in sample.values:
-                if name not in OF_ALL:
+            for name in () if sample is None else sample.values:
+                if sample is not None and name not in OF_ALL:
                     values = sample.values[name]
                     found[self._prefix(number) + name] = [
                         float(values[place]) if chosen == number else None
@@ -418,14 +501,15 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
                     ]
         for name in OF_ALL[:2]:
             found[name] = [
-                float(samples[chosen].values[name][place]) for chosen, place in zip(self._chosen, drawn, strict=True)
+                float(_present(samples[chosen]).values[name][place])
+                for chosen, place in zip(self._chosen, drawn, strict=True)
             ]
         return {name: values for name, values in found.items() if any(value is not None for value in values)}
 
     def _means(
         self,
-        densities: Sequence[LogPosterior],
-        samples: Sequence[ParameterSample],
+        densities: Sequence[LogPosterior | None],
+        samples: Sequence[ParameterSample | None],
         drawn: Sequence[int],
         rng: np.random.Generator,
     ) -> list[float | None]:
@@ -434,7 +518,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         found: list[float | None] = []
         for number, place in zip(self._chosen, drawn, strict=True):
             if (number, place) not in moments:
-                values, density = samples[number].values, densities[number]
+                values, density = _present(samples[number]).values, _present(densities[number])
                 own = dict(zip(density.parameters.names, density.parameters.values, strict=True))
                 own |= {name: float(values[name][place]) for name in values if name not in OF_ALL}
                 scale, noise = (float(values[name][place]) for name in OF_ALL[:2])
@@ -492,6 +576,10 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         found: dict[str, Any] = {"parameters": self._parameters, "full_fit_size": self._full_fit_size}
         if len(self._kernels) > 1:
             found["kernels"] = self._chosen
+        if self._null > 0.0:
+            found["doubt"] = self._doubt
+        if self._length is not None:
+            found["length"] = self._length
         if any(self._ends):
             found["chains"] = self._ends
         return found
@@ -502,6 +590,8 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         self._full_fit_size = state["full_fit_size"]
         self._chosen = list(state.get("kernels", [0] * self.draws))
         self._ends = [list(ends) for ends in state.get("chains", [[] for _ in self._kernels])]
+        self._doubt = float(state.get("doubt", 0.0))
+        self._length = state.get("length")
         self._diagnostics = ()
         self._state = None
         self._forget_columns()
@@ -589,6 +679,51 @@ def _batched(kernel: SubsequenceKernel, own: Sequence[dict[str, float]]) -> Subs
         gap_decay_bounds=(1e-9, 1.0),
         batch_shape=torch.Size([len(own)]),
     )
+
+
+def _shared(values: Numbers, weights: Numbers, drawn: Sequence[int], rng: np.random.Generator) -> list[int]:
+    """Draws of a sample of which `PER_GAP_DECAY` at a time share a gap decay, so that fewer dynamic programs do.
+
+    Neighbours in the order of the gap decay take that of one of them, and the others are drawn anew given it. Each draw
+    still has the distribution of the sample.
+
+    Args:
+        values: The gap decay at all points of the sample.
+        weights: Of the points.
+        drawn: Places of the points that were drawn.
+        rng: Chooses whose gap decay is taken, and draws anew.
+    """
+    order = sorted(range(len(drawn)), key=lambda place: values[drawn[place]])
+    found = list(drawn)
+    for start in range(0, len(order), PER_GAP_DECAY):
+        group = order[start : start + PER_GAP_DECAY]
+        kept = found[group[int(rng.integers(len(group)))]]
+        others = [place for place in group if values[found[place]] != values[kept]]
+        if others:
+            points = np.flatnonzero(values == values[kept])
+            again = rng.choice(points, size=len(others), p=weights[points] / weights[points].sum())
+            for place, point in zip(others, again.tolist(), strict=True):
+                found[place] = int(point)
+    return found
+
+
+def _present(part: T | None) -> T:
+    assert part is not None
+    return part
+
+
+def _of_one_length(kernel: gpytorch.kernels.Kernel) -> bool:
+    return any(getattr(part, "one_length", False) for part in kernel.modules())
+
+
+def _lengths(encoded: Encoded) -> list[int]:
+    """Numbers of symbols; empty where there are no tokens."""
+    tokens = list(encoded.parts.values())[-1] if isinstance(encoded, Fields) else encoded
+    return tokens.lengths.tolist() if isinstance(tokens, EncodedStrings) else []
+
+
+def _equal(lengths: Sequence[int]) -> bool:
+    return len(set(lengths)) <= 1
 
 
 def _samplers(sampler: Sampler | Sequence[Sampler] | None, kernels: Sequence[gpytorch.kernels.Kernel]) -> list[Sampler]:

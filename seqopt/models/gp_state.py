@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -305,10 +306,13 @@ class Conditioning:
         """M = n + c."""
         return len(self.keys)
 
-    def prior_rows(self, encoded: Encoded, own: FloatArray | None) -> Tensor:
-        """Prior covariances, output scale included, of all m queries with N others, D x m x N."""
+    def prior_rows(self, encoded: Encoded, own: FloatArray | None, dtype: npt.DTypeLike = np.float64) -> Tensor:
+        """Prior covariances, output scale included, of all m queries with N others, D x m x N.
+
+        The kernel computes them in float64 or float32; they are float64 either way.
+        """
         state = self.state
-        rows = stacked(state.evaluator.cross(self.encoded, encoded, self.own, own), state.draws)
+        rows = stacked(state.evaluator.cross(self.encoded, encoded, self.own, own, dtype), state.draws).double()
         return rows.mul_(state.scale[:, None, None])
 
     def given(self, key: Item, encoded: Encoded, target: Encoded | None = None) -> tuple[Conditioning, Tensor, Tensor]:

@@ -92,6 +92,16 @@ class CensoredSurrogate(Surrogate, Protocol):
 
 
 @runtime_checkable
+class DoubtingSurrogate(Surrogate, Protocol):
+    """A surrogate that knows how likely it is that strings tell nothing of each other's values."""
+
+    @property
+    def doubt(self) -> float:
+        """That probability, in [0, 1], after the last fit."""
+        ...
+
+
+@runtime_checkable
 class SelectiveSurrogate(Surrogate, Protocol):
     """A surrogate that cannot take every string."""
 

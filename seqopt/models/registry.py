@@ -23,7 +23,7 @@ from seqopt.encoding import (
 from seqopt.encoding.varying import LEAST_SHARE
 from seqopt.errors import InputError
 from seqopt.kernels import SubsequenceKernel
-from seqopt.models.fully_bayesian import FullyBayesianStringGP
+from seqopt.models.fully_bayesian import FullyBayesianGP, FullyBayesianStringGP
 from seqopt.models.protocols import Surrogate
 from seqopt.models.string_gp import StringGP, default_kernel
 from seqopt.spaces import PoolSpace, Space
@@ -163,21 +163,28 @@ def _fingerprint(featurizer: Callable[[], Featurizer], counts: bool) -> Surrogat
     return StringGP(MinMaxKernel() if counts else TanimotoKernel(), encoder=FeatureEncoder(featurizer()))
 
 
-def _joint(featurizer: Callable[[], Featurizer], counts: bool) -> Surrogate:
-    from seqopt.kernels import JointKernel, MinMaxKernel, TanimotoKernel
+def _joint(featurizer: Callable[[], Featurizer], counts: bool, ngrams: bool = False) -> Surrogate:
+    from seqopt.kernels import JointKernel, MinMaxKernel, NgramKernel, TanimotoKernel
 
     features = featurizer()
-    return StringGP(
-        JointKernel(default_kernel(), MinMaxKernel() if counts else TanimotoKernel(), features.size),
-        encoder=JointEncoder(FeatureEncoder(features)),
-    )
+    tokens = NgramKernel() if ngrams else default_kernel()
+    kernel = JointKernel(tokens, MinMaxKernel() if counts else TanimotoKernel(), features.size)
+    # In searches of docking scores the plain mean of n-grams and counts was ahead of one with a learned weight.
+    kernel.raw_weight.requires_grad_(not ngrams)
+    return StringGP(kernel, encoder=JointEncoder(FeatureEncoder(features)))
 
 
 _MOLECULES = ("molecule",)
 
+MIXTURE = "mixture"
+"""The name of `mixture`, whose kernels depend on the space."""
+
 SURROGATES: Mapping[str, NamedSurrogate] = {
     "ssk": NamedSurrogate("sub-sequence kernel, point estimates of its parameters", StringGP),
     "ssk-bayes": NamedSurrogate("sub-sequence kernel, averaged over its parameters", FullyBayesianStringGP),
+    MIXTURE: NamedSurrogate(
+        "sub-sequences, n-grams and, for strings of one length, positions, weighed by what predicts", lambda: _mixed(1)
+    ),
     "ngrams": NamedSurrogate("squared-exponential kernel on counts of contiguous 1- to 5-grams", _ngrams),
     "one-hot": NamedSurrogate("linear kernel on one-hot symbols (strings of one length)", _one_hot, one_length=True),
     "hamming": NamedSurrogate(
@@ -207,6 +214,7 @@ SURROGATES: Mapping[str, NamedSurrogate] = {
         _MOLECULES,
         symbols=False,
     ),
+    "ngrams+minmax": NamedSurrogate("mean of ngrams and minmax", partial(_joint, _counts, True, True), _MOLECULES),
     "ssk+tanimoto": NamedSurrogate("learned mean of ssk and tanimoto", partial(_joint, _bits, False), _MOLECULES),
     "ssk+minmax": NamedSurrogate("learned mean of ssk and minmax", partial(_joint, _counts, True), _MOLECULES),
     "ssk+fragprints": NamedSurrogate(
@@ -219,13 +227,11 @@ SURROGATES: Mapping[str, NamedSurrogate] = {
 def default_surrogate(space: Space, *, partitions: int | None = None) -> Surrogate:
     """The surrogate of a space where none is chosen.
 
-    For a pool of molecules it is ``"minmax"``, the MinMax kernel on counts of Morgan environments: in five searches
-    each it found more of the best molecules of a library of docking scores than bits or n-grams did, and was ahead of
-    the sub-sequence kernel in ZINC at a tenth of its cost; n-grams were sooner at good penalised logP there, and as
-    good in the end (``docs/results.md``). For any other pool it is ``"ssk"``,
-    the sub-sequence kernel of order 5 at point estimates of its parameters, so that covariances with the whole pool can
-    be kept from one step to the next. For any other space it is ``"ssk-bayes"``, which averages over the parameters: on
-    the tasks of the BOSS paper n-grams, one-hot symbols and codon frequencies are level with it or behind.
+    For a pool of molecules it is ``"ngrams+minmax"``, the mean of the kernel of n-grams and of the MinMax kernel on
+    counts of Morgan environments: n-grams are sooner at good molecules, environments find more of them in the end, and
+    the mean of both is ahead of each (``docs/results.md``). For any other pool it is ``"ssk"``, the sub-sequence kernel
+    of order 5 at point estimates of its parameters, so that covariances with the whole pool can be kept from one step
+    to the next. For any other space it is `mixture`.
 
     Where all strings have one length and differ at fewer than half of the positions, the others are left out of what
     kernels see (`variants_encoder`).
@@ -240,18 +246,56 @@ def default_surrogate(space: Space, *, partitions: int | None = None) -> Surroga
 
     Example:
         >>> from seqopt.spaces import CodonSpace
-        >>> default_surrogate(CodonSpace("MA" * 550)).kernel.partitions
+        >>> default_surrogate(CodonSpace("MA" * 550)).kernels[0].partitions
         19
     """
-    encoder = variants_encoder(space)
     if not isinstance(space, PoolSpace):
-        kernel = SubsequenceKernel(partitions=_parts(space, encoder) if partitions is None else partitions)
-        return FullyBayesianStringGP(kernel, encoder=encoder)
+        return mixture(space, partitions=partitions)
+    encoder = variants_encoder(space)
     if space.kind == "molecule":
         if partitions is not None:
             raise InputError('the default surrogate of molecules has no partitions: choose "ssk", which has them')
-        return SURROGATES["minmax"].build()
+        return SURROGATES["ngrams+minmax"].build()
     return StringGP(None if partitions is None else default_kernel(partitions=partitions), encoder=encoder)
+
+
+def mixture(space: Space, *, partitions: int | None = None) -> FullyBayesianGP:
+    """Several kernels on the strings of a space, averaged over their parameters and weighed by what each predicts.
+
+    The sub-sequence kernel and that of n-grams; where all strings have one length, also the one-hot kernel, for which
+    the score is a sum over positions, and the Hamming kernel, for which positions interact. Weights are those of
+    stacking (`seqopt.models.stacking`), and whether strings tell anything of each other is weighed, too: as far as they
+    do not, strings are drawn at random (`FullyBayesianGP.doubt`).
+
+    Args:
+        space: Where to search.
+        partitions: See `default_surrogate`.
+
+    Example:
+        >>> from seqopt.spaces import StringSpace
+        >>> [type(kernel).__name__ for kernel in mixture(StringSpace("01", 20)).kernels]
+        ['SubsequenceKernel', 'NgramKernel', 'OneHotKernel', 'HammingKernel']
+        >>> len(mixture(StringSpace("01", min_length=5, max_length=20)).kernels)
+        2
+    """
+    encoder = variants_encoder(space)
+    lengths = _lengths(space)
+    return _mixed(
+        _parts(space, encoder) if partitions is None else partitions,
+        positions=0 < int(lengths.min()) == int(lengths.max()),
+        encoder=encoder,
+    )
+
+
+def _mixed(partitions: int, positions: bool = False, encoder: StringEncoder | None = None) -> FullyBayesianGP:
+    from seqopt.kernels import HammingKernel, NgramKernel, OneHotKernel
+    from seqopt.models.sampling import GridSampler
+
+    kernels: list[Any] = [SubsequenceKernel(partitions=partitions), NgramKernel()]
+    if positions:
+        kernels += [OneHotKernel(), HammingKernel()]
+    samplers = [GridSampler() for _ in kernels]
+    return FullyBayesianGP(kernels, samplers, weights="stacking", null=0.5, encoder=encoder, mean_std=0.0)
 
 
 def variants_encoder(space: Space) -> VaryingPositions | None:
@@ -308,7 +352,7 @@ def resolve_surrogate(surrogate: str | Surrogate, space: Space) -> Surrogate:
     Example:
         >>> from seqopt.spaces import StringSpace
         >>> type(resolve_surrogate("auto", StringSpace("01", 20))).__name__
-        'FullyBayesianStringGP'
+        'FullyBayesianGP'
     """
     if not isinstance(surrogate, str):
         if isinstance(surrogate, Surrogate) and not isinstance(surrogate, type):
@@ -318,6 +362,8 @@ def resolve_surrogate(surrogate: str | Surrogate, space: Space) -> Surrogate:
     name = surrogate.strip().lower()
     if name == "auto":
         return default_surrogate(space)
+    if name == MIXTURE:
+        return mixture(space)
     if (path := latent_file(surrogate)) is not None:
         return _latent_of(path, space)
     named = SURROGATES[name]
@@ -363,13 +409,21 @@ def surrogate_name(surrogate: object) -> str:
         >>> surrogate_name(StringGP()), surrogate_name(SURROGATES["ssk+minmax"].build()), surrogate_name("ssk")
         ('ssk', 'ssk+minmax', '')
     """
-    kernel = type(getattr(surrogate, "kernel", None))
     for name, known in SURROGATES.items():
         built: Any = known.build()
-        alike = type(built) is type(surrogate) and type(getattr(built, "kernel", None)) is kernel
+        alike = type(built) is type(surrogate) and _kernels_of(built) == _kernels_of(surrogate)
         if alike and features_of(built) == features_of(surrogate):
             return name
     return ""
+
+
+def _kernels_of(surrogate: object) -> list[type]:
+    """Classes of the kernel and of that on tokens beside one of features, or of the first two of several kernels."""
+    several = getattr(surrogate, "kernels", None)
+    if several is not None:
+        return [type(kernel) for kernel in several[:2]]
+    kernel = getattr(surrogate, "kernel", None)
+    return [type(kernel), type(getattr(kernel, "tokens", None))]
 
 
 def features_of(surrogate: object) -> str:

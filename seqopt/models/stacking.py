@@ -25,7 +25,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from scipy import special
+from scipy import special, stats
 
 from seqopt.models.leave_one_out import leave_one_out
 from seqopt.models.sampling.density import LogPosterior
@@ -49,7 +49,7 @@ def stacking_weights(log_densities: Numbers, prior: Numbers, strength: float = 1
 
     Example:
         >>> stacking_weights(np.log([[0.2, 0.5, 0.3], [0.1, 0.6, 0.1]]), np.array([0.5, 0.5])).round(3)
-        array([0.721, 0.279])
+        array([0.734, 0.266])
     """
     densities = np.exp(log_densities - log_densities.max(axis=0))
     weights = prior.copy()
@@ -62,6 +62,35 @@ def stacking_weights(log_densities: Numbers, prior: Numbers, strength: float = 1
         if done:
             break
     return weights
+
+
+def independent_densities(values: Numbers) -> Numbers:
+    r"""Logarithms of the densities of n values, each from the others, if they are independent of their strings.
+
+    Values are normal with a mean and a variance of which nothing is known before, so each has, given the m = n - 1
+    others with mean :math:`\bar y` and variance :math:`s^2`, a Student t distribution of m - 1 degrees of freedom about
+    :math:`\bar y` with the scale :math:`s \sqrt{1 + 1/m}` (Gelman et al. 2013, section 3.2). For fewer than three
+    values, and among equal ones, it is a standard normal distribution instead.
+
+    Args:
+        values: Standardised values, n.
+
+    Example:
+        >>> independent_densities(np.array([-1.0, 0.0, 1.0])).round(2)
+        array([-2.39, -1.69, -2.39])
+    """
+    n = len(values)
+    if n < 3:
+        return np.asarray(stats.norm.logpdf(values))
+    mean = (values.sum() - values) / (n - 1)
+    # Sums of squares without one value, from what it adds to them.
+    squares = ((values - values.mean()) ** 2).sum() - (values - values.mean()) ** 2 * n / (n - 1)
+    variance = squares.clip(min=0.0) / (n - 2)
+    found: Numbers = stats.norm.logpdf(values)
+    some = variance > 1e-12
+    scale = np.sqrt(variance[some] * n / (n - 1))
+    found[some] = stats.t.logpdf(values[some], n - 2, mean[some], scale)
+    return found
 
 
 def leave_one_out_densities(density: LogPosterior, points: Sequence[dict[str, float]]) -> Numbers:

@@ -6,6 +6,7 @@ import itertools
 import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,8 @@ from seqopt.data import (
     interval,
     resolve_transform,
 )
+from seqopt.data.missed import judged_rows, latest
+from seqopt.data.transforms import LearnedTransform, check_value, quantile_interval
 from seqopt.datasets import Pool
 from seqopt.errors import ExhaustedError, InputError, ModelError
 from seqopt.models import JointSurrogate, Surrogate, measurement_std
@@ -92,7 +95,9 @@ class Optimizer(Tabulated):
         limits: How much alike the strings of one batch may be; a batch for which not enough are found is shorter, and
             a warning says so.
         direction: ``"maximize"`` or ``"minimize"``.
-        transform: ``"log10"`` lets the model see log10 of the values; the user's units stay outside.
+        transform: What the model sees of the values, the name of one of `seqopt.data.TRANSFORMS` or an object:
+            ``"log10"`` for values that span decades, ``"auto"`` for heavy tails or where in doubt (the most likely one,
+            learned anew in each step: see `seqopt.data.LearnedTransform`). The user's units stay outside.
         outcomes: What is measured of each string, the objective first, instead of ``direction`` and ``transform``.
         contexts: The ways in which strings can be measured, where there are several.
         seed: Fixes every random draw: the same seed and the same results told give the same suggestions.
@@ -238,6 +243,8 @@ class Optimizer(Tabulated):
             missing = self.initial - len(self.observations)
             n = missing if missing > 0 else self.batch_size
         n = checked_integer("the number of strings", n, 1)
+        if warning := self.missed():
+            logger.warning("%s", warning)
         rng = np.random.default_rng([self.seed, self._asks])
         batch = self._batches + 1 if len(self.observations) >= self.initial else 0
         with doing("choosing what to evaluate next"):
@@ -268,6 +275,14 @@ class Optimizer(Tabulated):
         for proposal in proposals:
             self._note(proposal, batch)
         return Batch(self.observations.rows[-len(proposals) :], self.space.kind, self._outcome_names)
+
+    def missed(self) -> str:
+        """A warning if the results of the last batch are not what was predicted of them; else empty.
+
+        `ask` logs it. See `seqopt.data.missed`.
+        """
+        found = latest(judged_rows(self.observations.rows), self.outcome.sign)
+        return found.warning(learned=isinstance(self.transform, LearnedTransform))
 
     def _check(self, proposals: Sequence[Proposal]) -> None:
         """Refuse what a strategy must not propose.
@@ -343,6 +358,9 @@ class Optimizer(Tabulated):
         measurement = self._in_user_units(proposal.predicted_mean, proposal.predicted_std if spread is None else spread)
         self._measurements[Query(proposal.key, context)] = measurement
         low, high = interval(*measurement, self.transform.name)
+        if isinstance(self.transform, LearnedTransform) and proposal.predicted_mean is not None:
+            width = proposal.predicted_std if spread is None else spread
+            low, high = quantile_interval(self.transform, self.outcome.sign * proposal.predicted_mean, width)
         details = {
             "batch": batch,
             "predicted": central(mean, std, self.transform.name),
@@ -445,7 +463,7 @@ class Optimizer(Tabulated):
         for row in table:
             for outcome, value in zip(self.outcomes, row, strict=True):
                 if _is_value(value):
-                    outcome.transform.forward(value)
+                    check_value(outcome.transform, value)
         for i, (string, query, numbers) in enumerate(zip(written, queries, table, strict=True)):
             found = self.observations.resolve(query)
             if found is None:
@@ -576,7 +594,8 @@ class Optimizer(Tabulated):
         Returns:
             Mean and standard deviation of the objective, without the noise of a measurement, in the user's units, one
             number for each string. Under the transform ``log10`` they are the moments of a log-normal distribution,
-            whose mean lies above its middle: what is shown of a prediction is `predictions`.
+            whose mean lies above its middle: what is shown of a prediction is `predictions`. Under one that is learned,
+            they are its median, and its 90 % interval in those of a standard normal distribution.
 
         Raises:
             ModelError: Before two values have been told, or if the strategy has no surrogate.
@@ -830,7 +849,7 @@ def _checked_outcomes(
     outcomes: Sequence[Outcome] | None, direction: Direction, transform: Transform | str | None
 ) -> tuple[Outcome, ...]:
     if outcomes is None:
-        return (Outcome("value", direction, transform=resolve_transform(transform)),)
+        return (Outcome("value", direction, transform=resolve_transform(_own(transform))),)
     if direction != "maximize" or transform is not None:
         raise InputError("give direction and transform to the outcomes, not besides them")
     for outcome in outcomes:
@@ -845,7 +864,12 @@ def _checked_outcomes(
     roles = [outcome.role for outcome in outcomes]
     if roles[:1] != ["objective"] or "objective" in roles[1:]:
         raise InputError(f"outcomes have the roles {', '.join(roles) or 'of none'}; give one objective, and that first")
-    return tuple(outcomes)
+    return tuple(replace(outcome, transform=_own(outcome.transform)) for outcome in outcomes)
+
+
+def _own(transform: Any) -> Any:
+    """A transform that learns belongs to one search."""
+    return LearnedTransform(transform.name) if isinstance(transform, LearnedTransform) else transform
 
 
 def _item(row: Observation) -> Item:

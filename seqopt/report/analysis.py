@@ -23,8 +23,9 @@ from seqopt.campaign.reasons import label
 from seqopt.data.transforms import resolve_transform
 from seqopt.encoding.features import TokensAndFeatures
 from seqopt.errors import InputError
-from seqopt.models import FullyBayesianStringGP, StringGP
-from seqopt.report.explaining import Explained, explained
+from seqopt.models import FullyBayesianGP, StringGP
+from seqopt.models.transforms import fit_with_transform
+from seqopt.report.explaining import Explained, costly_kernel, explained
 from seqopt.report.kernel_pca import FEWEST, kernel_pca
 from seqopt.report.library import Library
 from seqopt.report.restored import candidates_of, restore_surrogate, search_space
@@ -149,16 +150,21 @@ def _analyse(
     transform = resolve_transform(str(run.settings.get("transform") or "none"))
     sign = -1.0 if run.direction == "minimize" else 1.0
     rows = _single(run, measured)
-    targets = np.array([sign * transform.forward(value) for value in rows["value"]])
-    noise = [
-        transform.variance(value, error**2) if error > 0 else 0.0
-        for value, error in zip(rows["value"], rows["standard_error"], strict=True)
-    ]
     # Parameters that were kept are those of the search's own model.
     source = replace(run, model=None, steps=[]) if remark else run
     sides = (sign * limit_of(rows).map({"": 0, "<": -1, ">": 1}).to_numpy()).astype(np.int8)
-    how = _fit(source, surrogate, rows["key"].tolist(), targets, noise, sides, rng)
-    how = f"{remark} {how}".strip()
+    said = []
+
+    def fit() -> None:
+        targets = np.array([sign * transform.forward(value) for value in rows["value"]])
+        noise = [
+            transform.variance(value, error**2) if error > 0 else 0.0
+            for value, error in zip(rows["value"], rows["standard_error"], strict=True)
+        ]
+        said.append(_fit(source, surrogate, rows["key"].tolist(), targets, noise, sides, rng))
+
+    fit_with_transform(transform, rows["value"].to_numpy(dtype=np.float64), sides == 0, fit, surrogate)
+    how = f"{remark} {said[-1]}".strip()
     found: dict[str, Any] = {"kernel": kernel, "how": how}
     if hasattr(surrogate, "leave_one_out"):
         loo = surrogate.leave_one_out()
@@ -181,7 +187,7 @@ def _analyse(
     known = {*shown["key"], *waiting["key"]}
     room = MOST_PREDICTED
     if _is_symbolic(surrogate):
-        draws = MOST_AVERAGED // 10 if isinstance(surrogate, FullyBayesianStringGP) else 1
+        draws = MOST_AVERAGED // 10 if isinstance(surrogate, FullyBayesianGP) else 1
         room = MOST_PAIRS // (max(len(shown), 1) * draws)
     found["unmeasured"] = best_unmeasured(
         surrogate,
@@ -287,7 +293,7 @@ def _check_work(surrogate: Any, keys: Sequence[str]) -> None:
 
 
 def _is_symbolic(surrogate: Any) -> bool:
-    return type(getattr(surrogate, "kernel", None)).__name__ in ("SubsequenceKernel", "JointKernel")
+    return costly_kernel(surrogate) is not None
 
 
 def _set_kernel(surrogate: StringGP, run: Run) -> bool:
@@ -350,7 +356,7 @@ def _room(surrogate: Any, keys: Sequence[str], taken: int) -> int:
         return len(keys)
     length = float(np.mean([len(key) for key in keys]))
     most = SYMBOLS / max(length, 1.0)
-    if isinstance(surrogate, FullyBayesianStringGP):
+    if isinstance(surrogate, FullyBayesianGP):
         most = min(most / 2, MOST_AVERAGED)
     return int(max(0, min(len(keys), most - taken)))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from seqopt.encoding.features import TokensAndFeatures
 from seqopt.errors import ModelError
-from seqopt.models import Contributions, FullyBayesianStringGP, contributions_of
+from seqopt.models import Contributions, FullyBayesianGP, contributions_of
 
 MOST_EXPLAINED = 60
 """Strings of a page whose predictions are explained: as many suggestions as are drawn, and the best predicted."""
@@ -55,13 +55,19 @@ def explained(surrogate: Any, keys: Sequence[str], measured: Sequence[str], sign
     return Explained(found)
 
 
+def costly_kernel(surrogate: object) -> Any:
+    """The kernel of a surrogate whose covariances take long: one with sub-sequences; `None` where there is none."""
+    several = getattr(surrogate, "kernels", None) or [getattr(surrogate, "kernel", None)]
+    return next((kernel for kernel in several if getattr(kernel, "costly", False)), None)
+
+
 def _work(surrogate: Any, key: str, measured: Sequence[str]) -> float:
     """Products of lengths: a string is compared with all measured ones, once for each of its symbols."""
-    if type(getattr(surrogate, "kernel", None)).__name__ not in ("SubsequenceKernel", "JointKernel"):
+    if costly_kernel(surrogate) is None:
         return 0.0
     encoded = surrogate.encoder.encode([key, *measured])
     symbols = encoded.tokens if isinstance(encoded, TokensAndFeatures) else encoded
     lengths = np.asarray(symbols.lengths, dtype=np.float64)
     # Sums are shared by draws that differ in the match decay alone: eight gap decays are what costs.
-    draws = 8 if isinstance(surrogate, FullyBayesianStringGP) else 1
+    draws = 8 if isinstance(surrogate, FullyBayesianGP) else 1
     return float(lengths[0] ** 2 * lengths[1:].sum() * draws)

@@ -35,7 +35,7 @@ from scipy.stats import rankdata
 from seqopt.encoding import Encoded, StringEncoder, Tokenizer
 from seqopt.errors import InputError, ModelError
 from seqopt.kernels import SubsequenceKernel
-from seqopt.models import FullyBayesianStringGP, StringGP, Surrogate, resolve_surrogate
+from seqopt.models import FullyBayesianGP, FullyBayesianStringGP, StringGP, Surrogate, resolve_surrogate
 from seqopt.models.covariance import KernelEvaluator
 from seqopt.models.registry import surrogate_name
 from seqopt.report.descriptions import describe_map
@@ -474,8 +474,10 @@ def _learn(
             indices = np.sort(rng.choice(indices, size=most, replace=False))
         surrogate.fit([keys[int(index)] for index in indices], values[indices], rng=rng)
         return _prior_covariance(surrogate)
-    if isinstance(surrogate, StringGP | FullyBayesianStringGP):
-        kernel = copy.deepcopy(surrogate.kernel).to(torch.float64).eval()
+    if isinstance(surrogate, StringGP | FullyBayesianGP):
+        # Of several kernels the first, until values tell which is better.
+        first = surrogate.kernel if isinstance(surrogate, StringGP) else surrogate.kernels[0]
+        kernel = copy.deepcopy(first).to(torch.float64).eval()
         return _KernelCovariance(surrogate.encoder, (((1.0,), kernel),), 0, {})
     return _prior_covariance(surrogate)
 

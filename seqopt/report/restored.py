@@ -106,6 +106,8 @@ def _words(surrogate: Any) -> str:
     if not name:
         return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(kernel if kernel is not None else surrogate).__name__)
     usual: Any = SURROGATES[name].build()
+    if kernel is None:  # of several
+        return SURROGATES[name].summary
     if same(described(kernel), described(usual.kernel), _LEARNED):
         return SURROGATES[name].summary
     order = getattr(kernel, "order", None)

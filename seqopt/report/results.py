@@ -18,7 +18,9 @@ import numpy as np
 import pandas as pd
 
 from seqopt.data import COLUMNS, central, interval
+from seqopt.data.missed import Judged, latest
 from seqopt.data.replay import Replay
+from seqopt.data.transforms import LEARNED
 from seqopt.datasets.sheets import restore
 from seqopt.errors import InputError, RunFolderError
 from seqopt.report.formats import NumberFormat
@@ -105,7 +107,18 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
     contexts = _mapping(_mapping(_read_summary(folder / SUMMARY)[0].get("settings")).get("contexts"))
     evaluations, others = _read_evaluations(folder / EVALUATIONS, contexts)
     remarks = (of_other_contexts(others, contexts),) if others else ()
-    return replace(_summarized(folder, evaluations), remarks=remarks)
+    found = _summarized(folder, evaluations)
+    return replace(found, remarks=(*_missed(found), *remarks))
+
+
+def _missed(run: Run) -> tuple[str, ...]:
+    """That the results of the last batch are not what was predicted of them, where it is so."""
+    rows = run.evaluations[run.evaluations["measured"] & (limit_of(run.evaluations) == "")]
+    table = rows[["batch", "predicted_low", "predicted", "predicted_high", "value"]].dropna()
+    judged = [Judged(int(batch), *map(float, numbers)) for batch, *numbers in table.itertuples(index=False)]
+    learned = run.settings.get("transform") in LEARNED
+    warning = latest(judged, -1.0 if run.direction == "minimize" else 1.0).warning(learned=learned)
+    return (f"{warning[:1].upper()}{warning[1:]}.",) if warning else ()
 
 
 def read_what_is_there(folder: str | os.PathLike[str]) -> Run:

@@ -168,7 +168,9 @@ class GaussianScorer:
         values = np.full(len(keys), -np.inf)
         taken = [index for index in range(len(keys)) if index not in without]
         if taken:
-            found = self._prepared(process.at([keys[index] for index in taken]))
+            # A search ranks thousands of strings by these; what it chooses is predicted in double precision.
+            posterior_at = getattr(process, "roughly", process.at)
+            found = self._prepared(posterior_at([keys[index] for index in taken]))
             values[taken] = checked_scores(found, len(taken), self._name)
         self._seen.update(zip(keys, values.tolist(), strict=True))
         return values

@@ -11,11 +11,12 @@ from typing import Any, Protocol, cast, runtime_checkable
 import numpy as np
 
 from seqopt.acquisition import Acquisition, RandomAcquisition, resolve_acquisition
-from seqopt.data import Contexts, Item, Measured, Query, key_of
+from seqopt.data import Contexts, Data, Identity, Item, LearnedTransform, Measured, Query, key_of
 from seqopt.encoding import Encoder, FeatureEncoder, JointEncoder
 from seqopt.errors import InputError, ModelError
 from seqopt.models import (
     CensoredSurrogate,
+    DoubtingSurrogate,
     MeasurementSurrogate,
     NoiseAwareSurrogate,
     PoolSurrogate,
@@ -25,6 +26,7 @@ from seqopt.models import (
     unsupported,
 )
 from seqopt.models.censoring import telling
+from seqopt.models.transforms import fit_with_transform
 from seqopt.scorers import GaussianScoring, Scoring
 from seqopt.scorers.limits import limited
 from seqopt.search import GeneticSearch, PoolSearch, Proposal, RandomSearch, Search
@@ -60,7 +62,9 @@ class ModelBased(Configurable):
     """Fits a surrogate, and searches the space for strings of large acquisition value.
 
     Implements `seqopt.strategies.Strategy`. While fewer than two different values are known it proposes random strings,
-    and so it does for what the search leaves open. Strings whose results are awaited count as observed without value.
+    and so it does for what the search leaves open. A surrogate that doubts that strings tell anything of each other's
+    values (`seqopt.models.DoubtingSurrogate`) has as many of them drawn at random, each with the probability of that.
+    Strings whose results are awaited count as observed without value.
 
     Args:
         surrogate: A `seqopt.models.Surrogate`, or what `seqopt.models.resolve_surrogate` takes.
@@ -173,17 +177,22 @@ class ModelBased(Configurable):
         """See `seqopt.strategies.Strategy`."""
         if isinstance(self.acquisition, RandomAcquisition):
             return random_proposals(n, state, rng, unsupported=self.unsupported)
-        measured = state.data.measured()
+        measured = _measured(state.data)
         if not _enough(measured, state):
             return random_proposals(n, state, rng, unsupported=self.unsupported)
         with doing(f"fitting {type(self.surrogate).__name__} to {len(measured):,} values"):
-            self._fit(self.surrogate, measured, rng)
+            self._fit(self.surrogate, state.data, rng)
         self._hyperparameters = dict(getattr(self.surrogate, "hyperparameters", {}))
+        # Where strings tell nothing of each other, a random one is as good as any, and teaches as much.
+        doubt = self.surrogate.doubt if isinstance(self.surrogate, DoubtingSurrogate) else 0.0
+        trusted = n - int(rng.binomial(n, doubt)) if doubt > 0.0 else n
+        if not trusted:
+            return random_proposals(n, state, rng, unsupported=self.unsupported)
         search = cast("Search[Space]", self.search)  # `start` has held it against the space
         among = f"among {len(state.space):,} candidates" if isinstance(state.space, PoolSpace) else "in the space"
-        with doing(f"looking for the best {n} {among}"):
+        with doing(f"looking for the best {trusted} {among}"):
             scoring = limited(self.scoring(n, state, rng), state.batch)
-            proposals = search.propose(n, space=state.space, scoring=scoring, excluded=state.excluded, rng=rng)
+            proposals = search.propose(trusted, space=state.space, scoring=scoring, excluded=state.excluded, rng=rng)
             proposals = _with_measurements(proposals, self.surrogate)
         return filled_up(proposals, n, state, rng, unsupported=self.unsupported)
 
@@ -201,12 +210,12 @@ class ModelBased(Configurable):
         Raises:
             ModelError: If fewer than two values are known.
         """
-        measured = state.data.measured()
+        measured = _measured(state.data)
         if len(measured) < 2:
             raise ModelError(f"{len(measured)} values have been told; a model needs two")
         # A fit replaces what a surrogate holds.
         surrogate = copy.copy(self.surrogate)
-        self._fit(surrogate, measured, rng)
+        self._fit(surrogate, state.data, rng)
         return surrogate
 
     def recommend(self, state: SearchState, rng: np.random.Generator) -> str:
@@ -248,18 +257,39 @@ class ModelBased(Configurable):
             self.search.load_state_dict(state["search"])
         self._hyperparameters = dict(state["hyperparameters"])
 
-    def _fit(self, surrogate: Surrogate, measured: Measured, rng: np.random.Generator) -> None:
-        items = cast("list[str]", measured.items)  # queries come only where a surrogate takes contexts
-        if measured.censored is not None:
-            assert isinstance(surrogate, CensoredSurrogate)  # `tell` takes no limits for another
-            known, limits = measured.noise_variance, measured.censored
-            surrogate.fit(items, measured.targets, rng=rng, noise_variance=known, censored=limits)
-            return
-        if measured.noise_variance is None:
-            surrogate.fit(items, measured.targets, rng=rng)
-            return
-        assert isinstance(surrogate, NoiseAwareSurrogate)  # `tell` takes no standard errors for another
-        surrogate.fit(items, measured.targets, rng=rng, noise_variance=measured.noise_variance)
+    def _fit(self, surrogate: Surrogate, data: Data, rng: np.random.Generator) -> None:
+        measured = _measured(data)
+        exact = np.ones(len(measured), dtype=np.bool_) if measured.censored is None else measured.censored == 0
+        fit_with_transform(
+            data.outcomes[data.objective].transform,
+            data.values[measured.rows, data.objective],
+            exact,
+            # Targets are those of the transform as it then is.
+            lambda: _fit_to(surrogate, data.measured(), rng),
+            surrogate,
+        )
+
+
+def _measured(data: Data) -> Measured:
+    """What has been measured, before anything has been learned of its transform: what was learned may not fit it."""
+    transform = data.outcomes[data.objective].transform
+    if isinstance(transform, LearnedTransform):
+        transform.current = Identity()
+    return data.measured()
+
+
+def _fit_to(surrogate: Surrogate, measured: Measured, rng: np.random.Generator) -> None:
+    items = cast("list[str]", measured.items)  # queries come only where a surrogate takes contexts
+    if measured.censored is not None:
+        assert isinstance(surrogate, CensoredSurrogate)  # `tell` takes no limits for another
+        known, limits = measured.noise_variance, measured.censored
+        surrogate.fit(items, measured.targets, rng=rng, noise_variance=known, censored=limits)
+        return
+    if measured.noise_variance is None:
+        surrogate.fit(items, measured.targets, rng=rng)
+        return
+    assert isinstance(surrogate, NoiseAwareSurrogate)  # `tell` takes no standard errors for another
+    surrogate.fit(items, measured.targets, rng=rng, noise_variance=measured.noise_variance)
 
 
 def _with_measurements(proposals: Sequence[Proposal], surrogate: Surrogate) -> list[Proposal]:

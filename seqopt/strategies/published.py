@@ -135,6 +135,16 @@ def published_search(space: Space) -> SomeSearch:
         return PoolSearch(FRESH_CANDIDATES)
     if not isinstance(space, EvolvableSpace):
         return RandomSearch(RANDOM_STRINGS)
+    return published_genetic_search()
+
+
+def published_genetic_search() -> GeneticSearch:
+    """Algorithms 4 and 5 of appendix B.3 with the numbers of the paper.
+
+    Example:
+        >>> published_genetic_search().evolutions
+        100
+    """
     return GeneticSearch(
         population=100,
         tournament=0.5,

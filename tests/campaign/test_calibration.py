@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import stats
 
+import seqopt
+from seqopt.campaign import Campaign
 from seqopt.campaign.calibration import Calibration, calibration_of
 from seqopt.campaign.rows import Measurement, Suggestion
+from seqopt.report.campaigns import read_campaign
+from seqopt.report.results import read_run
+from seqopt.spaces import StringSpace
 
 
 def test_the_first_value_that_answers_a_suggestion_is_held_against_its_interval() -> None:
@@ -56,3 +63,28 @@ def test_intervals_that_are_right_are_seldom_blamed() -> None:
     rng = np.random.default_rng(0)
     blamed = [bool(Calibration(60, int(rng.binomial(60, 0.1)), 0).verdict()) for _ in range(500)]
     assert np.mean(blamed) < 0.1
+
+
+def test_campaigns_say_in_their_status_that_the_last_batch_missed(tmp_path: Path) -> None:
+    path, space = tmp_path / "a.seqopt", StringSpace("AB", 8)
+    with Campaign.create(path, space, objective="y", batch_size=6, surrogate="hamming", seed=1) as campaign:
+        for last in (False, False, True):
+            for row in campaign.suggest():
+                campaign.record(row.name, float(row.string.count("A")) + (1000.0 if last else 0.0))
+            missed = [text for text in campaign.status().warnings if "missed what was predicted" in text]
+            assert bool(missed) == last
+    assert "6 were better" in missed[0]
+    assert any("missed what was predicted" in text for text in read_campaign(path).remarks)
+
+
+def test_pages_of_runs_say_that_the_last_batch_missed(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def score(strings: list[str]) -> list[float]:
+        seen.extend(strings)
+        return [string.count("A") + (1000.0 if string in seen[18:] else 0.0) for string in strings]
+
+    given = {"surrogate": "hamming", "initial": 12, "batch_size": 6, "seed": 1}
+    result = seqopt.maximize(score, StringSpace("AB", 8), budget=12, run_folder=tmp_path / "run", **given)
+    assert "missed what was predicted" in result.optimizer.missed()
+    assert any("missed what was predicted" in text for text in read_run(tmp_path / "run").remarks)

@@ -71,6 +71,25 @@ def test_corrections_are_corrected_and_undone(campaign: Campaign) -> None:
         assert campaign.store.check() == []
 
 
+def test_a_correction_stands_where_the_first_value_stood(campaign: Campaign) -> None:
+    strings = ["AAAAAA", "BBBBBB", "ABABAB"]
+    for number, string in enumerate(strings):
+        campaign.record(string, 5.0 + number)
+    batch = [row.string for row in campaign.suggest()]
+    campaign.correct("AAAAAA", 6.25)
+    campaign.correct("AAAAAA", 6.5)  # which replaces a correction
+    campaign.correct("BBBBBB", failure="the wrong vial")
+    with reopened(campaign) as again:
+        for one in (campaign, again):
+            assert [row.string for row in one.optimizer().observations.rows] == [*strings, *batch]
+            optimizer, journal = one.session().optimizer, one.session().journal
+            assert [row.status for row in optimizer.observations.rows] == ["ok", "failed", "ok", *["pending"] * 3]
+            assert [row.value for row in journal.told if row.status == "ok"] == [6.5, 7.0]
+            assert [row.string for row in journal.told] == strings
+            # The batch was chosen after all three.
+            assert journal.asked[0].told == 3
+
+
 def test_what_cannot_be_corrected_is_refused_and_nothing_changes(campaign: Campaign) -> None:
     measured(campaign)
     campaign.record("B01-02", 6.5, replicate=True)

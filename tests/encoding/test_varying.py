@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from seqopt.encoding import Encoder, VaryingPositions, varying_positions
 from seqopt.errors import InputError
 from seqopt.kernels import HammingKernel, SubsequenceKernel
-from seqopt.models import FullyBayesianStringGP, StringGP, contributions_of, default_surrogate
+from seqopt.models import FullyBayesianGP, StringGP, contributions_of, default_surrogate
 from seqopt.models.registry import variants_encoder
 from seqopt.optimizer import Optimizer
 from seqopt.spaces import CandidateSet, CodonSpace, LocalSpace, StringSpace
@@ -125,7 +125,7 @@ def test_default_surrogates_of_variants_see_what_varies() -> None:
     assert isinstance(surrogate.encoder, VaryingPositions)
     space = LocalSpace([letter if index not in (2, 7) else "ACDE" for index, letter in enumerate(BACKGROUND)])
     averaged = default_surrogate(space)
-    assert isinstance(averaged, FullyBayesianStringGP)
+    assert isinstance(averaged, FullyBayesianGP)
     again = from_config(json.loads(json.dumps(averaged.config())))
     assert again.encoder.name == averaged.encoder.name == variants_encoder(space).name  # type: ignore[union-attr]
     assert isinstance(default_surrogate(CandidateSet(["AC", "AD", "CD"], kind="protein")).encoder, Encoder)  # type: ignore[attr-defined]

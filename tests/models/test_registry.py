@@ -9,11 +9,12 @@ import pytest
 import torch
 
 from seqopt import Optimizer, maximize
-from seqopt.encoding import MorganFingerprint
+from seqopt.encoding import JointEncoder, MorganFingerprint
 from seqopt.errors import InputError
-from seqopt.kernels import MinMaxKernel, SubsequenceKernel
+from seqopt.kernels import HammingKernel, JointKernel, MinMaxKernel, NgramKernel, OneHotKernel, SubsequenceKernel
 from seqopt.models import (
     SURROGATES,
+    FullyBayesianGP,
     FullyBayesianStringGP,
     JointSurrogate,
     PoolSurrogate,
@@ -23,7 +24,7 @@ from seqopt.models import (
     gaussian,
     resolve_surrogate,
 )
-from seqopt.models.registry import latent_gp, looks_at_symbols
+from seqopt.models.registry import latent_gp, looks_at_symbols, surrogate_name
 from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, Space, StringSpace
 from seqopt.vae import CharacterCodec, GrammarCodec, NetworkSizes, StringVAE, TrainingSettings, train
 from seqopt.vae.model import build_network
@@ -140,7 +141,16 @@ def test_length_scales_in_latent_space_have_the_median_of_the_square_root_of_its
 
 
 def test_auto_is_the_default_of_the_space() -> None:
-    assert isinstance(resolve_surrogate("auto", StringSpace("01", 8)), FullyBayesianStringGP)
+    for name in ("auto", "mixture"):
+        found = resolve_surrogate(name, StringSpace("01", 8))
+        assert isinstance(found, FullyBayesianGP)
+        assert [type(kernel) for kernel in found.kernels] == [
+            SubsequenceKernel,
+            NgramKernel,
+            OneHotKernel,
+            HammingKernel,
+        ]
+        assert surrogate_name(found) == "mixture"
     assert isinstance(resolve_surrogate(" SSK-bayes ", StringSpace("01", 8)), FullyBayesianStringGP)
 
 
@@ -166,8 +176,11 @@ def test_what_is_no_surrogate_is_refused(surrogate: object, message: str) -> Non
 def test_the_default_of_molecules_looks_at_their_environments_and_of_other_pools_at_symbols() -> None:
     molecules = default_surrogate(CandidateSet(MOLECULES, kind="molecule"))
     assert isinstance(molecules, StringGP)
-    assert molecules.encoder.name == MorganFingerprint(counts=True).name
-    assert isinstance(molecules.kernel, MinMaxKernel)
+    assert isinstance(molecules.encoder, JointEncoder)
+    assert molecules.encoder.features.name == MorganFingerprint(counts=True).name
+    assert isinstance(molecules.kernel, JointKernel)
+    assert isinstance(molecules.kernel.tokens, NgramKernel)
+    assert isinstance(molecules.kernel.features, MinMaxKernel)
     with pytest.raises(InputError, match="no partitions"):
         default_surrogate(CandidateSet(MOLECULES, kind="molecule"), partitions=2)
     texts = default_surrogate(CandidateSet(["ab", "ba"]), partitions=2)
@@ -179,7 +192,7 @@ def test_the_default_of_molecules_looks_at_their_environments_and_of_other_pools
 def test_a_tokeniser_asks_for_a_model_of_symbols() -> None:
     found = [maximize("logp", MOLECULES, initial=4, budget=1, tokenizer=name) for name in (None, "characters")]
     encoders = [result.optimizer.surrogate.encoder.name for result in found]
-    assert encoders == [MorganFingerprint(counts=True).name, "characters"]
+    assert encoders == [f"smiles-split + {MorganFingerprint(counts=True).name}", "characters"]
     with pytest.raises(InputError, match="StringSpace has its own tokeniser"):
         maximize(len, StringSpace("01", 8), tokenizer="characters")
 

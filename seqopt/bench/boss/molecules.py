@@ -18,13 +18,18 @@ INITIAL, STEPS, FRESH = 15, 35, 100
 """Random molecules at the beginning, evaluations after them, and candidates that are looked at in each step."""
 
 
-@lru_cache(maxsize=2)
 def candidates(seed: int) -> CandidateSet:
     """Distinct random molecules of ZINC: those of the beginning, then the candidates of one step after another."""
+    return drawn(seed, INITIAL + STEPS * FRESH, "molecules")
+
+
+@lru_cache(maxsize=2)
+def drawn(seed: int, count: int, name: str) -> CandidateSet:
+    """So many distinct random molecules of ZINC, other ones for each seed and name."""
     from seqopt.bench.zinc import zinc
 
     space, _ = zinc()
-    chosen = np.random.default_rng([seed, *b"molecules"]).choice(len(space), INITIAL + STEPS * FRESH, replace=False)
+    chosen = np.random.default_rng([seed, *name.encode()]).choice(len(space), count, replace=False)
     return CandidateSet(
         [space.strings[index] for index in chosen], kind="molecule", keys=[space.keys[index] for index in chosen]
     )
@@ -46,14 +51,23 @@ def rank_of(score: float) -> int:
 
 
 class FreshCandidates(Configurable):
-    """Takes the best of the candidates of its step, which no other step looks at."""
+    """Takes the best of the candidates of its step, which no other step looks at.
+
+    Args:
+        initial: Molecules at the beginning of the space, before the candidates of the first step.
+        count: Candidates of a step.
+    """
+
+    def __init__(self, initial: int = INITIAL, count: int = FRESH) -> None:
+        self.initial = initial
+        self.count = count
 
     def propose(
         self, n: int, *, space: PoolSpace, scoring: Scoring, excluded: Set[str], rng: np.random.Generator
     ) -> list[Proposal]:
         """See `seqopt.search.Search`; the number of excluded molecules says which step it is."""
-        start = INITIAL + FRESH * max(0, len(excluded) - INITIAL)
-        indices = np.arange(start, min(start + FRESH, len(space)), dtype=np.int64)
+        start = self.initial + self.count * max(0, len(excluded) - self.initial)
+        indices = np.arange(start, min(start + self.count, len(space)), dtype=np.int64)
         without = scoring.unsupported([space.keys[int(index)] for index in indices])
         kept = np.array([index for place, index in enumerate(indices) if place not in without], dtype=np.int64)
         if not len(kept):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seqopt.bench.boss.methods import METHODS, Setting, autoencoder
-from seqopt.bench.boss.tasks import TASKS
+from seqopt.bench.boss.tasks import TASKS, Task
 from seqopt.bench.records import ENDING, Run, read_records
 from seqopt.errors import InputError
 from seqopt.spaces import PoolSpace, Space
@@ -93,20 +93,33 @@ def undecodable_of(optimizer: Optimizer) -> int:
 
 def work(job: Job) -> Run:
     """Do one run, in one thread: all strings and values in the order of evaluation, and how they were chosen."""
-    space = TASKS[job.task].space_of(job.seed)
-    setting = Setting(job.task, TASKS[job.task].part, space)
-    return {"job": job.identity, **run(job.task, job.seed, space, METHODS[job.method].arguments(setting), job)}
+    task = TASKS[job.task]
+    space = task.space_of(job.seed)
+    arguments = METHODS[job.method].arguments(Setting(job.task, task.part, space))
+    strings, lost = beginning(job, space)
+    return {"job": job.identity, **search(task, space, strings, job.seed, arguments, steps=job.steps, lost=lost)}
 
 
-def run(task_name: str, seed: int, space: Space, arguments: dict[str, Any], job: Job) -> Run:
+def search(
+    task: Task,
+    space: Space,
+    strings: list[str],
+    seed: int,
+    arguments: dict[str, Any],
+    *,
+    steps: int | None = None,
+    lost: Sequence[int] = (),
+) -> Run:
     """One search with any parts.
 
     Args:
-        task_name: The task.
-        seed: Fixes the noise and every draw of the optimiser.
+        task: The task.
         space: That of the seed.
+        strings: What it begins with.
+        seed: Fixes the noise and every draw of the optimiser.
         arguments: Further ones of `seqopt.optimizer.Optimizer`.
-        job: Says which initial strings it begins with, and after how many steps it ends.
+        steps: Evaluations after the initial ones; by default those of the task.
+        lost: Places of initial strings that an autoencoder has made nothing of.
     """
     import torch
 
@@ -114,12 +127,11 @@ def run(task_name: str, seed: int, space: Space, arguments: dict[str, Any], job:
 
     torch.set_num_threads(1)
     # Thousands of runs begin with a few equal values; that the model learns nothing from them needs no saying.
-    logging.getLogger("seqopt.models").setLevel(logging.ERROR)
-    task = TASKS[task_name]
-    steps = task.steps if job.steps is None else job.steps
+    for room in ("models", "strategies"):
+        logging.getLogger(f"seqopt.{room}").setLevel(logging.ERROR)
+    steps = task.steps if steps is None else steps
     objective = task.objective(seed)
     declared: dict[str, Any] = {"allow_repeats": True} if task.noisy else {}
-    strings, lost = beginning(job, space)
     # A model needs two strings, however few have come back from an autoencoder.
     initial = max(2, len(strings))
     optimizer = Optimizer(space, initial=initial, direction=task.direction, seed=seed, **declared, **arguments)

@@ -100,7 +100,11 @@ def new(
     unit: Annotated[str | None, typer.Option(help="Of the values.", rich_help_panel=WHAT)] = None,
     transform: Annotated[
         str,
-        typer.Option(help="log10 for positive values that span decades, such as IC50 in nM.", rich_help_panel=WHAT),
+        typer.Option(
+            help="What the model sees of the values: log10 for positive ones that span decades, such as IC50 in nM; "
+            "auto for heavy tails or in doubt, learned at each suggestion; yeo-johnson, winsorised, ranks; none.",
+            rich_help_panel=WHAT,
+        ),
     ] = "none",
     batch: Annotated[int, typer.Option(help="Suggestions at a time.", rich_help_panel=HOW, min=2)] = 10,
     surrogate: Annotated[str, typer.Option(help="The model; see seqopt search --help.", rich_help_panel=HOW)] = "auto",

@@ -88,7 +88,9 @@ def set_settings(
     ] = None,
     unit: Annotated[str | None, typer.Option(help="Of the values, which stay as they are; none for no unit.")] = None,
     batch: Annotated[int | None, typer.Option(help="Suggestions at a time.", min=1)] = None,
-    transform: Annotated[str | None, typer.Option(help="log10 for values that span decades, or none.")] = None,
+    transform: Annotated[
+        str | None, typer.Option(help="log10 for values that span decades, auto for heavy tails, or none.")
+    ] = None,
     which: Which = None,
     debug: Debug = False,
 ) -> None:

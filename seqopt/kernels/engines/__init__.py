@@ -43,6 +43,8 @@ ENGINES = {
     "cuda": "seqopt.kernels.engines.cuda",
     "features": "seqopt.kernels.engines.features",
     "cpu": "seqopt.kernels.engines.cpu",
+    "pairs": "seqopt.kernels.engines.pairs",
+    "shared": "seqopt.kernels.engines.shared",
     "reference": "seqopt.kernels.engines.reference",
 }
 """Module of each engine.
@@ -50,7 +52,10 @@ ENGINES = {
 ==============  =================================================  ====================================================
 engine          operations                                         memory beyond the result
 ==============  =================================================  ====================================================
-``cpu``         order x length^2 per pair, in vector registers      order x longest string x 16 numbers per thread
+``cpu``         the cheaper of the next two, by an estimate         theirs
+``pairs``       order x length^2 per pair, in vector registers      order x longest string x 16 numbers per thread
+``shared``      the same for all symbols that are not those of a    at most 40 MiB and three times as much as ``pairs``
+                prefix or ending that other strings share           per thread; while planning, the strings thrice
 ``features``    symbols^order per symbol and per pair               at most 512 MiB of features, 32 MiB of products
 ``cuda``        order x length^2 per pair, one GPU lane a pair      at most 3 GiB of the GPU
 ``reference``   order x length^3 per pair                           some matrices length x length, or 16 MiB
@@ -125,7 +130,9 @@ def order_sums(
         dtype: float64 or float32, of the computation and of the results. In float32, sums beyond 3e38 are
             infinite; they need long sub-sequences, hundreds of symbols and a gap decay near 1.
         engine: A name in `ENGINES`, or ``"auto"``: ``cuda`` for large problems where there is a GPU, ``features``
-            where that costs less than the dynamic program (few symbols and many pairs), else ``cpu``.
+            where that costs less than the dynamic program (few symbols and many pairs), else ``cpu``. That one computes
+            prefixes and endings that many strings share once where this is estimated to pay; ``pairs`` never does,
+            ``shared`` always.
         threads: Number of threads (default: that of `torch.get_num_threads`).
         partitions: Cut every string into this many contiguous parts, at fractions of its own length, and add the
             sums of part p with part p (Moss 2021, section 4.5.1): sub-sequences across a cut are left out, and
@@ -299,6 +306,10 @@ def _cheapest(a: EncodedStrings, b: EncodedStrings | None, order: int, derivativ
         from seqopt.kernels.engines import features
 
         costs["features"] = features.cost(a, b, order, derivative, paired=paired)
+        if costs["features"] < costs["cpu"] and not paired and _why_not(ENGINES["cpu"]) is None:
+            from seqopt.kernels.engines import cpu
+
+            costs["cpu"] *= cpu.saving(a, b, order, derivative)
     return min((name for name in costs if _why_not(ENGINES[name]) is None), key=costs.__getitem__)
 
 

@@ -52,12 +52,17 @@ def pack(strings: EncodedStrings) -> PackedStrings:
     Raises:
         InputError: If a symbol has the number 65,535, which marks padding here.
     """
+    return pack_in(strings, np.argsort(strings.lengths, kind="stable").astype(np.int64))
+
+
+def pack_in(strings: EncodedStrings, order: npt.NDArray[np.int64]) -> PackedStrings:
+    """The packed form of ``strings`` in an order of rising lengths."""
     count = len(strings)
     if strings.tokens.dtype.itemsize > 1 and int(strings.tokens.max(initial=0)) == PADDING:
         raise InputError(
             f"symbol number {PADDING} is reserved here: use an alphabet of at most {PADDING - 1:,} symbols"
         )
-    order = np.argsort(strings.lengths, kind="stable").astype(np.int64)
+    order = order.astype(np.int64)
     lengths = strings.lengths[order].astype(np.int64)
     groups = -(-count // GROUP)
     widths = lengths[np.minimum(np.arange(1, groups + 1) * GROUP, count) - 1]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-import torch
 
 from seqopt.bench.boss.tasks import TASKS
 
@@ -44,13 +42,3 @@ def make_run() -> MakeRun:
         }
 
     return make
-
-
-@pytest.fixture
-def own_process() -> Iterator[None]:
-    """Runs set the threads and the logging of their process, which is that of the tests here: put them back."""
-    logger = logging.getLogger("seqopt.models")
-    threads, level = torch.get_num_threads(), logger.level
-    yield
-    torch.set_num_threads(threads)
-    logger.setLevel(level)

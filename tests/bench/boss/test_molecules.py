@@ -26,10 +26,11 @@ def few(monkeypatch: pytest.MonkeyPatch) -> tuple[CandidateSet, np.ndarray]:
     monkeypatch.setattr("seqopt.bench.zinc.zinc", lambda: (space, scores))
     for name, number in (("INITIAL", 4), ("STEPS", 3), ("FRESH", 6)):
         monkeypatch.setattr(molecules, name, number)
+    monkeypatch.setattr(molecules.FreshCandidates.__init__, "__defaults__", (4, 6))
     monkeypatch.setitem(TASKS, "molecules", replace(TASKS["molecules"], initial=4, steps=3))  # type: ignore[misc]
-    molecules.candidates.cache_clear()
+    molecules.drawn.cache_clear()
     yield space, scores
-    molecules.candidates.cache_clear()
+    molecules.drawn.cache_clear()
 
 
 @pytest.mark.parametrize("method", ["boss", "fresh", "random"])

@@ -1,0 +1,144 @@
+r"""Which transform of the values a Gaussian process explains best.
+
+A process with the covariance :math:`\sigma^2 (K + r I)` and a constant mean gives n values y, seen as z = T(y), the
+density
+
+.. math:: \log p(y) = \log \mathcal{N}(z; c, \sigma^2 (K + r I)) + \sum_i \log T'(y_i),
+
+whose second term makes transforms comparable (Snelson et al. 2003). For a fixed correlation K it is maximised over the
+mean, the scale and the share of the noise r in closed form and on a grid: after one eigendecomposition of K, each
+transform costs a product of a matrix and a vector. From it half the logarithm of n is taken off for each parameter that
+the transform has learned (Schwarz 1978), so that a few values do not choose an odd transform.
+
+The transform is learned in two steps. First K is left out: values are taken as independent. A model is fitted to the
+values so transformed; then its own K decides. If that chooses otherwise, the model is fitted once more. What is learned
+depends on values and strings only, not on what was learned before.
+
+Values of which only a limit is known do not vote; their limits are transformed as values are.
+
+References:
+    Snelson, E., Rasmussen, C. E. and Ghahramani, Z. (2003). Warped Gaussian processes. NeurIPS 16.
+    Schwarz, G. (1978). Estimating the dimension of a model. Annals of Statistics 6, 461-464.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from seqopt.data.transforms import LearnedTransform, Transform, log_slopes
+from seqopt.models.gaussian import GaussianSurrogate
+
+Numbers = npt.NDArray[np.float64]
+
+NOISE_RATIOS = np.geomspace(1e-3, 1e3, 25)
+"""Variances of the noise that are tried, in units of the signal's."""
+
+MOST = 500
+"""Values that decide at most, evenly spread over all: an eigendecomposition costs their cube."""
+
+
+def fit_with_transform(
+    transform: Transform,
+    values: npt.ArrayLike,
+    exact: npt.NDArray[np.bool_],
+    fit: Callable[[], None],
+    surrogate: object,
+) -> None:
+    """Fit a surrogate to transformed values, and learn the transform where it has something to learn.
+
+    Args:
+        transform: What the model sees; a `seqopt.data.LearnedTransform` is changed.
+        values: n values in the user's units, in the order in which ``fit`` gives them to the surrogate.
+        exact: Which of them are known exactly, n; others are limits.
+        fit: Fits ``surrogate`` to the values as ``transform`` is then.
+        surrogate: What is fitted. Where it is not one of ours, values are taken as independent.
+    """
+    if not isinstance(transform, LearnedTransform):
+        fit()
+        return
+    everything = np.asarray(values, dtype=np.float64)
+    rows = np.flatnonzero(exact)
+    if len(rows) > MOST:
+        rows = rows[np.linspace(0, len(rows) - 1, MOST).round().astype(np.int64)]
+    candidates = transform.candidates(everything[rows])
+    if transform.name == "ranks":
+        candidates = transform.candidates(everything[exact])
+    first = candidates[0][0] if len(candidates) == 1 else best_transform(candidates, everything[rows], None)
+    transform.current = first
+    fit()
+    if len(candidates) == 1 or not isinstance(surrogate, GaussianSurrogate) or surrogate.mean is not None:
+        return
+    state = surrogate.fitted
+    if state.wanted is not None or len(state.keys) != len(everything):
+        return
+    chosen = state.encoded.take(rows)
+    gram = np.asarray(state.evaluator.cross(chosen, None, state.evaluator.self_similarity(chosen)), dtype=np.float64)
+    transform.current = best_transform(candidates, everything[rows], gram.reshape(-1, len(rows), len(rows)))
+    if transform.current != first:
+        fit()
+
+
+def best_transform(
+    candidates: list[tuple[Transform, int]], values: npt.NDArray[np.float64], grams: Numbers | None
+) -> Transform:
+    """The transform of the highest density of the values, less half the logarithm of n for each of its parameters.
+
+    Args:
+        candidates: Transforms, each with its number of parameters; of equals the first wins.
+        values: n values in the user's units.
+        grams: Prior correlations of the strings, D x n x n; `None` for none.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> values = np.exp(2 * rng.standard_normal(100))
+        >>> best_transform(LearnedTransform("auto").candidates(values), values, None).name
+        'log10'
+    """
+    spectra = (
+        None if grams is None else [(found.eigenvalues, found.eigenvectors) for found in map(np.linalg.eigh, grams)]
+    )
+    penalty = 0.5 * math.log(len(values))
+    scores = [log_density(one, values, spectra) - penalty * count for one, count in candidates]
+    return candidates[int(np.argmax(scores))][0]
+
+
+def log_density(
+    transform: Transform, values: npt.NDArray[np.float64], spectra: list[tuple[Numbers, Numbers]] | None
+) -> float:
+    """Logarithm of the highest density that a process gives values under a transform, mean over D correlations.
+
+    Args:
+        transform: With a density.
+        values: n values in the user's units.
+        spectra: Eigenvalues and vectors of each correlation; `None` for independent values.
+
+    Returns:
+        Minus infinity where it is not a number.
+    """
+    images = np.array([transform.forward(value) for value in values.tolist()])
+    count = len(values)
+    if spectra is None:
+        variance = images.var()
+        density = -0.5 * count * (math.log(2 * math.pi * variance) + 1) if variance > 0 else math.inf
+        found = density + log_slopes(transform, values)
+        return found if math.isfinite(found) else -math.inf
+    densities = [_profiled(images, *spectrum) for spectrum in spectra]
+    found = float(special.logsumexp(densities)) - math.log(len(densities)) + log_slopes(transform, values)
+    return found if math.isfinite(found) else -math.inf
+
+
+def _profiled(images: Numbers, eigenvalues: Numbers, vectors: Numbers) -> float:
+    """Logarithm of the highest density over mean, scale and share of the noise."""
+    count = len(images)
+    rotated, ones = vectors.T @ images, vectors.sum(axis=0)
+    variances = eigenvalues.clip(min=0.0) + NOISE_RATIOS[:, None]
+    mean = (ones * rotated / variances).sum(axis=1) / (ones**2 / variances).sum(axis=1)
+    squares = ((rotated - mean[:, None] * ones) ** 2 / variances).sum(axis=1) / count
+    with np.errstate(divide="ignore"):
+        logs = np.log(2 * math.pi * squares)
+    return float((-0.5 * (count * (logs + 1) + np.log(variances).sum(axis=1))).max())
