@@ -171,7 +171,7 @@ METHODS = {
             surrogate=surrogate,
             seeds=5,
         )
-        for surrogate in ("minmax", "ngrams", "tanimoto", "fragprints", "ssk+minmax", "vae")
+        for surrogate in ("minmax", "ngrams", "ngrams+minmax", "tanimoto", "fragprints", "ssk+minmax", "vae")
         for acquisition, label in (("gibbon", "GIBBON"), ("mean", "greedy mean"))
     },
 }
