@@ -703,7 +703,6 @@ def follow(
     walk: Walk,
     visit: Any,
     common: Any,
-    backwards: bool,
     tokens: Any,
     lengths: Any,
     columns: Any,
@@ -720,13 +719,13 @@ def follow(
         walk: The walk.
         visit: Which of its strings.
         common: Symbols that it shares with the string before it.
-        backwards: Whether strings are read from the last symbol to the first.
         tokens: The strings, one per row.
         lengths: Their lengths.
         columns: Symbols of the columns; all the rest is as `sweep_row` has it.
         first_column: See ``columns``.
         width: See ``columns``.
-        place: Where the current state is in ``store``, its length, and the number of prefixes that are kept.
+        place: Where the current state is in ``store``, its length, the number of prefixes that are kept, and whether
+            strings are read from the last symbol to the first.
         store: What is kept.
         workspace: Of this thread.
         program: What to compute.
@@ -740,7 +739,7 @@ def follow(
     depths, wanted, gap = store.depths, store.wanted, program.gap
     commons, smaller = walk.commons, walk.smaller
     current = len(depths)
-    at, depth, kept = place[0], place[1], place[2]
+    at, depth, kept, backwards = place[0], place[1], place[2], place[3] != 0
     if depth > common:
         while depths[kept - 1] > common:
             kept -= 1
@@ -786,14 +785,14 @@ def follow(
 
 
 @compiled
-def begin_walk(place: Any, width: Any, store: Store, workspace: Workspace, program: Program) -> None:
-    """Make the empty string the current one."""
+def begin_walk(place: Any, backwards: Any, width: Any, store: Store, workspace: Workspace, program: Program) -> None:
+    """Make the empty string the current one, and say in which direction strings are read."""
     of_state = width * (len(program.orders) - 1) * len(program.parts) * len(workspace.weighted)
     store.states[:of_state] = 0
     store.sums[:] = 0
     store.depths[0] = 0
     workspace.row_sums[:] = 0
-    place[0], place[1], place[2] = 0, 0, 1
+    place[0], place[1], place[2], place[3] = 0, 0, 1, backwards
 
 
 @compiled
@@ -844,7 +843,9 @@ def sums_of_shared_pairs(
     lanes = len(workspace.weighted)
     of_sums = len(program.orders) * len(program.parts) * lanes
     symmetric = len(positions) > 0
-    place = np.zeros(3, dtype=np.int64)
+    place = np.zeros(4, dtype=np.int64)
+    # Of one type with what is no constant, or everything would be compiled twice.
+    no, yes = np.int64(0), np.int64(1)
     control = flush_denormals()
     for group in range(first_group, last_group):
         for first in range(group * GROUP, min((group + 1) * GROUP, len(groups.order)), lanes):
@@ -858,18 +859,17 @@ def sums_of_shared_pairs(
                         store.reversed_columns[(width - 1 - column) * GROUP + lane] = groups.tokens[
                             first_column + column * GROUP + lane
                         ]
-                begin_walk(place, width, store, workspace, program)
+                begin_walk(place, yes, width, store, workspace, program)
                 for ending in range(len(endings_walk.strings)):
                     common = endings_walk.commons[ending]
                     follow(
                         endings_walk,
                         ending,
                         common,
-                        True,
                         tokens,
                         lengths,
                         store.reversed_columns,
-                        0,
+                        no,
                         width,
                         place,
                         store,
@@ -888,7 +888,7 @@ def sums_of_shared_pairs(
                     )
                     for i in range(of_sums):
                         store.shelf_sums[ending * of_sums + i] = store.sums[place[0] * of_sums + i]
-            begin_walk(place, width, store, workspace, program)
+            begin_walk(place, no, width, store, workspace, program)
             common, waiting = 0, 0
             for visit in range(first_visit, last_visit):
                 common = min(common, walk.commons[visit])
@@ -900,7 +900,6 @@ def sums_of_shared_pairs(
                         walk,
                         visit,
                         common,
-                        False,
                         tokens,
                         lengths,
                         groups.tokens,

@@ -70,7 +70,7 @@ PLANNING = 400.0
 PLANNED_PART = 0.1
 """Largest part of the time of all pairs that planning may take."""
 
-WORTHWHILE = 0.9
+WORTHWHILE = 0.85
 """Estimated part of the work of all pairs up to which prefixes and endings are shared."""
 
 

@@ -263,7 +263,7 @@ def test_parts_add_up_in_any_number_of_threads(partitions):
         ({"order": 2.5}, "order is 2.5"),
         ({"weights": [1.0]}, r"shape \(1,\); expected \(3,\)"),
         ({"dtype": np.int64}, "int64.*float64 or float32"),
-        ({"engine": "abacus"}, "'abacus': choose auto, cuda, features, cpu, reference"),
+        ({"engine": "abacus"}, "'abacus': choose auto, cuda, features, cpu, pairs, shared, reference"),
         ({"threads": 0}, "threads is 0"),
     ],
 )
