@@ -282,7 +282,7 @@ def mixture(space: Space, *, partitions: int | None = None) -> FullyBayesianGP:
     lengths = _lengths(space)
     return _mixed(
         _parts(space, encoder) if partitions is None else partitions,
-        positions=0 < int(lengths.min()) == int(lengths.max()),
+        positions=0 < int(lengths.min(initial=1 << 30)) == int(lengths.max(initial=0)),
         encoder=encoder,
     )
 
@@ -331,9 +331,8 @@ def variants_encoder(space: Space) -> VaryingPositions | None:
 
 
 def _parts(space: Space, encoder: VaryingPositions | None = None) -> int:
-    encoder_of: StringEncoder = space.encoder if encoder is None else encoder
-    encoded: EncodedStrings = encoder_of.encode(space.sample(1, np.random.default_rng(0)))
-    return max(1, -(-int(encoded.lengths.max(initial=0)) // PART_LENGTH))
+    longest = len(encoder.positions) if encoder is not None else int(_sampled_lengths(space, 1).max(initial=0))
+    return max(1, -(-longest // PART_LENGTH))
 
 
 def resolve_surrogate(surrogate: str | Surrogate, space: Space) -> Surrogate:
@@ -472,7 +471,17 @@ def _lengths(space: Space) -> npt.NDArray[np.int32]:
     limits = getattr(space, "min_length", None), getattr(space, "max_length", None)
     if isinstance(limits[0], int) and isinstance(limits[1], int):
         return np.array(limits, dtype=np.int32)
-    encoded: EncodedStrings = space.encoder.encode(space.sample(LOOKED_AT, np.random.default_rng(0)))
+    return _sampled_lengths(space, LOOKED_AT)
+
+
+def _sampled_lengths(space: Space, count: int) -> npt.NDArray[np.int32]:
+    """Numbers of symbols of random strings; of a space that hardly ever accepts one, the largest possible."""
+    try:
+        encoded: EncodedStrings = space.encoder.encode(space.sample(count, np.random.default_rng(0)))
+    except InputError:
+        if getattr(space, "accept", None) is None:
+            raise
+        return np.array([getattr(space, name) for name in ("max_length", "length") if hasattr(space, name)], np.int32)
     return encoded.lengths
 
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from seqopt.errors import InputError
 from seqopt.scorers import Scoring
+from seqopt.search.growing import sampled
 from seqopt.search.memory import Scores
 from seqopt.search.protocols import Proposal
 from seqopt.spaces import EvolvableSpace, Space
@@ -50,6 +51,9 @@ class GeneticSearch(Configurable):
 
     The published algorithm is ``GeneticSearch(patience=1, sample=100, seeded=False, restarts=0, elitist=False,
     novel=False)``; see `seqopt.strategies.published`.
+
+    Where ``accept`` of the space refuses nearly all random strings, random ones are grown from evaluated ones instead
+    (`seqopt.search.growing`).
 
     The first population is the best of ``sample`` random strings and, if ``seeded``, of the evaluated strings of
     largest predicted mean and their mutants. The score is prepared on all of these.
@@ -147,7 +151,8 @@ class GeneticSearch(Configurable):
         rng: np.random.Generator,
     ) -> list[Proposal]:
         """Up to ``n`` distinct strings with keys outside ``excluded``; see `seqopt.search.Search`."""
-        individuals = self._first(space, scoring.incumbents(PARENTS_KEPT) if self.seeded else [], rng)
+        evaluated = self._parents(space, scoring.incumbents(PARENTS_KEPT))
+        individuals = self._first(space, evaluated, rng)
         keys = list(dict.fromkeys(space.key(space.to_string(individual)) for individual in individuals))
         without = scoring.unsupported(keys)
         keys = [key for index, key in enumerate(keys) if index not in without]
@@ -158,27 +163,32 @@ class GeneticSearch(Configurable):
         chosen: list[Proposal] = []
         for _ in range(n):
             scores = Scores(space, scorer, taken)
-            archive = self._evolve(space, individuals, scores, rng, 0 if chosen else self.restarts)
+            archive = self._evolve(space, individuals, scores, rng, 0 if chosen else self.restarts, evaluated)
             if scores.best is None:
                 break
             key = scores.keys[scores.best]
             chosen.append(Proposal.of(scores.best, scorer.choose(key)))
             taken.add(key)
             if len(chosen) < n:
-                individuals = self._next(space, archive, scores, rng)
+                individuals = self._next(space, archive, scores, rng, evaluated)
         return chosen
 
-    def _first(
-        self, space: EvolvableSpace[Individual], evaluated: list[str], rng: np.random.Generator
-    ) -> list[Individual]:
+    @staticmethod
+    def _parents(space: EvolvableSpace[Individual], evaluated: list[str]) -> list[Individual]:
         parents = []
         for string in evaluated:
             try:
                 parents.append(space.from_string(string))
             except InputError:
                 logger.debug("%r was evaluated but lies outside the space: it is not a parent", string)
+        return parents
+
+    def _first(
+        self, space: EvolvableSpace[Individual], evaluated: list[Individual], rng: np.random.Generator
+    ) -> list[Individual]:
+        parents = evaluated if self.seeded else []
         mutants = space.mutate([parent for parent in parents for _ in range(MUTANTS)], rng)
-        return [*parents, *mutants, *space.sample_individuals(self.sample, rng)]
+        return [*parents, *mutants, *sampled(space, self.sample, evaluated, rng)]
 
     def _next(
         self,
@@ -186,10 +196,11 @@ class GeneticSearch(Configurable):
         archive: dict[str, Individual],
         scores: Scores,
         rng: np.random.Generator,
+        evaluated: list[Individual],
     ) -> list[Individual]:
         """Where the search for the next element of a batch starts: half good strings, half new ones."""
         good = [archive[string] for string in scores.ranked()[: self.sample // 2]]
-        return [*good, *space.sample_individuals(max(self.sample - len(good), self.population), rng)]
+        return [*good, *sampled(space, max(self.sample - len(good), self.population), evaluated, rng)]
 
     def _evolve(
         self,
@@ -198,6 +209,7 @@ class GeneticSearch(Configurable):
         scores: Scores,
         rng: np.random.Generator,
         restarts: int,
+        evaluated: list[Individual],
     ) -> dict[str, Individual]:
         """Evolve until nothing improves; returns every individual scored, by its string."""
         archive: dict[str, Individual] = {}
@@ -223,7 +235,7 @@ class GeneticSearch(Configurable):
                 if fruitless == restarts:
                     break
                 waited, fruitless = 0, fruitless + 1
-                individuals = space.sample_individuals(self.population, rng)
+                individuals = sampled(space, self.population, evaluated, rng)
                 values = self._scored(space, individuals, scores, archive)
         return archive
 

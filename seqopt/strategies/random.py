@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ import numpy as np
 from seqopt.data import Item, context_of, key_of
 from seqopt.errors import InputError, ModelError
 from seqopt.search import Proposal
-from seqopt.spaces import PoolSpace
+from seqopt.search.growing import grown
+from seqopt.spaces import EvolvableSpace, PoolSpace
 from seqopt.strategies.protocols import SearchState
 from seqopt.utils.config import Configurable
 
@@ -50,7 +52,7 @@ def random_proposals(
             # Of a pool, all in the end: what may join a batch may be rare.
             whole = attempt == REDRAWS - 1 and isinstance(state.space, PoolSpace)
             size = len(state.space) if whole and isinstance(state.space, PoolSpace) else REDRAWS * size
-        drawn = state.space.sample(size, rng)
+        drawn = _drawn(state, size, rng)
         keys = [state.space.key(string) for string in drawn]
         without = {} if unsupported is None else unsupported(keys)
         for index, (string, key) in enumerate(zip(drawn, keys, strict=True)):
@@ -66,6 +68,23 @@ def random_proposals(
     if without and not found and not state.size:
         raise InputError(f"no string was found that the surrogate can take: {next(iter(without.values()))}")
     return list(found.values())[:n]
+
+
+def _drawn(state: SearchState, size: int, rng: np.random.Generator) -> list[str]:
+    """Random strings; where the space accepts next to none, some that are grown from measured ones."""
+    space = state.space
+    try:
+        return space.sample(size, rng)
+    except InputError:
+        if not isinstance(space, EvolvableSpace):
+            raise
+        parents = []
+        for item in state.data.measured().items:
+            with suppress(InputError):  # what was measured may lie outside the space
+                parents.append(space.from_string(key_of(item)))
+        if not parents:
+            raise
+        return space.to_strings(grown(space, size, parents, rng))
 
 
 def filled_up(
