@@ -13,8 +13,9 @@ from seqopt import Optimizer
 from seqopt.campaign import Campaign
 from seqopt.campaign.batches import REASON_COLUMNS, REASONS
 from seqopt.campaign.differences import difference
-from seqopt.campaign.reasons import Reason, label, reasons_of
+from seqopt.campaign.reasons import Reason, label, measured_values, reasons_of
 from seqopt.campaign.wording import in_words
+from seqopt.data import resolve_transform
 from seqopt.spaces import CandidateSet, StringSpace
 
 POOL = ["".join(letters) for letters in itertools.product("AB", repeat=6)]
@@ -91,6 +92,27 @@ def test_both_labels_occur_in_a_search() -> None:
 
 def test_an_open_string_counts_among_those_that_the_mean_alone_would_choose() -> None:
     assert [label(rank, 2) for rank in (1, 2, 3)] == ["exploit", "exploit", "explore"]
+
+
+def test_what_the_mean_chooses_after_an_open_batch_exploits_too() -> None:
+    optimizer = Optimizer(CandidateSet(POOL, kind="text"), acquisition="mean", initial=6, batch_size=2, seed=2)
+    strings = optimizer.ask()
+    optimizer.tell(strings, [hits(string) for string in strings])
+    batches = [optimizer.ask().rows for _ in range(2)]
+    ranks = [reason["rank"] for reason in reasons_of(optimizer, batches[1])]
+    assert max(ranks) > len(batches[1])
+    assert [reason["kind"] for reason in reasons_of(optimizer, batches[1])] == ["exploit"] * 2
+
+
+@pytest.mark.parametrize(("transform", "expected"), [("log10", 10.0), (None, 34.0)])
+def test_the_value_of_the_nearest_string_is_the_mean_of_its_replicates(transform: str | None, expected: float) -> None:
+    optimizer = Optimizer(
+        CandidateSet(POOL, kind="text"), transform=resolve_transform(transform), initial=3, allow_repeats=True, seed=2
+    )
+    optimizer.tell([POOL[0], POOL[1], POOL[0], POOL[0]], [1.0, 5.0, 1.0, 100.0 if transform is None else 1000.0])
+    found = measured_values(optimizer)
+    assert found[POOL[0]] == (pytest.approx(expected), None)
+    assert found[POOL[1]] == (5.0, None)
 
 
 def test_what_is_not_known_is_not_kept_and_says_nothing() -> None:
