@@ -19,7 +19,7 @@ from seqopt.cli.campaign.common import (
     told_if_stopped,
 )
 from seqopt.cli.campaign.options import Debug, Which
-from seqopt.cli.running import console, note
+from seqopt.cli.running import console, note, show_notes
 
 
 @app.command()
@@ -40,6 +40,7 @@ def suggest(
     from seqopt.campaign.tables import check_batch_target
     from seqopt.filters.filtering import failing_note
 
+    show_notes()
     with opened(which) as campaign:
         if out is not None:
             check_batch_target(out, campaign.store)  # before minutes are spent on choosing
