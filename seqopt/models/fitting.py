@@ -122,6 +122,7 @@ class PointEstimate:
         fit_size: Parameters are learned from at most so many strings, chosen at random.
         interpolate: Whether Gram matrices may be interpolated in the gap decay, from `INTERPOLATED` strings on.
         priors: Whether priors have a say in what is best; starts are drawn from them in any case.
+        noise: Variance of the noise in units of the values' variance, where it is not learned.
     """
 
     kernel: gpytorch.kernels.Kernel
@@ -129,13 +130,17 @@ class PointEstimate:
     fit_size: int = 1000
     interpolate: bool = True
     priors: bool = True
+    noise: float | None = None
 
     def build(self, data: TrainingData) -> SingleTaskGP:
         """The model of ``data`` at the parameters to start from."""
         targets, known = data.targets, data.known
+        bounds, initial = NOISE_BOUNDS, 0.02
+        if self.noise is not None:
+            bounds, initial = (min(self.noise, bounds[0]), max(self.noise, bounds[1])), self.noise
         options = {
             "noise_prior": LogUnitNormalPrior(-4.0, 1.0),
-            "noise_constraint": LogBounds(*NOISE_BOUNDS, initial_value=0.02),
+            "noise_constraint": LogBounds(*bounds, initial_value=initial),
         }
         inputs = data.encoded.to_tensor()
         likelihood = gpytorch.likelihoods.GaussianLikelihood(**options)
@@ -172,6 +177,9 @@ class PointEstimate:
         model.to(torch.float64)
         if self.start is not None:
             set_parameters(model, self.start)
+        if self.noise is not None:
+            model.likelihood.noise = self.noise
+            model.likelihood.noise_covar.raw_noise.requires_grad_(False)
         return model
 
     def learn(
@@ -267,7 +275,8 @@ class PointEstimate:
         if family is None:
             return None
         values = model.train_targets.detach().reshape(-1).numpy()
-        return DenseLikelihood(family, values, SCALE_BOUNDS, NOISE_BOUNDS)
+        noise_bounds = NOISE_BOUNDS if self.noise is None else (self.noise, self.noise)
+        return DenseLikelihood(family, values, SCALE_BOUNDS, noise_bounds)
 
     def _best_of_restarts(
         self,
@@ -348,7 +357,8 @@ def _transfer(source: SingleTaskGP, target: SingleTaskGP) -> None:
         outputscale_bounds = target.covar_module.raw_outputscale_constraint
         noise_bounds = target.likelihood.noise_covar.raw_noise_constraint
         target.covar_module.outputscale = outputscale_bounds.nearest(scale * ratio**2)
-        target.likelihood.noise = noise_bounds.nearest(noise * ratio**2)
+        if target.likelihood.noise_covar.raw_noise.requires_grad:
+            target.likelihood.noise = noise_bounds.nearest(noise * ratio**2)
         target.mean_module.constant.copy_(source.mean_module.constant * ratio + (source_mean - mean) / unit)
 
 

@@ -7,6 +7,7 @@ sub-sequence kernel of order 5) or on features of them, at the parameters that `
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -82,6 +83,8 @@ class StringGP(GaussianSurrogate, Configurable):
         priors: Whether priors of the parameters enter the fit. Without them it is one of maximum marginal likelihood,
             within the bounds of the parameters, as in the BOSS paper; a few values are then easily explained by noise
             alone. Further starts are drawn from the priors either way.
+        noise: Variance of the noise that all values share, in units of the values' variance, where it is known and not
+            to be learned: such as 1e-6 for an objective that is computed exactly.
         mean: Prior mean of the values at strings (what a cheaper method predicts, say): a function from a list of
             strings to a list of numbers, in the units of the values that `fit` is given, which an optimiser that
             minimises gives with the opposite sign. A constant is learned besides. `model` sees what is left without it.
@@ -110,6 +113,7 @@ class StringGP(GaussianSurrogate, Configurable):
         fit_size: int = 1000,
         interpolate: bool = True,
         priors: bool = True,
+        noise: float | None = None,
         mean: PriorMean | None = None,
     ) -> None:
         if restarts < 1:
@@ -123,7 +127,10 @@ class StringGP(GaussianSurrogate, Configurable):
         self.refit_growth = refit_growth
         self.fit_size = fit_size
         self.interpolate = interpolate
+        if noise is not None and not 0.0 < noise < math.inf:
+            raise InputError(f"noise is {noise!r}; expected a positive number, or None to learn it")
         self.priors = priors
+        self.noise = noise
         if tokenizer is not None and encoder is not None:
             raise InputError("give a tokenizer or an encoder, not both: an encoder has its own tokeniser")
         super().__init__(
@@ -152,6 +159,7 @@ class StringGP(GaussianSurrogate, Configurable):
             "fit_size": self.fit_size,
             "interpolate": self.interpolate,
             "priors": self.priors,
+            "noise": self.noise,
             "mean": self.mean,
         }
 
@@ -299,7 +307,9 @@ class StringGP(GaussianSurrogate, Configurable):
                 len(targets),
                 targets[0],
             )
-        estimate = PointEstimate(self.kernel, self._parameters, self.fit_size, self.interpolate, self.priors)
+        estimate = PointEstimate(
+            self.kernel, self._parameters, self.fit_size, self.interpolate, self.priors, self.noise
+        )
         model = estimate.build(data)
         model.symbols = len(self.encoder.alphabet) if isinstance(self.encoder, Encoder) else 0
         if informative:

@@ -59,6 +59,7 @@ def published_boss(
     partitions: int = 1,
     tokenizer: str | Tokenizer | None = None,
     encoder: StringEncoder | None = None,
+    noise: float | None = None,
 ) -> ModelBased:
     """BOSS as published: maximum likelihood before each step, expected improvement, genetic algorithm of appendix B.3.
 
@@ -74,6 +75,7 @@ def published_boss(
         tokenizer: What the kernel compares, where that is not the space's choice: ``"characters"`` makes models of
             genes see bases in place of codons.
         encoder: In place of a tokeniser.
+        noise: See `maximum_likelihood_gp`.
 
     Raises:
         InputError: If ``partitions`` is less than 1 or given beside a kernel, or a tokeniser beside an encoder.
@@ -93,7 +95,7 @@ def published_boss(
     elif partitions != 1:
         raise InputError("give a kernel or partitions, not both: the kernel has its own")
     return ModelBased(
-        maximum_likelihood_gp(kernel, tokenizer=tokenizer, encoder=encoder),
+        maximum_likelihood_gp(kernel, tokenizer=tokenizer, encoder=encoder, noise=noise),
         LogExpectedImprovement("value"),
         published_search(space),
     )
@@ -104,6 +106,7 @@ def maximum_likelihood_gp(
     *,
     tokenizer: str | Tokenizer | None = None,
     encoder: StringEncoder | None = None,
+    noise: float | None = None,
 ) -> StringGP:
     """A Gaussian process whose parameters maximise the marginal likelihood, without priors, anew at each fit.
 
@@ -111,12 +114,22 @@ def maximum_likelihood_gp(
         kernel: By default the sub-sequence kernel of order 5.
         tokenizer: See `seqopt.models.StringGP`.
         encoder: See `seqopt.models.StringGP`.
+        noise: Variance of the noise in units of the values' variance, where it is not learned; the authors' code has
+            1e-6 for objectives without noise.
 
     Example:
         >>> maximum_likelihood_gp().priors
         False
     """
-    return StringGP(kernel, tokenizer=tokenizer, encoder=encoder, restarts=STARTS, refit_growth=0.0, priors=False)
+    return StringGP(
+        kernel,
+        tokenizer=tokenizer,
+        encoder=encoder,
+        restarts=STARTS,
+        refit_growth=0.0,
+        priors=False,
+        noise=noise,
+    )
 
 
 def published_search(space: Space) -> SomeSearch:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from seqopt.encoding import Encoder
+from seqopt.errors import InputError
 from seqopt.kernels import NgramKernel, OneHotKernel, SubsequenceKernel
 from seqopt.models import StringGP
 from seqopt.models import dense_likelihood as module
@@ -114,3 +115,19 @@ def test_kernels_that_are_not_plain_have_no_family() -> None:
     gp = StringGP(frozen, priors=False)
     gp.fit(["0110", "1010", "0001"], [1.0, 2.0, 0.0], rng=np.random.default_rng(0))
     assert gp.hyperparameters["gap_decay"] == pytest.approx(float(frozen.gap_decay.detach()))
+
+
+@pytest.mark.parametrize("kernel", [SubsequenceKernel(), gpytorch.kernels.RBFKernel()])
+@pytest.mark.parametrize("priors", [True, False])
+def test_noise_that_is_known_is_not_learned(kernel, priors) -> None:
+    strings = ["0110", "1010", "0001", "1111", "0000"]
+    gp = StringGP(kernel, priors=priors, noise=1e-6)
+    gp.fit(strings, [1.0, 2.0, 0.0, 5.0, -1.0], rng=np.random.default_rng(0))
+    assert gp.hyperparameters["noise_variance"] == pytest.approx(1e-6, rel=1e-5)
+    mean, _ = gp.predict(strings)  # an exact model goes through the values
+    assert mean == pytest.approx([1.0, 2.0, 0.0, 5.0, -1.0], abs=1e-2)
+    free = StringGP(kernel, priors=priors)
+    free.fit(strings, [1.0, 2.0, 0.0, 5.0, -1.0], rng=np.random.default_rng(0))
+    assert free.hyperparameters["noise_variance"] >= 1e-4
+    with pytest.raises(InputError, match="noise is 0"):
+        StringGP(noise=0.0)

@@ -65,9 +65,9 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     seen: list[tuple[int, int]] = []
     original = PointEstimate._best_of_restarts
 
-    def counting(self, likelihood, start, rng, restarts):
+    def counting(self, likelihood, start, rng, restarts, *rest):
         seen.append((len(likelihood.model.train_targets), restarts))
-        return original(self, likelihood, start, rng, restarts)
+        return original(self, likelihood, start, rng, restarts, *rest)
 
     monkeypatch.setattr(PointEstimate, "_best_of_restarts", counting)
     monkeypatch.setattr(fitting, "SURVEYED", 45)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from seqopt.bench.boss.tasks import PARTITIONS, Part
+from seqopt.bench.boss.tasks import PARTITIONS, TASKS, Part
 
 if TYPE_CHECKING:
     from seqopt.spaces import Space
@@ -140,8 +140,17 @@ def _unseeded(setting: Setting) -> dict[str, Any]:
     return {"search": GeneticSearch(seeded=False)}
 
 
+EXACT = 1e-6
+"""Variance of the noise, in units of the values' variance, in the authors' code where the objective has none."""
+
+
 def _published(
-    representation: Literal["codons", "bases"] = "codons", *, parts: bool = False, kernel: str = "", search: str = ""
+    representation: Literal["codons", "bases"] = "codons",
+    *,
+    parts: bool = False,
+    kernel: str = "",
+    search: str = "",
+    exact: bool = False,
 ) -> Callable[[Setting], dict[str, Any]]:
     """BOSS as published, or with one of its other kernels or its other inner search.
 
@@ -151,6 +160,7 @@ def _published(
         kernel: ``"ngrams"`` or ``"one-hot"`` in place of the sub-sequence kernel.
         search: ``"random"`` for the best of `RANDOM_STRINGS`; ``"patient"`` for a genetic algorithm that ends after
             ten evolutions without improvement.
+        exact: Whether noise is learned only where the objective has noise, as in the authors' code.
     """
 
     def build(setting: Setting) -> dict[str, Any]:
@@ -165,6 +175,7 @@ def _published(
             kernel={"ngrams": NgramKernel, "one-hot": OneHotKernel}[kernel]() if kernel else None,
             partitions=3 * partitions if parts and representation == "bases" else partitions,
             tokenizer="characters" if representation == "bases" else None,
+            noise=EXACT if exact and not TASKS[setting.task].noisy else None,
         )
         arguments = strategy.config_arguments()
         if setting.part == "molecules":
@@ -222,6 +233,13 @@ METHODS: Mapping[str, Method] = {
     "boss-rs": Method("BOSS, best of 10,000 random", "#E69F00", _published(search="random"), _STRINGS, studied=True),
     "boss-patient": Method(
         "BOSS, ten evolutions without improvement", "#AA4499", _published(search="patient"), _STRINGS, studied=True
+    ),
+    "boss-code": Method(
+        "BOSS, noise and evolutions as in the authors' code",
+        "#999933",
+        _published(search="patient", exact=True),
+        _STRINGS,
+        studied=True,
     ),
     "boss-ngram": Method("n-grams as published", "#009E73", _published(kernel="ngrams"), _STRINGS, studied=True),
     "boss-one-hot": Method("one-hot as published", "#CC79A7", _published(kernel="one-hot"), _FIXED, studied=True),

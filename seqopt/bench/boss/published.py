@@ -44,6 +44,7 @@ PUBLISHED: Mapping[str, Mapping[str, Score]] = {
 
 PRINTED: Mapping[str, str] = {
     "boss": "ssk-ga",
+    "boss-code": "ssk-ga",
     "boss-rs": "ssk-rs",
     "boss-ngram": "ngram-ga",
     "boss-one-hot": "one-hot-ga",

@@ -245,7 +245,7 @@ def read_runs(results: Path, tasks: Iterable[str] = TASKS) -> dict[str, dict[str
 
 
 ADDED: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
-    "surrogate": {"StringGP": {"priors": True}},
+    "surrogate": {"StringGP": {"priors": True, "noise": None}},
     "acquisition": {"LogExpectedImprovement": {"incumbent": "mean"}},
     "search": {"GeneticSearch": {"elitist": True, "novel": True}},
 }
@@ -257,7 +257,8 @@ def _with_additions(settings: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(settings)
     for part, classes in ADDED.items():
         if part in found:
-            found[part] = {**classes.get(found[part].get("class", ""), {}), **found[part]}
+            whole = {**classes.get(found[part].get("class", ""), {}), **found[part]}
+            found[part] = {name: value for name, value in whole.items() if value is not None}
     return found
 
 

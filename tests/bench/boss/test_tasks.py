@@ -98,6 +98,8 @@ def test_the_published_methods_differ_in_what_their_names_say() -> None:
     assert (built["surrogate"].priors, built["acquisition"].incumbent, built["search"].patience) == (False, "value", 1)
     assert METHODS["boss-rs"].arguments(here)["search"].candidates == 10_000
     assert METHODS["boss-patient"].arguments(here)["search"].patience == 10
+    noises = [METHODS["boss-code"].arguments(setting(name))["surrogate"].noise for name in ("101", "101-noisy")]
+    assert noises == [1e-6, None]
     assert type(METHODS["boss-ngram"].arguments(here)["surrogate"].kernel).__name__ == "NgramKernel"
     assert type(METHODS["boss-one-hot"].arguments(here)["surrogate"].kernel).__name__ == "OneHotKernel"
     (gene,) = genes.space.sample(1, np.random.default_rng(0))
