@@ -196,18 +196,18 @@ def _search(name: str) -> Any:
 SURROGATES_OF = {
     "molecules": (
         *("ssk", "ssk-bayes", "ngrams", "tanimoto", "minmax", "fragprints"),
-        *("ssk+tanimoto", "ssk+minmax", "ssk+fragprints"),
+        *("ngrams+minmax", "ssk+tanimoto", "ssk+minmax", "ssk+fragprints"),
     ),
-    "proteins": ("ssk", "one-hot"),
+    "proteins": ("ssk", "one-hot", "blosum62"),
     "dna": ("ssk", "codons"),
     "text": ("ssk", "ngrams"),
-    "strings": ("ssk", "ssk-bayes", "ngrams", "one-hot", "latent"),
-    "lengths": ("ssk-bayes", "ngrams"),
+    "strings": ("ssk", "ssk-bayes", "mixture", "ngrams", "one-hot", "hamming", "latent"),
+    "lengths": ("ssk-bayes", "mixture", "ngrams"),
     "peptides": ("ssk-bayes",),
     "local": ("ssk-bayes", "one-hot"),
     "genes": ("ssk-bayes", "codons"),
     "constrained": ("ssk",),
-    "expressions": ("ssk-bayes", "ngrams"),
+    "expressions": ("ssk-bayes", "mixture", "ngrams"),
     "smiles": ("ssk", "tanimoto"),
 }
 """Surrogates that are run on each space."""

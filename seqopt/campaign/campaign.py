@@ -163,7 +163,7 @@ class Campaign(Revising, Inquiring, Tabulated):
                 parameters, so they have to be ones that can be written down (`seqopt.utils.config.Configurable`), as
                 seqopt's own are.
             transform: ``"log10"`` for values that span decades, ``"auto"`` for heavy tails or where in doubt: see
-            `seqopt.optimizer.Optimizer`.
+                `seqopt.optimizer.Optimizer`.
             contexts: The ways in which strings can be measured, where there are several; suggestions say which. Tables
                 have a column for each thing in which they differ, such as ``fidelity``. A result of which nobody says
                 how it was measured was measured as its suggestion or, if there is none, the target says.

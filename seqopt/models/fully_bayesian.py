@@ -366,7 +366,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         mean = torch.tensor(self._parameters.get(MEAN, [0.0] * self.draws), dtype=torch.float64)
         wanted = targets_of(strings)
         self._state = BatchedGPState.build(
-            self._evaluator(encoded.width),
+            self.evaluator(encoded.width),
             list(strings),
             encoded,
             torch.from_numpy(standardized),
@@ -541,8 +541,13 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
                 found[name.removeprefix(prefix)] = value
         return found
 
-    def _evaluator(self, width: int) -> Evaluator:
-        """The kernels at their drawn parameters."""
+    @property
+    def drawn(self) -> bool:
+        """Whether parameters have been drawn, or restored."""
+        return self._parameters is not None
+
+    def evaluator(self, width: int) -> Evaluator:
+        """The kernels at their drawn parameters, for strings of at most ``width`` columns."""
         members: list[KernelEvaluator] = []
         index = [0] * self.draws
         count = 0

@@ -36,7 +36,7 @@ from seqopt.encoding import Encoded, StringEncoder, Tokenizer
 from seqopt.errors import InputError, ModelError
 from seqopt.kernels import SubsequenceKernel
 from seqopt.models import FullyBayesianGP, FullyBayesianStringGP, StringGP, Surrogate, resolve_surrogate
-from seqopt.models.covariance import KernelEvaluator
+from seqopt.models.covariance import KernelEvaluator, correlations
 from seqopt.models.registry import surrogate_name
 from seqopt.report.descriptions import describe_map
 from seqopt.spaces import CandidateSet, Space
@@ -390,6 +390,30 @@ class _Similarity:
         return joined
 
 
+@dataclass(frozen=True)
+class _Drawn:
+    """Prior correlation of strings, mean over the draws of several kernels, which need not have been fitted again."""
+
+    surrogate: FullyBayesianGP
+    hyperparameters: dict[str, float]
+
+    def encode(self, keys: Sequence[str]) -> Encoded:
+        encoded: Encoded = self.surrogate.encoder.encode(keys)
+        return encoded
+
+    def gram(self, a: Encoded) -> FloatArray:
+        return self.cross(a, a)
+
+    def cross(self, a: Encoded, b: Encoded) -> FloatArray:
+        evaluator = self.surrogate.evaluator(max(a.width, b.width))
+        total = np.empty((len(a), len(b)))
+        for start in range(0, len(a), BLOCK):
+            rows = np.arange(start, min(start + BLOCK, len(a)))
+            found = correlations(evaluator, a.take(rows), b)
+            total[rows] = found.reshape(-1, *found.shape[-2:]).mean(axis=0)
+        return total
+
+
 def _prior_covariance(surrogate: Any) -> Any:
     """The covariance of a surrogate that has learned its parameters; `None` for one that has not.
 
@@ -414,6 +438,8 @@ def _prior_covariance(surrogate: Any) -> Any:
             0,
             surrogate.hyperparameters,
         )
+    if isinstance(surrogate, FullyBayesianGP):
+        return _Drawn(copy.copy(surrogate), surrogate.hyperparameters) if surrogate.drawn else None
     if callable(getattr(surrogate, "similarity", None)):
         # The copy stays as it is when the surrogate is fitted again.
         return _Similarity(copy.copy(surrogate), dict(getattr(surrogate, "hyperparameters", {})))

@@ -42,6 +42,7 @@ def campaign(tmp_path: Path) -> Campaign:
         unit="nM",
         direction="minimize",
         transform="log10",
+        surrogate="minmax",
         batch_size=8,
         seed=1,
     )

@@ -13,7 +13,10 @@ from seqopt.spaces import StringSpace
 
 @pytest.fixture
 def campaign(tmp_path: Path) -> Campaign:
-    return Campaign.create(tmp_path / "a.seqopt", StringSpace("AB", 6), objective="activity", batch_size=3, seed=2)
+    space = StringSpace("AB", 6)
+    return Campaign.create(
+        tmp_path / "a.seqopt", space, objective="activity", surrogate="ssk-bayes", batch_size=3, seed=2
+    )
 
 
 def measured(campaign: Campaign) -> list[str]:
@@ -35,7 +38,10 @@ def reopened(campaign: Campaign) -> Campaign:
 
 def test_a_corrected_value_is_as_if_it_had_been_right_from_the_start(campaign: Campaign, tmp_path: Path) -> None:
     first, *_ = measured(campaign)
-    other = Campaign.create(tmp_path / "b.seqopt", StringSpace("AB", 6), objective="activity", batch_size=3, seed=2)
+    space = StringSpace("AB", 6)
+    other = Campaign.create(
+        tmp_path / "b.seqopt", space, objective="activity", surrogate="ssk-bayes", batch_size=3, seed=2
+    )
     for number, row in enumerate(other.suggest()):
         other.record(row.name, 6.25 if not number else 5.0 + number)
     campaign.session()  # which has learnt the wrong value

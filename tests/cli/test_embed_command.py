@@ -69,7 +69,7 @@ def test_formulas_are_compared_by_their_terminals(capsys: pytest.CaptureFixture[
     Path("points.csv").write_text("x,y\n" + "".join(f"{x},{x * x}\n" for x in range(1, 6)), encoding="utf-8")
     assert main(["expressions", "--data", "points.csv", "--budget", "2", "--initial", "8", "--out", "run"]) == 0
     assert main(["embed", "--run", "run", "--out", "map"]) == 0
-    assert "by the kernel of ssk-bayes, tuned" in capsys.readouterr().out
+    assert "by the kernel of mixture, tuned" in capsys.readouterr().out
     assert json.loads(Path("map/map.json").read_text())["settings"]["tokenizer"] == "terminals"
 
 
@@ -134,7 +134,7 @@ def test_a_folder_beside_a_campaign_does_not_hide_it(capsys: pytest.CaptureFixtu
             campaign.record(suggestion.name, float(count))
     Path("k").mkdir()
     assert main(["embed", "--run", "k", "--out", "map"]) == 0
-    assert "by the kernel of ssk-bayes" in capsys.readouterr().out
+    assert "by the kernel of mixture" in capsys.readouterr().out
     assert main(["embed", "--run", "kk", "--out", "map"]) == 2
     assert "nor is there a campaign kk.seqopt" in " ".join(capsys.readouterr().err.split())
 

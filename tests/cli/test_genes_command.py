@@ -267,7 +267,7 @@ def test_a_protein_that_was_typed_in_groups_names_its_genes_briefly() -> None:
 def test_parts_are_passed_on_and_recorded() -> None:
     assert genes(PROTEIN * 2, "--partitions", "2", acquisition="mean") == 0
     settings = json.loads(Path("out/summary.json").read_text())["settings"]
-    assert settings["details"]["surrogate"]["kernel"]["partitions"] == 2
+    assert settings["details"]["surrogate"]["kernel"][0]["partitions"] == 2
     assert settings["space"]["protein"] == PROTEIN * 2
 
 

@@ -50,6 +50,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         unit="nM",
         direction="minimize",
         transform="log10",
+        surrogate="minmax",
         batch_size=6,
         seed=1,
     ) as campaign:

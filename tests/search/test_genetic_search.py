@@ -8,7 +8,7 @@ from seqopt import Optimizer
 from seqopt.acquisition import GIBBON, LogExpectedImprovement, ThompsonSampling, UpperConfidenceBound
 from seqopt.errors import InputError
 from seqopt.grammar import load_grammar
-from seqopt.models import FullyBayesianStringGP, StringGP
+from seqopt.models import FullyBayesianGP, FullyBayesianStringGP, StringGP
 from seqopt.scorers import GaussianScoring
 from seqopt.search import GeneticSearch, RandomSearch
 from seqopt.spaces import CodonSpace, GrammarSpace, LocalSpace, StringSpace
@@ -43,7 +43,8 @@ def test_it_finds_the_maximum_of_a_space_that_can_be_enumerated(seed, surrogate)
     acquisition = LogExpectedImprovement()
     best = values_of(gp, acquisition, everything, []).max()
     (found,) = suggest(GeneticSearch(sample=100), 1, space, gp, acquisition, excluded=evaluated, seed=seed)
-    assert found.acquisition == pytest.approx(best, abs=1e-9)
+    # Ranks are of single precision.
+    assert found.acquisition == pytest.approx(best, abs=1e-4)
     assert found.string in everything
 
 
@@ -59,7 +60,8 @@ def test_every_element_of_a_batch_is_best_given_those_before_it():
     for element in batch:
         left = [s for s in space.enumerate() if s not in evaluated and s not in chosen]
         values = values_of(gp, acquisition, left, chosen)
-        assert element.acquisition == pytest.approx(values.max(), abs=1e-9)
+        # Ranks are of single precision.
+        assert element.acquisition == pytest.approx(values.max(), abs=1e-4)
         assert element.string in left
         chosen.append(element.string)
     assert len(set(chosen)) == 5
@@ -82,7 +84,7 @@ class Watched:
     def conditioned(self, pending=()):
         process = self.gp.conditioned(pending)
         at = process.at
-        process.at = lambda keys: (self.calls.append(list(keys)), at(keys))[1]
+        process.at = process.roughly = lambda keys: (self.calls.append(list(keys)), at(keys))[1]
         return process
 
     def untransform(self, mean, variance):
@@ -309,7 +311,7 @@ class TestInTheOptimizer:
 
         assert isinstance(Optimizer(StringSpace("01", 4)).search, GeneticSearch)
         assert isinstance(Optimizer(Listless()).search, RandomSearch)
-        assert isinstance(Optimizer(StringSpace("01", 4)).surrogate, FullyBayesianStringGP)
+        assert isinstance(Optimizer(StringSpace("01", 4)).surrogate, FullyBayesianGP)
         assert isinstance(Optimizer(["a", "b", "c"]).surrogate, StringGP)
 
     def test_strings_are_not_suggested_twice_unless_that_is_allowed(self):

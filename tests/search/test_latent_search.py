@@ -271,7 +271,7 @@ def test_what_does_not_go_with_the_search_is_refused_before_anything_is_evaluate
     for options, message in (
         ({"surrogate": surrogate}, "not 'gibbon'"),
         ({"surrogate": "ssk", "acquisition": "logei"}, "this StringGP is not"),
-        ({"acquisition": "logei"}, "this FullyBayesianStringGP is not"),
+        ({"acquisition": "logei"}, "this FullyBayesianGP is not"),
     ):
         with pytest.raises(InputError, match=message):
             Optimizer(SPACE, search=LatentSearch(vae), **options)  # type: ignore[arg-type]

@@ -188,7 +188,7 @@ def describe_strategy(strategy: Strategy, space: Space) -> dict[str, Any]:
 
 def describe_surrogate(surrogate: object, space: Space) -> dict[str, Any]:
     """As `describe`, with the kernel, the symbols if they are not the space's own, and the grid of parameters."""
-    from seqopt.models import FullyBayesianStringGP
+    from seqopt.models import FullyBayesianGP
     from seqopt.models.sampling import grid
 
     found = describe(surrogate)
@@ -199,7 +199,8 @@ def describe_surrogate(surrogate: object, space: Space) -> dict[str, Any]:
         found["features"] = featurizer.name
     elif (encoder := getattr(surrogate, "encoder", None)) is not None and encoder.name != space.encoder.name:
         found["symbols"] = encoder.name
-    if isinstance(surrogate, FullyBayesianStringGP):
+    if isinstance(surrogate, FullyBayesianGP):
+        found["kernels"] = [describe(kernel) for kernel in surrogate.kernels]
         names = ("GAP_DECAYS", "MATCH_DECAYS", "OUTPUT_SCALES", "NOISE_VARIANCES")
         found["grid"] = {name.lower(): [round(v, 6) for v in getattr(grid, name)] for name in names}
     return found
