@@ -38,7 +38,7 @@ def workbook(**sheets: list) -> bytes:
         ("pool.csv", b"smiles,y\nCCO,1\nCCN,2\n"),
         ("pool.smi", b"CCO\nCCN\n"),
         ("pool.txt", b"CCO\nCCN\n"),
-        ("pool.csv.gz", gzip.compress(b"smiles,y\nCCO,1\nCCN,2\n")),
+        ("pool.csv.gz", gzip.compress(b"smiles,y\nCCO,1\nCCN,2\n", mtime=0)),
         ("in/a folder/pool.xlsx", workbook(Sheet=[["smiles"], ["CCO"], ["CCN"]])),
     ],
 )
