@@ -79,7 +79,7 @@ class SubstitutionKernel(PositionalKernel):
 
     Inputs are tokens, as for `seqopt.kernels.OneHotKernel`, but their numbers must be those of the alphabet that
     `encoder` has, since 1 stands for the first of ``symbols``. A number beyond them stands for something that is like
-    nothing but itself, at the distance 1 from all else (X, a gap, a stop). Positions that are the same in all strings
+    nothing but itself, at a distance of about 1 from all else (X, a gap, a stop). Positions that are the same in all strings
     are not compared. Distances are matrix products of the rows of the table with one-hot codes, in blocks.
 
     Args:
@@ -171,10 +171,19 @@ class SubstitutionKernel(PositionalKernel):
         return found.reshape(*whole, x1.shape[-2], x2.shape[-2]) / length
 
     def _table(self, highest: int) -> FloatArray:
-        """Distances between all numbers up to ``highest``; 0 is padding."""
+        """Distances between all numbers up to ``highest``; 0 is padding.
+
+        Squared distances of points: a symbol that the matrix does not list is half a unit from the middle of those
+        that it lists, at right angles to them, and one unit from others that it does not list. So kernels stay positive
+        semi-definite whatever symbols there are.
+        """
+        known = slice(1, 1 + len(self.symbols))
         size = 1 + max(highest, len(self.symbols))
         table = 1.0 - np.eye(size)
-        table[1 : 1 + len(self.symbols), 1 : 1 + len(self.symbols)] = self.distances
+        from_middle = self.distances.mean(axis=1) - 0.5 * self.distances.mean()
+        table[known] = 0.5 + from_middle[:, None]
+        table[:, known] = 0.5 + from_middle
+        table[known, known] = self.distances
         return table
 
     def _blocks(self, rows: Tokens, columns: Tokens) -> Iterator[tuple[tuple[slice, slice], FloatArray]]:

@@ -284,17 +284,20 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         """Why strings cannot be compared, by their places: those without features, or of another length than the
         measured ones where a kernel in use compares position by position. Empty where all can be.
         """
+        features = self.encoder
+        found: dict[int, str] = {}
+        if isinstance(features, FeatureEncoder | JointEncoder | FieldEncoder):
+            found = features.unsupported(strings)
         if self._length is not None:
-            return {
+            places = [place for place in range(len(strings)) if place not in found]
+            lengths = _lengths(features.encode([strings[place] for place in places]))
+            found |= {
                 place: f"{strings[place]!r} has {length} symbols, but this surrogate compares strings of one length, "
                 f"position by position, and those measured have {self._length}"
-                for place, length in enumerate(_lengths(self.encoder.encode(strings)))
+                for place, length in zip(places, lengths, strict=True)
                 if length != self._length
             }
-        features = self.encoder
-        if isinstance(features, FeatureEncoder | JointEncoder | FieldEncoder):
-            return features.unsupported(strings)
-        return {}
+        return dict(sorted(found.items()))
 
     @property
     def hyperparameters(self) -> dict[str, float]:
@@ -353,8 +356,10 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         known = known / self._units[1] ** 2
         encoded = self.encoder.encode(strings)
         change = abs(len(strings) - self._full_fit_size)
+        misfits = self._length is not None and set(_lengths(encoded)) != {self._length}
         if (
-            len(strings) <= ALWAYS_REFITTED
+            misfits
+            or len(strings) <= ALWAYS_REFITTED
             or self._parameters is None
             or change >= self.refit_growth * self._full_fit_size
         ):

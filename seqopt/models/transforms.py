@@ -66,6 +66,9 @@ def fit_with_transform(
     if len(rows) > MOST:
         rows = rows[np.linspace(0, len(rows) - 1, MOST).round().astype(np.int64)]
     candidates = transform.candidates(everything[rows])
+    if everything.min() <= 0.0:
+        # Limits, and values that do not decide, are transformed as well.
+        candidates = [(one, count) for one, count in candidates if one.name != "log10"]
     if transform.name == "ranks":
         candidates = transform.candidates(everything[exact])
     first = candidates[0][0] if len(candidates) == 1 else best_transform(candidates, everything[rows], None)

@@ -39,7 +39,8 @@ def sampled(
         first = space.sample_individuals(min(PROBE, n), rng)
     # A space may repeat the few that it finds.
     if 2 * len({space.to_string(one) for one in first}) < min(PROBE, n):
-        return grown(space, n, [*parents, *first], rng)
+        found = grown(space, n + len(parents), [*parents, *first], rng)
+        return [found[int(place)] for place in rng.permutation(len(found))[:n]]
     return first + space.sample_individuals(n - len(first), rng) if n > len(first) else first
 
 
@@ -53,7 +54,7 @@ def grown(
 
     Args:
         space: Its moves return individuals of it.
-        n: How many.
+        n: How many, at least as many as there are parents.
         parents: At least one.
         rng: The only source of randomness.
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from seqopt.encoding import EncodedStrings, Encoder
+from seqopt.encoding import Alphabet, EncodedStrings, Encoder
 from seqopt.errors import InputError
 from seqopt.kernels import HammingKernel, OneHotKernel, SubstitutionKernel, one_hot, substitution
 from seqopt.kernels.substitution import BLOSUM62_LENGTHSCALE, substitution_matrix, symbol_distances
@@ -48,8 +48,12 @@ def spelt_out(name, lengthscale, first, second):
     raw = raw / raw[~np.eye(20, dtype=bool)].mean()
 
     def distance(x, y):
-        if name == "hamming" or x not in table or y not in table:
+        if name == "hamming" or x == y or not {x, y} & set(table):
             return float(x != y)
+        if x not in table or y not in table:
+            # From the middle of all amino acids, and half a unit at right angles to them.
+            listed = raw[table[x if x in table else y]]
+            return 0.5 + listed.mean() - raw.sum() / (2 * 20**2)
         return raw[table[x], table[y]]
 
     found = np.empty((len(first), len(second)))
@@ -302,3 +306,15 @@ def test_strings_of_several_lengths_and_none(name):
         kernel(torch.tensor([[1.0, 0.0, 2.0]])).to_dense()
     assert kernel.cross(encode([]), encode(["ab"])).shape == (0, 1)
     assert kernel.cross(encode(["ab"]), encode([])).shape == (1, 0)
+
+
+@pytest.mark.parametrize("lengthscale", [1.0, 3.0, 10.0])
+def test_symbols_that_a_matrix_does_not_list_keep_it_positive_semidefinite(lengthscale):
+    symbols = "ARNDCQEGHILKMFPSTWYV" + "BZX*JOU-"
+    kernel = SubstitutionKernel("blosum62", lengthscale=lengthscale)
+    gram = kernel.cross(kernel.encoder().encode(list(symbols)))
+    assert np.linalg.eigvalsh(gram).min() > -1e-12
+    on_a_line = [[0.0, -1.0, -4.0], [-1.0, 0.0, -1.0], [-4.0, -1.0, 0.0]]
+    collinear = SubstitutionKernel(on_a_line, "ABC", lengthscale=lengthscale)
+    gram = collinear.cross(Encoder("characters", Alphabet("ABCDEFGH")).encode(list("ABCDEFGH")))
+    assert np.linalg.eigvalsh(gram).min() > -1e-12

@@ -8,9 +8,19 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from seqopt import Optimizer
-from seqopt.encoding import FeatureEncoder, JointEncoder, MorganFingerprint
+from seqopt.data import Query
+from seqopt.encoding import Encoder, FeatureEncoder, JointEncoder, MorganFingerprint
+from seqopt.encoding.fields import ContextEncoder, FieldEncoder
 from seqopt.errors import InputError
-from seqopt.kernels import HammingKernel, JointKernel, MinMaxKernel, NgramKernel, OneHotKernel, SubsequenceKernel
+from seqopt.kernels import (
+    HammingKernel,
+    JointKernel,
+    MinMaxKernel,
+    NgramKernel,
+    OneHotKernel,
+    OnField,
+    SubsequenceKernel,
+)
 from seqopt.models import DoubtingSurrogate, FullyBayesianGP, StringGP
 from seqopt.models.conditioned import SAFE_NOISE
 from seqopt.models.fully_bayesian import PER_GAP_DECAY, _shared
@@ -177,3 +187,23 @@ def test_n_grams_and_features_are_added():
     gp.fit(molecules, [float(len(molecule)) for molecule in molecules], rng=np.random.default_rng(0))
     assert np.isfinite(gp.predict(["CCCO"])[0]).all()
     assert from_config(json.loads(json.dumps(gp.config()))).config() == gp.config()
+
+
+def test_a_string_of_another_length_is_learned_from_also_beyond_a_hundred():
+    space = StringSpace("ACGT", 6)
+    gp = FullyBayesianGP([HammingKernel(), SubsequenceKernel(order=1)], GridSampler(), weights="stacking")
+    strings = space.sample(110, np.random.default_rng(0))
+    values = [float(s[0] == "A") + 2 * (s[3] == "C") for s in strings]
+    gp.fit(strings, values, rng=np.random.default_rng(0))
+    gp.fit([*strings, "ACGTA"], [*values, 1.0], rng=np.random.default_rng(1))
+    assert [found.kernel for found in gp.diagnostics] == ["SubsequenceKernel"]
+    assert gp.unsupported(["ACG"]) == {}
+
+
+def test_what_an_encoder_refuses_is_named_also_while_positions_are_compared():
+    fields = FieldEncoder({"plate": ContextEncoder("plate", levels=["a", "b"], default="a"), "tokens": Encoder()})
+    gp = FullyBayesianGP(OnField(HammingKernel(), "tokens"), encoder=fields)
+    strings = SPACE.sample(12, np.random.default_rng(0))
+    gp.fit(strings, counts(strings), rng=np.random.default_rng(0))
+    items = [Query(strings[0], {"plate": "z"}), strings[1], "ACG"]
+    assert list(gp.unsupported(items)) == [0, 2]
