@@ -79,8 +79,8 @@ class SubstitutionKernel(PositionalKernel):
 
     Inputs are tokens, as for `seqopt.kernels.OneHotKernel`, but their numbers must be those of the alphabet that
     `encoder` has, since 1 stands for the first of ``symbols``. A number beyond them stands for something that is like
-    nothing but itself, at a distance of about 1 from all else (X, a gap, a stop). Positions that are the same in all strings
-    are not compared. Distances are matrix products of the rows of the table with one-hot codes, in blocks.
+    nothing but itself, at a distance of about 1 from all else (X, a gap, a stop). Positions that are the same in all
+    strings are not compared. Distances are matrix products of the rows of the table with one-hot codes, in blocks.
 
     Args:
         matrix: ``"blosum62"``, or scores, ``S x S``, symmetric, higher for more alike: any similarity of symbols.
