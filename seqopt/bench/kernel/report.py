@@ -320,6 +320,30 @@ def _features_table(section: dict[str, Any]) -> Table:
     )
 
 
+def _sharing_table(section: dict[str, Any]) -> Table:
+    lines: list[tuple[str, ...]] = []
+    for (what, derivative), rows in _by(section["rows"], "what", "derivative").items():
+        pairs, cpu = rows
+        lines.append(
+            (
+                what,
+                "yes" if derivative else "no",
+                f"{cpu['rows_left']:.2f}",
+                f"{median(pairs):.3g}",
+                f"{median(cpu):.3g}",
+                f"{ratio(pairs, cpu):.2f}",
+            )
+        )
+    first = section["rows"][0]
+    return Table(
+        "Prefixes and endings that strings share, computed once (`cpu`) and not (`pairs`): seconds",
+        ("covariances", "derivative", "work left, estimated", "pairs", "cpu", "times faster"),
+        lines,
+        f"float64, {first['threads']} threads, order {first['order']}; the plan is made before. Where the estimate "
+        "leaves all of the work, `cpu` is `pairs`.",
+    )
+
+
 def _fit_table(section: dict[str, Any]) -> Table:
     return Table(
         "Marginal-likelihood fits to penalised logP",
@@ -347,6 +371,7 @@ _TABLES: dict[str, Callable[[dict[str, Any]], Table]] = {
     "alphabet": _sweep_table("Random strings over an alphabet", "symbols", lambda row: f"{row['alphabet']:,}"),
     "partitions": _partitions_table,
     "features": _features_table,
+    "sharing": _sharing_table,
     "fit": _fit_table,
 }
 

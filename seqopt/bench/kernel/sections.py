@@ -11,13 +11,16 @@ import numpy as np
 from seqopt.bench.kernel import gauche, memory, yardstick
 from seqopt.bench.kernel.settings import Settings
 from seqopt.bench.kernel.timing import (
+    Case,
     Row,
     affordable,
+    cross_case,
     encoded_zinc,
     engines,
     gram_case,
     interleaved,
     random_strings,
+    variants,
     zinc,
 )
 from seqopt.encoding import EncodedStrings
@@ -35,6 +38,13 @@ LARGEST_CACHE = 2**40
 """A memory budget that is never reached."""
 
 DNA, PROTEIN = 4, 20
+
+LIBRARIES = (
+    ("variants of a protein of 290 residues, 1 to 4 substitutions", 290, (1, 4), PROTEIN),
+    ("variants of a protein of 238 residues, 1 to 8 substitutions", 238, (1, 8), PROTEIN),
+    ("variants of a gene of 720 letters, 1 to 6 substitutions", 720, (1, 6), DNA),
+)
+"""Libraries of variants: name, length, substitutions and symbols."""
 
 
 def compare_with_yardstick(settings: Settings) -> Result:
@@ -214,6 +224,39 @@ def compare_features(settings: Settings) -> Result:
     return {"rows": rows, "unavailable": reasons[0]} if reasons else {"rows": rows}
 
 
+def compare_sharing(settings: Settings) -> Result:
+    """The `cpu` engine with and without computing prefixes and endings that strings share once.
+
+    The first call of each case plans; the plan is then kept with the strings, as it is in a search.
+    """
+    from seqopt.kernels.engines import cpu
+
+    threads = max(settings.threads)
+    pool = encoded_zinc(max(settings.pools) + settings.training, settings.seed)
+    training = pool.take(slice(max(settings.pools), None))
+    found: list[tuple[str, EncodedStrings, EncodedStrings | None]] = [
+        (f"pool of {count:,} ZINC SMILES, {settings.training} training strings", pool.take(slice(0, count)), training)
+        for count in settings.pools
+    ]
+    for name, length, mutations, symbols in LIBRARIES:
+        library = variants(settings.variants, length, mutations, symbols, settings.seed)
+        found.append((f"Gram matrix of {settings.variants} {name}", library, None))
+    unrelated = random_strings(settings.alphabet_strings, settings.alphabet_length, PROTEIN, settings.seed)
+    found.append((f"Gram matrix of {len(unrelated)} random strings of {unrelated.width} residues", unrelated, None))
+    cases: list[Case] = []
+    for what, a, b in found:
+        for derivative in (False, True):
+            left = round(cpu.saving(a, b, settings.order, derivative), 3)
+            for engine in ("pairs", "cpu"):
+                facts: Row = {"what": what, "rows_left": left}
+                options: Row = {"derivative": derivative, "threads": threads}
+                if b is None:
+                    cases.append(gram_case(engine, a, settings.order, dtype="float64", **options, **facts))
+                else:
+                    cases.append(cross_case(engine, a, b, settings.order, **options, **facts))
+    return {"rows": interleaved(cases, settings.sweep_rounds)}
+
+
 def fit_models(settings: Settings) -> Result:
     """Marginal-likelihood fits to penalised logP: a full one, and one with and without interpolation."""
     from seqopt.objectives.molecules import penalized_logp
@@ -266,6 +309,7 @@ SECTIONS: dict[str, Callable[[Settings], Result]] = {
     "alphabet": sweep_alphabets,
     "partitions": sweep_partitions,
     "features": compare_features,
+    "sharing": compare_sharing,
     "fit": fit_models,
 }
 """All sections, in the order in which they are measured."""

@@ -37,6 +37,9 @@ class Settings:
         partition_strings: How many of each.
         features: DNA strings of the Gram matrix computed by the `features` and the `cpu` engine.
         features_length: Their length.
+        pools: ZINC strings of the pools whose covariances with training strings are computed with and without sharing.
+        training: How many training strings: the last ones of ZINC, so that none is in a pool.
+        variants: Strings of each library of variants.
         fit: ZINC molecules of the full fit, and its restarts.
         fit_interpolated: ZINC molecules of the fits with and without interpolation, and their restarts.
     """
@@ -64,6 +67,9 @@ class Settings:
     partition_strings: int = 128
     features: int = 2000
     features_length: int = 180
+    pools: tuple[int, ...] = (10_000, 100_000)
+    training: int = 100
+    variants: int = 120
     fit: tuple[int, int] = (400, 5)
     fit_interpolated: tuple[int, int] = (200, 10)
 
@@ -91,6 +97,9 @@ class Settings:
             partition_strings=6,
             features=20,
             features_length=24,
+            pools=(30,),
+            training=5,
+            variants=9,
             fit=(12, 2),
             fit_interpolated=(14, 2),
         )

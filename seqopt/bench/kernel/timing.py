@@ -154,6 +154,31 @@ def gram_case(
     return Case(facts, count * (count + 1) // 2, by_yardstick if engine == "yardstick" else by_engine)
 
 
+def cross_case(
+    engine: str, a: EncodedStrings, b: EncodedStrings, order: int, *, derivative: bool, threads: int, **facts: Any
+) -> Case:
+    """Every string of a with every string of b by an engine: weighted sums over orders, unnormalised, float64."""
+    weights = MATCH_DECAY ** (2.0 * np.arange(1, order + 1))
+    facts = {
+        "engine": engine,
+        "strings": len(a),
+        "columns": len(b),
+        "mean_length": round(float(a.lengths.mean()), 2),
+        "order": order,
+        "derivative": derivative,
+        "dtype": "float64",
+        "threads": threads,
+        **facts,
+    }
+
+    def call(gap_decay: float) -> object:
+        return order_sums(
+            a, b, gap_decay, order, derivative=derivative, weights=weights, engine=engine, threads=threads
+        )
+
+    return Case(facts, len(a) * len(b), call)
+
+
 def affordable(engine: str, strings: EncodedStrings, order: int) -> EncodedStrings | None:
     """As many of ``strings`` as the slow engines can treat in about a second, or `None` if that is less than two.
 
@@ -200,6 +225,25 @@ def random_strings(count: int, length: int, symbols: int, seed: int) -> EncodedS
     """Strings of one length with independent, equally likely symbols."""
     rng = np.random.default_rng([seed, count, length, symbols])
     return EncodedStrings.from_tokens(rng.integers(1, symbols + 1, size=(count, length), dtype=np.uint16))
+
+
+def variants(count: int, length: int, mutations: tuple[int, int], symbols: int, seed: int) -> EncodedStrings:
+    """Variants of a random string, each with a random number of substitutions at random places.
+
+    Args:
+        count: How many.
+        length: Of the string.
+        mutations: Least and largest number of substitutions, equally likely.
+        symbols: Size of the alphabet; all are equally likely.
+        seed: Of all choices.
+    """
+    rng = np.random.default_rng([seed, count, length, *mutations, symbols])
+    tokens = np.tile(rng.integers(1, symbols + 1, length), (count, 1))
+    for row in tokens:
+        places = rng.choice(length, rng.integers(mutations[0], mutations[1] + 1), replace=False)
+        # Any symbol but the one that is there.
+        row[places] = (row[places] - 1 + rng.integers(1, symbols, len(places))) % symbols + 1
+    return EncodedStrings.from_tokens(tokens.astype(np.uint8))
 
 
 def load_average() -> float | None:

@@ -54,7 +54,7 @@ engine          operations                                         memory beyond
 ==============  =================================================  ====================================================
 ``cpu``         the cheaper of the next two, by an estimate         theirs
 ``pairs``       order x length^2 per pair, in vector registers      order x longest string x 16 numbers per thread
-``shared``      the same for all symbols that are not those of a    at most 40 MiB and three times as much as ``pairs``
+``shared``      the same for all symbols that are not those of a    at most 72 MiB and three times as much as ``pairs``
                 prefix or ending that other strings share           per thread; while planning, the strings thrice
 ``features``    symbols^order per symbol and per pair               at most 512 MiB of features, 32 MiB of products
 ``cuda``        order x length^2 per pair, one GPU lane a pair      at most 3 GiB of the GPU

@@ -5,9 +5,14 @@ each string of the other side meets a whole group at once, in vector registers
 (`seqopt.kernels.engines.compiled`). Memory is that of the result plus, per thread, a workspace of (order - 1)
 x longest string x lanes.
 
+Where strings share prefixes and endings and this is estimated to pay, those are computed once
+(`seqopt.kernels.engines.sharing`), with the strings that share in the place of the single ones. What a thread keeps
+then takes at most `PREFIX_BYTES`, `ENDING_BYTES` and `WAITING_BYTES` besides, and at least two states. The last bits
+of a value then depend on which strings are computed together.
+
 Threads are started here and live as long as one call: the compiled functions release the interpreter lock, and
 nothing is left behind that a forked process could trip over. One version is compiled for every order and
-precision, with and without derivatives, in about a second, and kept on disk.
+precision, with and without derivatives, in about a second (with sharing in four), and kept on disk.
 """
 
 from __future__ import annotations
@@ -52,11 +57,18 @@ PIECES_PER_THREAD = 8
 SHARED_PIECES_PER_THREAD = 3
 """The same where strings share rows, since each piece computes endings again."""
 
-PREFIX_BYTES = 1 << 24
-"""Most bytes of the states of prefixes that a thread keeps (16 MiB)."""
+PREFIX_BYTES = 1 << 25
+"""Most bytes of the states of prefixes that a thread keeps (32 MiB)."""
 
-ENDING_BYTES = 1 << 24
-"""Most bytes of the states of endings that a thread keeps (16 MiB)."""
+ENDING_BYTES = 1 << 25
+"""Most bytes of the states of endings that a thread keeps (32 MiB)."""
+
+MOST_ENDINGS = 128
+"""Endings that are kept at most for up to a hundred times as many strings: more of them leave fewer rows, but are read
+from slower memory for each string."""
+
+STRINGS_PER_ENDING = 100
+"""Strings for each ending beyond that."""
 
 WAITING_BYTES = 1 << 23
 """Most bytes of the results that wait to be put in their places, per thread (8 MiB)."""
@@ -168,7 +180,10 @@ def _sharing(
             continue
         longest = int(grouped.lengths.max())
         state = max(1, longest + STEP) * max(1, order - 1) * (1 + derivative) * REGISTER_BYTES
-        plan = share(singles, 0 if order == 1 else 1 << max(0, int(np.log2(max(1, ENDING_BYTES // state)))))
+        # Powers of two, so that strings are not planned anew for partners of nearly the same length.
+        most = max(MOST_ENDINGS, len(singles) // STRINGS_PER_ENDING)
+        endings = 1 << int(np.log2(np.clip(ENDING_BYTES // state, 1, most)))
+        plan = share(singles, 0 if order == 1 else endings)
         cost = plan.rows * partners * (-(-len(grouped) // lanes) * lanes / len(grouped))
         if cost < least:
             least, best = cost, (plan, of_a)

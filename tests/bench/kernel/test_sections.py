@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from seqopt.bench.kernel import gauche, memory, sections, timing, yardstick
+from seqopt.bench.kernel import gauche, memory, report, sections, timing, yardstick
 from seqopt.bench.kernel.settings import Settings
 
 TINY = replace(Settings(threads=(1, 2)).quick(), memory=20, gram=20, order_strings=6, orders=(1, 5), counts=(4, 18))
@@ -165,3 +165,24 @@ def test_gauche_computes_the_same_kernel_and_the_same_derivatives(monkeypatch):
         for gradients, few in zip((False, True), TINY.gauche, strict=True)
         for kernel, count in (("gauche", few), ("seqopt", few), ("seqopt", TINY.gauche_many))
     ]
+
+
+def test_sharing_is_timed_beside_pairs_and_gives_the_same():
+    result = measured("sharing")
+    whats = list(dict.fromkeys(row["what"] for row in result["rows"]))
+    assert len(whats) == 1 + 3 + 1
+    assert [row["engine"] for row in result["rows"]] == ["pairs", "cpu"] * 2 * len(whats)
+    table = report.table_of("sharing", result)
+    assert [line[0] for line in table.rows] == [what for what in whats for _ in range(2)]
+    for line in table.rows:
+        assert float(line[-1]) > 0
+
+
+def test_variants_have_as_many_substitutions_as_asked_for():
+    found = timing.variants(50, 30, (1, 3), 4, seed=0).tokens
+    assert found.min() >= 1
+    assert found.max() <= 4
+    parent = np.array([np.bincount(column).argmax() for column in found.T])
+    changes = (found != parent).sum(axis=1)
+    assert set(changes) == {1, 2, 3}
+    assert np.array_equal(found, timing.variants(50, 30, (1, 3), 4, seed=0).tokens)
