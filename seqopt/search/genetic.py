@@ -151,7 +151,8 @@ class GeneticSearch(Configurable):
         rng: np.random.Generator,
     ) -> list[Proposal]:
         """Up to ``n`` distinct strings with keys outside ``excluded``; see `seqopt.search.Search`."""
-        evaluated = self._parents(space, scoring.incumbents(PARENTS_KEPT))
+        wanted = self.seeded or getattr(space, "accept", None) is not None
+        evaluated = self._parents(space, scoring.incumbents(PARENTS_KEPT)) if wanted else []
         individuals = self._first(space, evaluated, rng)
         keys = list(dict.fromkeys(space.key(space.to_string(individual)) for individual in individuals))
         without = scoring.unsupported(keys)
