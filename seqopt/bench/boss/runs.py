@@ -140,9 +140,9 @@ def search(
     undecodable = [place - task.initial for place in lost]
     spent = len(undecodable)
     while (done := len(optimizer.observations) - len(strings) + len(undecodable) - spent) < steps:
-        started = time.perf_counter()
+        started = time.process_time()
         chosen = optimizer.ask(1)
-        seconds.append(time.perf_counter() - started)
+        seconds.append(time.process_time() - started)
         # A latent point that decodes to nothing has cost an evaluation.
         failed = undecodable_of(optimizer) - (len(undecodable) - spent)
         undecodable += range(done, min(done + failed, steps))

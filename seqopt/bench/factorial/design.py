@@ -120,11 +120,14 @@ def kernel_of(name: str) -> gpytorch.kernels.Kernel:
 
 
 def averaged_over(kernel: gpytorch.kernels.Kernel) -> Surrogate:
-    """The surrogate that averages over the parameters of a kernel, by the sampler that is the default for it."""
+    """The surrogate that averages over the parameters of a kernel, on a grid as the default does."""
     from seqopt.kernels import SubsequenceKernel
     from seqopt.models import FullyBayesianGP, FullyBayesianStringGP
+    from seqopt.models.sampling import GridSampler
 
-    return FullyBayesianStringGP(kernel) if isinstance(kernel, SubsequenceKernel) else FullyBayesianGP(kernel)
+    if isinstance(kernel, SubsequenceKernel):
+        return FullyBayesianStringGP(kernel)
+    return FullyBayesianGP(kernel, GridSampler())
 
 
 def _formula_error(seed: int, index: int) -> Scores:

@@ -24,14 +24,14 @@ def runs(make_run):
 
     noisy = {"noiseless": [0.0] * 4 + [9.0, 8.0], "recommended": "s4"}
     return {
-        "101": {"ssk-ga": of("101", "ssk-ga", [9, 8]), "random": of("101", "random", [5, 4])},
-        "101-noisy": {"ssk-ga": of("101-noisy", "ssk-ga", [9.5, 9.1], **noisy)},
-        "01xx4": {"ssk-ga": of("01xx4", "ssk-ga", [3, 3])},
+        "101": {"default": of("101", "default", [9, 8]), "random": of("101", "random", [5, 4])},
+        "101-noisy": {"default": of("101-noisy", "default", [9.5, 9.1], **noisy)},
+        "01xx4": {"default": of("01xx4", "default", [3, 3])},
         "peptide-10": {
-            "ssk-ga": of("peptide-10", "ssk-ga", [-10.2, -10.2]),
+            "default": of("peptide-10", "default", [-10.2, -10.2]),
             "random": of("peptide-10", "random", [-4, -5]),
         },
-        "regression": {"ssk-ga": of("regression", "ssk-ga", [0.3, 0.1])},
+        "regression": {"default": of("regression", "default", [0.3, 0.1])},
     }
 
 
@@ -56,12 +56,12 @@ def test_verdicts(runs) -> None:
 def test_counts_of_all_methods(runs) -> None:
     table = rows_of(report.counts({name: runs[name] for name in ("101", "101-noisy")}))
     ours, random, noisy, model = table
-    assert (ours["count"], ours["SSK-ga less this, paired"], ours["s choosing"]) == ("8.50 ± 0.50 of 9", "", "1.5")
+    assert (ours["count"], ours["default less this, paired"], ours["s choosing"]) == ("8.50 ± 0.50 of 9", "", "1.5")
     assert (ours["at the largest"], random["at the largest"]) == ("1 of 2", "0 of 2")
     assert (random["method"], random["published, %"]) == ("random", "58 ± 2.6")
-    assert random["SSK-ga less this, paired"] == "4.00 ± 0.00"
+    assert random["default less this, paired"] == "4.00 ± 0.00"
     assert noisy["count"] == "8.00 ± 0.00 of 9"
-    assert (model["method"], model["count"]) == ("SSK-ga, largest posterior mean", "9.00 ± 0.00 of 9")
+    assert (model["method"], model["count"]) == ("default, largest posterior mean", "9.00 ± 0.00 of 9")
 
 
 def test_genes_with_all_energies(runs) -> None:
@@ -71,7 +71,7 @@ def test_genes_with_all_energies(runs) -> None:
     assert (ours["best found within 50"], ours["rank of the best"]) == ("2 of 2, aim reached", "1 (1-1)")
     # -4 is worse than the 108 genes of -5 and less; -5 is one of 100 behind 8.
     assert (random["best found within 50"], random["rank of the best"]) == ("0 of 2", "59 (9-109)")
-    assert random["SSK-ga less this, paired"] == "-5.70 ± 0.50"
+    assert random["default less this, paired"] == "-5.70 ± 0.50"
     assert "8 of all 55,296 genes have the least energy, -10.20 kcal/mol" in table.note
     assert "once in 139 runs" in table.note
     without = report.genes("peptide-10", runs["peptide-10"], None)
@@ -106,7 +106,7 @@ def test_document_holds_a_section_for_each_part(runs, tmp_path) -> None:
     for part in ("synthetic", "genes", "regression"):
         section = text.split(f"<!-- begin boss-{part} -->")[1].split(f"<!-- end boss-{part} -->")[0]
         assert f"(img/boss-{part}.png)" in section
-        assert "| SSK-ga | 2 |" in section
+        assert "| default | 2 |" in section
         assert (tmp_path / "img" / f"boss-{part}.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -81,13 +81,14 @@ def setting(task: str) -> Setting:
 
 
 def test_the_default_methods_leave_everything_to_the_optimiser_but_what_is_compared() -> None:
-    ours = ("ssk-ga", "ssk-rs", "ngram-ga", "one-hot-ga", "codons-ga")
-    assert DEFAULT_METHODS[:5] == ours
+    ours = ("default", "ssk-ga", "ssk-rs", "ngram-ga", "one-hot-ga", "codons-ga")
+    assert DEFAULT_METHODS[:6] == ours
     here = setting("101")
     assert METHODS["ngram-ga"].arguments(here) == {"surrogate": "ngrams"}
-    assert METHODS["ssk-ga"].arguments(here) == {}
+    assert METHODS["default"].arguments(here) == {}
+    assert METHODS["ssk-ga"].arguments(here) == {"surrogate": "ssk-bayes"}
     search = METHODS["ssk-rs"].arguments(here)
-    assert list(search) == ["search"]
+    assert list(search) == ["surrogate", "search"]
     assert search["search"].candidates == 10_000
     assert not METHODS["ssk-ga-unseeded"].arguments(here)["search"].seeded
 
