@@ -29,7 +29,7 @@ from seqopt.campaign.rows import NewMeasurement
 from seqopt.campaign.run_settings import run_settings
 from seqopt.campaign.runs import RunFolder
 from seqopt.campaign.store import CampaignStore
-from seqopt.data import Contexts, Outcome, resolve_transform
+from seqopt.data import DEFAULT_TRANSFORM, Contexts, Outcome, resolve_transform
 from seqopt.data.replay import Replay
 from seqopt.datasets import Pool, read_pool, write_rejected
 from seqopt.encoding import Tokenizer
@@ -145,7 +145,7 @@ def maximize(
     acquisition: Acquisition | str | None = None,
     search: Search[AnySpace] | str | None = None,
     strategy: Strategy | None = None,
-    transform: str | None = None,
+    transform: str | None = DEFAULT_TRANSFORM,
     contexts: Contexts | None = None,
     constraints: Sequence[Outcome] = (),
     seed: int = 0,
@@ -190,8 +190,8 @@ def maximize(
         acquisition: See `Optimizer`.
         search: See `Optimizer`.
         strategy: Decides instead of these three; see `Optimizer`.
-        transform: ``"log10"`` for values that span decades, ``"auto"`` for heavy tails or where in doubt: see
-            `seqopt.optimizer.Optimizer`.
+        transform: What the model sees of the values: ``"auto"``, which learns it in each step, ``"log10"`` for values
+            that span decades, or `None`: see `seqopt.optimizer.Optimizer`.
         contexts: The ways in which strings can be measured, where there are several; see `seqopt.data.Contexts`. The
             objective is then given a list of `seqopt.data.Query`: the string is its ``key``, and ``get`` says how it is
             to be measured. The best value is one of the target.

@@ -127,7 +127,7 @@ class Campaign(Revising, Inquiring, Tabulated):
         acquisition: Acquisition | str | None = None,
         search: SomeSearch | str | None = None,
         strategy: Strategy | None = None,
-        transform: str | None = None,
+        transform: str | None = "auto",
         contexts: Contexts | None = None,
         constraints: Sequence[Outcome] = (),
         seed: int = 0,
@@ -162,8 +162,8 @@ class Campaign(Revising, Inquiring, Tabulated):
             strategy: Decides instead of these three: see `seqopt.strategies`. The file keeps all parts with their
                 parameters, so they have to be ones that can be written down (`seqopt.utils.config.Configurable`), as
                 seqopt's own are.
-            transform: ``"log10"`` for values that span decades, ``"auto"`` for heavy tails or where in doubt: see
-                `seqopt.optimizer.Optimizer`.
+            transform: What the model sees of the values: ``"auto"``, which learns it in each step, ``"log10"`` for
+                values that span decades, or `None`: see `seqopt.optimizer.Optimizer`.
             contexts: The ways in which strings can be measured, where there are several; suggestions say which. Tables
                 have a column for each thing in which they differ, such as ``fidelity``. A result of which nobody says
                 how it was measured was measured as its suggestion or, if there is none, the target says.

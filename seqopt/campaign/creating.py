@@ -137,7 +137,7 @@ def new_campaign(
         limits=None if limits is None else limits.config(),
         surrogate=named_surrogate(trial, surrogate),
         acquisition=trial.chosen_by,
-        transform=transform,
+        transform=None if transform == "none" else transform,
         seed=trial.seed,
         space=facts,
         pool=pool,

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from seqopt.campaign.ranking import outlook_at, pool_outlook, unmeasured
 from seqopt.campaign.reasons import found_reasons, measured_values, nearest_of
 from seqopt.campaign.rows import Settings
+from seqopt.data.transforms import LearnedTransform
 from seqopt.errors import InputError, ModelError
 from seqopt.models import ExplainedSurrogate, PoolSurrogate, contributions_of
 from seqopt.spaces import PoolSpace
@@ -309,6 +310,8 @@ def explain(
     found, without = None, ""
     try:
         found = contributions_of(surrogate, key).signed(optimizer.outcome.sign)
+        if isinstance(optimizer.transform, LearnedTransform):
+            found = found.in_units(optimizer.transform.inverse)
     except ModelError as error:
         without = str(error)
     return Explanation(name, prediction, reason, found, without, dict(at_suggestion or {}), settings)

@@ -203,12 +203,12 @@ def search(
     transform: Annotated[
         str,
         typer.Option(
-            help="What the model sees of the values: log10 for positive ones that span decades, such as IC50 in nM; "
-            "auto for heavy tails or in doubt, learned in each step; yeo-johnson, winsorised, ranks; none. Results "
+            help="What the model sees of the values: auto, learned in each step (often the values themselves); log10 "
+            "for positive ones that span decades, such as IC50 in nM; yeo-johnson, winsorised, ranks; none. Results "
             "stay in your units.",
             rich_help_panel=WHAT,
         ),
-    ] = "none",
+    ] = "auto",
     standardize: Annotated[
         bool,
         typer.Option(
@@ -690,7 +690,8 @@ def bench(
         typer.Argument(
             metavar="NAME",
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
-            "filters, choices, ask, intervals, censored, design, formulas, factorial; NAME --help shows its options.",
+            "filters, choices, ask, intervals, censored, design, formulas, factorial, transforms; NAME --help shows "
+            "its options.",
         ),
     ] = "",
 ) -> None:
@@ -700,7 +701,7 @@ def bench(
     names = (
         *("zinc", "docking", "regression", "boss", "vae", "embedding"),
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
-        *("choices", "ask", "intervals", "censored", "design", "formulas", "factorial"),
+        *("choices", "ask", "intervals", "censored", "design", "formulas", "factorial", "transforms"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:

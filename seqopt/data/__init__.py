@@ -15,6 +15,7 @@ from seqopt.data.predictions import (
 from seqopt.data.query import Context, ContextValue, Item, Query, as_context, context_of, key_of, targets_of
 from seqopt.data.table import Data, Measured
 from seqopt.data.transforms import (
+    DEFAULT_TRANSFORM,
     TRANSFORMS,
     Identity,
     LearnedTransform,
@@ -29,6 +30,7 @@ from seqopt.data.transforms import (
 __all__ = [
     "CENSORED",
     "COLUMNS",
+    "DEFAULT_TRANSFORM",
     "TRANSFORMS",
     "Censoring",
     "Context",

@@ -9,6 +9,7 @@ Errors of one batch depend on each other, since they share a model: both thresho
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -22,7 +23,8 @@ SURPRISING = 0.01
 """Probability of so few results in their intervals below which a batch has missed its predictions."""
 
 FAR = 2.0
-"""Mean error, in standard deviations of one result, from which a batch has missed its predictions."""
+"""Median error, in standard deviations of one result, from which a batch has missed its predictions. A single result
+that is far off, as values with heavy tails have them, does not move it."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Latest:
         count: Results.
         better: Results beyond the good end of their intervals.
         worse: Results beyond the other end.
-        error: Mean error in standard deviations, positive where results are better than predicted.
+        error: Median error in standard deviations, positive where results are better than predicted.
     """
 
     batches: int
@@ -136,7 +138,7 @@ def latest(judged: Sequence[Judged], sign: float) -> Latest:
         used += 1
     above, below = (sum(one.value > one.high for one in chosen), sum(one.value < one.low for one in chosen))
     better, worse = (above, below) if sign > 0 else (below, above)
-    error = sign * sum(one.error for one in chosen) / len(chosen) if chosen else 0.0
+    error = sign * statistics.median(one.error for one in chosen) if chosen else 0.0
     return Latest(used, len(chosen), better, worse, error)
 
 

@@ -180,7 +180,7 @@ def fold_range(
         return None
     if transform == "log10":
         return math.sqrt(high) / math.sqrt(low) if low > 0 else None
-    if transform is None and negative_log_of(objective, unit) is not None:
+    if negative_log_of(objective, unit) is not None:
         half = (high - low) / 2
         return 10.0**half if half < 300 else None
     return None

@@ -53,6 +53,13 @@ LEARNED = ("yeo-johnson", "winsorised", "ranks", "auto")
 TRANSFORMS = ("none", "log10", *LEARNED)
 """Names of all transforms."""
 
+DEFAULT_TRANSFORM = "auto"
+"""The transform of a search for which none is chosen.
+
+Where values have no heavy tails it learns that they are best left as they are. Where they have, what a search finds may
+double: see ``docs/results.md``.
+"""
+
 
 class Transform(Protocol):
     """A monotone map from the user's units to the model's, and moments back."""
@@ -495,6 +502,16 @@ class LearnedTransform(Configurable):
 
     def __hash__(self) -> int:
         return hash(self.name)
+
+
+def learned(transform: Transform) -> Transform:
+    """What a transform is at present: that which a `LearnedTransform` has learned, and any other itself.
+
+    Example:
+        >>> learned(LearnedTransform("auto")).name, learned(Log10()).name
+        ('none', 'log10')
+    """
+    return transform.current if isinstance(transform, LearnedTransform) else transform
 
 
 def _scale(values: Numbers) -> float:

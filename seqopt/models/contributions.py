@@ -20,7 +20,7 @@ References:
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -50,6 +50,9 @@ FloatArray = npt.NDArray[np.float64]
 Method: TypeAlias = Literal["shares", "leave-one-out"]
 
 Unit: TypeAlias = Literal["symbol", "atom"]
+
+SAME = 1e-6
+"""A prediction and a prior mean that are no further apart count as equal."""
 
 NO_ATOM = re.compile(r"[-=#$:/\\.()~]|%?\d+|%\(\d+\)")
 """Symbols of a SMILES that are no atoms."""
@@ -88,6 +91,30 @@ class Contributions:
         """The same for values that are ``sign`` (1 or -1) times those of the model, as a user's may be."""
         values, prior_mean, prediction = sign * self.values, sign * self.prior_mean, sign * self.prediction
         return replace(self, values=values, prior_mean=prior_mean, prediction=prediction)
+
+    def in_units(self, inverse: Callable[[float], float]) -> Contributions:
+        """The same in the units of values of which the model has seen a transform.
+
+        The prior mean and the prediction are turned back, and each part keeps its share of what lies between them (of
+        the slope there, where they are equal), so that what summed to the prediction still does.
+
+        Args:
+            inverse: From what the model sees to the units of the values; increasing.
+
+        Example:
+            >>> found = Contributions("symbol", ("A", "B"), np.array([0.25, 0.75]), "shares", 1.0, 2.0)
+            >>> back = found.in_units(lambda value: 10**value)
+            >>> back.prior_mean, back.prediction, back.values.tolist(), back.rest
+            (10.0, 100.0, [22.5, 67.5], 0.0)
+        """
+        low, high = inverse(self.prior_mean), inverse(self.prediction)
+        apart = self.prediction - self.prior_mean
+        if abs(apart) < SAME:
+            beyond = inverse(self.prediction + SAME)
+            factor = (beyond - high) / SAME
+        else:
+            factor = (high - low) / apart
+        return replace(self, values=factor * self.values, prior_mean=low, prediction=high)
 
     def by_atom(self, smiles: str) -> FloatArray:
         """What each atom of a molecule adds, for drawing: parts that are symbols belong to the atom they write.

@@ -30,13 +30,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from seqopt.data.transforms import LearnedTransform, Transform, log_slopes
+from seqopt.data.transforms import Identity, LearnedTransform, Transform, log_slopes
 from seqopt.models.gaussian import GaussianSurrogate
 
 Numbers = npt.NDArray[np.float64]
 
 NOISE_RATIOS = np.geomspace(1e-3, 1e3, 25)
 """Variances of the noise that are tried, in units of the signal's."""
+
+FEWEST = 10
+"""Exact values below which ``"auto"`` leaves them as they are: fewer do not show a tail."""
 
 MOST = 500
 """Values that decide at most, evenly spread over all: an eigendecomposition costs their cube."""
@@ -65,6 +68,10 @@ def fit_with_transform(
     rows = np.flatnonzero(exact)
     if len(rows) > MOST:
         rows = rows[np.linspace(0, len(rows) - 1, MOST).round().astype(np.int64)]
+    if transform.name == "auto" and len(rows) < FEWEST:
+        transform.current = Identity()
+        fit()
+        return
     candidates = transform.candidates(everything[rows])
     if everything.min() <= 0.0:
         # Limits, and values that do not decide, are transformed as well.

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from seqopt.acquisition import Acquisition
 from seqopt.data import (
+    DEFAULT_TRANSFORM,
     Censoring,
     Context,
     Contexts,
@@ -32,7 +33,7 @@ from seqopt.data import (
     resolve_transform,
 )
 from seqopt.data.missed import judged_rows, latest
-from seqopt.data.transforms import LearnedTransform, check_value, quantile_interval
+from seqopt.data.transforms import LearnedTransform, check_value, learned, quantile_interval
 from seqopt.datasets import Pool
 from seqopt.errors import ExhaustedError, InputError, ModelError
 from seqopt.models import JointSurrogate, Surrogate, measurement_std
@@ -96,8 +97,9 @@ class Optimizer(Tabulated):
             a warning says so.
         direction: ``"maximize"`` or ``"minimize"``.
         transform: What the model sees of the values, the name of one of `seqopt.data.TRANSFORMS` or an object:
-            ``"log10"`` for values that span decades, ``"auto"`` for heavy tails or where in doubt (the most likely one,
-            learned anew in each step: see `seqopt.data.LearnedTransform`). The user's units stay outside.
+            ``"auto"``, the most likely one, which may be none, learned anew in each step (see
+            `seqopt.data.LearnedTransform`); ``"log10"`` for values that span decades; or `None`. The user's units stay
+            outside.
         outcomes: What is measured of each string, the objective first, instead of ``direction`` and ``transform``.
         contexts: The ways in which strings can be measured, where there are several.
         seed: Fixes every random draw: the same seed and the same results told give the same suggestions.
@@ -131,7 +133,7 @@ class Optimizer(Tabulated):
         include: Sequence[str] = (),
         limits: BatchLimits | None = None,
         direction: Direction = "maximize",
-        transform: Transform | str | None = None,
+        transform: Transform | str | None = DEFAULT_TRANSFORM,
         outcomes: Sequence[Outcome] | None = None,
         contexts: Contexts | None = None,
         seed: int = 0,
@@ -648,14 +650,16 @@ class Optimizer(Tabulated):
         """Joint mean (n) and covariance (n x n) of the objective at ``strings``, without noise, in the user's units.
 
         Raises:
-            InputError: Under a transform: the joint distribution is not normal then; take `sample`.
+            InputError: Under a transform, be it one that was learned: the joint distribution is not normal then; take
+                `sample`.
             ModelError: Before two values have been told, or if the surrogate has no joint posterior.
         """
-        if self.transform.name != "none":
+        model = self._joint()
+        if (transform := learned(self.transform)).name != "none":
             raise InputError(
-                f"under the transform {self.transform.name} values are not jointly normal in your units: take sample()"
+                f"under the transform {transform.name} values are not jointly normal in your units: take sample()"
             )
-        mean, covariance = self._joint().posterior(self._keys(strings))
+        mean, covariance = model.posterior(self._keys(strings))
         return self.outcome.sign * np.asarray(mean), np.asarray(covariance)
 
     def sample(self, strings: Sequence[str], n: int, rng: np.random.Generator) -> FloatArray:
@@ -665,7 +669,7 @@ class Optimizer(Tabulated):
             ModelError: Before two values have been told, or if the surrogate has no joint posterior.
         """
         draws = self.outcome.sign * np.asarray(self._joint().sample(self._keys(strings), n, rng))
-        if self.transform.name == "none":
+        if learned(self.transform).name == "none":
             return draws
         inverse = np.frompyfunc(self.transform.inverse, 1, 1)
         return np.asarray(inverse(draws), dtype=np.float64)
@@ -850,7 +854,7 @@ def _checked_outcomes(
 ) -> tuple[Outcome, ...]:
     if outcomes is None:
         return (Outcome("value", direction, transform=resolve_transform(_own(transform))),)
-    if direction != "maximize" or transform is not None:
+    if direction != "maximize" or transform not in (None, DEFAULT_TRANSFORM):
         raise InputError("give direction and transform to the outcomes, not besides them")
     for outcome in outcomes:
         if not isinstance(outcome, Outcome):

@@ -202,7 +202,7 @@ def _analyse(
     )
     best = () if found["unmeasured"] is None else found["unmeasured"].best
     asked = [*waiting["key"].head(MOST_OF_BATCH), *(one.key for one in best)]
-    found["explained"] = explained(surrogate, asked, rows["key"].tolist(), sign)
+    found["explained"] = explained(surrogate, asked, rows["key"].tolist(), sign, transform)
     pairs = zip(candidates.strings, candidates.keys, strict=True)
     others = [pair for pair in pairs if pair[1] not in known]
     unmapped, others = len(others), others[:POOL_SAMPLE]

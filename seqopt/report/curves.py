@@ -187,7 +187,7 @@ def trade_of(run: Run, curves: Curves | None) -> Trade | None:
 
     try:
         tokenizer = space_of(run).encoder.tokenizer
-    except Exception:
+    except InputError:
         logger.debug("the lengths of formulas are not known", exc_info=True)
         return None
     strings = [str(text) for text in ranked(run.evaluations, run.direction)["string"]]

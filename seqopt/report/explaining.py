@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from seqopt.data.transforms import Identity, LearnedTransform, Transform
 from seqopt.encoding.features import TokensAndFeatures
 from seqopt.errors import ModelError
 from seqopt.models import Contributions, FullyBayesianGP, contributions_of
+
+IDENTITY = Identity()
 
 MOST_EXPLAINED = 60
 """Strings of a page whose predictions are explained: as many suggestions as are drawn, and the best predicted."""
@@ -33,7 +36,13 @@ class Explained:
     missing: str = ""
 
 
-def explained(surrogate: Any, keys: Sequence[str], measured: Sequence[str], sign: float) -> Explained:
+def explained(
+    surrogate: Any,
+    keys: Sequence[str],
+    measured: Sequence[str],
+    sign: float,
+    transform: Transform = IDENTITY,
+) -> Explained:
     """What the predictions of some strings rest on; nothing is fitted.
 
     Args:
@@ -41,6 +50,7 @@ def explained(surrogate: Any, keys: Sequence[str], measured: Sequence[str], sign
         keys: The strings; the first `MOST_EXPLAINED` are explained.
         measured: What the surrogate was fitted to.
         sign: -1.0 where values of the model are those of the user times -1, else 1.0.
+        transform: What the model has seen of the values; contributions under one that was learned are turned back.
     """
     found: dict[str, Contributions] = {}
     room = MOST_SHARED
@@ -49,7 +59,8 @@ def explained(surrogate: Any, keys: Sequence[str], measured: Sequence[str], sign
             room -= _work(surrogate, key, measured)
             if room < 0:
                 return Explained(found, "it would take too long for strings of this length and number")
-            found[key] = contributions_of(surrogate, key).signed(sign)
+            one = contributions_of(surrogate, key).signed(sign)
+            found[key] = one.in_units(transform.inverse) if isinstance(transform, LearnedTransform) else one
         except ModelError as error:
             return Explained(found, str(error))
     return Explained(found)

@@ -112,3 +112,22 @@ def test_a_run_predicts_what_its_optimiser_does(tmp_path: Path, capsys: pytest.C
     assert len(table) == 2
     assert (table["predicted"] < table["predicted_mean"]).all()
     assert (table["predicted_low"] < table["predicted"]).all()
+
+
+def test_contributions_under_a_learned_transform_are_in_the_units_of_the_values(tmp_path: Path) -> None:
+    with Campaign.create(
+        tmp_path / "a.seqopt", CandidateSet(POOL), objective="yield", batch_size=20, surrogate="one-hot", seed=1
+    ) as campaign:
+        for row in campaign.suggest():
+            campaign.record(row.name, -float(10.0 ** (row.string.count("B") / 2)))
+        found = campaign.explain("AAABBB")
+        assert found.contributions is not None
+        optimizer = campaign.optimizer()
+        optimizer.predictions(["AAABBB"])
+        assert optimizer.transform.current.name == "winsorised"  # type: ignore[attr-defined]
+        rests = found.contributions
+        assert rests.prediction == pytest.approx(found.prediction.predicted)
+        # The string has a value of -31.6, far from what the model sees of it.
+        assert -60 < rests.prediction < -15
+        assert rests.method == "leave-one-out" or abs(rests.rest) < 1e-6
+        assert (rests.values[:3] > rests.values[3:]).all()

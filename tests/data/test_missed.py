@@ -70,7 +70,9 @@ def run(values, optimizer, batches=2):
 
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
 def test_asking_warns_after_a_batch_that_missed(direction, caplog):
-    optimizer = Optimizer(SPACE, surrogate="hamming", initial=10, batch_size=6, direction=direction, seed=2)
+    optimizer = Optimizer(
+        SPACE, surrogate="hamming", initial=10, batch_size=6, direction=direction, transform=None, seed=2
+    )
     run(lambda string: float(string.count("A")), optimizer)
     with caplog.at_level(logging.WARNING):
         strings = optimizer.ask()
@@ -82,3 +84,10 @@ def test_asking_warns_after_a_batch_that_missed(direction, caplog):
     assert "the last batch missed what was predicted" in caplog.text
     assert "6 were worse" in caplog.text
     assert "the transform auto" in optimizer.missed()
+
+
+def test_one_result_that_is_far_off_is_no_missed_batch():
+    # 9 of 10 in their intervals, and one a hundred standard deviations below: a heavy tail, not a wrong model.
+    judged = [Judged(1, -1.0, 0.0, 1.0, 0.5)] * 9 + [Judged(1, -1.0, 0.0, 1.0, -60.0)]
+    assert latest(judged, 1.0).warning() == ""
+    assert latest([Judged(1, -1.0, 0.0, 1.0, -60.0)] * 6 + judged[:4], 1.0).missed

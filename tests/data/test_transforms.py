@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from seqopt.data import (
+    DEFAULT_TRANSFORM,
     TRANSFORMS,
     LearnedTransform,
     Log10,
@@ -257,3 +258,38 @@ def test_values_that_have_no_logarithm_are_taken_when_they_come():
     optimizer.tell(optimizer.ask(1), [-1.0])
     optimizer.predictions(strings)
     assert optimizer.transform.current.name != "log10"
+
+
+def test_a_search_learns_its_transform_unless_it_is_told_another():
+    assert DEFAULT_TRANSFORM == "auto"
+    assert Optimizer(SPACE).transform == LearnedTransform("auto")
+    assert Optimizer(SPACE, transform=None).transform.name == "none"
+    assert Optimizer(SPACE, outcomes=[Outcome("y")]).transform.name == "none"
+    with pytest.raises(InputError, match="give direction and transform to the outcomes"):
+        Optimizer(SPACE, outcomes=[Outcome("y")], transform="log10")
+
+
+def test_few_values_show_no_tail():
+    optimizer = Optimizer(SPACE, surrogate="hamming", initial=9, seed=3)
+    strings = optimizer.ask(10)
+    optimizer.tell(strings[:9], [heavy(string) for string in strings[:9]])
+    optimizer.predictions(strings)
+    assert optimizer.transform.current.name == "none"
+    optimizer.tell(strings[9:], [heavy(strings[9])])
+    optimizer.predictions(strings)
+    assert optimizer.transform.current.name != "none"
+
+
+def test_values_without_tails_are_predicted_as_without_a_transform():
+    found = {}
+    for transform in ("auto", None):
+        optimizer = Optimizer(SPACE, surrogate="hamming", initial=14, transform=transform, seed=5)
+        strings = optimizer.ask(14)
+        optimizer.tell(strings, [string.count("A") + 0.5 * string.count("AB") for string in strings])
+        asked = optimizer.ask(2)
+        mean, covariance = optimizer.posterior(strings)
+        found[transform] = asked, optimizer.observations.rows[-1].details, mean, covariance
+    assert found["auto"][0] == found[None][0]
+    assert found["auto"][1] == pytest.approx(found[None][1], rel=1e-9)
+    for one, other in zip(found["auto"][2:], found[None][2:], strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from seqopt import Optimizer
-from seqopt.data import Contexts, Outcome, Query
+from seqopt.data import Contexts, LearnedTransform, Outcome, Query
 from seqopt.encoding import Encoder
 from seqopt.encoding.fields import ContextEncoder, FieldEncoder
 from seqopt.errors import InputError
@@ -88,3 +88,12 @@ def test_a_context_variable_that_the_surrogate_does_not_know_is_refused() -> Non
 def test_what_is_not_a_search_is_refused() -> None:
     with pytest.raises(InputError, match="3 is not an inner search"):
         Optimizer(POOL, search=3)
+
+
+def test_values_of_several_contexts_together_show_no_tail() -> None:
+    # Cheap ones lie near 50 and dear ones near 0: what looks like a tail is an offset.
+    optimizer = searched()
+    optimizer.ask(2)
+    assert optimizer.transform.name == "auto"
+    assert isinstance(optimizer.transform, LearnedTransform)
+    assert optimizer.transform.current.name == "none"

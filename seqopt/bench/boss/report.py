@@ -131,8 +131,9 @@ def counts(runs: Runs) -> Table:
         rows,
         "Mean and one standard error over runs; all methods of one seed begin with the same strings. "
         f"At the largest: runs that found the largest count. {_PAIRED}: difference in counts. {_SECONDS}: median over "
-        "runs of the processor time spent on all suggestions of a run, one thread. With noise, the noiseless count of the best "
-        "string observed is given, as published, and that of the evaluated string with the largest posterior mean.",
+        "runs of the processor time spent on all suggestions of a run, one thread. With noise, the noiseless count of "
+        "the best string observed is given, as published, and that of the evaluated string with the largest posterior "
+        "mean.",
     )
 
 

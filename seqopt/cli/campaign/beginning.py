@@ -101,11 +101,11 @@ def new(
     transform: Annotated[
         str,
         typer.Option(
-            help="What the model sees of the values: log10 for positive ones that span decades, such as IC50 in nM; "
-            "auto for heavy tails or in doubt, learned at each suggestion; yeo-johnson, winsorised, ranks; none.",
+            help="What the model sees of the values: auto, learned at each suggestion (often the values themselves); "
+            "log10 for positive ones that span decades, such as IC50 in nM; yeo-johnson, winsorised, ranks; none.",
             rich_help_panel=WHAT,
         ),
-    ] = "none",
+    ] = "auto",
     batch: Annotated[int, typer.Option(help="Suggestions at a time.", rich_help_panel=HOW, min=2)] = 10,
     surrogate: Annotated[str, typer.Option(help="The model; see seqopt search --help.", rich_help_panel=HOW)] = "auto",
     acquisition: Annotated[
