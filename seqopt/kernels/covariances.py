@@ -125,6 +125,13 @@ class Pairs(ABC):
     def blocks(self, program: Program, slopes: bool, weights: Tensor | None = None) -> Iterator[Block]:
         """The sums of every pair, weighted if weights are given, one block after the other."""
 
+    def known_selves(self, program: Program, slopes: bool) -> tuple[Tensor, Tensor | None] | None:
+        """Sums of each string with itself and their derivatives, order x strings, where no engine is needed for them.
+
+        Only pairs of which rows and columns are the same strings have any.
+        """
+        return None
+
     def size(self, program: Program, slopes: bool) -> int:
         """Bytes of the sums of every pair, without weights."""
         return int(np.prod(self.shape)) * program.order * program.dtype.itemsize * (1 + slopes)
@@ -332,6 +339,9 @@ class Covariances:
         return sides[0], sides[1]
 
     def _selves(self, strings: EncodedStrings, slopes: bool) -> tuple[Tensor, Tensor | None]:
+        known = self.pairs.known_selves(self.program, slopes)
+        if known is not None:
+            return known
         key = ("selves", fingerprint(strings), self.program)
         nowhere = slice(0, 0)
 

@@ -458,13 +458,13 @@ class SubsequenceKernel(DescribedKernel):
     def interpolating(self, x: Tensor) -> Iterator[bool]:
         """Within this context, Gram matrices of ``x`` come from interpolation in the gap decay.
 
-        Setting it up takes some 50 dynamic programs, about as long as 25 evaluations with a gradient; each evaluation
-        from then on takes a fraction of one. Meant for fits from several starts and for draws of decays from a
+        Setting it up takes some 40 dynamic programs, about as long as 20 evaluations with a gradient; no evaluation
+        from then on takes any. Meant for fits from several starts and for draws of decays from a
         posterior. Normalised covariances hold to 1e-8 over all gap decays within the kernel's bounds: see
         `seqopt.kernels.interpolation`. Everything else, and everything after, is computed as always.
 
         Nothing is interpolated where that does not pay or is not possible: if the kernel is not normalised, has a
-        batch shape or a frozen gap decay, if the strings are too long, or if the interpolant (about 60 Gram matrices
+        batch shape or a frozen gap decay, if the strings are too long, or if the interpolant (about 40 Gram matrices
         times the order) exceeds ``cache_bytes``.
 
         Args:

@@ -60,7 +60,7 @@ TOLERANCE = 1e-4
 FURTHER_STARTS = 5
 """Further draws from the priors that a fit starts from if all its starts fail."""
 
-INTERPOLATED = 100
+INTERPOLATED = 60
 """Number of training strings from which a fit interpolates the kernel in the gap decay: fewer cost less than that."""
 
 SURVEYED = 500

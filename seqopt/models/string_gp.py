@@ -77,7 +77,7 @@ class StringGP(GaussianSurrogate, Configurable):
             fitted last are not among the new ones.
         fit_size: Parameters are fitted to at most so many strings, a random choice of all: a step of a fit to n strings
             costs n^2 kernel evaluations and n^3 operations. The model is always conditioned on all.
-        interpolate: Whether full fits to 100 strings or more take Gram matrices at other gap decays from interpolation
+        interpolate: Whether full fits to 60 strings or more take Gram matrices at other gap decays from interpolation
             where the kernel can (see `seqopt.kernels.SubsequenceKernel.interpolating`). The fitted model itself is
             exact either way.
         priors: Whether priors of the parameters enter the fit. Without them it is one of maximum marginal likelihood,

@@ -361,6 +361,35 @@ def _fit_table(section: dict[str, Any]) -> Table:
     )
 
 
+def _nodes_table(section: dict[str, Any]) -> Table:
+    lines: list[tuple[str, ...]] = []
+    for (what,), (interpolated, exact) in _by(section["rows"], "what").items():
+        gaps = [abs(a - b) for a, b in zip(interpolated["log_posterior"], exact["log_posterior"], strict=True)]
+        lines.append(
+            (
+                f"{interpolated['strings']} {what}",
+                str(interpolated["nodes"]),
+                f"{median(interpolated):.2f}",
+                f"{median(exact):.2f}",
+                f"{ratio(exact, interpolated):.2f}",
+                f"{max(gaps):.1g}",
+            )
+        )
+    return Table(
+        "Fits of `StringGP` with and without interpolation in the gap decay: processor seconds, one thread",
+        (
+            "strings",
+            "nodes",
+            "interpolated",
+            "not interpolated",
+            "times faster",
+            "difference of the log posteriors reached, largest",
+        ),
+        lines,
+        f"Two starts, order 5, medians of {len(section['rows'][0]['seconds'])} rounds.",
+    )
+
+
 _TABLES: dict[str, Callable[[dict[str, Any]], Table]] = {
     "yardstick": _yardstick_table,
     "gauche": _gauche_table,
@@ -373,6 +402,7 @@ _TABLES: dict[str, Callable[[dict[str, Any]], Table]] = {
     "features": _features_table,
     "sharing": _sharing_table,
     "fit": _fit_table,
+    "nodes": _nodes_table,
 }
 
 

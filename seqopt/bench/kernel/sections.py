@@ -280,7 +280,14 @@ def fit_models(settings: Settings) -> Result:
     return {"rows": rows}
 
 
-def _fit(strings: list[str], values: Any, restarts: int, interpolate: bool, seed: int) -> tuple[float, float]:
+def _fit(
+    strings: list[str],
+    values: Any,
+    restarts: int,
+    interpolate: bool,
+    seed: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> tuple[float, float]:
     """Seconds of a fit, and the log marginal likelihood plus log priors that it reached."""
     import gpytorch
     import torch
@@ -288,15 +295,71 @@ def _fit(strings: list[str], values: Any, restarts: int, interpolate: bool, seed
     from seqopt.models import StringGP
 
     surrogate = StringGP(restarts=restarts, interpolate=interpolate)
-    started = time.perf_counter()
+    started = clock()
     surrogate.fit(strings, values, rng=np.random.default_rng(seed))
-    seconds = time.perf_counter() - started
+    seconds = clock() - started
     model = surrogate.model
     model.train()
     objective = gpytorch.mlls.ExactMarginalLogLikelihood(model.likelihood, model)
     with torch.no_grad():
         reached = objective(model(*model.train_inputs), model.train_targets)
     return seconds, float(reached) * len(strings)
+
+
+def fit_by_nodes(settings: Settings) -> Result:
+    """Fits to few strings with and without interpolation in the gap decay, one thread, and what nodes they take.
+
+    Values are a sum over positions of a normally distributed effect of each symbol, with a tenth of noise.
+    """
+    import torch
+
+    from seqopt.kernels import SubsequenceKernel
+    from seqopt.kernels.interpolation import InterpolatedGram
+
+    name, length, mutations, symbols = LIBRARIES[0]
+    found = [
+        (name, variants(settings.variants, length, mutations, symbols, settings.seed)),
+        ("random strings of 60 residues", random_strings(settings.nodes, 60, PROTEIN, settings.seed)),
+        ("ZINC SMILES", encoded_zinc(settings.nodes, settings.seed)),
+    ]
+    rows: list[Row] = []
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        for what, encoded in found:
+            strings, values = _written(encoded, settings.seed)
+            kernel = SubsequenceKernel(settings.order)
+            with kernel.interpolating(encoded.to_tensor()):
+                gram = kernel._interpolated
+            assert isinstance(gram, InterpolatedGram)
+            both: list[Row] = [
+                {"what": what, "strings": len(strings), "nodes": nodes, "seconds": [], "log_posterior": []}
+                for nodes in (gram.nodes.count, None)
+            ]
+            for seed in range(-1, settings.rounds):
+                for row in both:
+                    seconds, reached = _fit(
+                        strings, values, 2, row["nodes"] is not None, max(0, seed), time.process_time
+                    )
+                    if seed >= 0:  # the round before loads what is compiled
+                        row["seconds"].append(seconds)
+                        row["log_posterior"].append(reached)
+            rows += both
+    finally:
+        torch.set_num_threads(threads)
+    return {"rows": rows}
+
+
+def _written(encoded: EncodedStrings, seed: int) -> tuple[list[str], Any]:
+    """Strings of one letter a symbol, and values."""
+    rng = np.random.default_rng([seed, len(encoded)])
+    effects = rng.standard_normal((encoded.width, int(encoded.tokens.max()) + 1))
+    effects[:, 0] = 0.0
+    values = effects[np.arange(encoded.width), encoded.tokens].sum(axis=1)
+    values += 0.1 * values.std() * rng.standard_normal(len(values))
+    # A letter for each number, beyond those that mean something in a notation.
+    strings = ["".join(chr(0x4E00 + token) for token in row[row > 0]) for row in encoded.tokens.astype(int)]
+    return strings, values
 
 
 SECTIONS: dict[str, Callable[[Settings], Result]] = {
@@ -311,5 +374,6 @@ SECTIONS: dict[str, Callable[[Settings], Result]] = {
     "features": compare_features,
     "sharing": compare_sharing,
     "fit": fit_models,
+    "nodes": fit_by_nodes,
 }
 """All sections, in the order in which they are measured."""

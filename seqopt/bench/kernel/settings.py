@@ -40,6 +40,7 @@ class Settings:
         pools: ZINC strings of the pools whose covariances with training strings are computed with and without sharing.
         training: How many training strings: the last ones of ZINC, so that none is in a pool.
         variants: Strings of each library of variants.
+        nodes: Random strings and ZINC molecules of fits whose nodes in the gap decay are counted, besides ``variants``.
         fit: ZINC molecules of the full fit, and its restarts.
         fit_interpolated: ZINC molecules of the fits with and without interpolation, and their restarts.
     """
@@ -70,6 +71,7 @@ class Settings:
     pools: tuple[int, ...] = (10_000, 100_000)
     training: int = 100
     variants: int = 120
+    nodes: int = 100
     fit: tuple[int, int] = (400, 5)
     fit_interpolated: tuple[int, int] = (200, 10)
 
@@ -100,6 +102,7 @@ class Settings:
             pools=(30,),
             training=5,
             variants=9,
+            nodes=9,
             fit=(12, 2),
             fit_interpolated=(14, 2),
         )

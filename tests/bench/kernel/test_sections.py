@@ -178,6 +178,26 @@ def test_sharing_is_timed_beside_pairs_and_gives_the_same():
         assert float(line[-1]) > 0
 
 
+def test_fits_by_nodes_reach_what_fits_without_nodes_reach(monkeypatch):
+    monkeypatch.setattr("seqopt.models.fitting.INTERPOLATED", 5)
+    monkeypatch.setattr(sections, "LIBRARIES", (("variants of a short protein", 30, (1, 4), 20),))
+    result = measured("nodes")
+    interpolated, exact = result["rows"][::2], result["rows"][1::2]
+    for some, others in zip(interpolated, exact, strict=True):
+        assert 8 <= some["nodes"] <= 42
+        assert others["nodes"] is None
+        assert some["what"] == others["what"]
+        assert len(some["seconds"]) == len(others["seconds"]) == TINY.rounds
+        np.testing.assert_allclose(some["log_posterior"], others["log_posterior"], atol=1e-3)
+    table = report.table_of("nodes", result)
+    assert [line[0] for line in table.rows] == [
+        "9 variants of a short protein",
+        "9 random strings of 60 residues",
+        "9 ZINC SMILES",
+    ]
+    assert all(float(line[-2]) > 0 for line in table.rows)
+
+
 def test_variants_have_as_many_substitutions_as_asked_for():
     found = timing.variants(50, 30, (1, 3), 4, seed=0).tokens
     assert found.min() >= 1
