@@ -20,7 +20,7 @@ import torch
 
 from seqopt.campaign.ranking import rank_among
 from seqopt.campaign.reasons import label
-from seqopt.data.transforms import resolve_transform
+from seqopt.data.transforms import LearnedTransform, learned, resolve_transform
 from seqopt.encoding.features import TokensAndFeatures
 from seqopt.errors import InputError
 from seqopt.models import FullyBayesianGP, StringGP
@@ -84,6 +84,7 @@ class Analysis:
     Attributes:
         kernel: The kernel, in words.
         how: How the model was made, a sentence.
+        scale: How the model sees the values, in words, where it has learned a transform of them; else empty.
         held_out: Leave-one-out predictions as `seqopt.report.results.predictions` returns predictions; `None` without.
         r2: Leave-one-out R2, of log10 values where those are modelled; `None` where unknown.
         within_90: Share of the values within the central 90% of their leave-one-out predictions.
@@ -97,6 +98,7 @@ class Analysis:
 
     kernel: str = ""
     how: str = ""
+    scale: str = ""
     held_out: pd.DataFrame | None = None
     r2: float | None = None
     within_90: float | None = None
@@ -165,7 +167,10 @@ def _analyse(
 
     fit_with_transform(transform, rows["value"].to_numpy(dtype=np.float64), sides == 0, fit, surrogate)
     how = f"{remark} {said[-1]}".strip()
-    found: dict[str, Any] = {"kernel": kernel, "how": how}
+    scale = (
+        transform.describe() if isinstance(transform, LearnedTransform) and learned(transform).name != "none" else ""
+    )
+    found: dict[str, Any] = {"kernel": kernel, "how": how, "scale": scale}
     if hasattr(surrogate, "leave_one_out"):
         loo = surrogate.leave_one_out()
         found |= {"r2": loo.r2 if np.isfinite(loo.r2) else None, "within_90": loo.within_90}

@@ -236,3 +236,22 @@ def test_what_goes_wrong_is_said(make_run: MakeRun) -> None:
     assert "map of the kernel is missing" in found.missing[0]
     few = analyse(read_run(make_run(rows[:2], {"kind": "molecule"})), "molecule", Candidates())
     assert "at least 3" in few.missing[0]
+
+
+@pytest.mark.parametrize("heavy", [True, False])
+def test_a_page_says_on_what_scale_its_model_sees_the_values(heavy: bool, tmp_path: Path) -> None:
+    def score(strings: list[str]) -> list[float]:
+        return [-float(10.0 ** (text.count("B") / 2)) if heavy else float(text.count("B")) for text in strings]
+
+    maximize(
+        score,
+        StringSpace("AB", 8),
+        budget=2,
+        initial=20,
+        batch_size=2,
+        surrogate="one-hot",
+        run_folder=tmp_path / "run",
+    )
+    page = write_report(tmp_path / "run").read_text(encoding="utf-8")
+    assert ("through a transform that it has learned" in page) == heavy
+    assert ("on the scale that it sees" in page) == heavy
