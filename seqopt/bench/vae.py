@@ -10,9 +10,10 @@ share of 1,000 decoded draws from the prior that are valid. The models are kept 
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,10 +25,13 @@ from seqopt.errors import InputError
 from seqopt.utils.cache import cache_dir
 
 if TYPE_CHECKING:
-    from seqopt.vae import Codec, StringVAE
+    from seqopt.vae import Codec, Epoch, StringVAE
 
 EVALUATED = 2000
 """Held-out strings on which a model is measured."""
+
+GLIMPSED = 500
+"""Draws from the prior that are looked at after each epoch."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,9 @@ class Task:
         latent: Latent dimensions.
         epochs: Passes over the strings.
         longest: Terminals of the longest expression; `None` for molecules.
+        tokenizer: Of a character model.
+        settings: How the training differs from `TrainingSettings`.
+        sizes: How the network differs from `NetworkSizes`.
     """
 
     label: str
@@ -49,6 +56,33 @@ class Task:
     latent: int
     epochs: int
     longest: int | None
+    tokenizer: str = "characters"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+
+_FIRST: Mapping[str, Any] = {
+    "settings": {"sorted_batches": 50, "ramp": 200, "warmup": 0.6},
+    "sizes": {"channels": 64},
+}
+"""The first models of molecules."""
+
+
+def _second(epochs: int) -> Mapping[str, Any]:
+    """The second ones, trained in portions of the strings, so that a training of hours can be watched and resumed."""
+    return {
+        "settings": {
+            "batch_size": 32,
+            "learning_rate": 1.5e-3,
+            "kl_weight": 0.005,
+            "sorted_batches": 50,
+            "ramp": 500,
+            "warmup": 0.2,
+            "portion": 25_000,
+            "patience": epochs,
+        },
+        "sizes": {"channels": 64, "decoder": 2, "features": 64, "memory": 192},
+    }
 
 
 TASKS: Mapping[str, Task] = {
@@ -56,8 +90,14 @@ TASKS: Mapping[str, Task] = {
     "expressions-15-grammar": Task("expressions of 1 to 15 symbols", "grammar", 50_000, 25, 12, 15),
     "expressions-20-character": Task("expressions of 3 to 20 symbols", "character", 100_000, 25, 12, 20),
     "expressions-20-grammar": Task("expressions of 3 to 20 symbols", "grammar", 100_000, 25, 12, 20),
-    "molecules-character": Task("molecules of ZINC 250k", "character", 50_000, 56, 36, None),
-    "molecules-grammar": Task("molecules of ZINC 250k", "grammar", 50_000, 56, 14, None),
+    "molecules-character": Task("molecules of ZINC 250k", "character", 50_000, 56, 36, None, **_FIRST),
+    "molecules-grammar": Task("molecules of ZINC 250k", "grammar", 50_000, 56, 14, None, **_FIRST),
+    "molecules-symbols": Task(
+        "molecules of ZINC 250k", "character", 249_456, 56, 28, None, tokenizer="smiles", **_second(28)
+    ),
+    "molecules-symbols-long": Task(
+        "molecules of ZINC 250k", "character", 249_456, 56, 44, None, tokenizer="smiles", **_second(44)
+    ),
 }
 """The models by name."""
 
@@ -117,32 +157,33 @@ def strings_of(task: Task) -> list[str]:
     return [keys[index] for index in rng.permutation(len(keys))[: task.strings]]
 
 
-def work(name: str) -> dict[str, Any]:
-    """Train one model, in one thread, and measure it."""
-    from seqopt.vae import SMILES_CHANNELS, SMILES_SETTINGS, NetworkSizes, TrainingSettings, evaluate_vae, train
+def work(name: str, curve: Path) -> dict[str, Any]:
+    """Train one model, in one thread, and measure it.
+
+    Args:
+        name: Of the task.
+        curve: Where a line is written after each epoch; see `watch`.
+    """
+    from seqopt.vae import NetworkSizes, TrainingSettings, evaluate_vae, train
 
     task = TASKS[name]
     path = model_path(name)
     path.parent.mkdir(parents=True, exist_ok=True)
     strings = strings_of(task)
     codec, strings = _codec(task, strings)
-    settings = TrainingSettings(epochs=task.epochs, **(SMILES_SETTINGS if task.longest is None else {}))
+    settings = TrainingSettings(epochs=task.epochs, **task.settings)
     started, cpu = time.perf_counter(), time.process_time()
     unfinished = path.with_suffix(".part")
     resumed = unfinished.exists()
     training = train(
         strings,
         codec,
-        NetworkSizes(latent=task.latent, channels=0 if task.longest else SMILES_CHANNELS),
+        NetworkSizes(latent=task.latent, **task.sizes),
         settings,
         rng=np.random.default_rng(0),
         checkpoint=unfinished,
         resume=resumed,
-        progress=lambda epoch: print(
-            f"{name}: epoch {epoch.epoch} of {task.epochs}, {epoch.strings_right or 0:.1%} of held-out strings right, "
-            f"{epoch.seconds:.0f} s",
-            flush=True,
-        ),
+        progress=lambda epoch: watch(epoch, name, unfinished, curve),
         facts={"task": name},
     )
     # Of all epochs, those before an interruption too; the processor's time only of those that were done at one go.
@@ -162,11 +203,45 @@ def work(name: str) -> dict[str, Any]:
         "strings": len(strings),
         "latent": task.latent,
         "kl_weight": settings.kl_weight,
+        "tokenizer": task.tokenizer,
         "epochs": len(training.history),
         "best_epoch": training.best_epoch,
         "seconds": seconds,
-        "measured": {name: _rounded(value) for name, value in measured.to_json().items()},
+        "measured": _rounded_values(measured.to_json()),
     }
+
+
+def watch(epoch: Epoch, name: str, unfinished: Path, curve: Path) -> None:
+    """Say how far a training is, and write it down.
+
+    A line holds the epoch, and of the model that would be kept if the training ended here the share of `GLIMPSED` draws
+    from the prior that are valid. What an interrupted command had not yet written is written without that share.
+
+    Args:
+        epoch: The last epoch.
+        name: Of the task.
+        unfinished: The checkpoint, which holds that epoch.
+        curve: A file of JSON lines.
+    """
+    from seqopt.vae import StringVAE
+
+    task = TASKS[name]
+    print(
+        f"{name}: epoch {epoch.epoch} of {task.epochs}, held-out loss {epoch.loss or math.nan:.2f}, "
+        f"{epoch.strings_right or 0:.1%} of held-out strings right, {epoch.seconds:.0f} s",
+        flush=True,
+    )
+    vae = StringVAE.load(unfinished)
+    drawn = vae.decode(np.random.default_rng(1).standard_normal((GLIMPSED, vae.size)))
+    valid = float(np.mean([_valid(task)(string) for string in drawn]))
+    history = vae.facts["training"]["history"]
+    settings = vae.facts["training"]["settings"]
+    identity = {"task": name, "kl_weight": settings["kl_weight"], "batch_size": settings["batch_size"]}
+    strings = settings["portion"] or vae.facts["training"]["strings"]
+    for done in history:
+        last = done["epoch"] == epoch.epoch
+        line = {**identity, "strings": strings * done["epoch"], **_rounded_values(done)}
+        append_record(curve, line | {"valid": valid if last else None}, (*FIELDS, "epoch"), again=last)
 
 
 def _codec(task: Task, strings: list[str]) -> tuple[Codec, list[str]]:
@@ -175,7 +250,7 @@ def _codec(task: Task, strings: list[str]) -> tuple[Codec, list[str]]:
 
     grammar = "smiles" if task.longest is None else "arithmetic"
     if task.model == "character":
-        return CharacterCodec.of(strings), strings
+        return CharacterCodec.of(strings, tokenizer=task.tokenizer), strings
     codec = GrammarCodec.of(grammar, strings, skip=task.longest is None)
     return codec, codec.derived(strings)
 
@@ -188,6 +263,10 @@ def _valid(task: Task) -> Callable[[str], bool]:
     from seqopt.strings.identity import identity_keys
 
     return lambda string: bool(string) and identity_keys([string], "molecule")[0] is not None
+
+
+def _rounded_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _rounded(value) for name, value in values.items()}
 
 
 def _rounded(value: Any) -> Any:
@@ -203,6 +282,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--results", type=Path, default=Path("results/vae.jsonl"), help="file of the raw results, a JSON object a line"
     )
+    parser.add_argument(
+        "--curve", type=Path, default=Path("results/vae-curve.jsonl"), help="file of what is measured after each epoch"
+    )
     parser.add_argument("--document", type=Path, default=Path("docs/results.md"), help="where the table goes")
     parser.add_argument("--report-only", action="store_true", help="train nothing, only write the table")
     options = parser.parse_args(list(argv or []))
@@ -213,7 +295,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             if name in measured and model_path(name).exists():
                 print(f"{name} is there already", flush=True)
                 continue
-            append_record(options.results, work(name) | {"record": record}, FIELDS, again=True)
+            append_record(options.results, work(name, options.curve) | {"record": record}, FIELDS, again=True)
     text = table(options.results)
     print(text)
     replace_section(options.document, "vae", text)

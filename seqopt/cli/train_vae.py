@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -82,12 +82,13 @@ def train_vae_command(
         typer.Option(help="molecule, protein, dna, rna, text, or auto to recognise it.", rich_help_panel=WHAT),
     ] = "auto",
     tokenizer: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Symbols of a character model: characters, smiles (bracket atoms are one symbol) or smiles-split.",
+            help="Symbols of a character model: characters, smiles (bracket atoms are one symbol) or smiles-split. "
+            "Default: smiles for molecules, characters otherwise.",
             rich_help_panel=WHAT,
         ),
-    ] = "characters",
+    ] = None,
     skip: Annotated[
         bool,
         typer.Option(
@@ -102,17 +103,36 @@ def train_vae_command(
     ] = None,
     hidden: Annotated[int, typer.Option(help="Units of a hidden layer.", rich_help_panel=HOW, min=1)] = 512,
     epochs: Annotated[int, typer.Option(help="Passes over the strings, at most.", rich_help_panel=HOW, min=1)] = 20,
-    batch: Annotated[int, typer.Option(help="Strings in each training step.", rich_help_panel=HOW, min=1)] = 128,
-    learning_rate: Annotated[
-        float, typer.Option(help="Learning rate of Adam at the start; it falls to 0.", rich_help_panel=HOW)
-    ] = 2e-3,
-    kl_weight: Annotated[
-        float,
+    portion: Annotated[
+        int,
         typer.Option(
-            help="Weight of the divergence from the prior: 1 is the evidence lower bound, less reconstructs better.",
+            help="An epoch is so many of the strings instead of all: it is measured and saved the more often. "
+            "--epochs and --patience count portions then.",
+            rich_help_panel=HOW,
+            min=0,
+        ),
+    ] = 0,
+    batch: Annotated[
+        int | None,
+        typer.Option(
+            help="Strings in each training step. Default: 32 for molecules, 128 otherwise.", rich_help_panel=HOW, min=1
+        ),
+    ] = None,
+    learning_rate: Annotated[
+        float | None,
+        typer.Option(
+            help="Learning rate of Adam at the start; it falls to 0. Default: 0.0015 for molecules, 0.002 otherwise.",
             rich_help_panel=HOW,
         ),
-    ] = 0.1,
+    ] = None,
+    kl_weight: Annotated[
+        float | None,
+        typer.Option(
+            help="Weight of the divergence from the prior: 1 is the evidence lower bound, less reconstructs better. "
+            "Default: 0.005 for molecules, 0.1 otherwise.",
+            rich_help_panel=HOW,
+        ),
+    ] = None,
     held_out: Annotated[
         float, typer.Option(help="Share of the strings that is held out to watch and measure.", rich_help_panel=HOW)
     ] = 0.05,
@@ -151,19 +171,19 @@ def train_vae_command(
 
         seqopt train-vae --model grammar --grammar arithmetic --sample 50000 --max-length 15 --out expressions.vae
 
-    Molecules, learnt as characters:
+    Molecules, learnt as symbols of SMILES; measured and saved after each 25,000 of them:
 
-        seqopt train-vae zinc250k --sample 50000 --max-length 80 --epochs 36 --out molecules.vae
+        seqopt train-vae zinc250k --portion 25000 --epochs 28 --patience 28 --out molecules.vae
 
-    Molecules are trained a little differently, since SMILES are long and of many lengths: convolutions come before the
-    encoder, batches hold strings of similar length, and the weight of the divergence rises for longer. A grammar of
-    SMILES and no file of molecules: give --kind molecule.
+    Molecules are trained differently, since SMILES are long and of many lengths: convolutions come before the encoder,
+    the decoder is another, batches are small and hold strings of similar length, and the divergence weighs less. A
+    grammar of SMILES and no file of molecules: give --kind molecule.
 
     The file of the model holds numbers and facts only, and is written after each epoch. Ctrl-C stops at any time;
     continue with --resume. What was measured on the held-out strings is in OUT.json next to it.
     """
     del debug  # read by seqopt.cli.main
-    from seqopt.vae import SMILES_CHANNELS, SMILES_SETTINGS, NetworkSizes, TrainingSettings
+    from seqopt.vae import SMILES_SETTINGS, SMILES_SIZES, NetworkSizes, TrainingSettings
 
     if model not in ("character", "grammar"):
         raise InputError(f"unknown model {model!r}: choose character or grammar")
@@ -171,7 +191,10 @@ def train_vae_command(
         raise InputError("a grammar model needs --grammar: arithmetic, smiles, regex, or the path of a .cfg file")
     if strings is None and (sample is None or grammar is None):
         raise InputError("nothing to learn from: give STRINGS, or --sample and --grammar to draw strings")
-    settings = TrainingSettings(epochs, batch, learning_rate, kl_weight, held_out=held_out, patience=patience)
+    settings = TrainingSettings(epochs=epochs, held_out=held_out, patience=patience, portion=portion)
+    asked = {"batch_size": batch, "learning_rate": learning_rate, "kl_weight": kl_weight}
+    given = {option: value for option, value in asked.items() if value is not None}
+    settings = replace(settings, **given)
     name = Path(strings).name.split(".")[0] if strings is not None else Path(str(grammar)).stem
     path = out if out is not None else _default_path(name, model)
     if path.is_dir():
@@ -181,13 +204,16 @@ def train_vae_command(
     if not resume and path.exists():
         raise InputError(f"{path} already exists: continue it with --resume, or choose another file with --out")
 
+    if resume and tokenizer is None:
+        tokenizer = _tokenizer_as_begun(path)
     chosen = _Strings(strings, grammar, sample, min_length, max_length, column, kind, tokenizer, seed)
     found, kind = chosen.read()
+    tokenizer = chosen.tokenizer_for(kind)
     sizes = NetworkSizes(LATENT.get(kind, 25) if latent is None else latent, hidden)
     if kind == "molecule":
-        settings, sizes = replace(settings, **SMILES_SETTINGS), replace(sizes, channels=SMILES_CHANNELS)
+        settings, sizes = replace(settings, **{**SMILES_SETTINGS, **given}), replace(sizes, **SMILES_SIZES)
     if resume:
-        settings, sizes = _as_begun(path, settings, sizes)
+        settings, sizes = _as_begun(path, settings, sizes, given)
     _train(found, kind, model, grammar, skip, tokenizer, sizes, settings, seed, path, resume, device, threads)
 
 
@@ -202,8 +228,12 @@ class _Strings:
     max_length: int | None
     column: str | None
     kind: str
-    tokenizer: str
+    tokenizer: str | None
     seed: int
+
+    def tokenizer_for(self, kind: str) -> str:
+        """The tokeniser of a character model of strings of a kind."""
+        return self.tokenizer or ("smiles" if kind == "molecule" else "characters")
 
     def read(self) -> tuple[list[str], str]:
         """The strings and their kind."""
@@ -238,7 +268,9 @@ class _Strings:
         found = list(pool.strings)
         if self.max_length is not None:
             short = [
-                string for string, length in zip(found, self._lengths(found), strict=True) if length <= self.max_length
+                string
+                for string, length in zip(found, self._lengths(found, pool.kind), strict=True)
+                if length <= self.max_length
             ]
             if len(short) < len(found):
                 note(f"{len(found) - len(short):,} strings of more than {self.max_length} symbols are left out")
@@ -249,12 +281,12 @@ class _Strings:
             note(f"a random part of {len(found):,} strings is used")
         return found, pool.kind
 
-    def _lengths(self, strings: list[str]) -> list[int]:
+    def _lengths(self, strings: list[str], kind: str) -> list[int]:
         tokenizer: Tokenizer
         if self.grammar is None:
             from seqopt.encoding import resolve_tokenizer
 
-            tokenizer = resolve_tokenizer(self.tokenizer)
+            tokenizer = resolve_tokenizer(self.tokenizer_for(kind))
         else:
             from seqopt.grammar import Rules, TerminalTokenizer, load_grammar
 
@@ -262,9 +294,21 @@ class _Strings:
         return list(map(len, tokenizer.tokenize_all(strings)))
 
 
-def _as_begun(path: Path, settings: TrainingSettings, sizes: NetworkSizes) -> tuple[TrainingSettings, NetworkSizes]:
-    """Settings for which the command has no option are those with which a training was begun, by whatever version."""
-    from seqopt.vae import SMILES_SETTINGS, TrainingSettings
+def _tokenizer_as_begun(path: Path) -> str | None:
+    """The tokeniser of a training to be resumed; `None` where the file does not say."""
+    from seqopt.vae.checkpoint import open_checkpoint
+
+    with open_checkpoint(path) as checkpoint:
+        codec = checkpoint.facts.get("codec")
+    name = codec.get("tokenizer") if isinstance(codec, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _as_begun(
+    path: Path, settings: TrainingSettings, sizes: NetworkSizes, given: Collection[str]
+) -> tuple[TrainingSettings, NetworkSizes]:
+    """Settings that were not given are those with which a training was begun, by whatever version."""
+    from seqopt.vae import SMILES_SETTINGS, SMILES_SIZES, NetworkSizes, TrainingSettings
     from seqopt.vae.checkpoint import open_checkpoint
 
     with open_checkpoint(path) as checkpoint:
@@ -272,11 +316,12 @@ def _as_begun(path: Path, settings: TrainingSettings, sizes: NetworkSizes) -> tu
     training, before = facts.get("training"), facts.get("sizes")
     if not isinstance(training, dict) or not isinstance(before, dict):
         return settings, sizes  # no training: what is wrong with the file is said where it is taken up
-    default = TrainingSettings()
+    default, plain = TrainingSettings(), NetworkSizes(latent=1)
     try:
         begun = dict(training.get("settings", {}))
-        own = {name: begun.get(name, getattr(default, name)) for name in SMILES_SETTINGS}
-        return replace(settings, **own), replace(sizes, channels=before.get("channels", 0))
+        own = {name: begun.get(name, getattr(default, name)) for name in SMILES_SETTINGS if name not in given}
+        own_sizes = {name: before.get(name, getattr(plain, name)) for name in SMILES_SIZES}
+        return replace(settings, **own), replace(sizes, **own_sizes)
     except (TypeError, ValueError) as error:
         raise InputError(f"{path} is damaged: its training was begun with impossible settings ({error})") from error
 

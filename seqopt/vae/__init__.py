@@ -9,12 +9,12 @@ from seqopt.vae.codecs import Codec
 from seqopt.vae.evaluation import VAEEvaluation, evaluate_vae
 from seqopt.vae.grammar import GrammarCodec
 from seqopt.vae.model import StringVAE
-from seqopt.vae.networks import SMILES_CHANNELS, NetworkSizes
+from seqopt.vae.networks import SMILES_SIZES, NetworkSizes
 from seqopt.vae.training import SMILES_SETTINGS, Epoch, Training, TrainingSettings, train
 
 __all__ = [
-    "SMILES_CHANNELS",
     "SMILES_SETTINGS",
+    "SMILES_SIZES",
     "CharacterCodec",
     "Codec",
     "Epoch",

@@ -142,10 +142,10 @@ class StringVAE:
     def _greedy(self, points: FloatArray) -> npt.NDArray[np.int64]:
         network, writing = self.network, self.codec.writing(len(points))
         rows = np.zeros((len(points), self.codec.steps), dtype=np.int64)
-        state = None
         # A step is little work: waiting for a second thread would cost more than it brings.
         with torch_threads(1), torch.no_grad():
-            features = network.features(torch.from_numpy(points).float().to(self.device))
+            codes = torch.from_numpy(points).float().to(self.device)
+            features, state = network.features(codes), network.start(codes)
             previous = torch.full((len(points), 1), network.before, device=self.device)
             for step in range(self.codec.steps):
                 contexts = writing.contexts()

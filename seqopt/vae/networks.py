@@ -7,6 +7,9 @@
   GRU) reads the symbols written so far beside these features, so that what is written stays consistent. The sum of the
   features, of its state and of an embedding of the context (what the codec says may follow) is rectified, and a linear
   layer gives the logits. Most of the work is in the perceptrons, which compute all steps at once.
+- A *second decoder*, for long strings, differs in three things: the recurrent network starts at a state that follows
+  from the latent point, it sees the context too, and the logits are linear in its state and the features side by side,
+  so that no step is squeezed through as few numbers as it has features.
 
 What the context forbids has probability zero.
 
@@ -21,9 +24,10 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 
 import torch
 from torch import Tensor, nn
@@ -34,8 +38,8 @@ from seqopt.errors import InputError
 WINDOW = 7
 """Symbols that a convolution sees at once."""
 
-SMILES_CHANNELS = 64
-"""Channels of convolutions for the SMILES of molecules."""
+SMILES_SIZES: Mapping[str, int] = MappingProxyType({"channels": 64, "decoder": 2, "features": 64, "memory": 192})
+"""How the network for SMILES of molecules differs."""
 
 _LOCK = threading.RLock()
 
@@ -51,9 +55,11 @@ class NetworkSizes:
         features: Features of a step in the decoder.
         memory: Units of the decoder's recurrent network.
         channels: Of each of three layers of convolutions before the encoder's perceptron; 0 for none.
+        decoder: 1 for the first decoder of the module, 2 for the second.
 
     Raises:
-        InputError: If a size is not an integer of at least 1, or of at least 0 for ``channels``.
+        InputError: If a size is not an integer of at least 1, or of at least 0 for ``channels``; or ``decoder`` is
+            neither 1 nor 2.
     """
 
     latent: int
@@ -62,12 +68,15 @@ class NetworkSizes:
     features: int = 48
     memory: int = 96
     channels: int = 0
+    decoder: int = 1
 
     def __post_init__(self) -> None:
         for name, size in asdict(self).items():
             least = int(name != "channels")
             if isinstance(size, bool) or not isinstance(size, int) or size < least:
                 raise InputError(f"{name} is {size!r}; expected an integer of at least {least}")
+        if self.decoder > 2:
+            raise InputError(f"decoder is {self.decoder!r}; expected 1 or 2")
 
     def to_json(self) -> dict[str, int]:
         """As JSON values."""
@@ -112,8 +121,12 @@ class VariationalNetwork(nn.Module):
         self.before = symbols + 1
         self.previous = nn.Embedding(symbols + 2, sizes.features)
         self.memory = nn.GRU(sizes.features, sizes.memory, batch_first=True)
-        self.recall = nn.Linear(sizes.memory, sizes.features)
-        self.output = nn.Linear(sizes.features, symbols + 1)
+        if sizes.decoder == 1:
+            self.recall = nn.Linear(sizes.memory, sizes.features)
+            self.output = nn.Linear(sizes.features, symbols + 1)
+        else:
+            self.beginning = nn.Linear(sizes.latent, sizes.memory)
+            self.output = nn.Linear(sizes.memory + sizes.features, symbols + 1)
 
     def posterior(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and logarithm of the variance, both ``n x latent``, of the codes of ``rows`` (``n x W``)."""
@@ -136,6 +149,13 @@ class VariationalNetwork(nn.Module):
             features = functional.linear(hidden(points), last.weight[:wanted], last.bias[:wanted])
         return features.view(len(points), -1, self.sizes.features)
 
+    def start(self, points: Tensor) -> Tensor | None:
+        """The state of the recurrent network before the first step, for latent points ``n x latent``.
+
+        `None` stands for zeros.
+        """
+        return None if self.sizes.decoder == 1 else torch.tanh(self.beginning(points))[None]
+
     def logits(
         self, features: Tensor, contexts: Tensor, previous: Tensor, state: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
@@ -145,13 +165,17 @@ class VariationalNetwork(nn.Module):
             features: ``n x T x features``.
             contexts: ``n x T``.
             previous: ``n x T``: the symbol before each step; before the first stands ``symbols + 1``.
-            state: What the recurrent network returned for the steps before; `None` at the beginning.
+            state: What the recurrent network returned for the steps before; at the beginning, what `start` gives.
 
         Returns:
             Logits, ``n x T x (symbols + 1)``, minus infinity for what the context forbids; and the state.
         """
-        memories, state = self.memory(features + self.previous(previous), state)
-        hidden = functional.relu(features + self.recall(memories) + self.context(contexts))
+        if self.sizes.decoder == 1:
+            memories, state = self.memory(features + self.previous(previous), state)
+            hidden = functional.relu(features + self.recall(memories) + self.context(contexts))
+        else:
+            memories, state = self.memory(features + self.previous(previous) + self.context(contexts), state)
+            hidden = torch.cat([memories, features], dim=-1)
         logits: Tensor = self.output(hidden)
         assert state is not None
         return logits.masked_fill(~self.possible[contexts], -torch.inf), state
@@ -169,7 +193,7 @@ class VariationalNetwork(nn.Module):
             (padding always is), as wide as ``rows``.
         """
         previous = torch.cat([rows.new_full((len(rows), 1), self.before), rows[:, :-1]], dim=1)
-        logits, _ = self.logits(self.features(points, rows.shape[1]), contexts, previous)
+        logits, _ = self.logits(self.features(points, rows.shape[1]), contexts, previous, self.start(points))
         logits = logits.masked_fill(self._unfinishable(rows), -torch.inf)
         chosen = functional.log_softmax(logits, dim=-1).gather(-1, rows[..., None])[..., 0]
         return chosen.sum(dim=1), logits.argmax(dim=-1) == rows

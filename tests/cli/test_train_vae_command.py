@@ -74,15 +74,32 @@ def test_molecules_of_a_file() -> None:
     vae = StringVAE.load("model.vae", alphabet="CNO")
     assert vae.size == 56
     assert vae.facts["kind"] == "molecule"
-    assert vae.facts["training"]["settings"]["sorted_batches"] == 50
+    settings = vae.facts["training"]["settings"]
+    assert settings["sorted_batches"] == 50
+    assert (settings["kl_weight"], settings["learning_rate"]) == (0.005, 0.0015)
+    assert settings["batch_size"] == 32  # given
+    assert vae.codec.tokenizer.name == "smiles"
+    assert (vae.network.sizes.decoder, vae.network.sizes.channels) == (2, 64)
     # A training that another version began, without convolutions, goes on as it was.
     facts, arrays = read_checkpoint("model.vae")
-    facts["training"]["settings"] |= {"warmup": 0.25}
+    facts["training"]["settings"] |= {"warmup": 0.25, "kl_weight": 0.1, "learning_rate": 2e-3}
+    facts["sizes"] |= {"decoder": 1, "features": 48, "memory": 96}
+    facts["codec"]["tokenizer"] = "characters"
     del facts["training"]["settings"]["sorted_batches"], facts["training"]["settings"]["ramp"]
     facts["training"]["finished"] = False
     write_checkpoint("model.vae", facts, arrays)
     with pytest.raises(InputError, match="the seed's first draw was"):  # all settings before it are the same
         train_vae("pool.csv", "--max-length", "14", "--resume", "--seed", "1")
+    with pytest.raises(InputError, match=r"kl_weight was 0\.1 and is now 0\.3"):
+        train_vae("pool.csv", "--max-length", "14", "--resume", "--kl-weight", "0.3")
+    with pytest.raises(InputError, match="begun for another model"):
+        train_vae("pool.csv", "--max-length", "14", "--resume", "--tokenizer", "smiles")
+
+
+def test_portions_of_the_strings() -> None:
+    said = train_vae(*GRAMMAR, "--portion", "20")
+    assert "2/2" in said
+    assert StringVAE.load("model.vae").facts["training"]["settings"]["portion"] == 20
 
 
 def test_a_random_part_of_a_file_and_strings_that_are_no_expressions() -> None:

@@ -32,7 +32,7 @@ def test_codes_have_the_moments_of_the_posterior() -> None:
 def draw(network: VariationalNetwork, codec: Codec, points: torch.Tensor, seed: int) -> np.ndarray:
     """Rows written by a decoder that draws each symbol among those that are allowed."""
     generator = torch.Generator().manual_seed(seed)
-    writing, state = codec.writing(len(points)), None
+    writing, state = codec.writing(len(points)), network.start(points)
     rows = np.zeros((len(points), codec.steps), dtype=np.int64)
     features, previous = network.features(points), torch.full((len(points), 1), network.before)
     for step in range(codec.steps):
@@ -44,6 +44,10 @@ def draw(network: VariationalNetwork, codec: Codec, points: torch.Tensor, seed: 
         writing.write(rows[:, step])
     assert not writing.contexts().any()
     return rows
+
+
+def sizes_of(decoder: int) -> NetworkSizes:
+    return NetworkSizes(3, 16, 4, 5, 7, decoder=decoder)
 
 
 def everything(codec: Codec) -> np.ndarray:
@@ -70,14 +74,15 @@ def everything(codec: Codec) -> np.ndarray:
         ("ab", 4),
     ],
 )
-def test_probabilities_of_all_that_can_be_written_sum_to_one(grammar: str, most: int) -> None:
+@pytest.mark.parametrize("decoder", [1, 2])
+def test_probabilities_of_all_that_can_be_written_sum_to_one(grammar: str, most: int, decoder: int) -> None:
     torch.manual_seed(4)
     codec: Codec
     if "->" in grammar:
         codec = GrammarCodec(Rules.of(CFG.fromstring(grammar)), most, "small")
     else:
         codec = CharacterCodec(grammar, most)
-    network = build_network(codec, NetworkSizes(3, 16, 4, 5, 7))
+    network = build_network(codec, sizes_of(decoder))
     for parameter in network.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     found = everything(codec)
@@ -94,8 +99,9 @@ def test_probabilities_of_all_that_can_be_written_sum_to_one(grammar: str, most:
     assert (np.abs(counts - probability * len(drawn)) <= 5.0 * error + 5.0).all()
 
 
+@pytest.mark.parametrize("decoder", [1, 2])
 @pytest.mark.parametrize("model", ["character", "grammar"])
-def test_likelihood_is_the_product_over_steps_and_sums_to_one(model: str) -> None:
+def test_likelihood_is_the_product_over_steps_and_sums_to_one(model: str, decoder: int) -> None:
     torch.manual_seed(3)
     if model == "character":
         codec = CharacterCodec("ab", 3)
@@ -103,12 +109,13 @@ def test_likelihood_is_the_product_over_steps_and_sums_to_one(model: str) -> Non
     else:
         codec = GrammarCodec.of("arithmetic", ["x+1", "x", "exp(2)", "(3)", "x*x", "2/x"])
         strings = ["x+1", "x", "exp(2)", "(3)", "x*x", "2/x"]
-    network = build_network(codec, NetworkSizes(3, 16, 4, 5, 7))
+    network = build_network(codec, sizes_of(decoder))
     rows = torch.from_numpy(codec.encode(strings))
     contexts = torch.from_numpy(codec.contexts(rows.numpy()))
     points = torch.randn(1, 3).expand(len(rows), 3)
     likelihood, right = network.log_likelihood(points, rows, contexts)
-    features, previous, state = network.features(points), torch.full((len(rows), 1), network.before), None
+    features, previous = network.features(points), torch.full((len(rows), 1), network.before)
+    state = network.start(points)
     total, writing = torch.zeros(len(rows)), codec.writing(len(rows))
     for step in range(codec.steps):
         at = slice(step, step + 1)
@@ -151,9 +158,24 @@ def test_convolutions_see_the_same_pieces_wherever_they_stand(steps: int) -> Non
     torch.testing.assert_close(seen[0, :, 8:22], seen[1, :, 9:23])
 
 
-def test_no_gradient_is_lost_to_what_is_forbidden() -> None:
+def test_the_second_decoder_begins_with_the_point_and_sees_the_context() -> None:
+    torch.manual_seed(6)
     codec = GrammarCodec.of("arithmetic", ["x+1", "x"])
-    network = build_network(codec, NetworkSizes(3, 16))
+    network = build_network(codec, sizes_of(2))
+    state = network.start(torch.tensor([[0.0, 0.0, 0.0], [3.0, -1.0, 2.0]]))
+    assert state is not None
+    torch.testing.assert_close(state[0, 0], network.beginning.bias.tanh())
+    assert not torch.allclose(state[0, 0], state[0, 1])
+    nothing, before = torch.zeros(1, 1, 5), torch.full((1, 1), network.before)
+    states = [network.logits(nothing, torch.tensor([[context]]), before)[1] for context in (1, 2)]
+    assert not torch.allclose(*states)
+    assert build_network(codec, sizes_of(1)).start(torch.zeros(2, 3)) is None
+
+
+@pytest.mark.parametrize("decoder", [1, 2])
+def test_no_gradient_is_lost_to_what_is_forbidden(decoder: int) -> None:
+    codec = GrammarCodec.of("arithmetic", ["x+1", "x"])
+    network = build_network(codec, NetworkSizes(3, 16, decoder=decoder))
     rows = torch.from_numpy(codec.encode(["x+1", "x"]))
     mean, log_variance = network.posterior(rows)
     likelihood, _ = network.log_likelihood(mean, rows, torch.from_numpy(codec.contexts(rows.numpy())))
@@ -163,7 +185,11 @@ def test_no_gradient_is_lost_to_what_is_forbidden() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("channels", -1), ("latent", 0), ("hidden", 2.5), ("memory", -1), ("features", True)]
+    ("name", "value"),
+    [
+        *(("channels", -1), ("latent", 0), ("hidden", 2.5), ("memory", -1), ("features", True)),
+        *(("decoder", 0), ("decoder", 3)),
+    ],
 )
 def test_sizes_out_of_range(name: str, value: object) -> None:
     with pytest.raises(InputError, match=f"{name} is {value!r}"):

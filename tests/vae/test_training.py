@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -54,7 +55,7 @@ def same(a: StringVAE, b: StringVAE) -> bool:
 
 
 def without_times(history: list[Epoch]) -> list[Epoch]:
-    return [dataclasses.replace(epoch, seconds=0.0) for epoch in history]
+    return [dataclasses.replace(epoch, seconds=0.0, processor=None) for epoch in history]
 
 
 @pytest.mark.parametrize("model", ["character", "grammar"])
@@ -161,6 +162,90 @@ def test_strings_of_similar_length_are_learnt_together(
     assert max(rates) > 1.8e-3  # a ramp that is longer than a training leaves something to learn with
 
 
+def test_portions_go_through_all_strings_in_turn(expressions: list[str], toy: SimpleNamespace) -> None:
+    codec, settings = codec_of("character", expressions), dataclasses.replace(SHORT, portion=70, held_out=0.0)
+    trainer = training_module._Trainer(expressions, codec, toy.sizes, settings, 1, torch.device("cpu"), {})
+    seen: list[int] = []
+    for _ in range(7):
+        batches = list(trainer._batches(70))
+        assert [len(batch) for batch in batches] == [32, 32, 6]
+        seen += torch.cat(batches).tolist()
+        trainer.run_epoch()
+    strings = len(expressions)
+    assert strings == 200
+    assert len(seen) == 490
+    passes = [seen[:200], seen[200:400]]
+    assert all(sorted(part) == list(range(strings)) for part in passes)
+    assert passes[0] != passes[1]
+    assert len(set(seen[400:])) == 90
+    whole = dataclasses.replace(settings, portion=1000)
+    plain = short(expressions, toy.sizes, codec=codec, settings=dataclasses.replace(settings, portion=0))
+    assert same(short(expressions, toy.sizes, codec=codec, settings=whole).vae, plain.vae)
+
+
+@pytest.mark.parametrize("decoder", [1, 2])
+def test_a_training_in_portions_is_resumed_within_a_pass(
+    decoder: int, expressions: list[str], toy: SimpleNamespace, tmp_path: Path
+) -> None:
+    path, sizes = tmp_path / "model.vae", dataclasses.replace(toy.sizes, channels=5, decoder=decoder)
+    codec = codec_of("character", expressions)
+    settings = dataclasses.replace(SHORT, portion=70, sorted_batches=2)
+    rates: list[float] = []
+    original = torch.optim.Adam.step
+
+    def step(self: torch.optim.Adam, closure: None = None) -> None:
+        rates.append(self.param_groups[0]["lr"])
+        original(self, closure)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.optim.Adam, "step", step)
+        whole = short(expressions, sizes, codec=codec, settings=settings)
+    np.testing.assert_allclose(rates, 1e-3 * (1.0 + np.cos(np.pi * np.arange(12) / 12)))
+
+    def stop(epoch: Epoch) -> None:
+        if epoch.epoch == 3:  # 20 strings of the second pass have been seen
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        short(expressions, sizes, codec=codec, settings=settings, checkpoint=path, progress=stop)
+    other = dataclasses.replace(settings, portion=60)
+    with pytest.raises(InputError, match="portion was 70 and is now 60"):
+        short(expressions, sizes, codec=codec, settings=other, checkpoint=path, resume=True)
+    resumed = short(expressions, sizes, codec=codec, settings=settings, checkpoint=path, resume=True)
+    assert same(resumed.vae, whole.vae)
+    assert without_times(resumed.history) == without_times(whole.history)
+    assert same(StringVAE.load(path), whole.vae)
+    assert StringVAE.load(path).reconstruct(expressions[:20]) == whole.vae.reconstruct(expressions[:20])
+
+
+def test_the_share_of_strings_right_is_that_of_greedy_decoding(tiny: list[str], toy: SimpleNamespace) -> None:
+    settings = dataclasses.replace(toy.settings, epochs=40, batch_size=8, held_out=0.3)
+    for decoder in (1, 2):
+        sizes = dataclasses.replace(toy.sizes, decoder=decoder)
+        training = train(tiny, codec_of("character", tiny), sizes, settings, rng=np.random.default_rng(2))
+        back = training.vae.reconstruct(training.held_out)
+        right = np.mean([one == other for one, other in zip(back, training.held_out, strict=True)])
+        assert right == pytest.approx(training.history[training.best_epoch - 1].strings_right)
+        assert 0.0 < right < 1.0
+
+
+def test_processor_time_is_that_of_an_epoch(expressions: list[str], toy: SimpleNamespace) -> None:
+    before = time.process_time()
+    history = short(expressions, toy.sizes).history
+    spent = [epoch.processor for epoch in history]
+    assert all(seconds is not None and seconds > 0 for seconds in spent)
+    assert sum(seconds or 0.0 for seconds in spent) <= time.process_time() - before
+
+
+def test_the_fused_optimiser_takes_the_same_steps(expressions: list[str], toy: SimpleNamespace) -> None:
+    codec = codec_of("character", expressions)
+    fused = short(expressions, toy.sizes, codec=codec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training_module, "_adam", lambda network, rate: torch.optim.Adam(network.parameters(), lr=rate))
+        plain = short(expressions, toy.sizes, codec=codec)
+    assert fused.history[-1].loss == pytest.approx(plain.history[-1].loss, rel=1e-3)
+
+
 def test_a_training_from_before_a_setting_was_there_goes_on(
     expressions: list[str], toy: SimpleNamespace, tmp_path: Path
 ) -> None:
@@ -174,8 +259,11 @@ def test_a_training_from_before_a_setting_was_there_goes_on(
     with pytest.raises(KeyboardInterrupt):
         short(expressions, toy.sizes, codec=codec, checkpoint=path, progress=stop)
     facts, arrays = read_checkpoint(path)
-    del facts["training"]["settings"]["sorted_batches"], facts["training"]["settings"]["ramp"]
-    del facts["sizes"]["channels"]
+    for name in ("sorted_batches", "ramp", "portion"):
+        del facts["training"]["settings"][name]
+    for epoch in facts["training"]["history"]:
+        del epoch["processor"]
+    del facts["sizes"]["channels"], facts["sizes"]["decoder"]
     write_checkpoint(path, facts, arrays)
     assert StringVAE.load(path).network.sizes == toy.sizes
     other = dataclasses.replace(SHORT, ramp=5)
