@@ -62,6 +62,10 @@ CORE = 15.0
 GAIN = 1.4
 """What one more node divides the error by at least, in strings that took most: where too few were chosen."""
 
+SPARE_NODES = 2
+"""Nodes beyond those that the sample needs: among many pairs of short strings are some that need more, and to find
+that out afterwards costs all nodes again."""
+
 LEFT_OUT = 0.25 * TOLERANCE
 """Sum of the coefficients that the nodes may leave out: the error of interpolation is at most twice that."""
 
@@ -307,7 +311,7 @@ def _choose_nodes(rows: EncodedStrings, program: Program, lower: float, upper: f
         left_out = np.cumsum(coefficients[::-1])[::-1]
         enough = np.flatnonzero(left_out < LEFT_OUT)
         if len(enough):
-            return replace(nodes, count=max(FEWEST_NODES, int(enough[0])))
+            return replace(nodes, count=max(FEWEST_NODES, int(enough[0]) + SPARE_NODES))
     return None
 
 

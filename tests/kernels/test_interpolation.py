@@ -54,6 +54,18 @@ def test_covariances_and_gradients_at_any_gap_decay(order_weights):
     torch.testing.assert_close(evaluate(kernel, x, gaps[2], upstream)[0], exact[2][0], rtol=0, atol=0)
 
 
+def test_many_pairs_of_short_strings_are_not_built_twice(monkeypatch):
+    built = []
+    build = interpolation._build
+    monkeypatch.setattr(interpolation, "_build", lambda *arguments: built.append(1) or build(*arguments))
+    rng = np.random.default_rng(0)
+    strings = ["".join(rng.choice(list("ACGT"), 30)) for _ in range(200)]
+    worst = spread(Encoder().encode(strings).to_tensor())
+    assert worst is not None
+    assert worst < TOLERANCE
+    assert len(built) == 1
+
+
 def test_an_evaluation_needs_no_dynamic_program(monkeypatch):
     x = Encoder().encode(molecules(30)).to_tensor()
     kernel = SubsequenceKernel(3)
@@ -229,7 +241,7 @@ def test_errors_at_many_gap_decays(name):
     assert value < TOLERANCE
     # A sequence of blocks of 60 and its reverse go from 1 to 0.01 within 0.05 of the right end.
     assert slope < (5e-5 if name == "blocks" else 1e-5)
-    assert nodes <= (60 if name == "blocks" else 42)
+    assert nodes <= (60 if name == "blocks" else 44)
 
 
 @pytest.mark.parametrize(("order", "partitions"), [(1, 1), (2, 3), (8, 1)])
