@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 EVALUATED = 2000
 """Held-out strings on which a model is measured."""
 
+ROWS = 10
+"""Epochs of a training in the table."""
+
 GLIMPSED = 500
 """Draws from the prior that are looked at after each epoch."""
 
@@ -101,8 +104,8 @@ TASKS: Mapping[str, Task] = {
 }
 """The models by name."""
 
-AUTOENCODER_OF_MOLECULES = "molecules-character"
-"""The model of molecules that searches use: the better one of the two at bringing molecules back."""
+AUTOENCODER_OF_MOLECULES = "molecules-symbols"
+"""The model of molecules that searches use: of those that take minutes, the best at bringing molecules back."""
 
 FIELDS = ("task",)
 """What tells runs apart."""
@@ -283,8 +286,17 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--results", type=Path, default=Path("results/vae.jsonl"), help="file of the raw results, a JSON object a line"
     )
     parser.add_argument(
-        "--curve", type=Path, default=Path("results/vae-curve.jsonl"), help="file of what is measured after each epoch"
+        "--curve",
+        action="store_true",
+        help="also write the table and the figure of what was measured while models learnt",
     )
+    parser.add_argument(
+        "--epochs",
+        type=Path,
+        default=Path("results/vae-curve.jsonl"),
+        help="file of what is measured after each epoch",
+    )
+    parser.add_argument("--figure", type=Path, default=Path("docs/img/vae-curve.png"), help="where the figure goes")
     parser.add_argument("--document", type=Path, default=Path("docs/results.md"), help="where the table goes")
     parser.add_argument("--report-only", action="store_true", help="train nothing, only write the table")
     options = parser.parse_args(list(argv or []))
@@ -295,31 +307,103 @@ def main(argv: Sequence[str] | None = None) -> None:
             if name in measured and model_path(name).exists():
                 print(f"{name} is there already", flush=True)
                 continue
-            append_record(options.results, work(name, options.curve) | {"record": record}, FIELDS, again=True)
+            append_record(options.results, work(name, options.epochs) | {"record": record}, FIELDS, again=True)
     text = table(options.results)
     print(text)
     replace_section(options.document, "vae", text)
+    if options.curve:
+        epochs = curves(options.epochs)
+        text = curve_table(epochs)
+        print(text)
+        replace_section(options.document, "vae-curve", text)
+        draw_curves(epochs, options.figure)
 
 
 def table(results: Path) -> str:
     """All measured models."""
     lines = [
-        "| strings | model | learnt from | characters right | strings right | KL, nats | active dimensions "
+        "| strings | model | learnt from | KL weight | characters right | strings right | KL, nats | active dimensions "
         "| valid draws | training, s (one thread) |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    weights = set()
     runs = {run["task"]: run for run in read_records(results, FIELDS)}
     for name, task in TASKS.items():
         run = runs.get(name)
         if run is None:
             continue
         found = run["measured"]
-        weights.add(run["kl_weight"])
         lines.append(
-            f"| {task.label} | {task.model} | {run['strings']:,} | {found['characters_right']:.2%} | "
-            f"{found['strings_right']:.1%} | {found['kl']:.1f} | {found['active']} of {run['latent']} | "
-            f"{found['valid']:.1%} | {run['seconds']['epochs']:,.0f} |"
+            f"| {task.label} | {_model_words(task)} | {run['strings']:,} | {run['kl_weight']:g} "
+            f"| {found['characters_right']:.2%} | {found['strings_right']:.1%} | {found['kl']:.1f} "
+            f"| {found['active']} of {run['latent']} | {found['valid']:.1%} | {run['seconds']['epochs']:,.0f} |"
         )
-    lines.append(f"\nKL weight {' and '.join(f'{weight:g}' for weight in sorted(weights))}.")
     return "\n".join(lines)
+
+
+def _model_words(task: Task) -> str:
+    return task.model if task.tokenizer == "characters" else f"{task.model}, symbols of SMILES"
+
+
+def curves(results: Path) -> dict[str, list[dict[str, Any]]]:
+    """What was measured after the epochs of each task, in their order.
+
+    Raises:
+        InputError: If nothing was.
+    """
+    found: dict[str, dict[int, dict[str, Any]]] = {}
+    for line in read_records(results, (*FIELDS, "epoch")):
+        found.setdefault(line["task"], {})[line["epoch"]] = line
+    if not found:
+        raise InputError(f"{results} holds no epochs: train a model first, seqopt bench vae --tasks molecules-symbols")
+    return {task: [epochs[number] for number in sorted(epochs)] for task, epochs in found.items()}
+
+
+def curve_table(epochs: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """Up to `ROWS` epochs of each task, the last among them. Processor time is that of all epochs until then."""
+    lines = [
+        "| model | processor, min | strings seen | loss, training | loss, held out | KL, nats | symbols right "
+        "| strings right | valid draws |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for task, history in epochs.items():
+        minutes = _minutes(history)
+        for index in sorted({round(place) for place in np.linspace(0, len(history) - 1, ROWS)}):
+            line = history[index]
+            valid = "" if line["valid"] is None else f"{line['valid']:.0%}"
+            lines.append(
+                f"| {task} | {minutes[index]:.1f} | {line['strings']:,} | {line['train_loss']:.2f} "
+                f"| {line['loss']:.2f} | {line['kl']:.0f} | {line['symbols_right']:.1%} "
+                f"| {line['strings_right']:.1%} | {valid} |"
+            )
+    return "\n".join(lines)
+
+
+def draw_curves(epochs: Mapping[str, Sequence[Mapping[str, Any]]], picture: Path) -> None:
+    """Strings right and valid draws against processor time, of all tasks."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 3.4), layout="constrained")
+    for axes, field_name, title in zip(
+        figure.subplots(1, 2),
+        ("strings_right", "valid"),
+        ("held-out strings that come back whole", "draws from the prior that are valid"),
+        strict=True,
+    ):
+        for task, history in epochs.items():
+            points = [
+                (minute, 100 * line[field_name])
+                for minute, line in zip(_minutes(history), history, strict=True)
+                if line[field_name] is not None
+            ]
+            axes.plot(*zip(*points, strict=True), marker=".", label=task)
+        axes.set(xlabel="processor time, minutes", ylabel="%", title=title, ylim=(0, None))
+        axes.grid(alpha=0.3)
+        axes.legend()
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(picture, dpi=130)
+
+
+def _minutes(history: Sequence[Mapping[str, Any]]) -> list[float]:
+    """Processor time at the end of each epoch; the clock's where that was not recorded."""
+    spent = [line["seconds"] if line["processor"] is None else line["processor"] for line in history]
+    return (np.cumsum(spent) / 60).tolist()

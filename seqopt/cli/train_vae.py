@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -193,7 +193,7 @@ def train_vae_command(
         raise InputError("nothing to learn from: give STRINGS, or --sample and --grammar to draw strings")
     settings = TrainingSettings(epochs=epochs, held_out=held_out, patience=patience, portion=portion)
     asked = {"batch_size": batch, "learning_rate": learning_rate, "kl_weight": kl_weight}
-    given = {option: value for option, value in asked.items() if value is not None}
+    given: dict[str, Any] = {option: value for option, value in asked.items() if value is not None}
     settings = replace(settings, **given)
     name = Path(strings).name.split(".")[0] if strings is not None else Path(str(grammar)).stem
     path = out if out is not None else _default_path(name, model)

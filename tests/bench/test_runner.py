@@ -89,7 +89,7 @@ def test_a_search_with_an_autoencoder_that_was_not_trained_names_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SEQOPT_CACHE", str(tmp_path))
-    with pytest.raises(InputError, match="train it first, seqopt bench vae --tasks molecules-character"):
+    with pytest.raises(InputError, match="train it first, seqopt bench vae --tasks molecules-symbols"):
         surrogate_name(METHODS["full-gibbon-10-vae"].surrogate)
     assert surrogate_name("ssk+minmax") == "ssk+minmax"
 
