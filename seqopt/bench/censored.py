@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqopt.bench.records import ENDING, read_records
-from seqopt.bench.runner import header, replace_section, run_jobs
+from seqopt.bench.runner import header, replace_section, run_jobs, with_error
 
 TASKS = ("esol", "freesolv")
 ENDS = ("above", "both")
@@ -159,7 +159,7 @@ def table(runs: Sequence[dict[str, Any]]) -> str:
         ]
         for method in METHODS:
             cells = [
-                _with_error([run["methods"][method][name] for run in own])
+                with_error([run["methods"][method][name] for run in own])
                 for name in ("rmse", "nlpd", "rmse_beyond", "nlpd_beyond")
             ]
             seconds = float(np.median([run["methods"][method]["fit_seconds"] for run in own]))
@@ -171,8 +171,3 @@ def table(runs: Sequence[dict[str, Any]]) -> str:
         "seconds are medians, in one thread."
     )
     return "\n".join(lines)
-
-
-def _with_error(numbers: Sequence[float]) -> str:
-    error = np.std(numbers, ddof=1) / np.sqrt(len(numbers)) if len(numbers) > 1 else float("nan")
-    return f"{np.mean(numbers):.3f} ± {error:.3f}"

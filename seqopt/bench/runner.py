@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import math
 import os
 import platform
 import sys
@@ -15,6 +16,9 @@ from dataclasses import asdict, dataclass
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from seqopt.bench.records import ENDING, append_record, read_records, run_key
 from seqopt.utils.files import write_atomically
@@ -218,3 +222,15 @@ def replace_section(document: Path, name: str, text: str) -> None:
         new = old.rstrip("\n") + ("\n\n" if old else "") + block + "\n"
     document.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(document, new)
+
+
+def with_error(numbers: npt.ArrayLike, digits: int = 3) -> str:
+    """Mean and one standard error of it, NaN of a single number.
+
+    Example:
+        >>> with_error([1.0, 2.0, 3.0], 2)
+        '2.00 ± 0.58'
+    """
+    values = np.asarray(numbers, dtype=np.float64)
+    error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    return f"{values.mean():.{digits}f} ± {error:.{digits}f}"

@@ -18,13 +18,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from seqopt.bench.records import ENDING, Run, read_records
-from seqopt.bench.runner import header, replace_section, run_jobs
+from seqopt.bench.runner import header, replace_section, run_jobs, with_error
 from seqopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ def table(runs: Sequence[Run]) -> str:
         chosen = [own["auto"][seed]["learned"][-1] for seed in seeds]
         ends = ", ".join(f"{one} {chosen.count(one)}" for one in dict.fromkeys(sorted(chosen)))
         spent = [np.median([several[seed]["suggest_seconds"] for seed in seeds]) for several in own.values()]
-        cells = [_with_error(counts["none"]), _with_error(counts["auto"]), _with_error(counts["auto"] - counts["none"])]
+        cells = [with_error(each, 1) for each in (counts["none"], counts["auto"], counts["auto"] - counts["none"])]
         lines.append(
             f"| {task.label} ({len(values):,}) | {task.best} | {task.initial + task.batch * task.batches} | "
             f"{len(seeds)} | {' | '.join(cells)} | {ends} | {spent[0]:.0f} | {spent[1]:.0f} |"
@@ -272,8 +272,3 @@ def table(runs: Sequence[Run]) -> str:
 def _of(run: Run, task: str, transform: str) -> bool:
     job = run["job"]
     return bool(job["task"] == task and job["transform"] == transform)
-
-
-def _with_error(numbers: npt.NDArray[Any]) -> str:
-    error = np.std(numbers, ddof=1) / np.sqrt(len(numbers)) if len(numbers) > 1 else float("nan")
-    return f"{np.mean(numbers):.1f} ± {error:.1f}"

@@ -260,22 +260,25 @@ class ModelBased(Configurable):
     def _fit(self, surrogate: Surrogate, data: Data, rng: np.random.Generator) -> None:
         measured = _measured(data)
         exact = np.ones(len(measured), dtype=np.bool_) if measured.censored is None else measured.censored == 0
-        if any(isinstance(item, Query) for item in measured.items):
+        transform = data.outcomes[data.objective].transform
+        if transform.name == "auto" and any(isinstance(item, Query) for item in measured.items):
             # Values of several contexts have offsets of their own: together they do not show a tail.
             _fit_to(surrogate, measured, rng)
             return
-        drawn, before = rng.bit_generator.state, surrogate.state_dict()
+        drawn, before, again = rng.bit_generator.state, surrogate.state_dict(), False
 
         def fit() -> None:
-            # Another fit, to another transform, begins and draws as the first one: what is learned last is all that
-            # counts.
-            rng.bit_generator.state = drawn
-            surrogate.load_state_dict(before)
+            nonlocal again
+            if again:
+                # A fit to another transform begins and draws as the first one: what is learned last is all that counts.
+                rng.bit_generator.state = drawn
+                surrogate.load_state_dict(before)
+            again = True
             # Targets are those of the transform as it now is.
             _fit_to(surrogate, data.measured(), rng)
 
         values = data.values[measured.rows, data.objective]
-        fit_with_transform(data.outcomes[data.objective].transform, values, exact, fit, surrogate)
+        fit_with_transform(transform, values, exact, fit, surrogate)
 
 
 def _measured(data: Data) -> Measured:
