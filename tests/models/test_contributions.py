@@ -10,7 +10,7 @@ from rdkit.Chem import rdMolDescriptors
 from seqopt.encoding import Encoder, FeatureEncoder, MorganFingerprint
 from seqopt.errors import ModelError
 from seqopt.kernels import NgramKernel, SubsequenceKernel
-from seqopt.models import StringGP, contributions_of
+from seqopt.models import Contributions, StringGP, contributions_of
 from seqopt.models.contributions import atoms_of_symbols
 from seqopt.models.registry import SURROGATES, smooth_gp
 
@@ -178,3 +178,10 @@ def test_what_cannot_say_says_so() -> None:
     codons.fit(["ATGGCC", "ATGGCA", "ATGAAA"], [1.0, 2.0, 3.0], rng=np.random.default_rng(1))
     with pytest.raises(ModelError, match="no contributions under the features"):
         contributions_of(codons, "ATGGCC")
+
+
+def test_where_prediction_and_prior_mean_are_equal_parts_are_scaled_by_the_slope() -> None:
+    found = Contributions("symbol", ("A", "B"), np.array([0.5, -0.5]), "shares", 1.0, 1.0)
+    back = found.in_units(lambda value: 10**value)
+    np.testing.assert_allclose(back.values, [5 * np.log(10), -5 * np.log(10)], rtol=1e-5)
+    assert (back.prior_mean, back.prediction) == (10.0, 10.0)

@@ -13,7 +13,7 @@ from gpytorch.kernels import MaternKernel
 
 from seqopt.api import maximize
 from seqopt.campaign import Campaign, CampaignStore
-from seqopt.data.transforms import Log10
+from seqopt.data.transforms import LearnedTransform, Log10
 from seqopt.kernels import NgramKernel, SubsequenceKernel
 from seqopt.models import StringGP, resolve_surrogate
 from seqopt.models.registry import SURROGATES, surrogate_name
@@ -21,6 +21,7 @@ from seqopt.optimizer import Optimizer
 from seqopt.report import write_report
 from seqopt.report.analysis import analyse
 from seqopt.report.campaigns import read_campaign
+from seqopt.report.explaining import explained
 from seqopt.report.kernel_pca import kernel_pca
 from seqopt.report.restored import restore_surrogate, search_space
 from seqopt.report.results import Run, read_run
@@ -255,3 +256,17 @@ def test_a_page_says_on_what_scale_its_model_sees_the_values(heavy: bool, tmp_pa
     page = write_report(tmp_path / "run").read_text(encoding="utf-8")
     assert ("through a transform that it has learned" in page) == heavy
     assert ("on the scale that it sees" in page) == heavy
+
+
+def test_what_a_page_explains_is_in_the_units_of_the_values() -> None:
+    strings = ["AAAA", "AABA", "BBAA", "BBBB", "ABAB"]
+    surrogate = StringGP(NgramKernel())
+    surrogate.fit(strings, -np.array([0.0, 1.0, 2.0, 4.0, 2.0]), rng=np.random.default_rng(0))
+    transform = LearnedTransform("auto")
+    plain = explained(surrogate, ["BABB"], strings, -1.0, transform).found["BABB"]
+    transform.current = Log10()
+    back = explained(surrogate, ["BABB"], strings, -1.0, transform).found["BABB"]
+    assert back.prediction == pytest.approx(10**plain.prediction)
+    assert back.prior_mean == pytest.approx(10**plain.prior_mean)
+    assert back.rest != plain.rest
+    assert explained(surrogate, ["BABB"], strings, -1.0).found["BABB"].prediction == plain.prediction
