@@ -104,8 +104,8 @@ TASKS: Mapping[str, Task] = {
 }
 """The models by name."""
 
-AUTOENCODER_OF_MOLECULES = "molecules-symbols"
-"""The model of molecules that searches use: of those that take minutes, the best at bringing molecules back."""
+AUTOENCODER_OF_MOLECULES = "molecules-symbols-long"
+"""The model of molecules that searches use: the best of all at bringing molecules back."""
 
 FIELDS = ("task",)
 """What tells runs apart."""
