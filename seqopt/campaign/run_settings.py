@@ -130,8 +130,15 @@ def check_by_hand(settings: Settings, path: Path, *, predictions: bool = False) 
         )
 
 
-def compare_settings(kept: Settings, settings: Mapping[str, Any], folder: Path) -> None:
+def compare_settings(kept: Settings, settings: Mapping[str, Any], folder: Path, *, surrogate: str = "") -> None:
     """Refuse to resume a run with other settings; warn if it was begun with other versions.
+
+    Args:
+        kept: Those of the run's campaign.
+        settings: All that the run is told now.
+        folder: Of the run.
+        surrogate: What the surrogate is called now. Where it was ``"auto"`` and still is, it may be another one for
+            candidates that have changed.
 
     Raises:
         RunFolderError: If settings differ that decide the course of the run, or the campaign is not that of a run.
@@ -151,6 +158,8 @@ def compare_settings(kept: Settings, settings: Mapping[str, Any], folder: Path) 
     if isinstance(old.get("space"), Mapping) and isinstance(new.get("space"), Mapping):
         new["space"] = of_same_rules(old["space"], new["space"])
     decisive = [{name: value for name, value in one.items() if name not in ADJUSTABLE} for one in (old, new)]
+    if old.get("pool_sha256") != new.get("pool_sha256") and kept.surrogate == surrogate == "auto":
+        decisive = [_without_surrogate(one) for one in decisive]
     if changed := differences(*decisive):
         raise RunFolderError(
             f"the run in {folder} was made with other settings ({'; '.join(changed)}): resume it with the same ones, "
@@ -160,3 +169,10 @@ def compare_settings(kept: Settings, settings: Mapping[str, Any], folder: Path) 
     newer = [f"{name} {then.get(name)} then, {now.get(name)} now" for name in now if then.get(name) != now.get(name)]
     if newer:
         logger.warning("the run was begun with other versions (%s): what follows may differ slightly", "; ".join(newer))
+
+
+def _without_surrogate(settings: Mapping[str, Any]) -> dict[str, Any]:
+    rest = {name: value for name, value in settings.items() if name != "surrogate"}
+    if isinstance(details := rest.get("details"), Mapping):
+        rest["details"] = {name: value for name, value in details.items() if name != "surrogate"}
+    return rest

@@ -35,6 +35,7 @@ from seqopt.errors import RunFolderError
 from seqopt.evaluation import Evaluation
 from seqopt.optimizer import Optimizer
 from seqopt.optimizer.replayed import replayed
+from seqopt.utils.config import differences
 from seqopt.utils.files import write_atomically
 from seqopt.utils.versions import versions
 
@@ -278,7 +279,7 @@ def _store(
     check_folder(folder, resume)
     store = CampaignStore.open(file)
     try:
-        compare_settings(store.settings, facts, folder)
+        compare_settings(store.settings, facts, folder, surrogate=campaign.surrogate)
         if candidates is not None:
             _take_up(store, folder, facts, campaign, candidates)
     except BaseException:
@@ -315,7 +316,10 @@ def _take_up(
     if gone:
         with store.transaction("withdraw", {"suggestions": gone, "reason": REMOVED}) as change:
             change.withdraw(gone, REMOVED)
-    now = {name: facts[name] for name in ("pool_size", *names) if name in facts}
+    # The surrogate "auto" is chosen by looking at the candidates.
+    now = {name: facts[name] for name in ("pool_size", *names, "surrogate", "details") if name in facts}
+    if changed := differences(*({"surrogate": one.get("details", {}).get("surrogate")} for one in (old, facts))):
+        logger.warning("for these candidates the default surrogate is another one: %s", "; ".join(changed))
     kept = {**settings.extra, RUN: {**run, "settings": {**old, **now}}}
     with store.transaction("configure", {"what": "candidates", **told}) as change:
         change.save_settings(replace(settings, pool=campaign.pool, extra=kept))

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 PART_LENGTH = 60
 """Longest part of a string that the kernel of a default surrogate compares as a whole."""
 
+LARGE_POOL = 200_000
+"""Candidates of a pool, other than molecules, beyond which a default surrogate has one kernel at point estimates."""
+
 LATENT = "vae:"
 """What begins the name of a surrogate in the latent space of an autoencoder; the rest is its file."""
 
@@ -229,17 +232,17 @@ def default_surrogate(space: Space, *, partitions: int | None = None) -> Surroga
 
     For a pool of molecules it is ``"ngrams+minmax"``, the mean of the kernel of n-grams and of the MinMax kernel on
     counts of Morgan environments: n-grams are sooner at good molecules, environments find more of them in the end, and
-    the mean of both is ahead of each (``docs/results.md``). For any other pool it is ``"ssk"``, the sub-sequence kernel
-    of order 5 at point estimates of its parameters, so that covariances with the whole pool can be kept from one step
-    to the next. For any other space it is `mixture`.
+    the mean of both is ahead of each (``docs/results.md``). For any other space it is `mixture`, but for a pool of more
+    than `LARGE_POOL` strings ``"ssk"``, the sub-sequence kernel of order 5 at point estimates of its parameters, so
+    that covariances with the whole pool can be kept from one step to the next.
 
     Where all strings have one length and differ at fewer than half of the positions, the others are left out of what
     kernels see (`variants_encoder`).
 
     Args:
         space: Where to search.
-        partitions: Contiguous parts of the sub-sequence kernel. Default: 1 for a pool; else as many as make parts of at
-            most `PART_LENGTH` symbols in a random string of the space.
+        partitions: Contiguous parts of the sub-sequence kernel. Default: as many as make parts of at most `PART_LENGTH`
+            symbols in a random string of the space, or in half of a pool; 1 for a pool of more than `LARGE_POOL`.
 
     Raises:
         InputError: If ``partitions`` is given for a pool of molecules.
@@ -249,14 +252,14 @@ def default_surrogate(space: Space, *, partitions: int | None = None) -> Surroga
         >>> default_surrogate(CodonSpace("MA" * 550)).kernels[0].partitions
         19
     """
-    if not isinstance(space, PoolSpace):
-        return mixture(space, partitions=partitions)
-    encoder = variants_encoder(space)
-    if space.kind == "molecule":
+    if isinstance(space, PoolSpace) and space.kind == "molecule":
         if partitions is not None:
             raise InputError('the default surrogate of molecules has no partitions: choose "ssk", which has them')
         return SURROGATES["ngrams+minmax"].build()
-    return StringGP(None if partitions is None else default_kernel(partitions=partitions), encoder=encoder)
+    if isinstance(space, PoolSpace) and len(space) > LARGE_POOL:
+        kernel = None if partitions is None else default_kernel(partitions=partitions)
+        return StringGP(kernel, encoder=variants_encoder(space))
+    return mixture(space, partitions=partitions)
 
 
 def mixture(space: Space, *, partitions: int | None = None) -> FullyBayesianGP:
@@ -331,8 +334,14 @@ def variants_encoder(space: Space) -> VaryingPositions | None:
 
 
 def _parts(space: Space, encoder: VaryingPositions | None = None) -> int:
-    longest = len(encoder.positions) if encoder is not None else int(_sampled_lengths(space, 1).max(initial=0))
-    return max(1, -(-longest // PART_LENGTH))
+    if encoder is not None:
+        length = len(encoder.positions)
+    elif isinstance(space, PoolSpace):
+        # One long candidate among many short ones must not cut these to pieces.
+        length = int(np.median(space.encoded.lengths)) if len(space) else 0
+    else:
+        length = int(_sampled_lengths(space, 1).max(initial=0))
+    return max(1, -(-length // PART_LENGTH))
 
 
 def resolve_surrogate(surrogate: str | Surrogate, space: Space) -> Surrogate:

@@ -38,6 +38,7 @@ def test_the_reasons_of_a_batch_are_those_of_its_model(tmp_path: Path, direction
         direction=direction,
         batch_size=6,
         transform=transform,
+        surrogate="ssk",
         seed=3,
     ) as campaign:
         first = campaign.suggest()
@@ -95,7 +96,8 @@ def test_an_open_string_counts_among_those_that_the_mean_alone_would_choose() ->
 
 
 def test_what_the_mean_chooses_after_an_open_batch_exploits_too() -> None:
-    optimizer = Optimizer(CandidateSet(POOL, kind="text"), acquisition="mean", initial=6, batch_size=2, seed=2)
+    pool = CandidateSet(POOL, kind="text")
+    optimizer = Optimizer(pool, surrogate="ssk", acquisition="mean", initial=6, batch_size=2, seed=2)
     strings = optimizer.ask()
     optimizer.tell(strings, [hits(string) for string in strings])
     batches = [optimizer.ask().rows for _ in range(2)]

@@ -11,7 +11,7 @@ from seqopt import CandidateSet
 from seqopt.encoding import Encoder
 from seqopt.errors import InputError, ModelError
 from seqopt.kernels import SubsequenceKernel
-from seqopt.models import FullyBayesianGP, FullyBayesianStringGP, JointSurrogate, StringGP, default_surrogate
+from seqopt.models import FullyBayesianGP, FullyBayesianStringGP, JointSurrogate, default_surrogate
 from seqopt.models.sampling import GridSampler, LogPosterior
 from seqopt.models.sampling.grid import GAP_DECAYS, MATCH_DECAYS, NOISE_VARIANCES, OUTPUT_SCALES
 from seqopt.spaces import CodonSpace, StringSpace
@@ -143,7 +143,7 @@ def test_bad_arguments_are_refused():
 
 
 def test_defaults_of_spaces():
-    assert isinstance(default_surrogate(CandidateSet(["a", "b"])), StringGP)
+    assert isinstance(default_surrogate(CandidateSet(["a", "b"])), FullyBayesianGP)
     short = default_surrogate(StringSpace("01", 20))
     assert isinstance(short, FullyBayesianGP)
     assert short.kernels[0].partitions == 1

@@ -184,9 +184,25 @@ def test_the_default_of_molecules_looks_at_their_environments_and_of_other_pools
     with pytest.raises(InputError, match="no partitions"):
         default_surrogate(CandidateSet(MOLECULES, kind="molecule"), partitions=2)
     texts = default_surrogate(CandidateSet(["ab", "ba"]), partitions=2)
-    assert isinstance(texts, StringGP)
-    assert isinstance(texts.kernel, SubsequenceKernel)
-    assert texts.kernel.partitions == 2
+    assert isinstance(texts, FullyBayesianGP)
+    assert [type(kernel) for kernel in texts.kernels] == [SubsequenceKernel, NgramKernel, OneHotKernel, HammingKernel]
+    assert texts.kernels[0].partitions == 2
+
+
+def test_a_large_pool_has_one_kernel_at_point_estimates(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = CandidateSet(["abcab", "bacab", "cabab"])
+    assert isinstance(default_surrogate(pool), FullyBayesianGP)
+    monkeypatch.setattr("seqopt.models.registry.LARGE_POOL", 2)
+    large = default_surrogate(pool, partitions=2)
+    assert isinstance(large, StringGP)
+    assert isinstance(large.kernel, SubsequenceKernel)
+    assert large.kernel.partitions == 2
+
+
+def test_parts_of_a_pool_are_those_of_its_median_candidate() -> None:
+    many = ["ACGT" * 10 + tail for tail in ("A", "CC", "GGG")]
+    assert default_surrogate(CandidateSet([*many, "A" * 5000])).kernels[0].partitions == 1  # type: ignore[union-attr]
+    assert default_surrogate(CandidateSet([4 * one for one in many])).kernels[0].partitions == 3  # type: ignore[union-attr]
 
 
 def test_a_tokeniser_asks_for_a_model_of_symbols() -> None:

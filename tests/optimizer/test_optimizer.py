@@ -59,7 +59,7 @@ def test_order_of_telling_does_not_matter() -> None:
 
 
 def test_pending_strings_are_not_asked_again_and_change_the_next_batch() -> None:
-    waiting, ignorant = make(acquisition="ucb"), make(acquisition="ucb")
+    waiting, ignorant = (make(acquisition="ucb", surrogate="ssk") for _ in range(2))
     for optimizer in (waiting, ignorant):
         run(optimizer, 1)
     first = waiting.ask(3)
@@ -69,7 +69,7 @@ def test_pending_strings_are_not_asked_again_and_change_the_next_batch() -> None
     # UCB with hallucinated observations draws nothing at random, so two asks fill the batch that one ask does ...
     assert ignorant.ask(6) == first + second
     # ... and knowing the first three without conditioning on them gives another batch.
-    forgetful = make(acquisition="ucb")
+    forgetful = make(acquisition="ucb", surrogate="ssk")
     run(forgetful, 1)
     forgetful.observations._seen |= {forgetful.space.key(string) for string in first}
     assert forgetful.ask(3) != second
@@ -125,7 +125,7 @@ def test_minimising_mirrors_maximising() -> None:
 
 
 def test_predictions_are_in_the_users_units() -> None:
-    optimizer = Optimizer(POOL, initial=60, batch_size=10, seed=0)
+    optimizer = Optimizer(POOL, surrogate="ssk", initial=60, batch_size=10, seed=0)
     strings = optimizer.ask()
     optimizer.tell(strings, [1000 + 50 * score(s) for s in strings])
     chosen = optimizer.ask()

@@ -103,7 +103,7 @@ def test_a_kernel_of_other_settings_is_made_again_or_it_is_said(
         assert described(surrogate.kernel) == described(found.kernel)  # type: ignore[attr-defined]
     else:
         assert "cannot be rebuilt from its files: this is the usual one" in remark
-        assert "sub-sequence kernel" in remark
+        assert "sub-sequences, n-grams" in remark
 
 
 def test_a_page_says_that_its_model_is_another(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def test_wrong_contexts_are_refused_by_name():
 def test_parts_that_do_not_fit_are_refused_before_anything_is_evaluated():
     with pytest.raises(InputError, match="give the optimiser contexts="):
         Optimizer(POOL, strategy=MultiFidelity())
-    with pytest.raises(InputError, match="StringGP cannot tell contexts apart, and this search has 2"):
+    with pytest.raises(InputError, match="FullyBayesianGP cannot tell contexts apart, and this search has 2"):
         Optimizer(POOL, contexts=CONTEXTS)
     with pytest.raises(InputError, match="'logei' scores a target"):
         MultiFidelity(acquisition="logei")
