@@ -88,7 +88,7 @@ and the others make parts of about 15 codons."""
 LONG = "abl1-1130"
 """The protein of which a few runs show that it can be done, and what a step costs."""
 
-_AIMS = (95.0, 95.0, 95.0, 95.0, 95.0, 85.0, 65.0)
+_AIMS = (95.0, 95.0, 95.0, 95.0, 95.0, 90.0, 75.0)
 
 
 def _strings(task: PatternTask) -> Space:
