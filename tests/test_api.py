@@ -101,7 +101,10 @@ def weight(strings: list[str]) -> list[float]:
     return [sum((index + 1) * ord(letter) for index, letter in enumerate(string)) % 101 for string in strings]
 
 
-@pytest.mark.parametrize("kind", SPACES)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=pytest.mark.slow) if kind in ("lengths", "positions") else kind for kind in SPACES],
+)
 def test_every_kind_of_space_is_searched_and_resumed(kind: str, tmp_path: Path) -> None:
     space = SPACES[kind]()
     options = {"initial": 6, "batch_size": 1, "seed": 1, "acquisition": "mean"}

@@ -130,7 +130,7 @@ def test_folder_names_are_safe_and_different_everywhere() -> None:
     assert all(re.fullmatch(r"[A-Za-z0-9-]{1,64}", name) for name in names)
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("sent", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
 def test_stopped_from_outside_and_resumed(
     sent: signal.Signals,
     capfd: pytest.CaptureFixture[str],

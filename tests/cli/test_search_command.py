@@ -181,7 +181,14 @@ def test_an_unexpected_error_shows_no_traceback_unless_asked(
         search(pool, "--objective", "logp", "--debug")
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+        signal.SIGKILL,
+    ],
+)
 def test_stopped_from_outside_and_resumed(
     sent: signal.Signals,
     capfd: pytest.CaptureFixture[str],
