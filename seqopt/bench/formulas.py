@@ -90,8 +90,8 @@ def judging_points(task: str) -> tuple[dict[str, FloatArray], FloatArray]:
     return FORMULA_TASKS[task].testing(np.random.default_rng([1_000_000, *task.encode()]))
 
 
-def searched(job: Job, *, constants: bool, random: bool) -> Found:
-    """The default search of seqopt, or as many random formulas of the same grammar."""
+def searched(job: Job, *, constants: bool, random: bool = False, surrogate: str = "auto") -> Found:
+    """The search of seqopt, by default with all defaults, or as many random formulas of the same grammar."""
     import seqopt
     from seqopt.objectives import ExpressionError
     from seqopt.spaces import GrammarSpace
@@ -109,7 +109,13 @@ def searched(job: Job, *, constants: bool, random: bool) -> Found:
         # The first values of a search are often equal; that the model learns nothing from them needs no saying.
         logging.getLogger("seqopt").setLevel(logging.ERROR)
         result = seqopt.minimize(
-            error, space, initial=INITIAL, budget=EVALUATIONS - INITIAL, batch_size=BATCH, seed=job.seed
+            error,
+            space,
+            initial=INITIAL,
+            budget=EVALUATIONS - INITIAL,
+            batch_size=BATCH,
+            seed=job.seed,
+            surrogate=surrogate,
         )
         strings, scores = result.evaluations["string"].tolist(), result.evaluations["value"].to_numpy()
     seconds = time.perf_counter() - started
@@ -187,8 +193,10 @@ def _exp(x: FloatArray) -> FloatArray:
 
 
 METHODS: Mapping[str, tuple[str, Callable[[Job], Found]]] = {
-    "seqopt": ("seqopt", lambda job: searched(job, constants=False, random=False)),
-    "seqopt-constants": ("seqopt, constants fitted", lambda job: searched(job, constants=True, random=False)),
+    "seqopt": ("seqopt", lambda job: searched(job, constants=False)),
+    "seqopt-ssk": ("seqopt, sub-sequences only", lambda job: searched(job, constants=False, surrogate="ssk-bayes")),
+    "seqopt-ngrams": ("seqopt, n-grams only", lambda job: searched(job, constants=False, surrogate="ngrams")),
+    "seqopt-constants": ("seqopt, constants fitted", lambda job: searched(job, constants=True)),
     "random": ("random", lambda job: searched(job, constants=False, random=True)),
     "random-constants": ("random, constants fitted", lambda job: searched(job, constants=True, random=True)),
     "gplearn": ("gplearn", lambda job: by_gplearn(job, 10, 10)),

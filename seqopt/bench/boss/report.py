@@ -62,7 +62,7 @@ def tables(runs: Runs, energies: Energies) -> list[Table]:
     if synthetic := _of_part(runs, "synthetic"):
         found += [verdicts(synthetic), counts(synthetic)]
     found += [genes(name, runs[name], energies.get(name)) for name in _of_part(runs, "genes")]
-    found += [regression(runs[name]) for name in _of_part(runs, "regression")]
+    found += [regression(name, runs[name]) for name in _of_part(runs, "regression")]
     found += [molecules(runs[name]) for name in _of_part(runs, "molecules")]
     return [table for table in found if table.rows]
 
@@ -167,9 +167,16 @@ def genes(name: str, by_method: Mapping[str, Sequence[Run]], energies: npt.NDArr
     )
 
 
-def regression(by_method: Mapping[str, Sequence[Run]]) -> Table:
+def regression(name: str, by_method: Mapping[str, Sequence[Run]]) -> Table:
     """The least error after so many evaluations, and the best formula of all runs."""
-    evaluations = _checkpoints("regression", by_method)
+    evaluations = _checkpoints(name, by_method)
+    latent = ""
+    if any("vae" in method for method in by_method):
+        latent = (
+            f" Latent points that decode to nothing count as evaluations: {_undecodable(by_method)}. Searches in "
+            "latent space as published, and those of random points, begin with what an autoencoder makes of the "
+            "initial expressions."
+        )
     rows = []
     for method, several in by_method.items():
         formula, error = next(iter(formulas(several).items()))
@@ -182,12 +189,10 @@ def regression(by_method: Mapping[str, Sequence[Run]]) -> Table:
             )
         )
     return Table(
-        f"Least error log(1 + MSE) of expressions for {TASKS['regression'].label} after so many evaluations",
+        f"Least error log(1 + MSE) of expressions for {TASKS[name].label} after so many evaluations",
         ("method", _SEEDS, *map(str, evaluations), _PAIRED, "median at the end", "best of all runs", _SECONDS),
         rows,
-        f"Evaluations include the {TASKS['regression'].initial} initial expressions. Less is better. Latent points "
-        f"that decode to nothing count as evaluations: {_undecodable(by_method)}. Searches in latent space as "
-        "published, and those of random points, begin with what an autoencoder makes of the initial expressions.",
+        f"Evaluations include the {TASKS[name].initial} initial expressions. Less is better.{latent}",
     )
 
 

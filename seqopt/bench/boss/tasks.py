@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.objectives import PATTERN_TASKS, MinimumFreeEnergy, PatternTask, published_regression
+from seqopt.objectives import PATTERN_TASKS, ExpressionError, MinimumFreeEnergy, PatternTask, published_regression
 
 if TYPE_CHECKING:
     from seqopt.spaces import Space
@@ -151,6 +151,38 @@ def _of_pattern(task: PatternTask, aim: float) -> Task:
     )
 
 
+def _quadratic(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return x * x / 3 - 2 * x + 1
+
+
+def _sine(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return 2 * np.sin(x) + x / 3
+
+
+def _exponential(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return np.exp(np.sin(x)) + 1 / 3
+
+
+FORMULAS = {"x*x/3-2*x+1": _quadratic, "2*sin(x)+x/3": _sine, "exp(sin(x))+1/3": _exponential}
+"""Targets of symbolic regression besides the published one, on the same points."""
+
+
+def _formula_error(index: int) -> Scores:
+    x = np.linspace(-10, 10, 1000)
+    return ExpressionError(x, FORMULAS[list(FORMULAS)[index]](x))
+
+
+_REGRESSION = Task(
+    part="regression",
+    label="1/3 + x + sin(x x)",
+    domain="expressions of 3 to 20 terminals",
+    initial=15,
+    steps=25,
+    direction="minimize",
+    space=_formulas,
+    objective=partial(_without_seed, published_regression),
+)
+
 _FEW: dict[str, Any] = {"seeds": 3, "methods": ("boss-parts", "boss-bases-parts", "random")}
 
 TASKS: Mapping[str, Task] = {
@@ -173,16 +205,16 @@ TASKS: Mapping[str, Task] = {
         )
         for name, steps in PROTEINS.items()
     },
-    "regression": Task(
-        part="regression",
-        label="1/3 + x + sin(x x)",
-        domain="expressions of 3 to 20 terminals",
-        initial=15,
-        steps=25,
-        direction="minimize",
-        space=_formulas,
-        objective=partial(_without_seed, published_regression),
-    ),
+    "regression": _REGRESSION,
+    **{
+        f"formula-{number}": replace(
+            _REGRESSION,
+            label=label,
+            objective=partial(_without_seed, partial(_formula_error, number - 1)),
+            methods=("default", "ssk-ga", "ngram-ga", "boss", "random"),
+        )
+        for number, label in enumerate(FORMULAS, start=1)
+    },
     "molecules": Task(
         part="molecules",
         label="penalised logP of ZINC",
@@ -195,7 +227,7 @@ TASKS: Mapping[str, Task] = {
         seeded_space=_molecules,
     ),
 }
-"""All tasks by name: the rows of table 4.6.1 in its order, the genes, the regression, and the molecules."""
+"""All tasks by name: the rows of table 4.6.1 in its order, the genes, the formulas, and the molecules."""
 
 SEEDS: Mapping[Part, int] = {"synthetic": 100, "genes": 15, "regression": 15, "molecules": 15}
 """Runs of each task and method, by part."""

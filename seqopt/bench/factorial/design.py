@@ -16,12 +16,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
 from seqopt.bench.boss.tasks import TASKS as BOSS_TASKS
-from seqopt.bench.boss.tasks import Scores, Task
-from seqopt.objectives import ExpressionError
+from seqopt.bench.boss.tasks import Task
 
 if TYPE_CHECKING:
     import gpytorch
@@ -130,27 +126,6 @@ def averaged_over(kernel: gpytorch.kernels.Kernel) -> Surrogate:
     return FullyBayesianGP(kernel, GridSampler())
 
 
-def _formula_error(seed: int, index: int) -> Scores:
-    x = np.linspace(-10, 10, 1000)
-    return ExpressionError(x, FORMULAS[list(FORMULAS)[index]](x))
-
-
-def _quadratic(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return x * x / 3 - 2 * x + 1
-
-
-def _sine(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return 2 * np.sin(x) + x / 3
-
-
-def _exponential(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return np.exp(np.sin(x)) + 1 / 3
-
-
-FORMULAS = {"x*x/3-2*x+1": _quadratic, "2*sin(x)+x/3": _sine, "exp(sin(x))+1/3": _exponential}
-"""Targets besides the published one, on the same points."""
-
-
 def _molecules(seed: int) -> Space:
     from seqopt.bench.boss.molecules import drawn
 
@@ -169,13 +144,7 @@ _ZINC = replace(
 TASKS: Mapping[str, Task] = {
     **{name: task for name, task in BOSS_TASKS.items() if task.part == "synthetic"},
     "peptide-10": BOSS_TASKS["peptide-10"],
-    "regression": BOSS_TASKS["regression"],
-    **{
-        f"formula-{number}": replace(
-            BOSS_TASKS["regression"], label=label, objective=partial(_formula_error, index=number - 1)
-        )
-        for number, label in enumerate(FORMULAS, start=1)
-    },
+    **{name: task for name, task in BOSS_TASKS.items() if task.part == "regression"},
     "zinc": _ZINC,
 }
 """All tasks by name, the cheaper ones first."""

@@ -15,7 +15,7 @@ from seqopt.errors import InputError
 
 def test_plan_has_all_parts_and_goes_seed_by_seed() -> None:
     jobs = planned(["synthetic", "genes", "regression", "molecules"])
-    assert len(jobs) == len(set(jobs)) == 7 * 7 * 100 + 3 * 11 * 15 + 3 * 3 + 12 * 15 + 5 * 15
+    assert len(jobs) == len(set(jobs)) == 7 * 7 * 100 + 3 * 11 * 15 + 3 * 3 + 12 * 15 + 3 * 5 * 15 + 5 * 15
     by_part = {part: {job.method for job in planned([part])} for part in ("synthetic", "genes", "regression")}
     assert "codons-ga" in by_part["genes"] - by_part["synthetic"]
     # Formulas differ in length, so no position of one corresponds to that of another.

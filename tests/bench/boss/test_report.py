@@ -79,7 +79,7 @@ def test_genes_with_all_energies(runs) -> None:
 
 
 def test_regression_names_the_best_formula(runs) -> None:
-    (row,) = rows_of(report.regression(runs["regression"]))
+    (row,) = rows_of(report.regression("regression", runs["regression"]))
     assert row["15"] == "0.200 ± 0.100"
     assert (row["median at the end"], row["best of all runs"]) == ("0.200", "`x+1` (0.100)")
 
@@ -91,7 +91,7 @@ def test_checkpoints_are_round_numbers_within_the_budget(make_run) -> None:
     ):
         table = report.genes(task, {"random": [make_run(task, "random", 0, [0.0] * total)]}, None)
         assert [column for column in table.columns if column.isdigit()] == expected
-    table = report.regression({"random": [make_run("regression", "random", 0, [0.0] * 40)]})
+    table = report.regression("regression", {"random": [make_run("regression", "random", 0, [0.0] * 40)]})
     assert [column for column in table.columns if column.isdigit()] == ["15", "20", "30", "40"]
 
 
