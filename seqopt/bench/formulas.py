@@ -296,6 +296,12 @@ def r_squared(run: Run) -> float:
     return 0.0 if error is None else max(0.0, 1.0 - float(error))
 
 
+def training_error(run: Run) -> float:
+    """log10 of the mean squared error on the training points in units of their variance, of at least 1e-12."""
+    error = run["train_nmse"]
+    return 0.0 if error is None else float(np.log10(max(float(error), 1e-12)))
+
+
 def solved(run: Run) -> bool:
     """Whether the formula deviates by less than `SOLVED` at every test point."""
     return run["test_largest"] is not None and run["test_largest"] < SOLVED
@@ -313,6 +319,7 @@ def tables(runs: Runs) -> str:
     rows: dict[str, Callable[[str], str]] = {
         "mean of all": lambda method: _score(_by_seed(every[method])),
         f"mean of all, {METHODS[REFERENCE][0]}, less this": lambda method: _paired(runs, method),
+        "log10 of the error on the training points": lambda method: _score(_by_seed(every[method], training_error)),
         "found": lambda method: f"{sum(map(solved, every[method]))} of {len(every[method])}",
         "evaluations of a run": lambda method: f"{np.median([run['evaluations'] for run in every[method]]):,.0f}",
         "computations of a formula": lambda method: f"{np.median([run['computations'] for run in every[method]]):,.0f}",
@@ -324,7 +331,8 @@ def tables(runs: Runs) -> str:
     lines += [
         "",
         f"Mean ± one standard error over {' or '.join(map(str, sorted(seeds)))} seeds, which draw the points and the "
-        "formulas; R2 counts as 0 where it is negative, or where the formula is not finite at a test point. Found: "
+        "formulas; R2 counts as 0 where it is negative, or where the formula is not finite at a test point. Error on "
+        "the training points: mean squared, in units of their variance, which is what searches minimise. Found: "
         f"less than {SOLVED} off at every test point. Medians of evaluations (formulas scored), computations (those "
         "for fits of constants among them) and symbols (terminals of the grammar; nodes of the tree of gplearn). "
         "Differences are paired by task and seed.",
@@ -339,10 +347,10 @@ def _score(values: Sequence[float]) -> str:
     return f"{np.mean(values):.3f}{error}"
 
 
-def _by_seed(runs: Sequence[Run]) -> list[float]:
+def _by_seed(runs: Sequence[Run], score: Callable[[Run], float] = r_squared) -> list[float]:
     """The mean over tasks, of each seed that has all of them."""
     seeds = sorted({int(run["job"]["seed"]) for run in runs})
-    several = [[r_squared(run) for run in runs if run["job"]["seed"] == seed] for seed in seeds]
+    several = [[score(run) for run in runs if run["job"]["seed"] == seed] for seed in seeds]
     return [float(np.mean(values)) for values in several if len(values) == len(TASKS)]
 
 

@@ -86,6 +86,8 @@ def test_the_table_has_means_and_paired_differences(tmp_path: Path) -> None:
     assert "| *mean of all* | 0.900 ± 0.100 | 0.300 ± 0.200 |" in text
     # 0.5 and 0.7, ten times each.
     assert "| *mean of all, seqopt, constants fitted, less this* |  | 0.600 ± 0.023 |" in text
+    # log10 of 1e-12 and 0.2, and of 0.5 and 0.9.
+    assert "| *log10 of the error on the training points* | -6.349 ± 5.651 | -0.173 ± 0.128 |" in text
     assert "| *found* | 10 of 20 | 0 of 20 |" in text
     assert "over 2 seeds" in text
 
