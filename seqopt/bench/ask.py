@@ -1,9 +1,10 @@
-"""Seconds and peak memory of one asked string, with 300 known values on a space of strings.
+"""Seconds and peak memory of one asked string, with known values on a space of strings.
 
-Strings of 30 letters out of 20; values are counts of a pattern with gaps, with noise. Each measurement is a process of
-its own, which tells 300 values and asks for one string: the model is fitted, and the default inner search finds the
-largest acquisition value. With ``--against`` another checkout of the package takes turns with this one, round by round,
-so that both meet the same load of the machine. The file runs by itself with either of them, and uses public names only.
+Strings have 30 letters out of 20, or ``--length`` many; values are counts of a pattern with gaps, with noise. Each
+measurement is a process of its own, which tells 300 values, or ``--known`` many, and asks for one string: the model is
+fitted, and the default inner search finds the largest acquisition value. With ``--against`` another checkout of the
+package takes turns with this one, round by round, so that both meet the same load of the machine. The file runs by
+itself with either of them, and uses public names only.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-SURROGATES = ("ssk", "ssk-bayes", "ngrams", "one-hot")
+SURROGATES = ("auto", "ssk", "ssk-bayes", "ngrams", "one-hot")
 """Those that strings of one length over any alphabet have."""
 
 LETTERS, LENGTH, KNOWN = "ACDEFGHIKLMNPQRSTVWY", 30, 300
@@ -35,8 +36,15 @@ def values_of(strings: Sequence[str], noise: Any) -> list[float]:
     return [count + 0.3 * float(draw) for count, draw in zip(counts, noise, strict=True)]
 
 
-def measure(surrogate: str, known: int, seed: int) -> dict[str, float]:
-    """One asked string in this process: wall-clock and processor seconds, and by how many MB the peak memory rose."""
+def measure(surrogate: str, known: int, seed: int, length: int = LENGTH) -> dict[str, float]:
+    """One asked string in this process: wall-clock and processor seconds, and by how many MB the peak memory rose.
+
+    Args:
+        surrogate: By name.
+        known: Values that are told before.
+        seed: Of the strings, their values and the search.
+        length: Letters of a string.
+    """
     import resource
 
     import numpy as np
@@ -45,7 +53,7 @@ def measure(surrogate: str, known: int, seed: int) -> dict[str, float]:
     from seqopt.spaces import StringSpace
 
     def asked(n: int, seed: int) -> dict[str, float]:
-        space = StringSpace(LETTERS, LENGTH)
+        space = StringSpace(LETTERS, length)
         rng = np.random.default_rng(seed)
         strings = space.sample(n, rng)
         optimizer = Optimizer(space, surrogate=surrogate, initial=n, seed=seed)
@@ -65,9 +73,16 @@ def measure(surrogate: str, known: int, seed: int) -> dict[str, float]:
     return asked(known, seed)
 
 
-def _in_process(checkout: str | None, surrogate: str, known: int, seed: int) -> dict[str, float]:
+def _in_process(checkout: str | None, surrogate: str, known: int, seed: int, length: int) -> dict[str, float]:
     environment = dict(os.environ) if checkout is None else os.environ | {"PYTHONPATH": checkout}
-    command = [sys.executable, __file__, "--child", surrogate, "--known", str(known), "--seed", str(seed)]
+    numbers = {"--known": known, "--seed": seed, "--length": length}
+    command = [
+        sys.executable,
+        __file__,
+        "--child",
+        surrogate,
+        *(str(word) for pair in numbers.items() for word in pair),
+    ]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{surrogate} with {checkout or 'this checkout'} failed:\n{done.stderr[-2000:]}")
@@ -102,13 +117,14 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--surrogates", nargs="+", choices=SURROGATES, default=list(SURROGATES), help="default: all")
     parser.add_argument("--against", metavar="PATH", help="another checkout of the package, measured in turns")
     parser.add_argument("--known", type=int, default=KNOWN, help=f"values that are known (default {KNOWN})")
+    parser.add_argument("--length", type=int, default=LENGTH, help=f"letters of a string (default {LENGTH})")
     parser.add_argument("--repeats", type=int, default=3, help="rounds (default 3)")
     parser.add_argument("--seed", type=int, default=0, help="of the first round (default 0)")
     parser.add_argument("--out", type=Path, help="write the raw measurements here, as JSON")
     parser.add_argument("--child", choices=SURROGATES, help=argparse.SUPPRESS)
     options = parser.parse_args(list(argv))
     if options.child is not None:
-        print(json.dumps(measure(options.child, options.known, options.seed)))
+        print(json.dumps(measure(options.child, options.known, options.seed, options.length)))
         return
     import seqopt
 
@@ -119,7 +135,8 @@ def main(argv: Sequence[str]) -> None:
         for surrogate in options.surrogates:
             # Who begins alternates, too.
             for version in sorted(versions, reverse=number % 2 == 0):
-                found = _in_process(versions[version], surrogate, options.known, options.seed + number)
+                seed = options.seed + number
+                found = _in_process(versions[version], surrogate, options.known, seed, options.length)
                 runs.append({"surrogate": surrogate, "version": version, "round": number, **found})
                 numbers = ", ".join(f"{found[name]:.3g} {unit}" for name, unit in MEASURES.items())
                 print(f"round {number + 1}, {surrogate}, {version}: {numbers}", flush=True)
