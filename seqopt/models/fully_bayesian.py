@@ -33,7 +33,7 @@ from seqopt.encoding import Encoded, Encoder, FeatureEncoder, JointEncoder, Stri
 from seqopt.encoding.encoded import EncodedStrings
 from seqopt.encoding.fields import FieldEncoder, Fields
 from seqopt.errors import InputError
-from seqopt.kernels import SubsequenceKernel, bind_fields
+from seqopt.kernels import NgramKernel, SubsequenceKernel, bind_fields
 from seqopt.models.censoring import Sides, checked_sides, telling
 from seqopt.models.checks import checked_noise, checked_values, differ
 from seqopt.models.covariance import Evaluator, KernelEvaluator, StackedEvaluator
@@ -59,6 +59,9 @@ T = TypeVar("T")
 
 ALWAYS_REFITTED = 100
 """Number of training strings up to which every fit draws parameters anew."""
+
+MOVED = 0.2
+"""By how many of the values' standard deviations their mean, or that itself, moves before parameters are drawn anew."""
 
 OF_ALL = (OUTPUTSCALE, NOISE_VARIANCE, MEAN)
 """Parameters that do not belong to a kernel."""
@@ -139,7 +142,8 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
     ``null``: its weight is `doubt`. It has no part in predictions, but `seqopt.strategies.ModelBased` draws as large a
     share of its strings at random.
 
-    Up to 100 strings, every fit draws anew, beyond only when the data have grown by ``refit_growth``. What that costs
+    Up to 100 strings, every fit draws anew, beyond only when the data have grown by ``refit_growth``, or when the mean
+    or the standard deviation of the values has moved by a fifth of the latter. What that costs
     is said by the samplers: `seqopt.models.sampling.GridSampler` and `seqopt.models.sampling.SliceSampler`.
 
     Args:
@@ -228,6 +232,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         self._ends: list[list[list[float]]] = [[] for _ in self._kernels]
         self._full_fit_size = 0
         self._units = (0.0, 1.0)
+        self._drawn_units: tuple[float, float] | None = None
         self._diagnostics: tuple[KernelDiagnostics, ...] = ()
 
     def config_arguments(self) -> dict[str, Any]:
@@ -362,9 +367,11 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             or len(strings) <= ALWAYS_REFITTED
             or self._parameters is None
             or change >= self.refit_growth * self._full_fit_size
+            or self._units_moved()
         ):
             self._draw(encoded, standardized, known, sides, rng)
             self._full_fit_size = len(strings)
+            self._drawn_units = self._units
             self._forget_columns()
         assert self._parameters is not None
         scale, noise = (torch.tensor(self._parameters[name], dtype=torch.float64) for name in OF_ALL[:2])
@@ -382,6 +389,17 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             wanted=None if wanted is None else self.encoder.encode(wanted),
             sides=None if sides is None else torch.from_numpy(sides),
         )
+
+    def _units_moved(self) -> bool:
+        """Whether draws that are kept are in units other than those of the values now.
+
+        A few values unlike all others, or another transform, change what a standard deviation is: scales, noise and
+        doubt that were drawn before would be those of other values.
+        """
+        if self._drawn_units is None:
+            return False
+        (mean, spread), (before, unit) = self._units, self._drawn_units
+        return bool(abs(mean - before) > MOVED * unit or not 1.0 - MOVED <= spread / unit <= 1.0 + MOVED)
 
     def _draw(
         self, encoded: Encoded, targets: Numbers, known: Numbers, sides: Sides | None, rng: np.random.Generator
@@ -568,6 +586,14 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
                     count += 1
                 continue
             places: dict[tuple[float, ...], int] = {}
+            if type(kernel) is NgramKernel and len(kernel.batch_shape) == 0 and set(own[0]) == {"lengthscale"}:
+                # Draws differ in the lengthscale only, so that distances are computed once for all.
+                scales = list(dict.fromkeys(values["lengthscale"] for values in own))
+                members.append(KernelEvaluator(_at_lengthscales(kernel, scales), width))
+                for draw, values in zip(draws, own, strict=True):
+                    index[draw] = count + scales.index(values["lengthscale"])
+                count += len(scales)
+                continue
             for draw, values in zip(draws, own, strict=True):
                 key = tuple(values.values())
                 if key not in places:
@@ -588,6 +614,8 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             found["kernels"] = self._chosen
         if self._null > 0.0:
             found["doubt"] = self._doubt
+        if self._drawn_units is not None:
+            found["units"] = list(self._drawn_units)
         if self._length is not None:
             found["length"] = self._length
         if any(self._ends):
@@ -602,6 +630,8 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         self._ends = [list(ends) for ends in state.get("chains", [[] for _ in self._kernels])]
         self._doubt = float(state.get("doubt", 0.0))
         self._length = state.get("length")
+        units = state.get("units")
+        self._drawn_units = None if units is None else (float(units[0]), float(units[1]))
         self._diagnostics = ()
         self._state = None
         self._forget_columns()
@@ -689,6 +719,15 @@ def _batched(kernel: SubsequenceKernel, own: Sequence[dict[str, float]]) -> Subs
         gap_decay_bounds=(1e-9, 1.0),
         batch_shape=torch.Size([len(own)]),
     )
+
+
+def _at_lengthscales(kernel: NgramKernel, lengthscales: Sequence[float]) -> NgramKernel:
+    """One kernel with each of some lengthscales."""
+    bounds = min(lengthscales) / 2, 2 * max(lengthscales)
+    shape = torch.Size([len(lengthscales)])
+    batched = NgramKernel(kernel.longest, lengthscales[0], lengthscale_bounds=bounds, batch_shape=shape).double()
+    batched.lengthscale = torch.tensor(lengthscales, dtype=torch.float64)[:, None, None]
+    return batched
 
 
 def _shared(values: Numbers, weights: Numbers, drawn: Sequence[int], rng: np.random.Generator) -> list[int]:

@@ -1,6 +1,7 @@
 """Averaging over kernel parameters: the density on the grid, the draws, and the mixture."""
 
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from scipy import stats
 from seqopt import CandidateSet
 from seqopt.encoding import Encoder
 from seqopt.errors import InputError, ModelError
-from seqopt.kernels import SubsequenceKernel
+from seqopt.kernels import NgramKernel, SubsequenceKernel
 from seqopt.models import FullyBayesianGP, FullyBayesianStringGP, JointSurrogate, default_surrogate
 from seqopt.models.sampling import GridSampler, LogPosterior
 from seqopt.models.sampling.grid import GAP_DECAYS, MATCH_DECAYS, NOISE_VARIANCES, OUTPUT_SCALES
@@ -127,6 +128,45 @@ def test_large_data_keep_their_parameters_for_a_while(monkeypatch):
     gp.fit(strings[:114], values[:114], rng=np.random.default_rng(9))
     assert len(drawn) == 2
     np.testing.assert_array_equal(gp.predict(strings[120:])[0], restored.predict(strings[120:])[0])
+
+
+def test_values_unlike_all_others_are_a_reason_to_draw_anew(monkeypatch):
+    monkeypatch.setattr("seqopt.models.fully_bayesian.ALWAYS_REFITTED", 10)
+    rng = np.random.default_rng(0)
+    strings = ["".join(rng.choice(list("abc"), 6)) for _ in range(32)]
+    values = np.array([string.count("ab") + 0.1 * rng.standard_normal() for string in strings])
+
+    def told(last, surrogate):
+        surrogate.fit(strings[:30], values[:30], rng=np.random.default_rng(1))
+        again = FullyBayesianGP(NgramKernel(), GridSampler())
+        again.load_state_dict(json.loads(json.dumps(surrogate.state_dict())))
+        for one in (surrogate, again):
+            one.fit(strings[:31], [*values[:30], last], rng=np.random.default_rng(2))
+        assert again.state_dict() == surrogate.state_dict()
+        return surrogate.state_dict()
+
+    kept = told(values[30], FullyBayesianGP(NgramKernel(), GridSampler()))
+    assert kept["full_fit_size"] == 30
+    drawn = told(-1000.0, FullyBayesianGP(NgramKernel(), GridSampler()))
+    assert drawn["full_fit_size"] == 31
+    fresh = FullyBayesianGP(NgramKernel(), GridSampler())
+    fresh.fit(strings[:31], [*values[:30], -1000.0], rng=np.random.default_rng(2))
+    assert fresh.state_dict() == drawn
+
+
+def test_draws_of_an_ngram_kernel_are_those_of_each_lengthscale():
+    rng = np.random.default_rng(0)
+    strings = ["".join(rng.choice(list("abcd"), rng.integers(3, 12))) for _ in range(20)]
+    surrogate = FullyBayesianGP(NgramKernel(longest=3), GridSampler(), draws=16)
+    surrogate.fit(strings, [float(string.count("ab")) for string in strings], rng=rng)
+    scales = surrogate.state_dict()["parameters"]["lengthscale"]
+    assert len(set(scales)) > 1
+    encoded = Encoder().encode(strings)
+    evaluator = surrogate.evaluator(encoded.width)
+    own = evaluator.self_similarity(encoded)
+    expected = [NgramKernel(3, scale).double().cross(encoded) for scale in scales]
+    np.testing.assert_allclose(evaluator.cross(encoded, None, own, own), expected, rtol=1e-6)
+    assert evaluator.variance(encoded, own).shape == (16, 20)
 
 
 def test_bad_arguments_are_refused():
