@@ -501,7 +501,7 @@ class Optimizer(Tabulated):
             if side is not None and side not in ("<", ">"):
                 raise InputError(f"{string!r} is censored as {side!r}; expected '<', '>' or None")
             if side is not None and not _is_value(row[0]):
-                raise InputError(f"the limit of {string!r} is {row[0]:g}; expected a number")
+                raise InputError(f"the limit of {string!r} is {row[0]:g}; expected a number up to {LARGEST_VALUE:g}")
             if side is not None and variance is not None:
                 raise InputError(f"{string!r} has a limit, {side}{row[0]:g}, and a standard error: leave that out")
         if not takes_censored(self.strategy):
