@@ -50,7 +50,7 @@ from seqopt.models.sampling import (
 )
 from seqopt.models.sampling.parameters import MEAN, NOISE_VARIANCE, OUTPUTSCALE, Numbers
 from seqopt.models.stacking import independent_densities, leave_one_out_densities, stacking_weights
-from seqopt.spaces import Space
+from seqopt.spaces import PoolSpace, Space
 from seqopt.utils.config import Configurable
 
 logger = logging.getLogger(__name__)
@@ -233,6 +233,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         self._full_fit_size = 0
         self._units = (0.0, 1.0)
         self._drawn_units: tuple[float, float] | None = None
+        self._needed_length: int | None = None
         self._diagnostics: tuple[KernelDiagnostics, ...] = ()
 
     def config_arguments(self) -> dict[str, Any]:
@@ -284,6 +285,10 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             self.encoder = space.encoder
         elif isinstance(self.encoder, JointEncoder) and not self.encoder.tokens_chosen:
             self.encoder = JointEncoder(self.encoder.features, space.encoder)
+        if len(self._kernels) > 1 and isinstance(space, PoolSpace) and len(space):
+            # Strings that only teach may all have one length, and another one than the candidates.
+            found = _lengths(self.encoder.encode([space.keys[0]]))
+            self._needed_length = found[0] if found else None
 
     def unsupported(self, strings: Sequence[str]) -> dict[int, str]:
         """Why strings cannot be compared, by their places: those without features, or of another length than the
@@ -406,7 +411,8 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
     ) -> None:
         """Draw all parameters from their posterior."""
         lengths = _lengths(encoded)
-        taken = [not _of_one_length(kernel) or _equal(lengths) for kernel in self._kernels]
+        positions = _equal(lengths) and (self._needed_length is None or set(lengths) == {self._needed_length})
+        taken = [positions or not _of_one_length(kernel) for kernel in self._kernels]
         if not any(taken):
             raise InputError(
                 f"strings have {min(lengths)} to {max(lengths)} symbols, and each kernel needs equal numbers"
