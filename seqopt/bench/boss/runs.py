@@ -178,7 +178,9 @@ def search(
 def describe_strategy(strategy: Strategy, space: Space) -> dict[str, Any]:
     """The parts of a strategy of a model, or another strategy as a whole."""
     if not isinstance(strategy, ModelBased):
-        return {"strategy": describe(strategy)}
+        # What it has counted so far is no setting.
+        counted = ("undecodable",)
+        return {"strategy": {name: value for name, value in describe(strategy).items() if name not in counted}}
     return {
         "surrogate": describe_surrogate(strategy.surrogate, space),
         "acquisition": describe(strategy.acquisition),

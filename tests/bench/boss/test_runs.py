@@ -126,6 +126,8 @@ class TestAutoencoders:
         for place in run["undecodable"]:
             assert spent[TASKS["regression"].initial + place] == np.inf
         assert all(map(TASKS["regression"].space().contains, [*run["initial"], *run["chosen"]]))
+        # Points that decoded to nothing differ from run to run, and settings must not.
+        assert "undecodable" not in run["settings"].get("strategy", {})
         check(run)
 
     def test_random_points_fill_the_box(self, small) -> None:
