@@ -18,6 +18,9 @@ from seqopt.campaign import CampaignStore, Settings
 from seqopt.campaign.known import digest_of, read_known
 from seqopt.campaign.runs import CAMPAIGN
 from seqopt.errors import InputError, RunFolderError
+from seqopt.kernels import NgramKernel, OneHotKernel
+from seqopt.models import FullyBayesianGP
+from seqopt.models.sampling import GridSampler
 
 POOL = ["".join(letters) for letters in itertools.product("AB", repeat=6)]
 KNOWN = {string: float(string.count("AB")) for string in POOL[::13]}
@@ -128,6 +131,14 @@ def test_strings_outside_a_pool_teach_and_take_nothing_of_it() -> None:
     result = seqopt.maximize(objective, POOL[:6], known=outside, initial=3, budget=10, batch_size=3)
     assert sorted(objective.calls) == sorted(POOL[:6])
     assert result.best_string == "ABABABAB"
+
+
+def test_lengths_that_differ_leave_kernels_by_position_out() -> None:
+    pool = [*POOL[:6], "AB", "ABA"]
+    surrogate = FullyBayesianGP([NgramKernel(), OneHotKernel()], [GridSampler()] * 2, weights="stacking")
+    known = {"BAAAAA": 1.0, "BBAAAA": 2.0, "BBBBBB": 0.0}  # all of six letters
+    result = seqopt.maximize(Count(), pool, known=known, initial=3, budget=4, batch_size=2, surrogate=surrogate)
+    assert len(result.evaluations) >= 4
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])

@@ -286,8 +286,8 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         elif isinstance(self.encoder, JointEncoder) and not self.encoder.tokens_chosen:
             self.encoder = JointEncoder(self.encoder.features, space.encoder)
         if len(self._kernels) > 1 and isinstance(space, PoolSpace) and len(space):
-            # Strings that only teach may all have one length, and another one than the candidates.
-            found = _lengths(self.encoder.encode([space.keys[0]]))
+            # Measured strings may all have one length, and candidates others.
+            found = _lengths(self.encoder.encode([space.keys[0]])) if _equal(space.encoded.lengths.tolist()) else [-1]
             self._needed_length = found[0] if found else None
 
     def unsupported(self, strings: Sequence[str]) -> dict[int, str]:
