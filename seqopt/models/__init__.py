@@ -20,6 +20,7 @@ from seqopt.models.protocols import (
     StringSurrogate,
     Surrogate,
     Untransform,
+    unlearnable,
     unsupported,
 )
 from seqopt.models.registry import SURROGATES, default_surrogate, resolve_surrogate
@@ -58,5 +59,6 @@ __all__ = [
     "default_surrogate",
     "measurement_std",
     "resolve_surrogate",
+    "unlearnable",
     "unsupported",
 ]

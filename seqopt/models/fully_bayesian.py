@@ -294,13 +294,10 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         """Why strings cannot be compared, by their places: those without features, or of another length than the
         measured ones where a kernel in use compares position by position. Empty where all can be.
         """
-        features = self.encoder
-        found: dict[int, str] = {}
-        if isinstance(features, FeatureEncoder | JointEncoder | FieldEncoder):
-            found = features.unsupported(strings)
+        found = self._without_features(strings)
         if self._length is not None:
             places = [place for place in range(len(strings)) if place not in found]
-            lengths = _lengths(features.encode([strings[place] for place in places]))
+            lengths = _lengths(self.encoder.encode([strings[place] for place in places]))
             found |= {
                 place: f"{strings[place]!r} has {length} symbols, but this surrogate compares strings of one length, "
                 f"position by position, and those measured have {self._length}"
@@ -308,6 +305,19 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
                 if length != self._length
             }
         return dict(sorted(found.items()))
+
+    def unlearnable(self, strings: Sequence[str]) -> dict[int, str]:
+        """Why strings cannot be learned from, by their places. Those of another length can be where some kernel takes
+        them: kernels that compare position by position take no part in the next fit.
+        """
+        if all(map(_of_one_length, self._kernels)):
+            return self.unsupported(strings)
+        return self._without_features(strings)
+
+    def _without_features(self, strings: Sequence[str]) -> dict[int, str]:
+        features = self.encoder
+        several = isinstance(features, FeatureEncoder | JointEncoder | FieldEncoder)
+        return features.unsupported(strings) if several else {}
 
     @property
     def hyperparameters(self) -> dict[str, float]:

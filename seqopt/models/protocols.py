@@ -116,6 +116,22 @@ def unsupported(surrogate: object, strings: Sequence[str]) -> dict[int, str]:
 
 
 @runtime_checkable
+class AdaptingSurrogate(SelectiveSurrogate, Protocol):
+    """A surrogate that can learn from strings which it cannot compare as it was last fitted."""
+
+    def unlearnable(self, strings: Sequence[str]) -> dict[int, str]:
+        """Why strings cannot be learned from, by their indices; empty where all can."""
+        ...
+
+
+def unlearnable(surrogate: object, strings: Sequence[str]) -> dict[int, str]:
+    """Why ``surrogate`` cannot learn from some of ``strings``, by their indices; empty where it can from all."""
+    if isinstance(surrogate, AdaptingSurrogate):
+        return surrogate.unlearnable(strings)
+    return unsupported(surrogate, strings)
+
+
+@runtime_checkable
 class MeasurementSurrogate(Surrogate, Protocol):
     """A surrogate that knows better than its posterior how far measurements lie from its predictions."""
 

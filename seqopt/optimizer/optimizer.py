@@ -36,14 +36,14 @@ from seqopt.data.missed import judged_rows, latest
 from seqopt.data.transforms import LearnedTransform, check_value, learned, quantile_interval
 from seqopt.datasets import Pool
 from seqopt.errors import ExhaustedError, InputError, ModelError
-from seqopt.models import JointSurrogate, Surrogate, measurement_std
+from seqopt.models import JointSurrogate, Surrogate, measurement_std, unsupported
 from seqopt.optimizer.batch import Batch
 from seqopt.scorers.limits import BatchLimits, OpenBatch
 from seqopt.search import Proposal, Search
 from seqopt.search.protocols import AnySpace, PartsCheckedSearch, SomeSearch
 from seqopt.spaces import EvolvableSpace, PoolSpace, Space, as_space
 from seqopt.strategies import Design, InitialDesign, ModelBased, SearchState, Strategy
-from seqopt.strategies.protocols import CheckedStrategy, takes_censored
+from seqopt.strategies.protocols import CheckedStrategy, takes_censored, unlearnable
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.progress import doing
 from seqopt.utils.shown import Tabulated
@@ -460,7 +460,7 @@ class Optimizer(Tabulated):
         measured = [any(map(_is_value, row)) for row in table]
         queries = [Query(key, context) for key, context in zip(keys, contexts, strict=True)]
         learned = [query if query.context else query.key for query in itertools.compress(queries, measured)]
-        for message in self.strategy.unsupported(learned).values():
+        for message in unlearnable(self.strategy, learned).values():
             raise InputError(f"{message}: leave this string out, or choose another surrogate")
         for row in table:
             for outcome, value in zip(self.outcomes, row, strict=True):
@@ -678,7 +678,7 @@ class Optimizer(Tabulated):
         if isinstance(strings, str):
             raise InputError(f"expected a list of strings, got the single string {strings!r}: write [{strings!r}]")
         keys = [self.space.key(string) for string in strings]
-        for message in self.strategy.unsupported(keys).values():
+        for message in unsupported(self.fitted, keys).values():
             raise InputError(f"nothing can be predicted: {message}")
         return keys
 

@@ -14,7 +14,7 @@ from seqopt.models.distances import DistanceSurrogate
 from seqopt.search import Proposal
 from seqopt.spaces import PoolSpace, Space
 from seqopt.strategies.designs import Design, designed_proposals, resolve_design
-from seqopt.strategies.protocols import CheckedStrategy, SearchState, Strategy, takes_censored
+from seqopt.strategies.protocols import CheckedStrategy, SearchState, Strategy, takes_censored, unlearnable
 from seqopt.strategies.random import filled_up, random_proposals
 from seqopt.utils.config import Configurable
 
@@ -135,8 +135,12 @@ class InitialDesign(Configurable):
         return self.then.recommend(state, rng)
 
     def unsupported(self, items: Sequence[Item]) -> dict[int, str]:
-        """What the other strategy cannot learn from."""
+        """What the other strategy can neither propose nor learn from."""
         return self.then.unsupported(items)
+
+    def unlearnable(self, items: Sequence[Item]) -> dict[int, str]:
+        """What the other strategy cannot learn from."""
+        return unlearnable(self.then, items)
 
     @property
     def takes_noise_variance(self) -> bool:

@@ -23,6 +23,7 @@ from seqopt.models import (
     StringSurrogate,
     Surrogate,
     resolve_surrogate,
+    unlearnable,
     unsupported,
 )
 from seqopt.models.censoring import telling
@@ -227,6 +228,10 @@ class ModelBased(Configurable):
     def unsupported(self, items: Sequence[Item]) -> dict[int, str]:
         """What the surrogate cannot compare."""
         return unsupported(self.surrogate, cast("Sequence[str]", items))
+
+    def unlearnable(self, items: Sequence[Item]) -> dict[int, str]:
+        """What the surrogate cannot learn from; see `seqopt.models.AdaptingSurrogate`."""
+        return unlearnable(self.surrogate, cast("Sequence[str]", items))
 
     @property
     def takes_noise_variance(self) -> bool:

@@ -73,7 +73,7 @@ class Strategy(Protocol):
         ...
 
     def unsupported(self, items: Sequence[Item]) -> dict[int, str]:
-        """Why it cannot learn from some queries, by their indices; empty where it can from all."""
+        """Why it cannot propose, or learn from, some queries, by their indices; empty where it can all."""
         ...
 
     @property
@@ -108,6 +108,22 @@ class CensoredStrategy(Strategy, Protocol):
 def takes_censored(strategy: Strategy) -> bool:
     """Whether a strategy learns from limits: a `CensoredStrategy` that says so."""
     return isinstance(strategy, CensoredStrategy) and strategy.takes_censored
+
+
+@runtime_checkable
+class AdaptingStrategy(Strategy, Protocol):
+    """A strategy that can learn from strings which it could not propose as it stands."""
+
+    def unlearnable(self, items: Sequence[Item]) -> dict[int, str]:
+        """Why it cannot learn from some queries, by their indices; empty where it can from all."""
+        ...
+
+
+def unlearnable(strategy: Strategy, items: Sequence[Item]) -> dict[int, str]:
+    """Why a strategy cannot learn from some queries, by their indices; empty where it can from all."""
+    if isinstance(strategy, AdaptingStrategy):
+        return strategy.unlearnable(items)
+    return strategy.unsupported(items)
 
 
 @runtime_checkable

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from seqopt.encoding import Encoder, VaryingPositions, varying_positions
 from seqopt.errors import InputError
 from seqopt.kernels import HammingKernel, SubsequenceKernel
-from seqopt.models import FullyBayesianGP, StringGP, contributions_of, default_surrogate
+from seqopt.models import FullyBayesianGP, contributions_of, default_surrogate
 from seqopt.models.registry import variants_encoder
 from seqopt.optimizer import Optimizer
 from seqopt.spaces import CandidateSet, CodonSpace, LocalSpace, StringSpace
@@ -121,7 +121,7 @@ def test_spaces_whose_strings_vary_at_few_positions() -> None:
 def test_default_surrogates_of_variants_see_what_varies() -> None:
     pool = CandidateSet(VARIANTS, kind="protein")
     surrogate = default_surrogate(pool)
-    assert isinstance(surrogate, StringGP)
+    assert isinstance(surrogate, FullyBayesianGP)
     assert isinstance(surrogate.encoder, VaryingPositions)
     space = LocalSpace([letter if index not in (2, 7) else "ACDE" for index, letter in enumerate(BACKGROUND)])
     averaged = default_surrogate(space)

@@ -10,7 +10,7 @@ from seqopt.errors import InputError
 from seqopt.grammar import load_grammar
 from seqopt.models import FullyBayesianGP, FullyBayesianStringGP, StringGP
 from seqopt.scorers import GaussianScoring
-from seqopt.search import GeneticSearch, RandomSearch
+from seqopt.search import GeneticSearch, PoolSearch, RandomSearch
 from seqopt.spaces import CodonSpace, GrammarSpace, LocalSpace, StringSpace
 
 
@@ -312,7 +312,8 @@ class TestInTheOptimizer:
         assert isinstance(Optimizer(StringSpace("01", 4)).search, GeneticSearch)
         assert isinstance(Optimizer(Listless()).search, RandomSearch)
         assert isinstance(Optimizer(StringSpace("01", 4)).surrogate, FullyBayesianGP)
-        assert isinstance(Optimizer(["a", "b", "c"]).surrogate, StringGP)
+        assert isinstance(Optimizer(["a", "b", "c"]).surrogate, FullyBayesianGP)
+        assert isinstance(Optimizer(["a", "b", "c"]).search, PoolSearch)
 
     def test_strings_are_not_suggested_twice_unless_that_is_allowed(self):
         space = StringSpace("01", 3)

@@ -163,6 +163,6 @@ def test_an_optimiser_says_that_it_fits_and_chooses(monkeypatch: pytest.MonkeyPa
     assert stages == [
         (first,),
         (first,),
-        (first, "fitting StringGP to 3 values"),
+        (first, "fitting FullyBayesianGP to 3 values"),
         (first, "looking for the best 2 among 6 candidates"),
     ]
