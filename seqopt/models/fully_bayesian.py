@@ -316,8 +316,9 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
 
     def _without_features(self, strings: Sequence[str]) -> dict[int, str]:
         features = self.encoder
-        several = isinstance(features, FeatureEncoder | JointEncoder | FieldEncoder)
-        return features.unsupported(strings) if several else {}
+        if isinstance(features, FeatureEncoder | JointEncoder | FieldEncoder):
+            return features.unsupported(strings)
+        return {}
 
     @property
     def hyperparameters(self) -> dict[str, float]:
