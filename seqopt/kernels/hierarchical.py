@@ -83,8 +83,8 @@ class HierarchicalKernel(_Combination):
         return {
             "kernel": self.kernels[0],
             "plates": self.kernels[1],
-            "deviation": float(self.deviation),
-            "offset": float(self.offset),
+            "deviation": float(self.deviation.detach()),
+            "offset": float(self.offset.detach()),
         }
 
     @classmethod
