@@ -19,9 +19,16 @@ import numpy.typing as npt
 import torch
 
 from seqopt.acquisition import Acquisition, PreparedAcquisition
-from seqopt.acquisition.sampling import largest_upper_confidence
+from seqopt.acquisition.sampling import largest_upper_confidence_of
 from seqopt.data import Context, Contexts, Item, Query
-from seqopt.models import BlockwisePosterior, ConditionedProcess, StringSurrogate, unsupported
+from seqopt.models import (
+    BlockwisePosterior,
+    ConditionedProcess,
+    ContextsPosterior,
+    GaussianSurrogate,
+    StringSurrogate,
+    unsupported,
+)
 from seqopt.posteriors import DensePosterior, Moments, Posterior
 from seqopt.scorers.checks import checked_scores
 from seqopt.scorers.conditioning import GrowingProcess, GrowingScores
@@ -115,7 +122,11 @@ class PerCostScoring:
     def pool_scorer(self, pool: PoolSpace, indices: IndexArray | None = None) -> PerCostPoolScorer:
         """The acquisition function at the candidates of a pool, in every context."""
         keys = pool.keys if indices is None else [pool.keys[int(index)] for index in indices]
-        return PerCostPoolScorer(self, self._prepared_on_promising(keys), keys)
+        posterior = None
+        if isinstance(self.surrogate, GaussianSurrogate) and len(keys) * len(self.contexts.possible) > AT_ONCE:
+            # What a kernel says of a large pool's strings is computed once for all contexts, and kept.
+            posterior = self.surrogate.contexts_posterior(pool, self.contexts, indices, self.pending)
+        return PerCostPoolScorer(self, self._prepared_on_promising(keys, posterior), keys, posterior)
 
     def sample_scorer(self, keys: Sequence[str]) -> PoolScorer:
         """The acquisition function at strings that were drawn for this step, in every context.
@@ -151,8 +162,12 @@ class PerCostScoring:
         """A choice, with what is predicted of its target."""
         return replace(predicted(query.key, score, moments, self.surrogate.untransform), context=query.context)
 
-    def _prepared_on_promising(self, keys: Sequence[str]) -> PreparedAcquisition:
-        bound = largest_upper_confidence(BlockwisePosterior(self.process, keys, BLOCK), BLOCK)
+    def _prepared_on_promising(self, keys: Sequence[str], posterior: Posterior | None = None) -> PreparedAcquisition:
+        if isinstance(posterior, ContextsPosterior):
+            targets = posterior.target_moments
+        else:
+            targets = BlockwisePosterior(self.process, keys, BLOCK).moments
+        bound = largest_upper_confidence_of(targets, BLOCK)
         return self._prepared([keys[int(index)] for index in bound])
 
     def _prepared(self, sample: Sequence[str]) -> PreparedAcquisition:
@@ -222,17 +237,26 @@ class PerCostPoolScorer:
         scoring: Of this step.
         prepared: The acquisition function of this step.
         keys: Of the candidates.
+        posterior: At the candidates in every context, where it is there already.
     """
 
-    def __init__(self, scoring: PerCostScoring, prepared: PreparedAcquisition, keys: Sequence[str]) -> None:
+    def __init__(
+        self,
+        scoring: PerCostScoring,
+        prepared: PreparedAcquisition,
+        keys: Sequence[str],
+        posterior: Posterior | None = None,
+    ) -> None:
         self._scoring = scoring
         self._count = len(keys)
         self._queries = queries = scoring.contexts.queries(keys)
         self._taken: set[Query] = set()
         process, few = scoring.process, len(queries) <= AT_ONCE
+        if posterior is None:
+            posterior = process.at(queries) if few else BlockwisePosterior(process, queries, BLOCK)
         # One row for each context.
         self._table = GrowingScores(
-            process.at(queries) if few else BlockwisePosterior(process, queries, BLOCK),
+            posterior,
             lambda given: scoring.query_scores(given, prepared, queries, self._taken).reshape(-1, len(keys)),
         )
 

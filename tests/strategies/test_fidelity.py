@@ -10,9 +10,9 @@ from seqopt.data import Contexts, Query
 from seqopt.errors import InputError
 from seqopt.kernels import CoregionalizationKernel
 from seqopt.models import StringGP
+from seqopt.models.contexts import coregionalized
 from seqopt.search import GeneticSearch, PoolSearch, RandomSearch
 from seqopt.strategies import MultiFidelity, RandomStrategy, Strategy
-from seqopt.strategies.fidelity import coregionalized
 
 POOL = ["".join(symbols) for symbols in itertools.product("AB", repeat=6)]
 CONTEXTS = Contexts.of_levels("fidelity", {"docking": 0.05, "assay": 1.0}, target="assay")
