@@ -126,9 +126,9 @@ class MUMBO(InformationAcquisition):
 
 
 def _log_mumbo(gamma: Tensor, rho2: Tensor, residual: Tensor) -> Tensor:
-    wide = torch.broadcast_tensors(*(value.to(torch.float64) for value in (gamma, rho2, residual)))
-    shape, dtype = wide[0].shape, gamma.dtype
-    flat = [value.reshape(-1) for value in wide]
+    shape: torch.Size = torch.broadcast_shapes(gamma.shape, rho2.shape)  # type: ignore[no-untyped-call]
+    dtype = gamma.dtype
+    flat = [value.to(torch.float64).expand(shape).reshape(-1) for value in (gamma, rho2, residual)]
     blocks = zip(*(torch.split(value, BLOCK_VALUES) for value in flat), strict=True)
     found = [_log_values(*block) for block in blocks]
     return torch.cat(found).reshape(shape).to(dtype) if found else torch.empty(shape, dtype=dtype)
