@@ -11,11 +11,9 @@ import numpy as np
 
 from seqopt.acquisition import OutcomeAcquisition
 from seqopt.data import Contexts, key_of
-from seqopt.encoding.fields import ContextEncoder, FieldEncoder
 from seqopt.errors import InputError
-from seqopt.kernels import CoregionalizationKernel, OnField, Product
-from seqopt.models import StringGP, StringSurrogate, Surrogate
-from seqopt.models.string_gp import default_kernel
+from seqopt.models import GaussianSurrogate, StringSurrogate, Surrogate, in_units_of
+from seqopt.models.contexts import default_contexts
 from seqopt.scorers import Scoring
 from seqopt.scorers.costs import FEWEST, Costs, LearnedCosts, StatedCosts, paid_rows
 from seqopt.scorers.per_cost import PerCostScoring
@@ -30,8 +28,9 @@ class MultiFidelity(ModelBased):
     """Chooses strings, and the context in which each is measured, by information per cost.
 
     By default the model is a Gaussian process over (string, level) with the covariance k(s, t) B(i, j) of intrinsic
-    coregionalisation: k is the sub-sequence kernel, and B, the covariances of the levels, is learned. Values of all
-    levels are in one unit, and have one mean and one noise: bring a cheap score to the scale of the costly one first.
+    coregionalisation: k is the kernel of the space, and B, the covariances of the levels, is learned
+    (`seqopt.models.contexts.coregionalized`). Each level has a unit, a mean and a noise of its own. Other models are in
+    `seqopt.models.contexts`.
 
     A string that was measured as its target is not proposed again, in any context; nor is one whose evaluation failed.
 
@@ -64,6 +63,9 @@ class MultiFidelity(ModelBased):
 
     chooses_contexts = True
 
+    opens_plates = False
+    """Whether it makes up further values of an open variable."""
+
     def __init__(
         self,
         surrogate: Surrogate | None = None,
@@ -74,7 +76,7 @@ class MultiFidelity(ModelBased):
         if isinstance(surrogate, str):
             raise InputError(f"the surrogate {surrogate!r} knows nothing of contexts: give an object, or none")
         super().__init__("auto" if surrogate is None else surrogate, acquisition, search)
-        self._default: StringGP | None = None
+        self._default: GaussianSurrogate | None = None
         if not isinstance(self.acquisition, OutcomeAcquisition):
             raise InputError(
                 f"the acquisition function {self.acquisition.name!r} scores a target, whatever is measured, so the "
@@ -107,12 +109,17 @@ class MultiFidelity(ModelBased):
                 f"{type(self).__name__} chooses among ways to measure: give the optimiser contexts=, such as "
                 "Contexts.of_levels('fidelity', {'docking': 0.01, 'assay': 1.0}, target='assay')"
             )
+        if contexts.open is not None and not self.opens_plates:
+            raise InputError(
+                f"{type(self).__name__} chooses among the ways to measure that are known, and {contexts.open} is open: "
+                "take seqopt.strategies.PlateSearch()"
+            )
         if contexts.latent and not cast("OutcomeAcquisition", self.acquisition).sees_outcomes:
             raise InputError(
                 f"the acquisition function {self.acquisition.name!r} has targets measured, and the target of these "
                 "contexts cannot be: choose gibbon or mumbo"
             )
-        self._default = coregionalized(space, contexts) if isinstance(self._given[0], str) else None
+        self._default = default_contexts(space, contexts) if isinstance(self._given[0], str) else None
         super().start(space, contexts)
         name = type(self.surrogate).__name__
         if isinstance(self.search, PartsCheckedSearch) or not isinstance(self.surrogate, StringSurrogate):
@@ -121,7 +128,9 @@ class MultiFidelity(ModelBased):
 
     def _start_costs(self, space: Space, contexts: Contexts) -> None:
         if isinstance(self.costs, str):
-            self._cost_model = None if self.costs == "stated" else coregionalized(space, contexts)
+            self._cost_model = None
+            if self.costs == "learned":
+                self._cost_model = cast("Surrogate", default_contexts(space, contexts))
         else:
             self._costs_at_first = self._costs_at_first or copy.deepcopy(self.costs.state_dict())
             self.costs.load_state_dict(copy.deepcopy(self._costs_at_first))
@@ -146,7 +155,7 @@ class MultiFidelity(ModelBased):
     def _begin_anew(self) -> None:
         super()._begin_anew()
         if self._default is not None:
-            self._surrogate = self._default
+            self._surrogate = cast("Surrogate", self._default)
 
     def propose(self, n: int, state: SearchState, rng: np.random.Generator) -> list[Proposal]:
         """See `ModelBased.propose`; what is predicted of a string is predicted of it as it is to be measured."""
@@ -161,7 +170,8 @@ class MultiFidelity(ModelBased):
         # Of a mixture, where parameters are averaged over.
         mean, spread = found.outcome_mean.mean(0), found.outcome_mean.var(0, unbiased=False)
         variance = found.outcome_variance.mean(0) + spread
-        means, stds = surrogate.untransform(mean.numpy(), variance.numpy())
+        queries = [one.query for one in others]
+        means, stds = in_units_of(surrogate, queries, mean.numpy(), variance.numpy())
         noises = [(one.measurement_std or 0.0) ** 2 - (one.predicted_std or 0.0) ** 2 for one in others]
         told = {
             one.query: replace(
@@ -174,15 +184,19 @@ class MultiFidelity(ModelBased):
         }
         return [told.get(one.query, one) for one in proposals]
 
+    def learned_costs(self, state: SearchState, rng: np.random.Generator) -> Costs:
+        """What measurements cost, as far as is known now: see ``costs``."""
+        assert state.contexts is not None  # see `start`
+        if self._cost_model is None or len(paid_rows(state.data)) < FEWEST:
+            return StatedCosts(state.contexts)
+        return LearnedCosts(self._cost_model, state.contexts, state.data, rng)
+
     def scoring(self, n: int, state: SearchState, rng: np.random.Generator) -> Scoring:
         """The acquisition function per cost at every string in every context."""
         assert state.contexts is not None  # see `start`
         refused = self.unsupported(state.pending)
         pending = [item for index, item in enumerate(state.pending) if index not in refused]
         evaluated = dict.fromkeys(key_of(item) for item in state.data.measured().items)
-        costs: Costs = StatedCosts(state.contexts)
-        if self._cost_model is not None and len(paid_rows(state.data)) >= FEWEST:
-            costs = LearnedCosts(self._cost_model, state.contexts, state.data, rng)
         return PerCostScoring(
             cast("StringSurrogate", self.surrogate),
             cast("OutcomeAcquisition", self.acquisition),
@@ -191,29 +205,6 @@ class MultiFidelity(ModelBased):
             known=state.known,
             pending=pending,
             batch_size=n + len(pending),
-            costs=costs,
+            costs=self.learned_costs(state, rng),
             rng=rng,
         )
-
-
-def coregionalized(space: Space, contexts: Contexts) -> StringGP:
-    """A Gaussian process over strings and the levels of one context variable, learned with their covariances.
-
-    Args:
-        space: Gives the tokeniser.
-        contexts: That differ in one variable.
-
-    Raises:
-        InputError: If they differ in several.
-    """
-    names = {tuple(name for name, _ in context) for context in contexts.possible}
-    if len(names) > 1 or len(next(iter(names))) != 1:
-        raise InputError(
-            "the default surrogate of MultiFidelity learns the levels of one variable, and these contexts have others: "
-            "give contexts that differ in one thing, or a surrogate"
-        )
-    ((name,),) = names
-    levels = [context[0][1] for context in contexts.possible]
-    encoder = FieldEncoder({"tokens": space.encoder, name: ContextEncoder(name, levels, default=contexts.target[0][1])})
-    kernel = Product(OnField(default_kernel(), "tokens"), OnField(CoregionalizationKernel(len(levels)), name))
-    return StringGP(kernel, encoder=encoder)
