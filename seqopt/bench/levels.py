@@ -33,6 +33,7 @@ def measure(ways: str, pool: int, known: int, batch: int, seed: int) -> dict[str
 
     from seqopt import CandidateSet, Optimizer
     from seqopt.data import Contexts, Query
+    from seqopt.data.query import as_context
     from seqopt.datasets import load_zinc250k
     from seqopt.models import SURROGATES
     from seqopt.models.contexts import coregionalized
@@ -61,7 +62,7 @@ def measure(ways: str, pool: int, known: int, batch: int, seed: int) -> dict[str
         return [string.upper().count("C") + float(rng.normal()) for string in strings]
 
     queries: list[Any] = [
-        Query(key, {"fidelity": "cheap" if place % 2 else "dear"}) if contexts is not None else key
+        Query(key, as_context({"fidelity": "cheap" if place % 2 else "dear"})) if contexts is not None else key
         for place, key in enumerate(told)
     ]
     optimizer.tell(queries, values(told))

@@ -171,17 +171,17 @@ class RecursiveKernel(Sum):
         parts = enumerate(kernels)
         super().__init__(*(Product(kernel, OnField(_Component(levels, s), field)) for s, kernel in parts))
         self.field = field
+        # Of a plain sum nothing is needed but its parts; in a tuple they are no modules of this one for a second time.
+        self._own = tuple(kernels), levels
 
     @property
     def levels(self) -> AutoregressiveKernel:
         """Factors and variances."""
-        found: AutoregressiveKernel = self.kernels[0].kernels[1].kernel.whole
-        return found
+        return self._own[1]
 
     def config_arguments(self) -> Mapping[str, Any]:
         """See `seqopt.utils.config.Configurable`."""
-        strings = [part.kernels[0] for part in self.kernels]
-        return {"kernels": strings, "levels": self.levels, "field": self.field}
+        return {"kernels": list(self._own[0]), "levels": self.levels, "field": self.field}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> RecursiveKernel:

@@ -24,7 +24,7 @@ import copy
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import gpytorch
 import numpy as np
@@ -60,7 +60,7 @@ from seqopt.utils.config import Configurable
 
 logger = logging.getLogger(__name__)
 
-Kernels = gpytorch.kernels.Kernel | str | None
+Kernels: TypeAlias = gpytorch.kernels.Kernel | str | None
 """A kernel on what an encoder makes of strings, the name of one of `seqopt.models.SURROGATES`, or `None` for the
 space's own: n-grams with environments (``"ngrams+minmax"``) for a pool of molecules, else sub-sequences."""
 

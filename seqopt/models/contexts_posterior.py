@@ -138,9 +138,13 @@ class ContextsPosterior:
     @property
     def target_moments(self) -> Moments:
         """Those of the N candidates alone, measured as the target is."""
-        names = ("mean", "variance", "conditional_variance")
-        of_targets = (getattr(self._moments, name)[:, : len(self._keys)] for name in names)
-        return Moments.of_target(*of_targets, self.state.noise_variance)
+        moments, count = self._moments, len(self._keys)
+        return Moments.of_target(
+            moments.mean[:, :count],
+            moments.variance[:, :count],
+            moments.conditional_variance[:, :count],
+            self.state.noise_variance,
+        )
 
     @property
     def observed_mean(self) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,7 +16,7 @@ from torch import Tensor
 from seqopt.data.contexts import Contexts
 from seqopt.data.query import Item, key_of
 from seqopt.encoding import Encoded, JointEncoder, StringEncoder, TokensAndFeatures
-from seqopt.encoding.fields import FieldEncoder
+from seqopt.encoding.fields import FieldEncoder, Fields
 from seqopt.errors import InputError, ModelError
 from seqopt.models.column_cache import ColumnCache
 from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess
@@ -216,7 +216,7 @@ class GaussianSurrogate:
         if known is None or known.contexts != contexts:
             strings = self._encoded_pool(pool)
             strings = strings if indices is None else strings.take(indices)
-            known = ContextsCache(state.evaluator, self.encoder, strings, contexts, state.draws)
+            known = ContextsCache(state.evaluator, self.encoder, cast("Fields", strings), contexts, state.draws)
             if indices is None:
                 self._of_contexts[pool] = known
         return ContextsPosterior(process, known, keys)
