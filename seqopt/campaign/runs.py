@@ -226,6 +226,7 @@ class RunFolder:
             "failed": int((frame["status"] == "failed").sum()),
             **({} if self.known_values is None else {"replay": replayed(optimizer, self.known_values).to_json()}),
             "failures": failures_in(frame),
+            **({} if optimizer.contexts is None else {"costs": _costs(optimizer)}),
             "steps": [asdict(step) for step in steps],
             "timings": {
                 "total_seconds": round(self._spent + started - self._started, 2),
@@ -264,6 +265,15 @@ class RunFolder:
         """The optimiser and the journal of the run as they were left, whatever others have done to the file since."""
         assert self._campaign is not None  # see `campaign`
         return self._campaign.left()
+
+
+def _costs(optimizer: Optimizer) -> list[dict[str, Any]]:
+    """What was measured in each context, and what it cost."""
+    asked = [row for row in optimizer.observations.rows if "acquisition" in row.details]
+    return [
+        {"context": dict(context), "measurements": number, "cost": cost}
+        for context, (number, cost) in optimizer.spent(asked).items()
+    ]
 
 
 def _store(
