@@ -62,9 +62,7 @@ logger = logging.getLogger(__name__)
 UNLIMITED = sys.maxsize // 2
 """A number of evaluations that nobody reaches."""
 
-GivenFidelities = (
-    Mapping[str, float | tuple[Callable[[list[str]], Any] | str, float] | Fidelity] | Sequence[Fidelity]
-)
+GivenFidelities = Mapping[str, float | tuple[Callable[[list[str]], Any] | str, float] | Fidelity] | Sequence[Fidelity]
 """Cheaper ways to measure: see `maximize`."""
 
 

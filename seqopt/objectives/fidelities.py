@@ -91,7 +91,9 @@ def _numbers(score: Score, strings: list[str]) -> npt.NDArray[np.float64]:
         if not refuses_lists(error, strings, describe(error)):
             raise
         found = [on_one(score, string) for string in strings]
-    if found is None or any(isinstance(value, str | bytes | None) for value in np.atleast_1d(np.asarray(found, object))):
+    if found is None or any(
+        isinstance(value, str | bytes | None) for value in np.atleast_1d(np.asarray(found, object))
+    ):
         raise TypeError(f"returned {found!r}; expected one number per string")
     return np.atleast_1d(np.asarray(found, dtype=np.float64))
 
@@ -242,7 +244,9 @@ class Fidelities:
         for one in self.others:
             if one.column is not None:
                 values = _values(one, pool)
-                found.update(Query(pool.keys[int(row)], {FIDELITY: one.name}) for row in np.flatnonzero(np.isnan(values)))
+                found.update(
+                    Query(pool.keys[int(row)], {FIDELITY: one.name}) for row in np.flatnonzero(np.isnan(values))
+                )
         return frozenset(found)
 
     def remarks(self, pool: FurtherPool) -> list[str]:
@@ -256,8 +260,8 @@ class Fidelities:
             if missing:
                 most = ", most of them" if 2 * missing > len(values) else ""
                 found.append(
-                    f"{missing:,} of {len(values):,} candidates{most} have no number in column {one.column!r}: they are "
-                    f"never measured by {one.name}"
+                    f"{missing:,} of {len(values):,} candidates{most} have no number in column {one.column!r}: "
+                    f"they are never measured by {one.name}"
                 )
             if known.min() == known.max():
                 found.append(f"column {one.column!r} holds {known[0]:g} throughout: {one.name} tells nothing")
