@@ -137,7 +137,7 @@ class Result(Tabulated):
         mean, std = self.optimizer.predict([row.string])
         measured = self.optimizer.observations.with_status("ok")
         contexts = self.optimizer.contexts
-        meant = None if contexts is None or contexts.target not in contexts.possible else contexts.target
+        meant = None if contexts is None or contexts.latent else contexts.target
         values = tuple(
             other.value for other in measured if other.key == row.key and (meant is None or other.context == meant)
         )

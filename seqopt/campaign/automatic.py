@@ -98,7 +98,7 @@ def check_budget(budget_cost: float | None, contexts: Contexts | None, initial: 
         )
     if isinstance(budget_cost, bool) or not 0 < budget_cost < math.inf:
         raise InputError(f"the budget in cost is {budget_cost!r}; expected a positive number")
-    dearest = max(contexts.costs)
+    dearest = dearest_of(contexts)
     target = dict(zip(contexts.possible, contexts.costs, strict=True)).get(contexts.target, dearest)
     if budget_cost < target * (1 - ROUNDING):
         raise InputError(
@@ -112,6 +112,11 @@ def check_budget(budget_cost: float | None, contexts: Contexts | None, initial: 
             f"the {initial} initial measurements cost {cost:g}, more than the budget of {budget_cost:g}: lower initial "
             "(--initial), or raise the budget"
         )
+
+
+def dearest_of(contexts: Contexts) -> float:
+    """What the dearest measurement costs."""
+    return max([*contexts.costs, *([] if contexts.open is None else [contexts.open_cost])])
 
 
 def drive(
@@ -267,7 +272,7 @@ class _Driver:
             return sys.maxsize
         if missing > 0:
             return missing
-        return max(int(money / max(contexts.costs)), 0)
+        return max(int(money / dearest_of(contexts)), 0)
 
     def _cost(self, session: Session, row: Suggestion) -> float:
         contexts = session.optimizer.contexts

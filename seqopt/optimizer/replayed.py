@@ -34,9 +34,10 @@ def replayed(optimizer: Optimizer, values: npt.ArrayLike) -> Replay:
     assert isinstance(space, PoolSpace)  # nothing else has a value for each string
     asked: set[int] = set()
     told: set[int] = set()
-    target = () if optimizer.contexts is None else optimizer.contexts.target
+    contexts = optimizer.contexts
+    meant = None if contexts is None or contexts.latent else contexts.target
     for row in optimizer.observations.rows:
-        if row.context != target:
+        if meant is not None and row.context != meant:
             continue
         index = space.index_of(row.key)
         if index is not None and row.status in ("ok", "failed"):
