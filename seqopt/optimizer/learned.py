@@ -1,0 +1,54 @@
+"""What a search has learned of the ways to measure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seqopt.errors import ModelError
+from seqopt.models import StringSurrogate
+from seqopt.models.context_facts import context_facts
+from seqopt.optimizer.optimizer import Optimizer
+
+
+def learned_contexts(optimizer: Optimizer) -> list[dict[str, Any]]:
+    """How much each way to measure tells of the target, and its offset, after all that is known.
+
+    The model is fitted to all results, as by `Optimizer.fitted`.
+
+    Args:
+        optimizer: Of a search with contexts.
+
+    Returns:
+        For each context but the target: ``context``, ``correlation`` and its 90 % interval ``correlation_low``,
+        ``correlation_high`` over draws of the parameters; ``offset`` from the target with its 90 % interval
+        ``offset_low``, ``offset_high``, in the user's units or, under a transform, in those of the transformed values.
+        Nothing where the strategy has no model that could say so, or too little is known.
+    """
+    contexts = optimizer.contexts
+    if contexts is None:
+        return []
+    try:
+        surrogate = optimizer.fitted
+    except ModelError:
+        return []
+    if not isinstance(surrogate, StringSurrogate):
+        return []
+    measured: dict[Any, list[str]] = {}
+    for row in optimizer.observations.with_status("ok"):
+        measured.setdefault(row.context, []).append(row.key)
+    sign = optimizer.outcome.sign
+    found = []
+    for context, facts in context_facts(surrogate, measured, contexts.target).items():
+        ends = sorted(sign * end for end in facts.offset_interval)
+        found.append(
+            {
+                "context": dict(context),
+                "correlation": facts.correlation,
+                "correlation_low": facts.correlation_low,
+                "correlation_high": facts.correlation_high,
+                "offset": sign * facts.offset,
+                "offset_low": ends[0],
+                "offset_high": ends[1],
+            }
+        )
+    return found
