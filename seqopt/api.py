@@ -121,8 +121,8 @@ class Result(Tabulated):
         """The measured string of the best posterior mean: the answer of a search whose measurements are noisy.
 
         Where there are several ways to measure, it is the mean of the target; the string may have been measured in
-        another way only. A model is fitted to all results (under a transform, to what it makes of the values). Without noise the string
-        is `best_string`, or one that the model cannot tell from it.
+        another way only. A model is fitted to all results (under a transform, to what it makes of the values). Without
+        noise the string is `best_string`, or one that the model cannot tell from it.
 
         Raises:
             ModelError: If fewer than two values were measured.

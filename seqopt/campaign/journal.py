@@ -127,9 +127,8 @@ def step_ends(results: int, optimizer: Optimizer, *, ended: bool) -> list[int]:
 
 
 def cost_of(optimizer: Optimizer, rows: Sequence[Observation]) -> float:
-    """What a search has spent on rows: on what it was told without having asked, it has spent nothing."""
-    asked = [row for row in rows if "acquisition" in row.details]
-    return round(sum(cost for _, cost in optimizer.spent(asked).values()), 9)
+    """What a search has spent on rows."""
+    return round(sum(cost for _, cost in optimizer.spent(rows).values()), 9)
 
 
 def _step(

@@ -34,6 +34,7 @@ from seqopt.campaign.store import CampaignStore
 from seqopt.errors import RunFolderError
 from seqopt.evaluation import Evaluation
 from seqopt.optimizer import Optimizer
+from seqopt.optimizer.learned import learned_contexts
 from seqopt.optimizer.replayed import replayed
 from seqopt.utils.config import differences
 from seqopt.utils.files import write_atomically
@@ -115,6 +116,7 @@ class RunFolder:
         self._started = time.perf_counter()
         self._exported = 0.0
         self._export_seconds = 0.0
+        self._learned: list[dict[str, Any]] = []
 
     @classmethod
     def begin(
@@ -227,6 +229,7 @@ class RunFolder:
             **({} if self.known_values is None else {"replay": replayed(optimizer, self.known_values).to_json()}),
             "failures": failures_in(frame),
             **({} if optimizer.contexts is None else {"costs": _costs(optimizer)}),
+            **({"learned": self._learned} if self._learned else {}),
             "steps": [asdict(step) for step in steps],
             "timings": {
                 "total_seconds": round(self._spent + started - self._started, 2),
@@ -256,6 +259,7 @@ class RunFolder:
                 # An interruption may have come between the file and the optimiser.
                 with contextlib.suppress(CampaignError):
                     self._campaign.session()
+                self._learned = learned_contexts(self._state()[0]) if status == "finished" else []
                 self.export()
         finally:
             self.store.close()
@@ -269,10 +273,9 @@ class RunFolder:
 
 def _costs(optimizer: Optimizer) -> list[dict[str, Any]]:
     """What was measured in each context, and what it cost."""
-    asked = [row for row in optimizer.observations.rows if "acquisition" in row.details]
     return [
         {"context": dict(context), "measurements": number, "cost": cost}
-        for context, (number, cost) in optimizer.spent(asked).items()
+        for context, (number, cost) in optimizer.spent().items()
     ]
 
 

@@ -243,7 +243,7 @@ def search(
     budget: Annotated[
         int | None,
         typer.Option(
-            help="How many are scored after the initial ones, in batches. Default: 100; with --budget-cost as many as it "
+            help="How many are scored after the initial ones, in batches. Default: 100; with --budget-cost what that "
             "pays for.",
             rich_help_panel=HOW,
             show_default=False,

@@ -1,9 +1,9 @@
-"""What a fitted model says of the ways in which strings are measured: how much each tells of the target, and its offset.
+"""What a fitted model says of the ways to measure: how much each tells of the target, and its offset from it.
 
 With r_c(x) the prior correlation of the value in context c with the target of the same string, averaged over strings x
-(for intrinsic coregionalisation it is B_ct / sqrt(B_cc B_tt), the same for all), and f_c(x) - g(x) what context c adds to
-the target: its mean over the strings that were measured there is the offset of the context, a linear functional of one
-Gaussian process, whose posterior is exact for each draw of the parameters.
+(for intrinsic coregionalisation it is B_ct / sqrt(B_cc B_tt), whatever the string), and f_c(x) - g(x) what context c
+adds to the target: its mean over the strings that were measured there is the offset of the context, a linear functional
+of one Gaussian process, whose posterior is exact for each draw of the parameters.
 """
 
 from __future__ import annotations

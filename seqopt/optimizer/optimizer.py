@@ -759,11 +759,14 @@ class Optimizer(Tabulated):
         if self.contexts is not None:
             # A column that is named like another one is told apart from it.
             name = "cost" if "cost" not in frame else "cost (of a measurement)"
-            frame[name] = [self.contexts.cost(row.query) for row in self.observations.rows]
+            rows, contexts = self.observations.rows, self.contexts
+            frame[name] = [contexts.cost(row.query) if _is_asked(row) else 0.0 for row in rows]
         return frame
 
     def spent(self, rows: Sequence[Observation] | None = None) -> dict[Context, tuple[int, float]]:
         """How many measurements were made in each context, and what they cost together, failed ones included.
+
+        On what it was told without having asked, a search has spent nothing.
 
         Args:
             rows: Those that count; by default all.
@@ -772,15 +775,15 @@ class Optimizer(Tabulated):
             >>> from seqopt.strategies import RandomStrategy
             >>> contexts = Contexts.of_levels("fidelity", {"docking": 0.01, "assay": 1.0}, target="assay")
             >>> optimizer = Optimizer(["AAAA", "AAAT"], strategy=RandomStrategy(), contexts=contexts, initial=2)
-            >>> optimizer.tell([Query("AAAA", {"fidelity": "docking"})], [-7.1])
+            >>> optimizer.tell(optimizer.ask().queries, [5.2, 6.1])
             >>> optimizer.spent()
-            {(('fidelity', 'docking'),): (1, 0.01)}
+            {(('fidelity', 'assay'),): (2, 2.0)}
         """
         if self.contexts is None:
             return {}
         found: dict[Context, tuple[int, float]] = {}
         for row in self.observations.rows if rows is None else rows:
-            if row.status in ("ok", "failed"):
+            if row.status in ("ok", "failed") and _is_asked(row):
                 number, cost = found.get(row.context, (0, 0.0))
                 found[row.context] = number + 1, round(cost + self.contexts.cost(row.query), 9)
         return found
@@ -925,6 +928,11 @@ def _checked_outcomes(
 def _own(transform: Any) -> Any:
     """A transform that learns belongs to one search."""
     return LearnedTransform(transform.name) if isinstance(transform, LearnedTransform) else transform
+
+
+def _is_asked(row: Observation) -> bool:
+    """Whether a row was asked for, and not only told."""
+    return "acquisition" in row.details
 
 
 def _item(row: Observation) -> Item:

@@ -64,6 +64,9 @@ class Run:
         candidates: What tells the candidates of a campaign's library apart, as `seqopt.campaign.library.packed` gives
             it; `None` where all rows of the library are candidates.
         excluded: Keys of strings that shall not be suggested.
+        everything: Where strings were measured in several ways, one row for each measurement in any of them, with the
+            columns ``context`` (a text) and ``cost``, too; else `None`.
+        learned: What the model has learned of each way: see `seqopt.optimizer.learned.learned_contexts`.
         added: Files that were added to the library: path, column of strings, column of identifiers (or empty).
     """
 
@@ -85,6 +88,8 @@ class Run:
     candidates: bytes | None = None
     excluded: frozenset[str] = frozenset()
     added: tuple[tuple[str, str, str], ...] = ()
+    everything: pd.DataFrame | None = None
+    learned: tuple[dict[str, Any], ...] = ()
 
     @property
     def direction(self) -> str:
@@ -105,10 +110,11 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
     """
     folder = Path(folder)
     contexts = _mapping(_mapping(_read_summary(folder / SUMMARY)[0].get("settings")).get("contexts"))
-    evaluations, others = _read_evaluations(folder / EVALUATIONS, contexts)
+    evaluations, everything = _read_evaluations(folder / EVALUATIONS, contexts)
+    others = len(everything) - len(evaluations)
     remarks = (of_other_contexts(others, contexts),) if others else ()
     found = _summarized(folder, evaluations)
-    return replace(found, remarks=(*_missed(found), *remarks))
+    return replace(found, remarks=(*_missed(found), *remarks), everything=everything if contexts else None)
 
 
 def _missed(run: Run) -> tuple[str, ...]:
@@ -136,8 +142,8 @@ def read_what_is_there(folder: str | os.PathLike[str]) -> Run:
         return _summarized(folder, tidy_evaluations(pd.DataFrame({"string": []})), (f"{error}.",))
 
 
-def _read_evaluations(table: Path, contexts: Mapping[str, Any]) -> tuple[pd.DataFrame, int]:
-    """What was measured as the target of some contexts, and how much was not."""
+def _read_evaluations(table: Path, contexts: Mapping[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """What was measured as the target of some contexts, and everything."""
     try:
         # Strings such as "NA" and "None" are strings here, not gaps in the table.
         raw = pd.read_csv(table, dtype=str, keep_default_na=False, encoding="utf-8", encoding_errors="replace")
@@ -151,9 +157,54 @@ def _read_evaluations(table: Path, contexts: Mapping[str, Any]) -> tuple[pd.Data
         raw["identifier"] = raw["identifier"].map(restore)
     meant = of_target(raw, contexts)
     try:
-        return tidy_evaluations(meant), len(raw) - len(meant)
+        return tidy_evaluations(meant), with_contexts(raw, contexts)
     except InputError as error:
         raise RunFolderError(f"{table}: {error}") from error
+
+
+def context_names(contexts: Mapping[str, Any]) -> list[str]:
+    """What contexts differ in, by their description."""
+    found = {str(name) for one in contexts.get("possible", ()) for name, _ in one}
+    return sorted(found | ({str(contexts["open"])} if contexts.get("open") else set()))
+
+
+def with_contexts(evaluations: pd.DataFrame, contexts: Mapping[str, Any]) -> pd.DataFrame:
+    """A tidy table of all measurements, with their contexts as texts and their costs.
+
+    Args:
+        evaluations: The columns of ``evaluations.csv``, as numbers or as text.
+        contexts: Description of the contexts; empty if there are none.
+    """
+    names = context_names(contexts)
+    columns = {name: name if name not in COLUMNS else f"{name} (context)" for name in names}
+    table = tidy_evaluations(evaluations)
+    order = evaluations.reset_index(drop=True)
+    if "number" in order:
+        numbers = pd.to_numeric(order["number"], errors="coerce")
+        order = order.iloc[np.argsort(numbers.fillna(np.inf), kind="stable")].reset_index(drop=True)
+    texts = [
+        ", ".join(
+            (f"{name} " if len(names) > 1 else "") + context_text(row[columns[name]])
+            for name in names
+            if columns[name] in row and not _is_gap(row[columns[name]]) and row[columns[name]] != ""
+        )
+        for row in order.to_dict("records")
+    ]
+    costs = [as_number(cost) for cost in _column(order, "cost")]
+    table["context"] = pd.Series(texts, dtype=object)
+    table["cost"] = np.array([0.0 if cost is None else cost for cost in costs], dtype=np.float64)
+    return table
+
+
+def context_text(value: object) -> str:
+    """A part of a context as pages write it.
+
+    Example:
+        >>> context_text("docking"), context_text("0.5"), context_text(1.0)
+        ('docking', '0.5', '1')
+    """
+    number = as_number(value)
+    return str(value) if number is None else f"{number:g}"
 
 
 def of_target(evaluations: pd.DataFrame, contexts: Mapping[str, Any]) -> pd.DataFrame:
@@ -172,7 +223,7 @@ def of_target(evaluations: pd.DataFrame, contexts: Mapping[str, Any]) -> pd.Data
 
 
 def of_other_contexts(count: int, contexts: Mapping[str, Any]) -> str:
-    """That some measurements are not shown."""
+    """That some measurements are not shown among the others."""
     target = ", ".join(f"{name} {value}" for name, value in contexts.get("target", ()))
     return f"Shown is what was measured with {target}; {count} measurements were made in other ways."
 
@@ -190,6 +241,7 @@ def _summarized(folder: Path, evaluations: pd.DataFrame, missing: tuple[str, ...
         steps=[step for step in _listed(summary.get("steps")) if isinstance(step, dict)],
         total_seconds=as_number(timings.get("total_seconds", timings.get("total"))),
         replay=_replay(summary.get("replay")),
+        learned=tuple(one for one in _listed(summary.get("learned")) if isinstance(one, dict)),
         missing=(*missing, *([problem] if problem else [])),
     )
 
