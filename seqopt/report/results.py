@@ -225,7 +225,10 @@ def of_target(evaluations: pd.DataFrame, contexts: Mapping[str, Any]) -> pd.Data
 def of_other_contexts(count: int, contexts: Mapping[str, Any]) -> str:
     """That some measurements are not shown among the others."""
     target = ", ".join(f"{name} {value}" for name, value in contexts.get("target", ()))
-    return f"Shown is what was measured with {target}; {count} measurements were made in other ways."
+    return (
+        f"Shown is what was measured with {target}; {count} measurements were made in other ways. The search learned "
+        "from all of them; the model and the map of this page leave the others out."
+    )
 
 
 def _summarized(folder: Path, evaluations: pd.DataFrame, missing: tuple[str, ...] = ()) -> Run:

@@ -200,7 +200,7 @@ def _worth(name: str, correlation: float, target: str) -> str:
     down = " (where one is high, the other is low)" if correlation < 0 and share >= 0.05 else ""
     return (
         f"By the model, {name} tells {worth} of {target}{down}: a correlation of {correlation:.2f} leaves "
-        f"{100 * (1 - share):.0f}% of the variance of {target} open."
+        f"{'less than 1' if share > 0.99 else format(100 * (1 - share), '.0f')}% of the variance of {target} open."
     )
 
 
@@ -215,7 +215,7 @@ def _curve(table: pd.DataFrame, run: Run, target: str, value_label: str) -> str:
     if not np.isfinite(best).any():
         return ""
     with plot_style():
-        figure = Figure(figsize=(9.0, 3.4), layout="constrained")
+        figure = Figure(figsize=(7.4, 3.3), layout="constrained")
         axes = figure.subplots()
         chosen = tried["batch"].to_numpy() > 0
         for rows, colour, name in ((~chosen, MUTED, "to begin with"), (chosen, CHOSEN, "chosen by the model")):
