@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from seqopt.data import COLUMNS, central, interval
+from seqopt.data import COLUMNS, Contexts, central, interval
 from seqopt.data.missed import Judged, latest
 from seqopt.data.replay import Replay
 from seqopt.data.transforms import LEARNED
@@ -32,6 +32,9 @@ NUMBER_COLUMNS = (
     *("similarity", "measurements", "standard_error"),
 )
 
+
+CONTEXT_FACTS = ("possible", "target", "costs", "open", "open_cost")
+"""What the description of contexts holds."""
 
 EVALUATIONS, SUMMARY = "evaluations.csv", "summary.json"
 
@@ -109,7 +112,7 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
         RunFolderError: If ``evaluations.csv`` is missing or damaged.
     """
     folder = Path(folder)
-    contexts = _mapping(_mapping(_read_summary(folder / SUMMARY)[0].get("settings")).get("contexts"))
+    contexts = _contexts(_mapping(_read_summary(folder / SUMMARY)[0].get("settings")).get("contexts"))
     evaluations, everything = _read_evaluations(folder / EVALUATIONS, contexts)
     others = len(everything) - len(evaluations)
     remarks = (of_other_contexts(others, contexts),) if others else ()
@@ -160,6 +163,16 @@ def _read_evaluations(table: Path, contexts: Mapping[str, Any]) -> tuple[pd.Data
         return tidy_evaluations(meant), with_contexts(raw, contexts)
     except InputError as error:
         raise RunFolderError(f"{table}: {error}") from error
+
+
+def _contexts(kept: object) -> dict[str, Any]:
+    """The description of contexts, as a summary has it; a file that was edited may hold anything."""
+    facts = _mapping(kept)
+    try:
+        Contexts(**{name: facts[name] for name in CONTEXT_FACTS if name in facts})
+    except (TypeError, ValueError, InputError):
+        return {}
+    return facts
 
 
 def context_names(contexts: Mapping[str, Any]) -> list[str]:
