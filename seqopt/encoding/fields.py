@@ -21,7 +21,7 @@ import numpy.typing as npt
 import torch
 
 from seqopt.encoding.encoded import EncodedStrings, Encoder
-from seqopt.encoding.features import Encoded, FeatureRows, StringEncoder
+from seqopt.encoding.features import Encoded, FeatureRows, JointEncoder, StringEncoder, TokensAndFeatures
 from seqopt.errors import InputError
 from seqopt.utils.config import Configurable
 
@@ -77,7 +77,7 @@ class Fields:
             shown = ", ".join(f"{name} {length}" for name, length in lengths.items())
             raise InputError(f"fields hold different numbers of items: {shown}")
         for name in list(self.parts)[:-1]:
-            if isinstance(self.parts[name], EncodedStrings):
+            if isinstance(self.parts[name], EncodedStrings | TokensAndFeatures):
                 raise InputError(f"the field {name!r} holds tokens, whose width differs; it must be the last field")
 
     def __len__(self) -> int:
@@ -104,7 +104,7 @@ class Fields:
         found, start = {}, 0
         for name, part in self.parts.items():
             end = start + part.width
-            found[name] = slice(start, None if isinstance(part, EncodedStrings) else end)
+            found[name] = slice(start, None if isinstance(part, EncodedStrings | TokensAndFeatures) else end)
             start = end
         return found
 
@@ -278,7 +278,7 @@ class FieldEncoder(Configurable):
     def __init__(self, fields: Mapping[str, StringEncoder | ContextEncoder]) -> None:
         if not fields:
             raise InputError("there are no fields; give at least one encoder")
-        tokens = [name for name, encoder in fields.items() if isinstance(encoder, Encoder)]
+        tokens = [name for name, encoder in fields.items() if isinstance(encoder, Encoder | JointEncoder)]
         if len(tokens) > 1:
             raise InputError(f"the fields {' and '.join(tokens)} hold tokens; at most one can")
         self.fields = {name: fields[name] for name in [*(name for name in fields if name not in tokens), *tokens]}
