@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from seqopt.errors import ModelError
@@ -22,7 +23,7 @@ def learned_contexts(optimizer: Optimizer) -> list[dict[str, Any]]:
         For each context but the target: ``context``, ``correlation`` and its 90 % interval ``correlation_low``,
         ``correlation_high`` over draws of the parameters; ``offset`` from the target with its 90 % interval
         ``offset_low``, ``offset_high``, in the user's units or, under a transform, in those of the transformed values.
-        Nothing where the strategy has no model that could say so, or too little is known.
+        There are no offsets where each way has a unit of its own. Nothing where the strategy has no model that could say so, or too little is known.
     """
     contexts = optimizer.contexts
     if contexts is None:
@@ -39,16 +40,14 @@ def learned_contexts(optimizer: Optimizer) -> list[dict[str, Any]]:
     sign = optimizer.outcome.sign
     found = []
     for context, facts in context_facts(surrogate, measured, contexts.target).items():
-        ends = sorted(sign * end for end in facts.offset_interval)
-        found.append(
-            {
-                "context": dict(context),
-                "correlation": facts.correlation,
-                "correlation_low": facts.correlation_low,
-                "correlation_high": facts.correlation_high,
-                "offset": sign * facts.offset,
-                "offset_low": ends[0],
-                "offset_high": ends[1],
-            }
-        )
+        said: dict[str, Any] = {
+            "context": dict(context),
+            "correlation": facts.correlation,
+            "correlation_low": facts.correlation_low,
+            "correlation_high": facts.correlation_high,
+        }
+        if not math.isnan(facts.offset):
+            low, high = sorted(sign * end for end in facts.offset_interval)
+            said |= {"offset": sign * facts.offset, "offset_low": low, "offset_high": high}
+        found.append(said)
     return found

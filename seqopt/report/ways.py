@@ -97,7 +97,7 @@ def ways_of(run: Run, value_label: str) -> Ways | None:
     learned = {_text(one.get("context") or {}, names): one for one in run.learned}
     order = [_text(dict(one), names) for one in contexts.get("possible", ())]
     order += [name for name in dict.fromkeys(tried["context"]) if name not in order]
-    offsets = not target
+    offsets = not target and (not run.learned or any("offset" in one for one in run.learned))
     rows = []
     for name in order:
         own = tried[tried["context"] == name]
@@ -170,7 +170,7 @@ def _sentences(
         clear = [
             (row.name, float(learned[name]["offset"]))
             for row, name in zip(rows, order, strict=True)
-            if name in learned and learned[name]["offset_low"] * learned[name]["offset_high"] > 0
+            if "offset" in learned.get(name, {}) and learned[name]["offset_low"] * learned[name]["offset_high"] > 0
         ]
         if clear:
             listed = "; ".join(
