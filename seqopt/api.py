@@ -41,6 +41,7 @@ from seqopt.filters.conditions import ColumnCondition, Filter, checked, to_json
 from seqopt.filters.filtering import check_columns, check_filters, library_cells, narrow, narrowed_pool, try_filters
 from seqopt.filters.listed import read_list
 from seqopt.models import Surrogate
+from seqopt.models.contexts import coregionalized, hierarchical
 from seqopt.models.registry import looks_at_symbols
 from seqopt.objectives import Fidelities, Fidelity, Objective, resolve_objective
 from seqopt.optimizer import Evaluation, Evaluator, Optimizer
@@ -58,6 +59,9 @@ from seqopt.utils.progress import doing
 from seqopt.utils.shown import Tabulated, register_renderer
 
 logger = logging.getLogger(__name__)
+
+BAYES = "-bayes"
+"""Ends the name of a surrogate that averages over its parameters."""
 
 UNLIMITED = sys.maxsize // 2
 """A number of evaluations that nobody reaches."""
@@ -166,6 +170,7 @@ def maximize(
     fidelities: GivenFidelities | None = None,
     target: str | None = None,
     target_cost: float = 1.0,
+    plates: Sequence[str] | bool | None = None,
     constraints: Sequence[Outcome] = (),
     seed: int = 0,
     allow_repeats: bool = False,
@@ -224,6 +229,10 @@ def maximize(
             Where a column has no number, the string is not measured in that way.
         target: What the target is called: by default as its column, or ``"target"``.
         target_cost: What a measurement of the target costs.
+        plates: Whether values depend on a plate (a day, a batch of reagents, a random seed), which may shift all of
+            them: `True`, or the names of the plates that there are. Then ``objective`` is given queries, whose
+            ``get("plate")`` says on which plate a string is to be measured; new plates are opened as ``P1``, ``P2``,
+            ... What is searched for is what plates have in common. Short for ``contexts=Contexts.of_plates(...)``.
         constraints: What the objective measures besides the value that is optimised, each an `seqopt.data.Outcome` of
             the role ``"constraint"``. It then returns a row of numbers for each string, its own value first; NaN for
             what was not measured.
@@ -294,9 +303,11 @@ def maximize(
         if contexts is not None:
             raise InputError("fidelities is a short form of contexts: give one of them")
         contexts = ways.contexts
-        if strategy is None:
-            strategy = fidelity_strategy(surrogate, acquisition, search)
-            surrogate = acquisition = search = None
+    if plates is not None and plates is not False:
+        if contexts is not None:
+            raise InputError("plates is a short form of contexts: give one of them, or fidelities")
+        contexts = Contexts.of_plates(known=() if plates is True else checked_plates(plates))
+    short = ways is not None or (contexts is not None and contexts.open is not None)
     check_budget(budget_cost, contexts, initial, every_context=ways is not None)
     if resume and run_folder is None:
         raise InputError("resume needs the run_folder to continue")
@@ -341,6 +352,9 @@ def maximize(
     for string in include if filtered else ():
         if whole.contains(string) and not candidates.contains(string):
             raise InputError(f"{string!r} is to be included in the first batch, and does not pass the filters")
+    if short and contexts is not None and strategy is None:
+        strategy = context_strategy(surrogate, acquisition, search, candidates, contexts)
+        surrogate = acquisition = search = None
     unrepeatable, parts = "" if tokenizer is None else "it has its own tokenizer", {}
     given: dict[str, Any] = {
         "surrogate": surrogate,
@@ -513,6 +527,7 @@ class SearchOptions(TypedDict, Generic[AnySpace], total=False):
     fidelities: GivenFidelities | None
     target: str | None
     target_cost: float
+    plates: Sequence[str] | bool | None
     constraints: Sequence[Outcome]
     seed: int
     allow_repeats: bool
@@ -549,22 +564,47 @@ def minimize(
 T = TypeVar("T")
 
 
-def fidelity_strategy(
-    surrogate: Surrogate | str | None, acquisition: Acquisition | str | None, search: Any
+def context_strategy(
+    surrogate: Surrogate | str | None,
+    acquisition: Acquisition | str | None,
+    search: Any,
+    space: Space,
+    contexts: Contexts,
 ) -> Strategy:
     """What decides where strings can be measured in several ways.
 
+    Args:
+        surrogate: Of queries; or the name of one of `seqopt.models.SURROGATES`, whose kernel on strings is taken.
+        acquisition: One that sees measurements: ``"gibbon"`` by default, or ``"mumbo"``.
+        search: See `Optimizer`.
+        space: Where is searched.
+        contexts: The ways to measure.
+
     Raises:
-        InputError: For a surrogate that goes by a name, or an acquisition function that sees no measurements.
+        InputError: For a surrogate without a kernel on strings, or an acquisition function that sees no measurements.
     """
     if isinstance(surrogate, str):
-        if surrogate.strip().lower() != "auto":
-            raise InputError(
-                f"the surrogate {surrogate!r} knows nothing of fidelities: leave it out (--surrogate), or give a "
-                "surrogate of queries"
-            )
-        surrogate = None
+        name = surrogate.strip().lower()
+        averaged = name.endswith(BAYES)
+        made = hierarchical if contexts.open is not None else coregionalized
+        surrogate = None if name == "auto" else made(space, contexts, name.removesuffix(BAYES), averaged)
     return MultiFidelity(surrogate, acquisition or "gibbon", search or "auto")  # type: ignore[arg-type]
+
+
+def checked_plates(plates: object) -> list[str]:
+    """Names of plates.
+
+    Raises:
+        InputError: If they are no list of texts, or one is given twice.
+    """
+    if isinstance(plates, str) or not isinstance(plates, Sequence):
+        raise InputError(f"plates is {plates!r}; expected True, or a list of the names of plates")
+    for name in plates:
+        if not isinstance(name, str):
+            raise InputError(f"a plate is called {name!r}; expected a text")
+    if len(set(plates)) < len(plates):
+        raise InputError(f"a plate is given twice: {', '.join(plates)}")
+    return list(plates)
 
 
 def _try_again(campaign: Campaign) -> None:

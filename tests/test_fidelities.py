@@ -21,14 +21,14 @@ CHEAP, DEAR = (("fidelity", "docking"),), (("fidelity", "assay"),)
 
 def _simplified(patch):
     """The model's kernel is fitted once, from one start, and no page is written, which has tests of its own."""
-    usual = fidelity.coregionalized
+    usual = fidelity.default_contexts
 
     def quick(*arguments, **options):
         gp = usual(*arguments, **options)
         gp.restarts, gp.refit_growth = 1, 100.0
         return gp
 
-    patch.setattr(fidelity, "coregionalized", quick)
+    patch.setattr(fidelity, "default_contexts", quick)
     patch.setattr("seqopt.api._write_report", lambda folder: None)
 
 
@@ -118,7 +118,7 @@ def test_a_run_resumes_exactly(tmp_path):
     (learned,) = summary["learned"]
     assert learned["context"] == {"fidelity": "docking"}
     assert -1 <= learned["correlation"] <= 1
-    assert learned["offset_low"] < learned["offset"] < learned["offset_high"]
+    assert "offset" not in learned  # each has a unit of its own
 
 
 def test_a_larger_budget_in_cost_extends_a_run(tmp_path):
@@ -187,7 +187,9 @@ def test_nothing_measured_at_all_is_still_an_error():
         ({"budget_cost": -1.0}, "expected a positive number"),
         ({"target_cost": 0.0}, "cost of target is 0.0"),
         ({"contexts": Contexts.of_levels("fidelity", {"a": 1.0}, target="a")}, "short form of contexts"),
-        ({"surrogate": "ssk"}, "'ssk' knows nothing of fidelities"),
+        ({"surrogate": "sssk"}, "unknown kernel 'sssk'"),
+        ({"surrogate": "mixture"}, "or several: give one"),
+        ({"plates": True}, "short form of contexts"),
         ({"acquisition": "logei"}, "choose"),
         ({"fidelities": {"docking": ("column:docking", 0.05)}}, "were not read from a file"),
     ],

@@ -117,7 +117,7 @@ def _fidelities(given: Sequence[str], objective: str, target_cost: float, plan: 
     Raises:
         InputError: For one that cannot be used, or a budget in cost that does not go with them.
     """
-    from seqopt.api import fidelity_strategy
+    from seqopt.acquisition import OutcomeAcquisition, resolve_acquisition
     from seqopt.campaign.automatic import check_budget
 
     if not given:
@@ -126,7 +126,11 @@ def _fidelities(given: Sequence[str], objective: str, target_cost: float, plan: 
         check_budget(plan.budget_cost, None, plan.initial, every_context=False)
         return None
     ways = Fidelities.of([Fidelity.parse(text) for text in given], objective, _short(objective), target_cost)
-    fidelity_strategy(plan.surrogate, plan.acquisition, None)
+    if not isinstance(resolve_acquisition(plan.acquisition), OutcomeAcquisition):
+        raise InputError(
+            f"the acquisition function {plan.acquisition} does not see in which way something is measured: choose "
+            "gibbon or mumbo"
+        )
     check_budget(plan.budget_cost, ways.contexts, plan.initial, every_context=True)
     for one in ways.others:
         if one.column is None:

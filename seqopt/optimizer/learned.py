@@ -23,7 +23,8 @@ def learned_contexts(optimizer: Optimizer) -> list[dict[str, Any]]:
         For each context but the target: ``context``, ``correlation`` and its 90 % interval ``correlation_low``,
         ``correlation_high`` over draws of the parameters; ``offset`` from the target with its 90 % interval
         ``offset_low``, ``offset_high``, in the user's units or, under a transform, in those of the transformed values.
-        There are no offsets where each way has a unit of its own. Nothing where the strategy has no model that could say so, or too little is known.
+        There are no offsets where each way has a unit of its own. Nothing where the strategy has no model that could
+        say so, or too little is known.
     """
     contexts = optimizer.contexts
     if contexts is None:

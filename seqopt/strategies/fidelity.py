@@ -120,7 +120,7 @@ class MultiFidelity(ModelBased):
 
     def _start_costs(self, space: Space, contexts: Contexts) -> None:
         if isinstance(self.costs, str):
-            self._cost_model = None if self.costs == "stated" else coregionalized(space, contexts)
+            self._cost_model = None if self.costs == "stated" else default_contexts(space, contexts)
         else:
             self._costs_at_first = self._costs_at_first or copy.deepcopy(self.costs.state_dict())
             self.costs.load_state_dict(copy.deepcopy(self._costs_at_first))

@@ -17,14 +17,14 @@ SCORING = "def dock(string: str) -> float:\n    return string.count('AB') + 0.25
 @pytest.fixture(autouse=True)
 def _quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty folder; the model's kernel is fitted once, from one start, and no page is written."""
-    usual = fidelity.coregionalized
+    usual = fidelity.default_contexts
 
     def quick(*arguments, **options):
         gp = usual(*arguments, **options)
         gp.restarts, gp.refit_growth = 1, 100.0
         return gp
 
-    monkeypatch.setattr(fidelity, "coregionalized", quick)
+    monkeypatch.setattr(fidelity, "default_contexts", quick)
     monkeypatch.setattr("seqopt.api._write_report", lambda folder: None)
     monkeypatch.chdir(tmp_path)
     rows = [
@@ -101,7 +101,7 @@ def test_a_constant_column_works_and_is_said(caplog: pytest.LogCaptureFixture) -
         (["--fidelity", "column:docking:0.1", "--budget-cost", "0.5"], "one measurement of the target costs 1"),
         (["--fidelity", "column:docking:0.1", "--budget-cost", "3"], "more than the budget of 3"),
         (["--fidelity", "column:docking:0.1", "--target-cost", "0"], "cost of assay is 0"),
-        (["--fidelity", "column:docking:0.1", "--surrogate", "ssk"], "knows nothing of fidelities"),
+        (["--fidelity", "column:docking:0.1", "--surrogate", "sssk"], "sssk"),
         (["--fidelity", "column:docking:0.1", "--acquisition", "logei"], "logei"),
         (["--budget-cost", "5"], "needs several ways to measure"),
         (["--target-cost", "5"], "goes with --fidelity"),
