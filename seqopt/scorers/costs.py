@@ -15,7 +15,7 @@ import numpy as np
 
 from seqopt.data import Contexts, Data, Query
 from seqopt.errors import InputError
-from seqopt.models import BlockwisePosterior, StringSurrogate, Surrogate, unsupported
+from seqopt.models import BlockwisePosterior, StringSurrogate, Surrogate, in_units_of, unsupported
 from seqopt.scorers.gaussian import BLOCK
 from seqopt.scorers.protocols import FloatArray
 
@@ -107,7 +107,7 @@ class LearnedCosts:
         # Of a mixture, where parameters are averaged over.
         centre = mean.reshape(-1, len(queries)).mean(0)
         spread = variance.reshape(-1, len(queries)).mean(0) + mean.reshape(-1, len(queries)).var(0, unbiased=False)
-        means, stds = surrogate.untransform(centre.numpy(), spread.numpy())
+        means, stds = in_units_of(surrogate, queries, centre.numpy(), spread.numpy())
         logs = np.asarray(means) + 0.5 * np.square(np.asarray(stds))
         return self._stated.of(queries) * np.exp(np.clip(logs, -FARTHEST, FARTHEST))
 

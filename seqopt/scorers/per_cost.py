@@ -163,6 +163,10 @@ class PerCostScoring:
         scores[np.array(out, dtype=np.bool_) | ~_informative(posterior.moments)] = -np.inf
         return scores
 
+    def grown(self, contexts: Contexts, query: Query) -> Contexts:
+        """The ways to measure what comes after a query that was chosen; here they stay."""
+        return contexts
+
     def choice(self, query: Query, score: float, moments: Moments) -> Choice:
         """A choice, with what is predicted of its target."""
         return replace(predicted(query.key, score, moments, self.surrogate.untransform), context=query.context)
@@ -202,6 +206,7 @@ class PerCostScorer:
     def __init__(self, scoring: PerCostScoring, prepared: PreparedAcquisition) -> None:
         self._scoring = scoring
         self._prepared = prepared
+        self._contexts = scoring.contexts
         self._process = GrowingProcess(scoring.process)
         self._taken: set[Query] = set()
         self._seen: dict[str, tuple[float, Context]] = {}
@@ -213,13 +218,13 @@ class PerCostScorer:
         values = np.full(len(keys), -np.inf)
         taken = [index for index in range(len(keys)) if index not in without]
         if taken:
-            queries = scoring.contexts.queries([keys[index] for index in taken])
+            queries = self._contexts.queries([keys[index] for index in taken])
             found = scoring.query_scores(process.at(queries), self._prepared, queries, self._taken)
             table = found.reshape(-1, len(taken))
             best = table.argmax(0)
             values[taken] = table[best, np.arange(len(taken))]
             for place, index in enumerate(taken):
-                self._seen[keys[index]] = float(values[index]), scoring.contexts.possible[best[place]]
+                self._seen[keys[index]] = float(values[index]), self._contexts.possible[best[place]]
         return values
 
     def choose(self, key: str) -> Choice:
@@ -232,6 +237,7 @@ class PerCostScorer:
         self._process.choose(query)
         self._seen = {}
         self._taken.add(query)
+        self._contexts = self._scoring.grown(self._contexts, query)
         return choice
 
 
@@ -250,14 +256,27 @@ class PerCostPoolScorer:
 
     def __init__(self, scoring: PerCostScoring, prepared: PreparedAcquisition, keys: Sequence[str]) -> None:
         self._scoring = scoring
+        self._prepared = prepared
+        self._keys = keys
         self._count = len(keys)
-        self._queries = queries = scoring.contexts.queries(keys)
         self._taken: set[Query] = set()
-        process, few, costs = scoring.process, len(queries) <= AT_ONCE, scoring.costs.of(queries)
+        self._process = scoring.process
+        self._since: list[Query] = []
+        self._offer(scoring.contexts)
+
+    def _offer(self, contexts: Contexts) -> None:
+        """Score the candidates in these contexts, given all that was chosen."""
+        for query in self._since:
+            self._process = self._process.given(query)
+        self._since = []
+        scoring, process, count = self._scoring, self._process, self._count
+        self._contexts, self._queries = contexts, contexts.queries(self._keys)
+        queries = self._queries
+        few, costs = len(queries) <= AT_ONCE, scoring.costs.of(queries)
         # One row for each context.
         self._table = GrowingScores(
             process.at(queries) if few else BlockwisePosterior(process, queries, BLOCK),
-            lambda given: scoring.query_scores(given, prepared, queries, self._taken, costs).reshape(-1, len(keys)),
+            lambda given: scoring.query_scores(given, self._prepared, queries, self._taken, costs).reshape(-1, count),
         )
 
     def best(self, allowed: BoolArray, count: int = 1) -> tuple[IndexArray, FloatArray]:
@@ -272,7 +291,11 @@ class PerCostPoolScorer:
         moments = self._table.posterior().moments.take(torch.tensor([place]))
         choice = self._scoring.choice(query, float(table[:, index].max()), moments)
         self._taken.add(query)
+        self._since.append(query)
         self._table.choose(place)
+        contexts = self._scoring.grown(self._contexts, query)
+        if contexts is not self._contexts:
+            self._offer(contexts)
         return choice
 
 

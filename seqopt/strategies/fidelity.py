@@ -63,6 +63,9 @@ class MultiFidelity(ModelBased):
 
     chooses_contexts = True
 
+    opens_plates = False
+    """Whether it makes up further values of an open variable."""
+
     def __init__(
         self,
         surrogate: Surrogate | None = None,
@@ -106,6 +109,11 @@ class MultiFidelity(ModelBased):
                 f"{type(self).__name__} chooses among ways to measure: give the optimiser contexts=, such as "
                 "Contexts.of_levels('fidelity', {'docking': 0.01, 'assay': 1.0}, target='assay')"
             )
+        if contexts.open is not None and not self.opens_plates:
+            raise InputError(
+                f"{type(self).__name__} chooses among the ways to measure that are known, and {contexts.open} is open: "
+                "take seqopt.strategies.PlateSearch()"
+            )
         if contexts.latent and not cast("OutcomeAcquisition", self.acquisition).sees_outcomes:
             raise InputError(
                 f"the acquisition function {self.acquisition.name!r} has targets measured, and the target of these "
@@ -120,7 +128,9 @@ class MultiFidelity(ModelBased):
 
     def _start_costs(self, space: Space, contexts: Contexts) -> None:
         if isinstance(self.costs, str):
-            self._cost_model = None if self.costs == "stated" else default_contexts(space, contexts)
+            self._cost_model = None
+            if self.costs == "learned":
+                self._cost_model = cast("Surrogate", default_contexts(space, contexts))
         else:
             self._costs_at_first = self._costs_at_first or copy.deepcopy(self.costs.state_dict())
             self.costs.load_state_dict(copy.deepcopy(self._costs_at_first))
@@ -145,7 +155,7 @@ class MultiFidelity(ModelBased):
     def _begin_anew(self) -> None:
         super()._begin_anew()
         if self._default is not None:
-            self._surrogate = self._default
+            self._surrogate = cast("Surrogate", self._default)
 
     def propose(self, n: int, state: SearchState, rng: np.random.Generator) -> list[Proposal]:
         """See `ModelBased.propose`; what is predicted of a string is predicted of it as it is to be measured."""
@@ -174,15 +184,19 @@ class MultiFidelity(ModelBased):
         }
         return [told.get(one.query, one) for one in proposals]
 
+    def learned_costs(self, state: SearchState, rng: np.random.Generator) -> Costs:
+        """What measurements cost, as far as is known now: see ``costs``."""
+        assert state.contexts is not None  # see `start`
+        if self._cost_model is None or len(paid_rows(state.data)) < FEWEST:
+            return StatedCosts(state.contexts)
+        return LearnedCosts(self._cost_model, state.contexts, state.data, rng)
+
     def scoring(self, n: int, state: SearchState, rng: np.random.Generator) -> Scoring:
         """The acquisition function per cost at every string in every context."""
         assert state.contexts is not None  # see `start`
         refused = self.unsupported(state.pending)
         pending = [item for index, item in enumerate(state.pending) if index not in refused]
         evaluated = dict.fromkeys(key_of(item) for item in state.data.measured().items)
-        costs: Costs = StatedCosts(state.contexts)
-        if self._cost_model is not None and len(paid_rows(state.data)) >= FEWEST:
-            costs = LearnedCosts(self._cost_model, state.contexts, state.data, rng)
         return PerCostScoring(
             cast("StringSurrogate", self.surrogate),
             cast("OutcomeAcquisition", self.acquisition),
@@ -191,6 +205,6 @@ class MultiFidelity(ModelBased):
             known=state.known,
             pending=pending,
             batch_size=n + len(pending),
-            costs=costs,
+            costs=self.learned_costs(state, rng),
             rng=rng,
         )

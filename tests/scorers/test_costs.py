@@ -9,10 +9,10 @@ import pytest
 from seqopt import CandidateSet, Optimizer
 from seqopt.data import Contexts, Data, Observation, Query
 from seqopt.errors import InputError
-from seqopt.models import StringGP
+from seqopt.models import StringGP, in_units_of
+from seqopt.models.contexts import coregionalized
 from seqopt.scorers import Costs, LearnedCosts, StatedCosts
 from seqopt.strategies import MultiFidelity
-from seqopt.strategies.fidelity import coregionalized
 
 POOL = ["".join(symbols) for symbols in itertools.product("AB", repeat=6)]
 CONTEXTS = Contexts.of_levels("fidelity", {"docking": 0.1, "assay": 1.0}, target="assay")
@@ -57,7 +57,7 @@ def test_the_expectation_of_a_log_normal_cost():
     learned = LearnedCosts(gp, CONTEXTS, told(known, costs), np.random.default_rng(0))
     asked = [Query(POOL[3], ASSAY), Query(POOL[5], DOCKING)]
     moments = gp.conditioned().at(asked).moments
-    means, stds = gp.untransform(moments.outcome_mean[0].numpy(), moments.outcome_variance[0].numpy())
+    means, stds = in_units_of(gp, asked, moments.outcome_mean[0].numpy(), moments.outcome_variance[0].numpy())
     draws = np.exp(np.random.default_rng(1).normal(means, stds, size=(400_000, 2))).mean(0)
     np.testing.assert_allclose(learned.of(asked), [1.0 * draws[0], 0.1 * draws[1]], rtol=5e-3)
 
