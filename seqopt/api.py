@@ -51,7 +51,7 @@ from seqopt.scorers.limits import BatchLimits
 from seqopt.search import Search
 from seqopt.search.protocols import AnySpace
 from seqopt.spaces import CandidateSet, EvolvableSpace, PoolSpace, Space, as_space
-from seqopt.strategies import Design, MultiFidelity, Strategy
+from seqopt.strategies import Design, MultiFidelity, PlateSearch, Strategy
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.cache import digest
 from seqopt.utils.config import NotConfigurableError, described
@@ -588,7 +588,8 @@ def context_strategy(
         averaged = name.endswith(BAYES)
         made = hierarchical if contexts.open is not None else coregionalized
         surrogate = None if name == "auto" else made(space, contexts, name.removesuffix(BAYES), averaged)
-    return MultiFidelity(surrogate, acquisition or "gibbon", search or "auto")  # type: ignore[arg-type]
+    decides = PlateSearch if contexts.open is not None else MultiFidelity
+    return decides(surrogate, acquisition or "gibbon", search or "auto")  # type: ignore[arg-type]
 
 
 def checked_plates(plates: object) -> list[str]:

@@ -13,7 +13,7 @@ from seqopt.data import Contexts, Query
 from seqopt.datasets import read_pool
 from seqopt.errors import InputError, RunFolderError, StoppedRunError
 from seqopt.spaces import CandidateSet
-from seqopt.strategies import MultiFidelity, fidelity
+from seqopt.strategies import MultiFidelity, PlateSearch, fidelity
 
 POOL = ["".join(symbols) for symbols in itertools.product("AB", repeat=6)]
 CHEAP, DEAR = (("fidelity", "docking"),), (("fidelity", "assay"),)
@@ -234,3 +234,54 @@ def test_ask_and_tell_say_what_was_spent():
     expected = {one: (count, pytest.approx(costs[one] * count)) for one, count in numbers.items() if count}
     assert optimizer.spent() == expected
     assert optimizer.to_pandas()["cost"].iloc[-1] == 0.0
+
+
+SHIFTS = {"P1": 0.0, "P2": 2.0}
+
+
+def on_plate(queries):
+    return [assay([query.key])[0] + SHIFTS.get(query.get("plate"), -1.0) for query in queries]
+
+
+def test_plates_shift_all_values_and_the_answer_does_not_depend_on_them(tmp_path):
+    result = seqopt.maximize(
+        on_plate, POOL, plates=True, initial=8, budget=4, batch_size=4, seed=1, run_folder=tmp_path / "run"
+    )
+    frame = result.evaluations
+    assert frame.head(8)["plate"].tolist() == ["P1", "P2"] * 4
+    assert isinstance(result.optimizer.strategy.then, PlateSearch)
+    for row in frame.itertuples():
+        assert row.value == assay([row.string])[0] + SHIFTS.get(row.plate, -1.0)
+    found = result.recommend()
+    mean, _ = result.optimizer.predict(frame["key"].unique().tolist())
+    assert found.predicted_mean == pytest.approx(mean.max())
+    learned = {
+        one["context"]["plate"]: one for one in json.loads((tmp_path / "run/summary.json").read_text())["learned"]
+    }
+    # Only differences between plates can be known.
+    difference = learned["P2"]["offset"] - learned["P1"]["offset"]
+    assert difference == pytest.approx(2.0, abs=0.5)
+    assert learned["P1"]["offset_low"] < learned["P1"]["offset"] < learned["P1"]["offset_high"]
+
+
+def test_plates_that_are_known_come_first():
+    result = seqopt.maximize(on_plate, POOL, plates=["May", "June"], initial=4, budget=0)
+    assert result.evaluations["plate"].tolist() == ["May", "June"] * 2
+
+
+@pytest.mark.parametrize(
+    ("plates", "said"),
+    [("P1", "expected True, or a list"), (3, "expected True, or a list"), (["a", "a"], "given twice"), ([1], "a text")],
+)
+def test_plates_that_cannot_be_used(plates, said):
+    with pytest.raises(InputError, match=said):
+        seqopt.maximize(on_plate, POOL, plates=plates)
+
+
+def test_a_run_on_plates_resumes_exactly(tmp_path):
+    given = {"plates": True, "initial": 6, "batch_size": 2, "seed": 2}
+    whole = seqopt.maximize(on_plate, POOL, budget=4, run_folder=tmp_path / "whole", **given)
+    seqopt.maximize(on_plate, POOL, budget=2, run_folder=tmp_path / "part", **given)
+    part = seqopt.maximize(on_plate, POOL, budget=4, run_folder=tmp_path / "part", resume=True, **given)
+    columns = ["string", "plate", "value", "batch"]
+    assert part.evaluations[columns].equals(whole.evaluations[columns])

@@ -33,6 +33,7 @@ from seqopt.data import (
     resolve_transform,
 )
 from seqopt.data.missed import judged_rows, latest
+from seqopt.data.observations import COST
 from seqopt.data.transforms import LearnedTransform, check_value, learned, quantile_interval
 from seqopt.datasets import Pool
 from seqopt.errors import ExhaustedError, InputError, ModelError
@@ -764,10 +765,7 @@ class Optimizer(Tabulated):
         """Everything suggested or told, one row each, with the columns of ``evaluations.csv``."""
         frame = self.observations.to_frame(self._outcome_names)
         if self.contexts is not None:
-            # A column that is named like another one is told apart from it.
-            name = "cost" if "cost" not in frame else "cost (of a measurement)"
-            rows, contexts = self.observations.rows, self.contexts
-            frame[name] = [contexts.cost(row.query) if _is_asked(row) else 0.0 for row in rows]
+            frame[COST] = [self._paid(row) for row in self.observations.rows]
         return frame
 
     def spent(self, rows: Sequence[Observation] | None = None) -> dict[Context, tuple[int, float]]:
@@ -792,8 +790,14 @@ class Optimizer(Tabulated):
         for row in self.observations.rows if rows is None else rows:
             if row.status in ("ok", "failed") and _is_asked(row):
                 number, cost = found.get(row.context, (0, 0.0))
-                found[row.context] = number + 1, round(cost + self.contexts.cost(row.query), 9)
+                found[row.context] = number + 1, round(cost + self._paid(row), 9)
         return found
+
+    def _paid(self, row: Observation) -> float:
+        """What a row costs: as was told, or as its context says; nothing if it was told without having been asked."""
+        if row.cost is not None or self.contexts is None:
+            return row.cost or 0.0
+        return self.contexts.cost(row.query) if _is_asked(row) else 0.0
 
     @property
     def _outcome_names(self) -> tuple[str, ...]:

@@ -35,10 +35,8 @@ def _quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def search(*arguments: str, out: str = "out") -> int:
-    return main(
-        ["search", "pool.csv", "--kind", "text", "-o", "column:assay", "--initial", "6", "--batch", "3", "--out", out]
-        + list(arguments)
-    )
+    usual = ["pool.csv", "--kind", "text", "-o", "column:assay", "--initial", "6", "--batch", "3", "--out", out]
+    return main(["search", *usual, *arguments])
 
 
 def table(folder: str = "out") -> pd.DataFrame:

@@ -106,7 +106,7 @@ def test_a_column_without_numbers_is_refused(pool):
 def test_a_column_that_is_not_there_is_named(tmp_path):
     path = tmp_path / "pool.csv"
     path.write_text(TABLE)
-    with pytest.raises(InputError, match="no column 'dockin'.*Did you mean 'docking'"):
+    with pytest.raises(InputError, match=r"no column 'dockin'.*Did you mean 'docking'"):
         read_pool(path, kind="text", values_column="assay", further_values=["dockin"])
 
 
