@@ -34,7 +34,7 @@ from seqopt.campaign.store import CampaignStore
 from seqopt.errors import RunFolderError
 from seqopt.evaluation import Evaluation
 from seqopt.optimizer import Optimizer
-from seqopt.optimizer.learned import learned_contexts
+from seqopt.optimizer.learned import learned_contexts, recommended
 from seqopt.optimizer.replayed import replayed
 from seqopt.utils.config import differences
 from seqopt.utils.files import write_atomically
@@ -117,6 +117,7 @@ class RunFolder:
         self._exported = 0.0
         self._export_seconds = 0.0
         self._learned: list[dict[str, Any]] = []
+        self._recommended: dict[str, Any] | None = None
 
     @classmethod
     def begin(
@@ -230,6 +231,7 @@ class RunFolder:
             "failures": failures_in(frame),
             **({} if optimizer.contexts is None else {"costs": _costs(optimizer)}),
             **({"learned": self._learned} if self._learned else {}),
+            **({"recommended": self._recommended} if self._recommended else {}),
             "steps": [asdict(step) for step in steps],
             "timings": {
                 "total_seconds": round(self._spent + started - self._started, 2),
@@ -259,7 +261,9 @@ class RunFolder:
                 # An interruption may have come between the file and the optimiser.
                 with contextlib.suppress(CampaignError):
                     self._campaign.session()
-                self._learned = learned_contexts(self._state()[0]) if status == "finished" else []
+                optimizer, _ = self._state()
+                if status == "finished" and optimizer.contexts is not None:
+                    self._learned, self._recommended = learned_contexts(optimizer), recommended(optimizer)
                 self.export()
         finally:
             self.store.close()

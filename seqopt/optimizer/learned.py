@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from seqopt.errors import ModelError
 from seqopt.models import StringSurrogate
 from seqopt.models.context_facts import context_facts
@@ -52,3 +54,21 @@ def learned_contexts(optimizer: Optimizer) -> list[dict[str, Any]]:
             said |= {"offset": sign * facts.offset, "offset_low": low, "offset_high": high}
         found.append(said)
     return found
+
+
+def recommended(optimizer: Optimizer) -> dict[str, Any] | None:
+    """The measured string with the best posterior mean of the target, and what is predicted of that.
+
+    Returns:
+        ``string``, ``predicted_mean`` and ``predicted_std``, in the user's units; `None` where there is no model, or
+        too little is known.
+    """
+    rows = {row.key: row.string for row in optimizer.observations.with_status("ok")}
+    if not rows:
+        return None
+    try:
+        mean, std = optimizer.predict(list(rows.values()))
+    except ModelError:
+        return None
+    best = int(np.argmax(optimizer.outcome.sign * mean))
+    return {"string": list(rows.values())[best], "predicted_mean": float(mean[best]), "predicted_std": float(std[best])}

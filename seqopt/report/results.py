@@ -70,6 +70,8 @@ class Run:
         everything: Where strings were measured in several ways, one row for each measurement in any of them, with the
             columns ``context`` (a text) and ``cost``, too; else `None`.
         learned: What the model has learned of each way: see `seqopt.optimizer.learned.learned_contexts`.
+        recommended: The string that the search takes for the best by its target, and what is predicted of it: see
+            `seqopt.optimizer.learned.recommended`; empty where that was not kept.
         added: Files that were added to the library: path, column of strings, column of identifiers (or empty).
     """
 
@@ -93,6 +95,7 @@ class Run:
     added: tuple[tuple[str, str, str], ...] = ()
     everything: pd.DataFrame | None = None
     learned: tuple[dict[str, Any], ...] = ()
+    recommended: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def direction(self) -> str:
@@ -116,6 +119,8 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
     evaluations, everything = _read_evaluations(folder / EVALUATIONS, contexts)
     others = len(everything) - len(evaluations)
     remarks = (of_other_contexts(others, contexts),) if others else ()
+    if contexts and not contexts.get("target"):
+        remarks = (of_latent(contexts),)
     found = _summarized(folder, evaluations)
     return replace(found, remarks=(*_missed(found), *remarks), everything=everything if contexts else None)
 
@@ -244,6 +249,15 @@ def of_other_contexts(count: int, contexts: Mapping[str, Any]) -> str:
     )
 
 
+def of_latent(contexts: Mapping[str, Any]) -> str:
+    """That values of several contexts stand side by side."""
+    names = " and ".join(context_names(contexts))
+    return (
+        f"The search is for what every {names} has in common, which no value shows by itself: the best value owes "
+        f"something to its {names}. The model and the map of this page do not tell one {names} from another; the search does."
+    )
+
+
 def _summarized(folder: Path, evaluations: pd.DataFrame, missing: tuple[str, ...] = ()) -> Run:
     summary, problem = _read_summary(folder / SUMMARY)
     timings = _mapping(summary.get("timings"))
@@ -257,6 +271,7 @@ def _summarized(folder: Path, evaluations: pd.DataFrame, missing: tuple[str, ...
         steps=[step for step in _listed(summary.get("steps")) if isinstance(step, dict)],
         total_seconds=as_number(timings.get("total_seconds", timings.get("total"))),
         replay=_replay(summary.get("replay")),
+        recommended=_mapping(summary.get("recommended")),
         learned=tuple(one for one in _listed(summary.get("learned")) if isinstance(one, dict)),
         missing=(*missing, *([problem] if problem else [])),
     )

@@ -15,10 +15,13 @@ from matplotlib.figure import Figure
 from seqopt.report.axis_labels import untangle
 from seqopt.report.formats import compact, printable, shortened
 from seqopt.report.plot import BEST, CHOSEN, MUTED, plot_style
-from seqopt.report.results import Run, best_so_far, context_names, context_text
+from seqopt.report.results import Run, as_number, best_so_far, context_names, context_text
 
 LONGEST_NAME = 40
 """Characters of the name of a way that are shown in a table."""
+
+LONGEST_STRING = 120
+"""Symbols of a string that are shown in a sentence."""
 
 SHOWN = 60
 """Ways that the table lists, those with the most measurements first."""
@@ -122,10 +125,22 @@ def ways_of(run: Run, value_label: str) -> Ways | None:
         max(len(rows) - SHOWN, 0),
         total,
         shortened(printable(target), LONGEST_NAME),
-        tuple(_sentences(rows, learned, order, target, kind, offsets)),
-        _curve(table, run, target, value_label) if total else "",
+        (*_recommended(run), *_sentences(rows, learned, order, target, kind, offsets)),
+        # Where all cost the same, the plot of progress says it already.
+        _curve(table, run, target, value_label) if tried["cost"].nunique() > 1 else "",
         offsets,
     )
+
+
+def _recommended(run: Run) -> list[str]:
+    string = run.recommended.get("string")
+    mean, std = (as_number(run.recommended.get(f"predicted_{name}")) for name in ("mean", "std"))
+    if not isinstance(string, str) or mean is None or std is None:
+        return []
+    return [
+        f"Recommended, by the model's mean of the target: {shortened(printable(string), LONGEST_STRING)}, predicted "
+        f"{compact(mean)} ± {compact(std)} (1 sd)."
+    ]
 
 
 def _text(context: Mapping[str, Any], names: list[str]) -> str:

@@ -101,6 +101,18 @@ def test_plates_have_offsets(tmp_path):
     assert found.rows[0].offset == "-0.5 (90%: -0.7 to -0.3)"
     assert found.sentences == ("Offsets that are more than chance: P1 reads 0.5 lower than the plates have in common.",)
     assert sum(one.share for one in found.rows) == pytest.approx(1.0)
+    assert found.curve == ""  # all cost the same
+    assert "what every plate has in common" in run.remarks[-1]
+
+
+def test_the_recommended_string_is_named_and_escaped(tmp_path):
+    written(tmp_path, fidelities(), ROWS)
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    summary["recommended"] = {"string": "<u>AB</u>", "predicted_mean": 1.95, "predicted_std": 0.25}
+    (tmp_path / "summary.json").write_text(json.dumps(summary))
+    page = write_report(tmp_path).read_text()
+    assert "&lt;u&gt;AB&lt;/u&gt;, predicted 1.95 ± 0.25" in page
+    assert "<u>" not in page
 
 
 def test_a_search_with_one_way_to_measure_has_none(tmp_path):
