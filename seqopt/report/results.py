@@ -254,7 +254,8 @@ def of_latent(contexts: Mapping[str, Any]) -> str:
     names = " and ".join(context_names(contexts))
     return (
         f"The search is for what every {names} has in common, which no value shows by itself: the best value owes "
-        f"something to its {names}. The model and the map of this page do not tell one {names} from another; the search does."
+        f"something to its {names}. The model and the map of this page do not tell one {names} from another; the "
+        "search does."
     )
 
 
