@@ -374,8 +374,8 @@ def maximize(
         by_hand = "it filters its candidates"
     elif pool is not None and pool.values is not None:
         by_hand = "its values are looked up in a column"
-    elif unavailable:
-        by_hand = "some strings cannot be measured in all ways"
+    elif ways is not None:
+        by_hand = "its first strings are measured in all ways, and some perhaps cannot be"
     if tokenizer is not None and strategy is None and not (surrogate is not None and not isinstance(surrogate, str)):
         if surrogate is None or surrogate.strip().lower() == "auto":
             given["surrogate"] = "ssk"

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.data import Contexts, Query
+from seqopt.data import Contexts, ContextValue, Query, as_context
 from seqopt.errors import InputError
 from seqopt.evaluation import PerString
 from seqopt.evaluation.judging import describe
@@ -208,7 +208,8 @@ class Fidelities:
     @property
     def contexts(self) -> Contexts:
         """The contexts of the search, the target first."""
-        costs = {self.target: self.target_cost} | {one.name: one.cost for one in self.others}
+        costs: dict[ContextValue, float] = {self.target: self.target_cost}
+        costs |= {one.name: one.cost for one in self.others}
         return Contexts.of_levels(FIDELITY, costs, target=self.target)
 
     def described(self) -> dict[str, str]:
@@ -243,10 +244,8 @@ class Fidelities:
         found: set[Query] = set()
         for one in self.others:
             if one.column is not None:
-                values = _values(one, pool)
-                found.update(
-                    Query(pool.keys[int(row)], {FIDELITY: one.name}) for row in np.flatnonzero(np.isnan(values))
-                )
+                values, context = _values(one, pool), as_context({FIDELITY: one.name})
+                found.update(Query(pool.keys[int(row)], context) for row in np.flatnonzero(np.isnan(values)))
         return frozenset(found)
 
     def remarks(self, pool: FurtherPool) -> list[str]:
