@@ -22,8 +22,9 @@ import numpy.typing as npt
 import torch
 
 from seqopt.data import Context, Query
+from seqopt.encoding import Encoded
 from seqopt.models.conditioned import GaussianProcess
-from seqopt.models.covariance import Encoded, Evaluator
+from seqopt.models.covariance import Evaluator
 from seqopt.models.protocols import StringSurrogate
 
 MOST = 60
