@@ -583,13 +583,15 @@ def context_strategy(
     Raises:
         InputError: For a surrogate without a kernel on strings, or an acquisition function that sees no measurements.
     """
+    learner: Any = surrogate
     if isinstance(surrogate, str):
         name = surrogate.strip().lower()
         averaged = name.endswith(BAYES)
         made = hierarchical if contexts.open is not None else coregionalized
-        surrogate = None if name == "auto" else made(space, contexts, name.removesuffix(BAYES), averaged)
+        learner = None if name == "auto" else made(space, contexts, name.removesuffix(BAYES), averaged)
     decides = PlateSearch if contexts.open is not None else MultiFidelity
-    return decides(surrogate, acquisition or "gibbon", search or "auto")  # type: ignore[arg-type]
+    chosen: Any = acquisition or "gibbon"  # the strategy refuses what sees no measurements
+    return decides(learner, chosen, search or "auto")
 
 
 def checked_plates(plates: object) -> list[str]:

@@ -246,7 +246,7 @@ class _Driver:
                 else:
                     self.waiting.append(row)
             self.since = time.perf_counter()
-        rows = []
+        rows: list[Suggestion] = []
         money = self._money(session)
         while self.waiting and len(rows) < min(free, left):
             money -= self._cost(session, self.waiting[0])

@@ -102,8 +102,7 @@ def run_search(
         tokenizer=tokenizer,
         search=inner_search,
         transform=transform,
-        **({} if ways is None else {"fidelities": ways.others, "target": ways.target, "target_cost": target_cost}),
-        **choosing,
+        **(choosing if ways is None else choosing | _passed(ways)),
     )
     _describe_result(result, objective.name, goal)
     console.print(
@@ -136,6 +135,11 @@ def _fidelities(given: Sequence[str], objective: str, target_cost: float, plan: 
         if one.column is None:
             resolve_objective(str(one.score))
     return ways
+
+
+def _passed(ways: Fidelities) -> dict[str, Any]:
+    """What `seqopt.maximize` is told of the ways to measure."""
+    return {"fidelities": ways.others, "target": ways.target, "target_cost": ways.target_cost}
 
 
 def _short(objective: str) -> str:
