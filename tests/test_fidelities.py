@@ -12,6 +12,7 @@ import seqopt
 from seqopt.data import Contexts, Query
 from seqopt.datasets import read_pool
 from seqopt.errors import InputError, RunFolderError, StoppedRunError
+from seqopt.models import FullyBayesianGP
 from seqopt.spaces import CandidateSet
 from seqopt.strategies import MultiFidelity, PlateSearch, fidelity
 
@@ -285,3 +286,12 @@ def test_a_run_on_plates_resumes_exactly(tmp_path):
     part = seqopt.maximize(on_plate, POOL, budget=4, run_folder=tmp_path / "part", resume=True, **given)
     columns = ["string", "plate", "value", "batch"]
     assert part.evaluations[columns].equals(whole.evaluations[columns])
+
+
+@pytest.mark.parametrize(("name", "averaged"), [("ngrams", False), ("ssk-bayes", True)])
+def test_a_surrogate_by_name_gives_its_kernel_on_strings(name, averaged):
+    result = search(surrogate=name, budget=0, budget_cost=None)
+    surrogate = result.optimizer.surrogate
+    assert isinstance(surrogate, FullyBayesianGP) == averaged
+    kernels = {type(module).__name__ for module in surrogate.kernel.modules()}
+    assert {"CoregionalizationKernel", "SubsequenceKernel" if averaged else "NgramKernel"} <= kernels
