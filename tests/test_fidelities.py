@@ -293,5 +293,6 @@ def test_a_surrogate_by_name_gives_its_kernel_on_strings(name, averaged):
     result = search(surrogate=name, budget=0, budget_cost=None)
     surrogate = result.optimizer.surrogate
     assert isinstance(surrogate, FullyBayesianGP) == averaged
-    kernels = {type(module).__name__ for module in surrogate.kernel.modules()}
+    (kernel,) = surrogate.kernels if averaged else [surrogate.kernel]
+    kernels = {type(module).__name__ for module in kernel.modules()}
     assert {"CoregionalizationKernel", "SubsequenceKernel" if averaged else "NgramKernel"} <= kernels
