@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -16,7 +18,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from seqopt.acquisition import Acquisition
-from seqopt.campaign.automatic import drive, useful_workers
+from seqopt.campaign.automatic import check_budget, drive, useful_workers
 from seqopt.campaign.campaign import Campaign
 from seqopt.campaign.candidates import in_order_of, kept_candidates
 from seqopt.campaign.correcting import RETRY
@@ -29,7 +31,7 @@ from seqopt.campaign.rows import NewMeasurement
 from seqopt.campaign.run_settings import run_settings
 from seqopt.campaign.runs import RunFolder
 from seqopt.campaign.store import CampaignStore
-from seqopt.data import DEFAULT_TRANSFORM, Contexts, Outcome, resolve_transform
+from seqopt.data import DEFAULT_TRANSFORM, Contexts, Outcome, Query, resolve_transform
 from seqopt.data.replay import Replay
 from seqopt.datasets import Pool, read_pool, write_rejected
 from seqopt.encoding import Tokenizer
@@ -39,8 +41,9 @@ from seqopt.filters.conditions import ColumnCondition, Filter, checked, to_json
 from seqopt.filters.filtering import check_columns, check_filters, library_cells, narrow, narrowed_pool, try_filters
 from seqopt.filters.listed import read_list
 from seqopt.models import Surrogate
+from seqopt.models.contexts import coregionalized, hierarchical
 from seqopt.models.registry import looks_at_symbols
-from seqopt.objectives import Objective, resolve_objective
+from seqopt.objectives import Fidelities, Fidelity, Objective, resolve_objective
 from seqopt.optimizer import Evaluation, Evaluator, Optimizer
 from seqopt.optimizer.replayed import replayed
 from seqopt.report.descriptions import describe_result
@@ -48,7 +51,7 @@ from seqopt.scorers.limits import BatchLimits
 from seqopt.search import Search
 from seqopt.search.protocols import AnySpace
 from seqopt.spaces import CandidateSet, EvolvableSpace, PoolSpace, Space, as_space
-from seqopt.strategies import Design, Strategy
+from seqopt.strategies import Design, MultiFidelity, PlateSearch, Strategy
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.cache import digest
 from seqopt.utils.config import NotConfigurableError, described
@@ -56,6 +59,15 @@ from seqopt.utils.progress import doing
 from seqopt.utils.shown import Tabulated, register_renderer
 
 logger = logging.getLogger(__name__)
+
+BAYES = "-bayes"
+"""Ends the name of a surrogate that averages over its parameters."""
+
+UNLIMITED = sys.maxsize // 2
+"""A number of evaluations that nobody reaches."""
+
+GivenFidelities = Mapping[str, float | tuple[Callable[[list[str]], Any] | str, float] | Fidelity] | Sequence[Fidelity]
+"""Cheaper ways to measure: see `maximize`."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +78,8 @@ class Recommendation:
         string: As its owner wrote it.
         predicted_mean: Predicted value of the objective, from all results, in their units.
         predicted_std: Standard deviation of that prediction, the noise of a measurement left out.
-        values: All that was measured of it, in order.
+        values: All that was measured of it, in order; where there are several ways to measure, as its target: empty if
+            it was only measured in other ways.
     """
 
     string: str
@@ -80,9 +93,10 @@ class Result(Tabulated):
     """Outcome of a search.
 
     Attributes:
-        best_string: The string of the best measured value, as its owner wrote it.
+        best_string: The string of the best measured value, as its owner wrote it. Where there are several ways to
+            measure, values of the target count; empty if there is none yet.
         best_value: That value, as it was measured: where measurements are noisy the luckiest of all, so better than a
-            second measurement of the string will be on average. `recommend` corrects for that.
+            second measurement of the string will be on average. `recommend` corrects for that. NaN if there is none.
         evaluations: One row per evaluation: string, key, status, value, batch, predictions when it was chosen.
         steps: What happened in each step.
         optimizer: Ask it for more.
@@ -110,8 +124,9 @@ class Result(Tabulated):
     def recommend(self) -> Recommendation:
         """The measured string of the best posterior mean: the answer of a search whose measurements are noisy.
 
-        A model is fitted to all results (under a transform, to what it makes of the values). Without noise the string
-        is `best_string`, or one that the model cannot tell from it.
+        Where there are several ways to measure, it is the mean of the target; the string may have been measured in
+        another way only. A model is fitted to all results (under a transform, to what it makes of the values). Without
+        noise the string is `best_string`, or one that the model cannot tell from it.
 
         Raises:
             ModelError: If fewer than two values were measured.
@@ -125,7 +140,11 @@ class Result(Tabulated):
         row = self.optimizer.recommend()
         mean, std = self.optimizer.predict([row.string])
         measured = self.optimizer.observations.with_status("ok")
-        values = tuple(other.value for other in measured if other.query == row.query)
+        contexts = self.optimizer.contexts
+        meant = None if contexts is None or contexts.latent else contexts.target
+        values = tuple(
+            other.value for other in measured if other.key == row.key and (meant is None or other.context == meant)
+        )
         return Recommendation(row.string, float(mean[0]), float(std[0]), values)
 
 
@@ -133,7 +152,8 @@ def maximize(
     objective: ObjectiveFunction | QueryObjective | str,
     space: AnySpace | Pool | Iterable[Any] | str | os.PathLike[str],
     *,
-    budget: int = 100,
+    budget: int | None = None,
+    budget_cost: float | None = None,
     initial: int = 20,
     design: Design | str = "auto",
     include: Sequence[str] | str | os.PathLike[str] = (),
@@ -147,6 +167,10 @@ def maximize(
     strategy: Strategy | None = None,
     transform: str | None = DEFAULT_TRANSFORM,
     contexts: Contexts | None = None,
+    fidelities: GivenFidelities | None = None,
+    target: str | None = None,
+    target_cost: float = 1.0,
+    plates: Sequence[str] | bool | None = None,
     constraints: Sequence[Outcome] = (),
     seed: int = 0,
     allow_repeats: bool = False,
@@ -177,7 +201,10 @@ def maximize(
             a grammar, ...) or a custom one; candidates as `seqopt.spaces.CandidateSet` takes them (a list, a Series,
             the column of strings of a DataFrame, RDKit molecules); a file of candidates or the name of a candidate set
             (``"zinc250k"``), or what `seqopt.datasets.read_pool` returned for one.
-        budget: Evaluations after the initial ones.
+        budget: Evaluations after the initial ones; 100 by default, or as many as ``budget_cost`` pays for.
+        budget_cost: What all measurements of the run may cost together, the initial ones included, where there are
+            several ways to measure. The run ends when what is left is less than the dearest way costs; it is never
+            exceeded. Known results cost nothing.
         initial: Strings evaluated first; each result in ``known`` takes the place of one.
         design: How these are chosen: see `Optimizer`.
         include: Strings that are evaluated first of all: a list of candidates, or a file of them.
@@ -195,6 +222,17 @@ def maximize(
         contexts: The ways in which strings can be measured, where there are several; see `seqopt.data.Contexts`. The
             objective is then given a list of `seqopt.data.Query`: the string is its ``key``, and ``get`` says how it is
             to be measured. The best value is one of the target.
+        fidelities: Cheaper ways to measure, by name: a pair of a function (or ``"column:NAME"``) and what a measurement
+            costs, ``{"docking": (dock, 0.01)}``. Then ``objective`` is that of the target. Where ``objective`` takes
+            queries and measures in all ways, give costs alone: ``{"docking": 0.01}``. It is a short form of
+            ``contexts`` and ``strategy=MultiFidelity()``; each string of the initial design is measured in all ways.
+            Where a column has no number, the string is not measured in that way.
+        target: What the target is called: by default as its column, or ``"target"``.
+        target_cost: What a measurement of the target costs.
+        plates: Whether values depend on a plate (a day, a batch of reagents, a random seed), which may shift all of
+            them: `True`, or the names of the plates that there are. Then ``objective`` is given queries, whose
+            ``get("plate")`` says on which plate a string is to be measured; new plates are opened as ``P1``, ``P2``,
+            ... What is searched for is what plates have in common. Short for ``contexts=Contexts.of_plates(...)``.
         constraints: What the objective measures besides the value that is optimised, each an `seqopt.data.Outcome` of
             the role ``"constraint"``. It then returns a row of numbers for each string, its own value first; NaN for
             what was not measured.
@@ -256,7 +294,21 @@ def maximize(
         >>> result.best_value
         3.0
     """
-    budget = checked_integer("budget", budget, 0, "expected an integer of evaluations after the initial ones")
+    counted = 100 if budget is None and budget_cost is None else UNLIMITED if budget is None else budget
+    counted = checked_integer("budget", counted, 0, "expected an integer of evaluations after the initial ones")
+    ways = None if fidelities is None else Fidelities.of(fidelities, objective, target, target_cost)
+    if ways is None and (target is not None or target_cost != 1.0):
+        raise InputError("target and target_cost go with fidelities={'docking': (dock, 0.01)}: leave them out")
+    if ways is not None:
+        if contexts is not None:
+            raise InputError("fidelities is a short form of contexts: give one of them")
+        contexts = ways.contexts
+    if plates is not None and plates is not False:
+        if contexts is not None:
+            raise InputError("plates is a short form of contexts: give one of them, or fidelities")
+        contexts = Contexts.of_plates(known=() if plates is True else checked_plates(plates))
+    short = ways is not None or (contexts is not None and contexts.open is not None)
+    check_budget(budget_cost, contexts, initial, every_context=ways is not None)
     if resume and run_folder is None:
         raise InputError("resume needs the run_folder to continue")
     if retry_failed and not resume:
@@ -272,12 +324,20 @@ def maximize(
                 space,
                 values_column=column,
                 log_values=transform == "log10",
+                further_values=[] if ways is None else ways.columns,
                 check_columns=partial(check_columns, wanted),
             )
     pool = space if isinstance(space, Pool) else None
     score: ObjectiveFunction | QueryObjective = (
         resolve_objective(objective, pool) if isinstance(objective, str) else objective
     )
+    unavailable: frozenset[Query] = frozenset()
+    if ways is not None and not ways.by_query:
+        score = ways.objective(score, pool)  # type: ignore[arg-type]
+        if pool is not None:
+            unavailable = ways.unavailable(pool)
+            for remark in ways.remarks(pool):
+                logger.warning("%s", remark)
     if pool is not None and pool.rejected:
         logger.info(pool.summary())
     if isinstance(score, Objective) and isinstance(space, Pool | Space):
@@ -292,6 +352,9 @@ def maximize(
     for string in include if filtered else ():
         if whole.contains(string) and not candidates.contains(string):
             raise InputError(f"{string!r} is to be included in the first batch, and does not pass the filters")
+    if short and contexts is not None and strategy is None:
+        strategy = context_strategy(surrogate, acquisition, search, candidates, contexts)
+        surrogate = acquisition = search = None
     unrepeatable, parts = "" if tokenizer is None else "it has its own tokenizer", {}
     given: dict[str, Any] = {
         "surrogate": surrogate,
@@ -311,6 +374,8 @@ def maximize(
         by_hand = "it filters its candidates"
     elif pool is not None and pool.values is not None:
         by_hand = "its values are looked up in a column"
+    elif ways is not None:
+        by_hand = "its first strings are measured in all ways, and some perhaps cannot be"
     if tokenizer is not None and strategy is None and not (surrogate is not None and not isinstance(surrogate, str)):
         if surrogate is None or surrogate.strip().lower() == "auto":
             given["surrogate"] = "ssk"
@@ -327,6 +392,8 @@ def maximize(
         limits=limits,
         outcomes=(Outcome(name, direction, transform=resolve_transform(transform)), *constraints),
         contexts=contexts,
+        unavailable=unavailable,
+        initial_contexts="target" if ways is None else "all",
         seed=seed,
         allow_repeats=allow_repeats,
     )
@@ -339,7 +406,8 @@ def maximize(
         "seed": seed,
         "initial": initial,
         "batch_size": batch_size,
-        "budget": budget,
+        "budget": None if counted == UNLIMITED else counted,
+        **({} if budget_cost is None else {"budget_cost": float(budget_cost)}),
         "acquisition": optimizer.chosen_by,
         **_part_facts(optimizer, strategy),
         "kind": optimizer.space.kind,
@@ -351,6 +419,7 @@ def maximize(
         **_choosing_facts(optimizer, filtered),
         **({"asynchronous": True} if asynchronous else {}),
         **({} if contexts is None else {"contexts": contexts.config()}),
+        **({} if ways is None else {"fidelities": ways.described()}),
         **({"constraints": [outcome.config() for outcome in constraints]} if constraints else {}),
         **({"known": {"results": len(measured), "sha256": digest_of(measured)}} if measured else {}),
         **_space_facts(optimizer.space),
@@ -358,7 +427,7 @@ def maximize(
         **(settings or {}),
     }
     # Those that are known beyond the initial ones are not part of the budget.
-    results = initial + budget + max(0, len(measured) - initial)
+    results = initial + counted + max(0, len(measured) - initial)
     campaign = run_settings(
         optimizer,
         facts,
@@ -386,6 +455,7 @@ def maximize(
         initial_at_once=True,
         explained=False,
         stop_after_failures=stop_after_failures,
+        budget_cost=None if budget_cost is None else float(budget_cost),
     )
     steps: list[Step] = []
     with evaluating:
@@ -420,10 +490,14 @@ def maximize(
                 if len(optimizer.observations):
                     _write_report(folder.path)
             steps = folder.steps()
-    best = optimizer.best
+    # In other ways there may be values where the target has none.
+    elsewhere = contexts is not None and optimizer.observations.with_status("ok")
+    best = optimizer.best_of(optimizer.observations.rows) if elsewhere else optimizer.best
+    if best is None:
+        logger.warning("nothing was measured as the target yet: recommend() says which string is predicted to be best")
     return Result(
-        best.string,
-        best.value,
+        "" if best is None else best.string,
+        math.nan if best is None else best.value,
         optimizer.to_pandas(),
         steps,
         optimizer,
@@ -435,7 +509,8 @@ def maximize(
 class SearchOptions(TypedDict, Generic[AnySpace], total=False):
     """The options of `maximize`, for functions that pass them on; `maximize` says what each means."""
 
-    budget: int
+    budget: int | None
+    budget_cost: float | None
     initial: int
     design: Design | str
     include: Sequence[str] | str | os.PathLike[str]
@@ -449,6 +524,10 @@ class SearchOptions(TypedDict, Generic[AnySpace], total=False):
     strategy: Strategy | None
     transform: str | None
     contexts: Contexts | None
+    fidelities: GivenFidelities | None
+    target: str | None
+    target_cost: float
+    plates: Sequence[str] | bool | None
     constraints: Sequence[Outcome]
     seed: int
     allow_repeats: bool
@@ -483,6 +562,52 @@ def minimize(
 
 
 T = TypeVar("T")
+
+
+def context_strategy(
+    surrogate: Surrogate | str | None,
+    acquisition: Acquisition | str | None,
+    search: Any,
+    space: Space,
+    contexts: Contexts,
+) -> Strategy:
+    """What decides where strings can be measured in several ways.
+
+    Args:
+        surrogate: Of queries; or the name of one of `seqopt.models.SURROGATES`, whose kernel on strings is taken.
+        acquisition: One that sees measurements: ``"gibbon"`` by default, or ``"mumbo"``.
+        search: See `Optimizer`.
+        space: Where is searched.
+        contexts: The ways to measure.
+
+    Raises:
+        InputError: For a surrogate without a kernel on strings, or an acquisition function that sees no measurements.
+    """
+    learner: Any = surrogate
+    if isinstance(surrogate, str):
+        name = surrogate.strip().lower()
+        averaged = name.endswith(BAYES)
+        made = hierarchical if contexts.open is not None else coregionalized
+        learner = None if name == "auto" else made(space, contexts, name.removesuffix(BAYES), averaged)
+    decides = PlateSearch if contexts.open is not None else MultiFidelity
+    chosen: Any = acquisition or "gibbon"  # the strategy refuses what sees no measurements
+    return decides(learner, chosen, search or "auto")
+
+
+def checked_plates(plates: object) -> list[str]:
+    """Names of plates.
+
+    Raises:
+        InputError: If they are no list of texts, or one is given twice.
+    """
+    if isinstance(plates, str) or not isinstance(plates, Sequence):
+        raise InputError(f"plates is {plates!r}; expected True, or a list of the names of plates")
+    for name in plates:
+        if not isinstance(name, str):
+            raise InputError(f"a plate is called {name!r}; expected a text")
+    if len(set(plates)) < len(plates):
+        raise InputError(f"a plate is given twice: {', '.join(plates)}")
+    return list(plates)
 
 
 def _try_again(campaign: Campaign) -> None:

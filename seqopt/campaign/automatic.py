@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from seqopt.campaign.errors import CampaignError, StaleStateError
 from seqopt.campaign.failures import STOP_AFTER, FailureWatch, stopped
-from seqopt.campaign.journal import Step
+from seqopt.campaign.journal import Step, cost_of
 from seqopt.campaign.rows import LARGEST_VALUE, NewMeasurement, Suggestion, storable
-from seqopt.data import Item, Outcome, Query
+from seqopt.data import Contexts, Item, Outcome, Query
 from seqopt.data.transforms import check_value
 from seqopt.errors import ExhaustedError, InputError
 from seqopt.evaluation import FAILED, Evaluation, Evaluator, ObjectiveFunction, QueryObjective
@@ -41,6 +41,9 @@ TRIES = 5
 
 PATIENCE = 600.0
 """Seconds for which a run waits for another process to finish writing: a result may have cost more than that."""
+
+ROUNDING = 1e-9
+"""Relative error of sums of costs."""
 
 SHOWN = 60
 """Symbols of a string that a status line shows."""
@@ -73,6 +76,49 @@ def useful_workers(workers: int, at_once: int) -> int:
     return min(workers, max(at_once, 1))
 
 
+def check_budget(budget_cost: float | None, contexts: Contexts | None, initial: int, *, every_context: bool) -> None:
+    """Refuse a budget in cost that does not pay for the beginning of a search.
+
+    Args:
+        budget_cost: The budget; `None` for none.
+        contexts: The ways to measure.
+        initial: Measurements of the initial design.
+        every_context: Whether each of its strings is measured in all ways.
+
+    Raises:
+        InputError: If it is not a positive number, there are no costs, or it is smaller than one measurement of the
+            target or than the initial design.
+    """
+    if budget_cost is None:
+        return
+    if contexts is None:
+        raise InputError(
+            "a budget in cost (budget_cost, --budget-cost) needs several ways to measure: give fidelities, or count "
+            "evaluations with budget (--budget)"
+        )
+    if isinstance(budget_cost, bool) or not 0 < budget_cost < math.inf:
+        raise InputError(f"the budget in cost is {budget_cost!r}; expected a positive number")
+    dearest = dearest_of(contexts)
+    target = dict(zip(contexts.possible, contexts.costs, strict=True)).get(contexts.target, dearest)
+    if budget_cost < target * (1 - ROUNDING):
+        raise InputError(
+            f"the budget in cost is {budget_cost:g}, and one measurement of the target costs {target:g}: raise it, or "
+            "give costs in the same unit"
+        )
+    ways = len(contexts.costs)
+    cost = (initial // ways) * sum(contexts.costs) + (initial % ways) * dearest if every_context else initial * target
+    if budget_cost < cost * (1 - ROUNDING):
+        raise InputError(
+            f"the {initial} initial measurements cost {cost:g}, more than the budget of {budget_cost:g}: lower initial "
+            "(--initial), or raise the budget"
+        )
+
+
+def dearest_of(contexts: Contexts) -> float:
+    """What the dearest measurement costs."""
+    return max([*contexts.costs, *([] if contexts.open is None else [contexts.open_cost])])
+
+
 def drive(
     campaign: Campaign,
     evaluator: Evaluator,
@@ -83,6 +129,7 @@ def drive(
     initial_at_once: bool = False,
     explained: bool = True,
     stop_after_failures: int | None = STOP_AFTER,
+    budget_cost: float | None = None,
     on_evaluation: Callable[[Evaluation], Any] | None = None,
     on_step: Callable[[Step], Any] | None = None,
 ) -> int:
@@ -98,6 +145,8 @@ def drive(
         explained: Whether suggestions are kept with the reasons for them.
         stop_after_failures: Failures in a row, all for the same reason, after which the run stops; `None` for never.
             Only those of this call count.
+        budget_cost: What all measurements of the campaign may cost: it ends when what is left is less than the most
+            expensive one costs.
         on_evaluation: Called after each evaluation.
         on_step: Called after each batch or, of an asynchronous search, after as many results, and after those of the
             initial design.
@@ -116,6 +165,7 @@ def drive(
         checked_integer("stop_after_failures", stop_after_failures, 1, "expected an integer, or None for never")
     watch = FailureWatch(max(campaign.store.settings.batch_size, 3), stop_after_failures)
     driver = _Driver(campaign, results, asynchronous, initial_at_once, explained, watch, on_evaluation, on_step)
+    driver.budget_cost = budget_cost
     if asynchronous:
         evaluator.keep_busy(driver.supply, on_result=driver.record)
     elif executor:
@@ -155,6 +205,7 @@ class _Driver:
         self.evaluated = self.unreported = 0
         self.first_failure: Evaluation | None = None
         self.patience = PATIENCE
+        self.budget_cost: float | None = None
         self.evaluating: dict[Item, Suggestion] = {}
         self.waiting = deque(self.session().open.values())
         self.since = time.perf_counter()
@@ -188,17 +239,44 @@ class _Driver:
         self.waiting = deque(row for row in self.waiting if row.name in session.open)
         left = self.results - session.journal.results - len(self.evaluating)
         if not self.waiting:
-            for row in self._suggest(min(new, left), left):
+            for row in self._suggest(min(new, left, self._affordable(session)), left):
                 if _item(row) in self.evaluating:
                     # Undone while it was being evaluated, and suggested anew: its result will answer this one.
                     self.evaluating[_item(row)] = row
                 else:
                     self.waiting.append(row)
             self.since = time.perf_counter()
-        rows = [self.waiting.popleft() for _ in range(min(free, left, len(self.waiting)))]
+        rows: list[Suggestion] = []
+        money = self._money(session)
+        while self.waiting and len(rows) < min(free, left):
+            money -= self._cost(session, self.waiting[0])
+            if money < 0:
+                break
+            rows.append(self.waiting.popleft())
         self.evaluating.update((_item(row), row) for row in rows)
         self._say()
         return [_item(row) for row in rows]
+
+    def _money(self, session: Session) -> float:
+        """What may still be spent, rounded up by less than any cost."""
+        if self.budget_cost is None:
+            return math.inf
+        spent = cost_of(session.optimizer, session.optimizer.observations.rows)
+        return self.budget_cost * (1 + ROUNDING) - spent - sum(self._cost(session, r) for r in self.evaluating.values())
+
+    def _affordable(self, session: Session) -> int:
+        """How many measurements can be paid for, whatever they are; the initial design was paid for at once."""
+        contexts, money = session.optimizer.contexts, self._money(session)
+        missing = _missing(session.optimizer)
+        if contexts is None or math.isinf(money):
+            return sys.maxsize
+        if missing > 0:
+            return missing
+        return max(int(money / dearest_of(contexts)), 0)
+
+    def _cost(self, session: Session, row: Suggestion) -> float:
+        contexts = session.optimizer.contexts
+        return 1.0 if contexts is None else contexts.cost(Query(row.key, row.context))
 
     def _suggest(self, n: int, left: int) -> list[Suggestion]:
         if min(n, _unseen(self.session().optimizer)) < 1:
@@ -206,7 +284,7 @@ class _Driver:
         for _ in range(TRIES):
             try:
                 return self._patiently(
-                    lambda: self.campaign.suggest_more(n, explained=self.explained, remaining=float(left))
+                    lambda: self.campaign.suggest_more(n, explained=self.explained, remaining=self._remaining(left))
                 )
             except StaleStateError:
                 continue
@@ -218,6 +296,9 @@ class _Driver:
         raise CampaignError(
             f"{self.campaign.store.path} is changed all the time by other processes: run it again later"
         )
+
+    def _remaining(self, left: int) -> float:
+        return float(left) if self.budget_cost is None else min(self._money(self.session()), float(left))
 
     def record(self, evaluation: Evaluation) -> None:
         """Keep one result."""

@@ -22,6 +22,7 @@ class Step:
         best: Best value so far in the user's units, `None` before the first success.
         seconds: Time of the suggestion and of the evaluations of this step.
         kernel: Parameters of the model that chose the batch, empty for a random one.
+        cost: Of all measurements so far, where there are several ways to measure; else `None`.
     """
 
     step: int
@@ -30,6 +31,7 @@ class Step:
     best: float | None
     seconds: dict[str, float]
     kernel: dict[str, float] = field(default_factory=dict)
+    cost: float | None = None
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,11 @@ def step_ends(results: int, optimizer: Optimizer, *, ended: bool) -> list[int]:
     return [*ends, results] if ended and ends[-1] < results else ends
 
 
+def cost_of(optimizer: Optimizer, rows: Sequence[Observation]) -> float:
+    """What a search has spent on rows."""
+    return round(sum(cost for _, cost in optimizer.spent(rows).values()), 9)
+
+
 def _step(
     optimizer: Optimizer,
     number: int,
@@ -143,4 +150,5 @@ def _step(
             "evaluate": round(sum(row.details.get("seconds") or 0.0 for row in batch), 3),
         },
         kernel=parameters if number else {},
+        cost=None if optimizer.contexts is None else cost_of(optimizer, rows),
     )

@@ -25,7 +25,7 @@ RUN = "run"
 
 ADJUSTABLE = frozenset(
     {
-        *("budget", "timeout", "workers", "command", "objective_description"),
+        *("budget", "budget_cost", "timeout", "workers", "command", "objective_description"),
         *("pool", "pool_size", "pool_sha256", "values_sha256", "rejected", "duplicates", "id_column"),
     }
 )

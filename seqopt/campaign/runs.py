@@ -34,6 +34,7 @@ from seqopt.campaign.store import CampaignStore
 from seqopt.errors import RunFolderError
 from seqopt.evaluation import Evaluation
 from seqopt.optimizer import Optimizer
+from seqopt.optimizer.learned import learned_contexts, recommended
 from seqopt.optimizer.replayed import replayed
 from seqopt.utils.config import differences
 from seqopt.utils.files import write_atomically
@@ -115,6 +116,8 @@ class RunFolder:
         self._started = time.perf_counter()
         self._exported = 0.0
         self._export_seconds = 0.0
+        self._learned: list[dict[str, Any]] = []
+        self._recommended: dict[str, Any] | None = None
 
     @classmethod
     def begin(
@@ -226,6 +229,9 @@ class RunFolder:
             "failed": int((frame["status"] == "failed").sum()),
             **({} if self.known_values is None else {"replay": replayed(optimizer, self.known_values).to_json()}),
             "failures": failures_in(frame),
+            **({} if optimizer.contexts is None else {"costs": _costs(optimizer)}),
+            **({"learned": self._learned} if self._learned else {}),
+            **({"recommended": self._recommended} if self._recommended else {}),
             "steps": [asdict(step) for step in steps],
             "timings": {
                 "total_seconds": round(self._spent + started - self._started, 2),
@@ -255,6 +261,9 @@ class RunFolder:
                 # An interruption may have come between the file and the optimiser.
                 with contextlib.suppress(CampaignError):
                     self._campaign.session()
+                optimizer, _ = self._state()
+                if status == "finished" and optimizer.contexts is not None:
+                    self._learned, self._recommended = learned_contexts(optimizer), recommended(optimizer)
                 self.export()
         finally:
             self.store.close()
@@ -264,6 +273,14 @@ class RunFolder:
         """The optimiser and the journal of the run as they were left, whatever others have done to the file since."""
         assert self._campaign is not None  # see `campaign`
         return self._campaign.left()
+
+
+def _costs(optimizer: Optimizer) -> list[dict[str, Any]]:
+    """What was measured in each context, and what it cost."""
+    return [
+        {"context": dict(context), "measurements": number, "cost": cost}
+        for context, (number, cost) in optimizer.spent().items()
+    ]
 
 
 def _store(

@@ -60,6 +60,7 @@ def _root(
 
 
 WHAT, HOW, RUN = "What to search", "How to search", "The run"
+FIDELITIES = "Cheap and expensive measurements"
 
 Initial = Annotated[int, typer.Option(help="How many are scored first, to learn from.", rich_help_panel=HOW, min=2)]
 Batch = Annotated[int, typer.Option(help="How many are chosen and scored together.", rich_help_panel=HOW, min=1)]
@@ -240,7 +241,37 @@ def search(
     ] = False,
     initial: Initial = 20,
     batch: Batch = 10,
-    budget: Budget = 100,
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            help="How many are scored after the initial ones, in batches. Default: 100; with --budget-cost what that "
+            "pays for.",
+            rich_help_panel=HOW,
+            show_default=False,
+            min=0,
+        ),
+    ] = None,
+    fidelity: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WHAT:COST",
+            help="A cheaper measurement of the same thing, and what one costs: column:docking:0.01 or "
+            "scoring.py:dock:0.01. The search chooses which candidate is measured in which way. May be given several "
+            "times.",
+            rich_help_panel=FIDELITIES,
+        ),
+    ] = None,
+    target_cost: Annotated[
+        float,
+        typer.Option(help="With --fidelity: what one score of the objective costs.", rich_help_panel=FIDELITIES),
+    ] = 1.0,
+    budget_cost: Annotated[
+        float | None,
+        typer.Option(
+            help="With --fidelity: what all scores may cost together, the initial ones included. It is never exceeded.",
+            rich_help_panel=FIDELITIES,
+        ),
+    ] = None,
     surrogate: SurrogateName = "auto",
     acquisition: AcquisitionName = "gibbon",
     candidates: Annotated[
@@ -310,6 +341,10 @@ def search(
 
         seqopt search assay.csv --objective column:IC50_nM --minimize --transform log10
 
+    A column of docking scores, a hundred times cheaper than the assay:
+
+        seqopt search library.csv -o column:assay --fidelity column:docking:0.01 --budget-cost 50
+
     The folder of results holds evaluations.csv (every candidate scored, with what was predicted), report.html (the
     best ones drawn), search.png (a plot), summary.json and, if lines could not be read, rejected.csv. Ctrl-C stops at
     any time; nothing that was scored is lost.
@@ -337,7 +372,10 @@ def search(
             known=known,
             stop_after_failures=stop_after_failures or None,
             isolate=isolate,
+            budget_cost=budget_cost,
         ),
+        fidelities=fidelity or [],
+        target_cost=target_cost,
         column=column,
         kind=None if kind == "auto" else kind,
         direction=_direction(maximize),

@@ -259,10 +259,10 @@ def _describe(protein: Protein, space: CodonSpace) -> None:
 def _warn(protein: Protein, space: CodonSpace, plan: Plan) -> None:
     if len(protein.sequence) >= 9 and set(protein.sequence.upper()) <= set("ACGTN"):
         note("these letters could be bases as well as amino acids: give the protein, not the gene, if they are bases")
-    if plan.initial + plan.budget > space.size:
+    if plan.initial + (plan.evaluations or 0) > space.size:
         note(
-            f"{plan.initial} initial and {plan.budget} further evaluations are more than the {space.size:,} genes: the "
-            "search ends when all have been scored"
+            f"{plan.initial} initial and {plan.evaluations} further evaluations are more than the {space.size:,} "
+            "genes: the search ends when all have been scored"
         )
 
 

@@ -34,7 +34,7 @@ class Plan:
 
     initial: int
     batch: int
-    budget: int
+    budget: int | None
     surrogate: str
     acquisition: str
     seed: int
@@ -47,6 +47,12 @@ class Plan:
     known: Path | None = None
     stop_after_failures: int | None = 10
     isolate: bool | None = None
+    budget_cost: float | None = None
+
+    @property
+    def evaluations(self) -> int | None:
+        """How many are scored after the initial ones; `None` where the cost alone is limited."""
+        return 100 if self.budget is None and self.budget_cost is None else self.budget
 
 
 def check_plan(plan: Plan) -> None:
@@ -152,25 +158,28 @@ def watched_search(
 
     if plan.known is not None:
         note(f"what is known from {plan.known} takes the place of as many random candidates")
-    steps = -(-plan.budget // plan.batch)
+    steps = None if plan.evaluations is None else -(-plan.evaluations // plan.batch)
     batches = f"{'1 batch' if steps == 1 else f'{steps} batches'} of {plan.batch}"
+    costly = options.get("fidelities") is not None
     first = {"maxmin": "spread out", "medoids": "representative"}.get(str(options.get("design")), "random")
     if plan.asynchronous:
         batches = f"turn, {plan.workers} at a time"
     console.print(
         f"{goal[:-1]}ing [bold]{escape(objective.name)}[/bold]: {plan.initial} {first}, "
-        f"then {plan.budget} in {batches}, by {plan.acquisition}; seed {plan.seed}; results in {escape(str(folder))}"
+        f"then {_amount(plan, batches)}, by {plan.acquisition}; seed {plan.seed}; results in {escape(str(folder))}"
     )
     console.print(
-        f"\n{'step':>7} {'scored':>7} {'failed':>7} {'best so far':>14} {'choosing':>10} {'scoring':>9} {'time':>7}"
+        f"\n{'step':>7} {'scored':>7}{' ' + format('cost', '>9') if costly else ''} {'failed':>7} {'best so far':>14} "
+        f"{'choosing':>10} {'scoring':>9} {'time':>7}"
     )
 
     def show(step: Any) -> None:
         best = "-" if step.best is None else f"{step.best:,.5g}"
-        name = "start" if step.step == 0 else f"{step.step}/{steps}"
+        name = "start" if step.step == 0 else f"{step.step}" if steps is None else f"{step.step}/{steps}"
+        cost = f" {step.cost:>9,.5g}" if costly and step.cost is not None else ""
         elapsed = int(time.perf_counter() - started)
         console.print(
-            f"{name:>7} {step.evaluations:>7} {step.failed or '':>7} {best:>14} {step.seconds['suggest']:>9.1f}s "
+            f"{name:>7} {step.evaluations:>7}{cost} {step.failed or '':>7} {best:>14} {step.seconds['suggest']:>9.1f}s "
             f"{step.seconds['evaluate']:>8.1f}s {elapsed // 60:>4}:{elapsed % 60:02d}"
         )
         write()
@@ -188,7 +197,8 @@ def watched_search(
             result = maximize(
                 objective,
                 space,
-                budget=plan.budget,
+                budget=plan.evaluations,
+                budget_cost=plan.budget_cost,
                 initial=plan.initial,
                 batch_size=plan.batch,
                 surrogate=plan.surrogate if surrogate is None else surrogate,
@@ -198,7 +208,7 @@ def watched_search(
                 asynchronous=plan.asynchronous,
                 timeout=plan.timeout,
                 chunk_size=plan.chunk_size,
-                isolated=objective.custom if plan.isolate is None else plan.isolate,
+                isolated=(objective.custom or options_custom(options)) if plan.isolate is None else plan.isolate,
                 stop_after_failures=plan.stop_after_failures,
                 run_folder=folder,
                 resume=plan.resume,
@@ -228,6 +238,19 @@ def watched_search(
         # A run that was refused has written nothing, and its files are not ours to write.
         if _written(folder) != before:
             write()
+
+
+def options_custom(options: Mapping[str, Any]) -> bool:
+    """Whether a way to measure is a function of the user, or a command."""
+    return any(one.column is None for one in options.get("fidelities") or ())
+
+
+def _amount(plan: Plan, batches: str) -> str:
+    """How much is scored after the start, in words."""
+    if plan.evaluations is None:
+        return f"as much as a cost of {plan.budget_cost:g} in all pays for, in batches of {plan.batch}"
+    limit = "" if plan.budget_cost is None else f", at a cost of {plan.budget_cost:g} at most"
+    return f"{plan.evaluations} in {batches}{limit}"
 
 
 REASONS = 5
@@ -275,7 +298,7 @@ def origin(batch: float) -> str:
 
 def print_continuation(plan: Plan, evaluated: int) -> None:
     """How to spend more on a finished search, unless it has scored all that there is."""
-    if evaluated < plan.initial + plan.budget:
+    if plan.evaluations is None or evaluated < plan.initial + plan.evaluations:
         return
     console.print(f"For more, continue with a larger budget:\n  {escape(command_line('--budget'))} ", end="")
-    console.print(f"--budget {max(2 * plan.budget, plan.batch)} --resume")
+    console.print(f"--budget {max(2 * plan.evaluations, plan.batch)} --resume")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from seqopt.cli.running import (
 from seqopt.datasets import DATASETS, Pool, read_pool
 from seqopt.errors import InputError
 from seqopt.evaluation import Direction
-from seqopt.objectives import Objective, resolve_objective
+from seqopt.objectives import Fidelities, Fidelity, Objective, resolve_objective
 from seqopt.strings.identity import KINDS
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ def run_search(
     candidates: int | None,
     tokenizer: str | None,
     out: Path | None,
+    fidelities: Sequence[str],
+    target_cost: float,
     choosing: dict[str, Any],
 ) -> None:
     """Read the pool, search it, and say what is happening; see ``seqopt search --help``."""
@@ -62,6 +65,7 @@ def run_search(
     from seqopt.strategies.designs import check_design
 
     check_folder(folder, plan.resume)
+    ways = _fidelities(fidelities, objective_spec, target_cost, plan)
     _check_strings(source, kind, objective)
     check_plan(plan)
     check_design(choosing["design"])
@@ -76,6 +80,7 @@ def run_search(
             standardize=standardize,
             attachment_points=attachment_points,
             values_column=values_column,
+            further_values=[] if ways is None else ways.columns,
             log_values=transform == "log10",
             decimal_comma=decimal_comma,
             check_columns=partial(check_columns, conditions),
@@ -85,7 +90,8 @@ def run_search(
         objective = resolve_objective(objective_spec, pool)
     goal = direction or objective.direction
     _describe_pool(pool, time.perf_counter() - started)
-    _warn_of_budget(plan, len(pool.strings))
+    if ways is None:
+        _warn_of_budget(plan, len(pool.strings))
     result = watched_search(
         objective,
         pool,
@@ -96,11 +102,52 @@ def run_search(
         tokenizer=tokenizer,
         search=inner_search,
         transform=transform,
-        **choosing,
+        **(choosing if ways is None else choosing | _passed(ways)),
     )
     _describe_result(result, objective.name, goal)
     console.print(
         f"\nOpen {escape(str(folder / 'report.html'))} to see them; every result is in evaluations.csv there."
+    )
+
+
+def _fidelities(given: Sequence[str], objective: str, target_cost: float, plan: Plan) -> Fidelities | None:
+    """The cheaper ways to measure, checked before anything is read.
+
+    Raises:
+        InputError: For one that cannot be used, or a budget in cost that does not go with them.
+    """
+    from seqopt.acquisition import OutcomeAcquisition, resolve_acquisition
+    from seqopt.campaign.automatic import check_budget
+
+    if not given:
+        if target_cost != 1.0:
+            raise InputError("--target-cost goes with --fidelity column:NAME:COST: leave it out")
+        check_budget(plan.budget_cost, None, plan.initial, every_context=False)
+        return None
+    ways = Fidelities.of([Fidelity.parse(text) for text in given], objective, _short(objective), target_cost)
+    if not isinstance(resolve_acquisition(plan.acquisition), OutcomeAcquisition):
+        raise InputError(
+            f"the acquisition function {plan.acquisition} does not see in which way something is measured: choose "
+            "gibbon or mumbo"
+        )
+    check_budget(plan.budget_cost, ways.contexts, plan.initial, every_context=True)
+    for one in ways.others:
+        if one.column is None:
+            resolve_objective(str(one.score))
+    return ways
+
+
+def _passed(ways: Fidelities) -> dict[str, Any]:
+    """What `seqopt.maximize` is told of the ways to measure."""
+    return {"fidelities": ways.others, "target": ways.target, "target_cost": ways.target_cost}
+
+
+def _short(objective: str) -> str:
+    """What an objective is called where it is one of several ways to measure."""
+    return (
+        objective.rpartition(":")[2].strip() or objective
+        if objective.startswith("column:") or ".py:" in objective
+        else objective
     )
 
 
@@ -140,10 +187,10 @@ def _parts(plan: Plan, candidates: int | None, tokenizer: str | None, transform:
 
 
 def _warn_of_budget(plan: Plan, size: int) -> None:
-    if plan.initial + plan.budget > size:
+    if plan.evaluations is not None and plan.initial + plan.evaluations > size:
         note(
-            f"{plan.initial} initial and {plan.budget} further evaluations are more than the {size:,} candidates: the "
-            "search ends when all have been scored. Lower --initial or --budget to score only some of them."
+            f"{plan.initial} initial and {plan.evaluations} further evaluations are more than the {size:,} candidates: "
+            "the search ends when all have been scored. Lower --initial or --budget to score only some of them."
         )
 
 
@@ -156,8 +203,27 @@ def _describe_pool(pool: Pool, seconds: float) -> None:
         note("all rejected lines are listed in rejected.csv")
 
 
+def _describe_fidelities(measured: Any, everything: Any, target: str) -> Any:
+    """Say what was measured in which way, and what it cost; what was measured as the target is returned."""
+    tried = everything[everything["status"].isin(["ok", "failed"])]
+    parts = [
+        f"{len(rows):,} by {name} ({rows['cost'].sum():,.5g})" for name, rows in tried.groupby("fidelity", sort=False)
+    ]
+    console.print(f"\nMeasured: {escape(', '.join(parts))}; cost {tried['cost'].sum():,.5g} in all")
+    meant = measured[measured["fidelity"] == target]
+    if not len(meant):
+        note(f"nothing was measured by {target} yet, which is what is searched for")
+    return meant
+
+
 def _describe_result(result: Any, name: str, direction: str) -> None:
     measured = result.evaluations[result.evaluations["status"] == "ok"]
+    contexts = result.optimizer.contexts
+    if contexts is not None:
+        target = contexts.target[0][1]
+        measured = _describe_fidelities(measured, result.evaluations, str(target))
+        if not len(measured):
+            return
     top = measured.sort_values("value", ascending=direction == "minimize", kind="stable").head(5)
     print_best(
         f"Best of {len(measured)} by {name}",

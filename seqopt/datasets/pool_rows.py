@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -56,6 +56,7 @@ class PoolRows:
     ids: list[tuple[str, Sequence[str]]] = field(default_factory=list)
     id_given: bool = False
     others: tuple[str, ...] | None = None
+    further: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def named_rows(name: str, column: str | None, values_column: str | None) -> PoolRows | None:
@@ -87,6 +88,7 @@ def file_rows(
     id_column: str | None,
     further_column: str | None,
     decimal_comma: bool,
+    further_values: Sequence[str] = (),
 ) -> PoolRows:
     if not path.suffix and not path.exists():
         raise InputError(
@@ -107,11 +109,12 @@ def file_rows(
         if values_column is not None:
             values_column = table.column(values_column, where, "column of values")
             values = table.columns[values_column]
+        further = [table.column(name, where, "column of values") for name in further_values]
         name_column = next(
             (
                 name
                 for name in table.columns
-                if plain_column(name) in LABEL_COLUMNS and name not in (chosen, values_column)
+                if plain_column(name) in LABEL_COLUMNS and name not in (chosen, values_column, *further)
             ),
             None,
         )
@@ -121,6 +124,7 @@ def file_rows(
             table.column(column, where)
         if values_column is not None:
             table.column(values_column, where, "column of values")
+        further = [table.column(name, where, "column of values") for name in further_values]
         chosen, hint = "string", "molecule" if table.format == "smi" else None
         name_column = "name" if "name" in table.columns else None
     plain = {plain_column(name): name for name in table.columns if name not in (chosen, values_column)}
@@ -157,6 +161,7 @@ def file_rows(
         ids=[(name, table.columns[name][len(table.lines) - len(lines) :]) for name in ids],
         id_given=id_column is not None,
         others=tuple(name for name in table.columns if name != chosen),
+        further={name: table.columns[name][len(table.lines) - len(lines) :] for name in further},
     )
 
 

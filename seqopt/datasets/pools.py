@@ -11,8 +11,8 @@ import csv
 import math
 import os
 import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -109,6 +109,7 @@ class Pool:
         attachment_points: Whether molecules with attachment points were kept.
         identifiers: What the owner of the file calls each candidate, where a column tells all of them apart.
         id_column: The name of that column.
+        further: Of other columns of numbers, by name, a number for each candidate; NaN where the cell holds none.
     """
 
     strings: tuple[str, ...]
@@ -131,6 +132,7 @@ class Pool:
     attachment_points: bool = False
     identifiers: tuple[str, ...] | None = None
     id_column: str | None = None
+    further: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.strings)
@@ -173,6 +175,7 @@ def read_pool(
     attachment_points: bool = False,
     id_column: str | None = None,
     further_column: str | None = None,
+    further_values: Sequence[str] = (),
     check_columns: Callable[[Sequence[str] | None], object] | None = None,
     progress: Progress | None = None,
 ) -> Pool:
@@ -208,6 +211,7 @@ def read_pool(
         id_column: The column of identifiers, one for each candidate. By default a column with a usual name
             (``compound_id``, ``id``, ``name``, ...), if its cells tell all candidates apart.
         further_column: Another column that the file must have, such as that of prices.
+        further_values: Other columns of numbers to read along, whose cells may be empty: see `Pool.further`.
         check_columns: Called with the names of the other columns (`None` of a data set), before the strings are looked
             at, which takes long; what it raises is passed on.
         progress: Called with the numbers of molecules canonicalised and in all, when there are many.
@@ -228,10 +232,13 @@ def read_pool(
     if kind is not None and kind not in KINDS:
         raise InputError(f"unknown kind {kind!r}: choose auto, {', '.join(KINDS)}")
     rows = named_rows(str(source), column, values_column)
-    if rows is not None and (id_column or further_column):
-        raise InputError(f"the data set {source} has no column {id_column or further_column!r}")
+    wanted = next(filter(None, [id_column, further_column, *further_values]), None)
+    if rows is not None and wanted:
+        raise InputError(f"the data set {source} has no column {wanted!r}")
     if rows is None:
-        rows = file_rows(Path(source), column, kind, values_column, id_column, further_column, decimal_comma)
+        rows = file_rows(
+            Path(source), column, kind, values_column, id_column, further_column, decimal_comma, further_values
+        )
     if check_columns is not None:
         check_columns(rows.others)
     smiles = rows.strings
@@ -319,6 +326,7 @@ def _assemble(
     kept: list[int] = []
     position: dict[str, int] = {}
     replicates: list[list[float]] = []
+    members: list[list[int]] = []
     doubles: list[Duplicate] = []
     duplicates = 0
     for row, key in enumerate(keys):
@@ -341,8 +349,10 @@ def _assemble(
         if first == len(kept):
             kept.append(row)
             replicates.append([value])
+            members.append([row])
             continue
         replicates[first].append(value)
+        members[first].append(row)
         duplicates += 1
         if len(doubles) < EXAMPLES:
             original = kept[first]
@@ -377,6 +387,7 @@ def _assemble(
         attachment_points=attachment_points,
         identifiers=None if found_id is None else found_id[1],
         id_column=None if found_id is None else found_id[0],
+        further={name: _further(rows, cells, members) for name, cells in rows.further.items()},
     )
 
 
@@ -405,6 +416,16 @@ def _identifiers(rows: PoolRows, column: str, cells: Sequence[str], kept: Sequen
             )
         seen[cell] = line
     return None
+
+
+def _further(rows: PoolRows, cells: Sequence[str], members: Sequence[Sequence[int]]) -> npt.NDArray[np.float64]:
+    """The numbers of another column, one for each candidate: the mean of those in its rows, NaN where there is none."""
+    found = []
+    for of in members:
+        numbers = [read_number(cells[row], True) if rows.decimal_comma else number_in(cells[row]) for row in of]
+        known = [number for number in numbers if number is not None and math.isfinite(number)]
+        found.append(_mean(known, False) if known else math.nan)
+    return np.array(found, dtype=np.float64)
 
 
 def _mean(values: list[float], log_values: bool) -> float:

@@ -71,6 +71,16 @@ class GaussianProcess:
         safe = bool((state.observed_noise.amin(-1) >= SAFE_NOISE * state.scale).all())
         return StringsPosterior(self, items, np.float32 if state.evaluator.costly and safe else np.float64)
 
+    def functions(self, items: Sequence[Item]) -> tuple[Tensor, Tensor]:
+        """Mean, D x N, and noiseless covariance, D x N x N, of queries in their own contexts, given the data.
+
+        Unlike `StringsPosterior.joint`, which is of targets, it says how contexts differ. A plain string is its target.
+        """
+        columns = _Columns(self.conditioning, self.encoder.encode(items), items)
+        state, solved = self.state, columns.solved[:, : len(self.state.keys)]
+        prior = stacked(state.evaluator.cross(columns.encoded, None, columns.own), state.draws)
+        return columns.mean, state.scale[:, None, None] * prior - solved.mT @ solved
+
     def given(self, item: Item) -> GaussianProcess:
         """The posterior given an outcome, of unknown value, of one query."""
         found = object.__new__(GaussianProcess)

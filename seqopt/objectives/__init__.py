@@ -7,6 +7,7 @@ Nothing here imports the models or the loop.
 
 from seqopt.objectives.constants import ConstantFit, fit_constants
 from seqopt.objectives.expressions import Expression, ExpressionError, parse_expression, published_regression
+from seqopt.objectives.fidelities import ByFidelity, Fidelities, Fidelity
 from seqopt.objectives.formula_tasks import FORMULA_TASKS, FormulaTask
 from seqopt.objectives.genes import CodonAdaptationIndex, GCContent, MinimumFreeEnergy
 from seqopt.objectives.molecules import (
@@ -25,10 +26,13 @@ __all__ = [
     "FORMULA_TASKS",
     "OBJECTIVES",
     "PATTERN_TASKS",
+    "ByFidelity",
     "CodonAdaptationIndex",
     "ConstantFit",
     "Expression",
     "ExpressionError",
+    "Fidelities",
+    "Fidelity",
     "FormulaTask",
     "GCContent",
     "MinimumFreeEnergy",

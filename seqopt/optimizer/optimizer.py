@@ -7,7 +7,7 @@ import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ from seqopt.data import (
     resolve_transform,
 )
 from seqopt.data.missed import judged_rows, latest
+from seqopt.data.observations import COST
 from seqopt.data.transforms import LearnedTransform, check_value, learned, quantile_interval
 from seqopt.datasets import Pool
 from seqopt.errors import ExhaustedError, InputError, ModelError
@@ -104,6 +105,10 @@ class Optimizer(Tabulated):
         outcomes: What is measured of each string, the objective first, instead of ``direction`` and ``transform``.
         contexts: The ways in which strings can be measured, where there are several. Where their target cannot be
             measured itself, every string that is told has to say how it was measured (`seqopt.data.Query`).
+        unavailable: Queries that cannot be made, such as those of a cheap score that some strings lack: they are not
+            asked for.
+        initial_contexts: How the initial design is measured: as the ``"target"``, or each of its strings in ``"all"``
+            contexts, so that a model sees from the start how much they have in common.
         seed: Fixes every random draw: the same seed and the same results told give the same suggestions.
         allow_repeats: For noisy objectives: whether measured strings may be suggested again. Pending and failed ones
             never are.
@@ -138,6 +143,8 @@ class Optimizer(Tabulated):
         transform: Transform | str | None = DEFAULT_TRANSFORM,
         outcomes: Sequence[Outcome] | None = None,
         contexts: Contexts | None = None,
+        unavailable: Iterable[Query] = (),
+        initial_contexts: Literal["target", "all"] = "target",
         seed: int = 0,
         allow_repeats: bool = False,
     ) -> None:
@@ -149,6 +156,7 @@ class Optimizer(Tabulated):
         self.seed = checked_integer("seed", seed, 0, "expected 0 or a positive integer")
         self.space: Space = as_space(space)
         self.contexts = contexts
+        self.unavailable = frozenset(unavailable)
         if strategy is None:
             strategy = ModelBased(surrogate or "auto", acquisition or "gibbon", search or "auto")
         elif not (surrogate is None and acquisition is None and search is None):
@@ -162,7 +170,7 @@ class Optimizer(Tabulated):
             )
         if isinstance(include, str):
             raise InputError(f"include is the single string {include!r}: write [{include!r}]")
-        self.strategy = InitialDesign(self.initial, strategy, design, include)
+        self.strategy = InitialDesign(self.initial, strategy, design, include, initial_contexts == "all")
         if isinstance(self.strategy, CheckedStrategy):
             self.strategy.start(self.space, contexts)
         self.limits = limits
@@ -297,7 +305,7 @@ class Optimizer(Tabulated):
         """
         who = f"{type(self.strategy.then).__name__}.propose returned"
         found: set[Query] = set()
-        batch = self._open_batch()
+        batch, members = self._open_batch(), set[str]()
         for proposal in proposals:
             if not isinstance(proposal, Proposal):
                 raise InputError(f"{who} {proposal!r}; expected a list of seqopt.search.Proposal")
@@ -311,6 +319,10 @@ class Optimizer(Tabulated):
                     raise InputError(f"{who} {proposal.string!r}, which cannot be measured so: {error}") from error
             if batch is not None:
                 # What the user asked for is not held against limits.
+                # A string that is measured in several ways is one string.
+                if proposal.key in members:
+                    continue
+                members.add(proposal.key)
                 if proposal.why != "included" and not batch.allows([proposal.key])[0]:
                     raise InputError(
                         f"{who} {proposal.string!r}, against the limits of a batch: {batch.limits.describe()}"
@@ -346,7 +358,7 @@ class Optimizer(Tabulated):
             Data.of(rows, self.outcomes),
             tuple(_item(row) for row in self.observations.pending),
             excluded,
-            {row.query for row in kept} if self.contexts is not None else frozenset(),
+            {row.query for row in kept} | self.unavailable if self.contexts is not None else frozenset(),
             self._batches,
             self.contexts,
             remaining,
@@ -751,7 +763,41 @@ class Optimizer(Tabulated):
 
     def to_pandas(self) -> pd.DataFrame:
         """Everything suggested or told, one row each, with the columns of ``evaluations.csv``."""
-        return self.observations.to_frame(self._outcome_names)
+        frame = self.observations.to_frame(self._outcome_names)
+        if self.contexts is not None:
+            frame[COST] = [self._paid(row) for row in self.observations.rows]
+        return frame
+
+    def spent(self, rows: Sequence[Observation] | None = None) -> dict[Context, tuple[int, float]]:
+        """How many measurements were made in each context, and what they cost together, failed ones included.
+
+        On what it was told without having asked, a search has spent nothing.
+
+        Args:
+            rows: Those that count; by default all.
+
+        Example:
+            >>> from seqopt.strategies import RandomStrategy
+            >>> contexts = Contexts.of_levels("fidelity", {"docking": 0.01, "assay": 1.0}, target="assay")
+            >>> optimizer = Optimizer(["AAAA", "AAAT"], strategy=RandomStrategy(), contexts=contexts, initial=2)
+            >>> optimizer.tell(optimizer.ask().queries, [5.2, 6.1])
+            >>> optimizer.spent()
+            {(('fidelity', 'assay'),): (2, 2.0)}
+        """
+        if self.contexts is None:
+            return {}
+        found: dict[Context, tuple[int, float]] = {}
+        for row in self.observations.rows if rows is None else rows:
+            if row.status in ("ok", "failed") and _is_asked(row):
+                number, cost = found.get(row.context, (0, 0.0))
+                found[row.context] = number + 1, round(cost + self._paid(row), 9)
+        return found
+
+    def _paid(self, row: Observation) -> float:
+        """What a row costs: as was told, or as its context says; nothing if it was told without having been asked."""
+        if row.cost is not None or self.contexts is None:
+            return row.cost or 0.0
+        return self.contexts.cost(row.query) if _is_asked(row) else 0.0
 
     @property
     def _outcome_names(self) -> tuple[str, ...]:
@@ -895,6 +941,11 @@ def _checked_outcomes(
 def _own(transform: Any) -> Any:
     """A transform that learns belongs to one search."""
     return LearnedTransform(transform.name) if isinstance(transform, LearnedTransform) else transform
+
+
+def _is_asked(row: Observation) -> bool:
+    """Whether a row was asked for, and not only told."""
+    return "acquisition" in row.details
 
 
 def _item(row: Observation) -> Item:

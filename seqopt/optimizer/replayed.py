@@ -14,7 +14,8 @@ def replayed(optimizer: Optimizer, values: npt.ArrayLike) -> Replay:
     """The shares of the best that a search of a pool has found; see `seqopt.data.replay.replay`.
 
     Every evaluation counts, also one that failed. What the search was told without having asked, such as results known
-    beforehand, was not found by it: these strings are left out, and random search does not draw them either.
+    beforehand, was not found by it: these strings are left out, and random search does not draw them either. Where
+    there are several ways to measure, only what was measured as the target was found.
 
     Args:
         optimizer: Of the search. Its space is a pool.
@@ -33,7 +34,11 @@ def replayed(optimizer: Optimizer, values: npt.ArrayLike) -> Replay:
     assert isinstance(space, PoolSpace)  # nothing else has a value for each string
     asked: set[int] = set()
     told: set[int] = set()
+    contexts = optimizer.contexts
+    meant = None if contexts is None or contexts.latent else contexts.target
     for row in optimizer.observations.rows:
+        if meant is not None and row.context != meant:
+            continue
         index = space.index_of(row.key)
         if index is not None and row.status in ("ok", "failed"):
             (told if row.details.get("batch") is None else asked).add(index)

@@ -47,7 +47,12 @@ def describe_result(result: Result) -> Description:
     if result.run_folder is not None:
         remarks.append(f"the run is kept in {result.run_folder.name}")
     return Description(
-        f"{title}: the {extreme} value is {significant(result.best_value)}",
+        f"{title}: "
+        + (
+            "nothing was measured as the target yet"
+            if math.isnan(result.best_value)
+            else f"the {extreme} value is {significant(result.best_value)}"
+        ),
         entries=listed,
         columns=columns,
         kind=optimizer.space.kind,

@@ -50,6 +50,7 @@ from seqopt.report.sources import find_source, read_source
 from seqopt.report.string_table import StringTable, listed_rows, string_table
 from seqopt.report.structures import gene_structure
 from seqopt.report.view import View, checked_integer, rows_of, view_of
+from seqopt.report.ways import ways_of
 
 if TYPE_CHECKING:
     from seqopt.report.samples import Baseline
@@ -271,6 +272,8 @@ def _page(view: View, top: int, baseline: Baseline | None, missing: list[str]) -
         "timed": not run.settings.get("asynchronous") and any(batch["seconds"] for batch in batches),
         "parameters": parameters_of(run),
         "step": "step" if run.settings.get("asynchronous") else "batch",
+        "ways": (ways := ways_of(run, view.label)),
+        "cost_curve": None if ways is None or not ways.curve else _cost_curve(ways.curve, view.label),
         "failures": failures_of(run.evaluations),
         "rejected": checked_integer(run.settings.get("rejected")),
         "duplicates": checked_integer(run.settings.get("duplicates")),
@@ -383,6 +386,12 @@ def _held_out(view: View) -> tuple[str, str] | None:
     errors = errors.replace("predicted)", "left out in turn)")
     r2 = "" if analysis.r2 is None else f"R² {significant(analysis.r2, 2)}, "
     return r2 + errors, coverage
+
+
+def _cost_curve(svg: str, label: str) -> Markup:
+    described = printable(f"Plot of the best {label} against what had been spent")
+    # What inline_svg returns was serialised by an XML writer, which escapes text and attributes.
+    return Markup(inline_svg(svg, "cost-", label=described, colours=THEME))
 
 
 def _panels(view: View, baseline: Baseline | None) -> list[tuple[str, Markup]]:

@@ -219,7 +219,10 @@ def draw_progress(
 ) -> None:
     """Every evaluation in its order, and the best so far; see `plot_search`."""
     better = "lower" if direction == "minimize" else "higher"
-    axes.set_xlabel("evaluation")
+    # Of several ways to measure only the target's are here: they are counted by themselves.
+    evaluations = evaluations.assign(place=np.arange(1, len(evaluations) + 1))
+    gaps = len(evaluations) and evaluations["number"].iloc[-1] > len(evaluations)
+    axes.set_xlabel("evaluation of the target" if gaps else "evaluation")
     axes.set_ylabel(f"{_label(value_label)} ({better} is better)", parse_math=False)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlim(0.5 - 0.01 * len(evaluations), max(1, len(evaluations)) * 1.01 + 0.5)
@@ -237,7 +240,7 @@ def draw_progress(
         if len(rows):
             many = len(measured) > MANY_POINTS
             axes.scatter(
-                rows["number"],
+                rows["place"],
                 rows["value"],
                 s=size,
                 color=colour,
@@ -253,8 +256,8 @@ def draw_progress(
         _draw_baseline(axes, baseline)
     if len(measured):
         best = best_so_far(evaluations, direction)
-        axes.step(evaluations["number"], best, where="post", color=BEST, linewidth=1.8, label="best so far", zorder=2)
-        _name_best(axes, evaluations["number"].iloc[-1], best.iloc[-1], direction, show)
+        axes.step(evaluations["place"], best, where="post", color=BEST, linewidth=1.8, label="best so far", zorder=2)
+        _name_best(axes, evaluations["place"].iloc[-1], best.iloc[-1], direction, show)
     else:
         _say(axes, "nothing was measured")
     _draw_failures(axes, evaluations)
@@ -269,7 +272,7 @@ def _draw_limits(axes: Axes, measured: pd.DataFrame) -> None:
         rows = measured[limits == side]
         if len(rows):
             name = f"{'below' if side == '<' else 'above'} a limit"
-            axes.scatter(rows["number"], rows["value"], s=34, color=MUTED, marker=marker, label=name, zorder=4)
+            axes.scatter(rows["place"], rows["value"], s=34, color=MUTED, marker=marker, label=name, zorder=4)
 
 
 def draw_predictions(axes: Axes, evaluations: pd.DataFrame, *, value_label: str, log10: bool = False) -> None:
@@ -418,14 +421,14 @@ def _draw_batches(axes: Axes, evaluations: pd.DataFrame) -> None:
     if len(starts) > MANY_BATCHES:
         starts = starts[:1]
     for start in starts:
-        axes.axvline(evaluations["number"].iloc[start] - 0.5, color=GRID, linewidth=0.9, zorder=1)
+        axes.axvline(evaluations["place"].iloc[start] - 0.5, color=GRID, linewidth=0.9, zorder=1)
 
 
 def _draw_failures(axes: Axes, evaluations: pd.DataFrame) -> None:
     failed = evaluations[evaluations["status"] == "failed"]
     if len(failed):
         axes.plot(
-            failed["number"],
+            failed["place"],
             np.full(len(failed), 0.022),
             "x",
             color=INK,
@@ -442,7 +445,7 @@ def _draw_discarded(axes: Axes, evaluations: pd.DataFrame) -> None:
     rows = evaluations[(evaluations["status"] == "discarded") & evaluations["value"].notna()]
     if len(rows):
         axes.scatter(
-            *(rows["number"], rows["value"]), s=26, facecolors="none", edgecolors=MUTED, label="discarded", zorder=3
+            *(rows["place"], rows["value"]), s=26, facecolors="none", edgecolors=MUTED, label="discarded", zorder=3
         )
 
 

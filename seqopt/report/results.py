@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from seqopt.data import COLUMNS, central, interval
+from seqopt.data import COLUMNS, Contexts, central, interval
 from seqopt.data.missed import Judged, latest
 from seqopt.data.replay import Replay
 from seqopt.data.transforms import LEARNED
@@ -32,6 +32,9 @@ NUMBER_COLUMNS = (
     *("similarity", "measurements", "standard_error"),
 )
 
+
+CONTEXT_FACTS = ("possible", "target", "costs", "open", "open_cost")
+"""What the description of contexts holds."""
 
 EVALUATIONS, SUMMARY = "evaluations.csv", "summary.json"
 
@@ -64,6 +67,11 @@ class Run:
         candidates: What tells the candidates of a campaign's library apart, as `seqopt.campaign.library.packed` gives
             it; `None` where all rows of the library are candidates.
         excluded: Keys of strings that shall not be suggested.
+        everything: Where strings were measured in several ways, one row for each measurement in any of them, with the
+            columns ``context`` (a text) and ``cost``, too; else `None`.
+        learned: What the model has learned of each way: see `seqopt.optimizer.learned.learned_contexts`.
+        recommended: The string that the search takes for the best by its target, and what is predicted of it: see
+            `seqopt.optimizer.learned.recommended`; empty where that was not kept.
         added: Files that were added to the library: path, column of strings, column of identifiers (or empty).
     """
 
@@ -85,6 +93,9 @@ class Run:
     candidates: bytes | None = None
     excluded: frozenset[str] = frozenset()
     added: tuple[tuple[str, str, str], ...] = ()
+    everything: pd.DataFrame | None = None
+    learned: tuple[dict[str, Any], ...] = ()
+    recommended: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def direction(self) -> str:
@@ -104,11 +115,14 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
         RunFolderError: If ``evaluations.csv`` is missing or damaged.
     """
     folder = Path(folder)
-    contexts = _mapping(_mapping(_read_summary(folder / SUMMARY)[0].get("settings")).get("contexts"))
-    evaluations, others = _read_evaluations(folder / EVALUATIONS, contexts)
+    contexts = _contexts(_mapping(_read_summary(folder / SUMMARY)[0].get("settings")).get("contexts"))
+    evaluations, everything = _read_evaluations(folder / EVALUATIONS, contexts)
+    others = len(everything) - len(evaluations)
     remarks = (of_other_contexts(others, contexts),) if others else ()
+    if contexts and not contexts.get("target"):
+        remarks = (of_latent(contexts),)
     found = _summarized(folder, evaluations)
-    return replace(found, remarks=(*_missed(found), *remarks))
+    return replace(found, remarks=(*_missed(found), *remarks), everything=everything if contexts else None)
 
 
 def _missed(run: Run) -> tuple[str, ...]:
@@ -136,8 +150,8 @@ def read_what_is_there(folder: str | os.PathLike[str]) -> Run:
         return _summarized(folder, tidy_evaluations(pd.DataFrame({"string": []})), (f"{error}.",))
 
 
-def _read_evaluations(table: Path, contexts: Mapping[str, Any]) -> tuple[pd.DataFrame, int]:
-    """What was measured as the target of some contexts, and how much was not."""
+def _read_evaluations(table: Path, contexts: Mapping[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """What was measured as the target of some contexts, and everything."""
     try:
         # Strings such as "NA" and "None" are strings here, not gaps in the table.
         raw = pd.read_csv(table, dtype=str, keep_default_na=False, encoding="utf-8", encoding_errors="replace")
@@ -151,9 +165,64 @@ def _read_evaluations(table: Path, contexts: Mapping[str, Any]) -> tuple[pd.Data
         raw["identifier"] = raw["identifier"].map(restore)
     meant = of_target(raw, contexts)
     try:
-        return tidy_evaluations(meant), len(raw) - len(meant)
+        return tidy_evaluations(meant), with_contexts(raw, contexts)
     except InputError as error:
         raise RunFolderError(f"{table}: {error}") from error
+
+
+def _contexts(kept: object) -> dict[str, Any]:
+    """The description of contexts, as a summary has it; a file that was edited may hold anything."""
+    facts = _mapping(kept)
+    try:
+        Contexts(**{name: facts[name] for name in CONTEXT_FACTS if name in facts})
+    except (TypeError, ValueError, InputError):
+        return {}
+    return facts
+
+
+def context_names(contexts: Mapping[str, Any]) -> list[str]:
+    """What contexts differ in, by their description."""
+    found = {str(name) for one in contexts.get("possible", ()) for name, _ in one}
+    return sorted(found | ({str(contexts["open"])} if contexts.get("open") else set()))
+
+
+def with_contexts(evaluations: pd.DataFrame, contexts: Mapping[str, Any]) -> pd.DataFrame:
+    """A tidy table of all measurements, with their contexts as texts and their costs.
+
+    Args:
+        evaluations: The columns of ``evaluations.csv``, as numbers or as text.
+        contexts: Description of the contexts; empty if there are none.
+    """
+    names = context_names(contexts)
+    columns = {name: name if name not in COLUMNS else f"{name} (context)" for name in names}
+    table = tidy_evaluations(evaluations)
+    order = evaluations.reset_index(drop=True)
+    if "number" in order:
+        numbers = pd.to_numeric(order["number"], errors="coerce")
+        order = order.iloc[np.argsort(numbers.fillna(np.inf), kind="stable")].reset_index(drop=True)
+    texts = [
+        ", ".join(
+            (f"{name} " if len(names) > 1 else "") + context_text(row[columns[name]])
+            for name in names
+            if columns[name] in row and not _is_gap(row[columns[name]]) and row[columns[name]] != ""
+        )
+        for row in order.to_dict("records")
+    ]
+    costs = [as_number(cost) for cost in _column(order, "cost")]
+    table["context"] = pd.Series(texts, dtype=object)
+    table["cost"] = np.array([0.0 if cost is None else cost for cost in costs], dtype=np.float64)
+    return table
+
+
+def context_text(value: object) -> str:
+    """A part of a context as pages write it.
+
+    Example:
+        >>> context_text("docking"), context_text("0.5"), context_text(1.0)
+        ('docking', '0.5', '1')
+    """
+    number = as_number(value)
+    return str(value) if number is None else f"{number:g}"
 
 
 def of_target(evaluations: pd.DataFrame, contexts: Mapping[str, Any]) -> pd.DataFrame:
@@ -172,9 +241,22 @@ def of_target(evaluations: pd.DataFrame, contexts: Mapping[str, Any]) -> pd.Data
 
 
 def of_other_contexts(count: int, contexts: Mapping[str, Any]) -> str:
-    """That some measurements are not shown."""
+    """That some measurements are not shown among the others."""
     target = ", ".join(f"{name} {value}" for name, value in contexts.get("target", ()))
-    return f"Shown is what was measured with {target}; {count} measurements were made in other ways."
+    return (
+        f"Shown is what was measured with {target}; {count} measurements were made in other ways. The search learned "
+        "from all of them; the model and the map of this page leave the others out."
+    )
+
+
+def of_latent(contexts: Mapping[str, Any]) -> str:
+    """That values of several contexts stand side by side."""
+    names = " and ".join(context_names(contexts))
+    return (
+        f"The search is for what every {names} has in common, which no value shows by itself: the best value owes "
+        f"something to its {names}. The model and the map of this page do not tell one {names} from another; the "
+        "search does."
+    )
 
 
 def _summarized(folder: Path, evaluations: pd.DataFrame, missing: tuple[str, ...] = ()) -> Run:
@@ -190,6 +272,8 @@ def _summarized(folder: Path, evaluations: pd.DataFrame, missing: tuple[str, ...
         steps=[step for step in _listed(summary.get("steps")) if isinstance(step, dict)],
         total_seconds=as_number(timings.get("total_seconds", timings.get("total"))),
         replay=_replay(summary.get("replay")),
+        recommended=_mapping(summary.get("recommended")),
+        learned=tuple(one for one in _listed(summary.get("learned")) if isinstance(one, dict)),
         missing=(*missing, *([problem] if problem else [])),
     )
 

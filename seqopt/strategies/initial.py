@@ -32,13 +32,23 @@ class InitialDesign(Configurable):
             whose kernel says how far apart strings are.
         include: Strings of the space that are proposed first, such as reference compounds; those that are known or
             excluded already are not.
+        every_context: Whether each string of the design is measured in all the ways that there are, and not only as
+            its target: so a model sees how much the ways have in common.
     """
 
-    def __init__(self, size: int, then: Strategy, design: Design | str = "random", include: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        size: int,
+        then: Strategy,
+        design: Design | str = "random",
+        include: Sequence[str] = (),
+        every_context: bool = False,
+    ) -> None:
         self.size = size
         self.then = then
         self.design = design
         self.include = tuple(include)
+        self.every_context = every_context
         self._design: Design | None = None
 
     def start(self, space: Space, contexts: Contexts | None = None) -> None:
@@ -116,6 +126,17 @@ class InitialDesign(Configurable):
         """What nobody has asked for."""
         if state.size >= self.size:
             return self.then.propose(n, state, rng)
+        if not self.every_context or state.contexts is None:
+            return self._designed(n, state, rng)
+        ways = state.contexts.possible
+        strings = self._designed(-(-n // len(ways)), state, rng)
+        # The target comes first, so that what is cut off is not what is searched for.
+        order = sorted(ways, key=lambda way: way != strings[0].context) if strings else []
+        found = [replace(one, context=way) for one in strings for way in order]
+        return [one for one in found if one.query not in state.known][:n]
+
+    def _designed(self, n: int, state: SearchState, rng: np.random.Generator) -> list[Proposal]:
+        """Random or well-spread strings."""
         surrogate = self._surrogate
         if self._design is None or surrogate is None:
             return random_proposals(n, state, rng, unsupported=self.then.unsupported)
