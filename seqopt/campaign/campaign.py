@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.batches import Suggestions
 from seqopt.campaign.calibration import calibration_of
+from seqopt.campaign.costs import Costs, costs_so_far, refuse_unpayable
 from seqopt.campaign.creating import new_campaign
 from seqopt.campaign.entries import Results
 from seqopt.campaign.errors import CampaignError
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from seqopt.acquisition import Acquisition
     from seqopt.campaign.journal import Journal, Step
     from seqopt.campaign.session import Session
-    from seqopt.data import Contexts, ContextValue, Outcome
+    from seqopt.data import Context, Contexts, ContextValue, Outcome
     from seqopt.datasets import Pool
     from seqopt.evaluation import Direction, Evaluation, ObjectiveFunction, QueryObjective
     from seqopt.filters.conditions import Filter
@@ -135,6 +136,7 @@ class Campaign(Revising, Inquiring, Tabulated):
         design: str = "auto",
         include: Sequence[str] | str | os.PathLike[str] = (),
         limits: BatchLimits | None = None,
+        budget: float | None = None,
     ) -> Campaign:
         """Begin a campaign in a new file.
 
@@ -174,6 +176,7 @@ class Campaign(Revising, Inquiring, Tabulated):
             design: How the first batch is chosen, by name: see `seqopt.Optimizer`.
             include: Strings that are suggested first of all: a list of candidates, or a file of them.
             limits: How much alike the strings of one batch may be: see `seqopt.BatchLimits`.
+            budget: Cost that may be spent, where ``contexts`` have costs; by default there is no limit.
 
         Raises:
             InputError: For what cannot be used.
@@ -201,6 +204,7 @@ class Campaign(Revising, Inquiring, Tabulated):
             design=design,
             include=include,
             limits=limits,
+            budget=budget,
         )
         kept = None
         if library is not None:
@@ -348,7 +352,14 @@ class Campaign(Revising, Inquiring, Tabulated):
         narrowed = self._narrow(progress)
         return None if narrowed is None else narrowed.report
 
-    def suggest(self, n: int | None = None, *, more: bool = False) -> Suggestions:
+    def suggest(
+        self,
+        n: int | None = None,
+        *,
+        more: bool = False,
+        context: Mapping[str, ContextValue] | None = None,
+        shared: bool = False,
+    ) -> Suggestions:
         """What to measure next: only what passes the `filters`.
 
         While suggestions are open they are returned again, whatever ``n`` is; ``more`` adds others, conditioned on the
@@ -357,19 +368,47 @@ class Campaign(Revising, Inquiring, Tabulated):
         Args:
             n: How many new ones; by default the campaign's batch size.
             more: Whether to suggest although others are open.
+            context: The one way to measure that is free today, where there are several: ``{"fidelity": "docking"}``.
+                Only open suggestions of that kind count as such.
+            shared: Whether all of a batch has to be measured in one way, which is chosen.
 
         Raises:
-            InputError: If ``n`` < 1.
+            InputError: If ``n`` < 1, or ``context`` is none of the campaign's.
             ExhaustedError: If nothing is left to suggest.
-            CampaignError: If no candidate passes the filters; it says which removes how many.
+            CampaignError: If no candidate passes the filters; it says which removes how many. Or if the budget does not
+                pay for another measurement.
             StaleStateError: If another process has changed the campaign meanwhile.
         """
         n = None if n is None else checked_integer("the number of strings", n, 1)
         waiting, settings = self.store.open_suggestions(), self.store.settings
+        only = self._one_way(context)
+        waiting = [row for row in waiting if only in (None, row.context)]
         if waiting and not more:
             return Suggestions(waiting, settings)
-        made = self._suggest(settings.batch_size if n is None else n, {"n": n, "more": more})
+        arguments: dict[str, Any] = {"n": n, "more": more}
+        if only is not None:
+            arguments["only"] = dict(only)
+        if shared:
+            arguments["shared"] = True
+        made = self._suggest(settings.batch_size if n is None else n, arguments, only=only, shared=shared)
         return Suggestions(made, settings)
+
+    def _one_way(self, context: Mapping[str, ContextValue] | None) -> Context | None:
+        """One way to measure, checked."""
+        if context is None:
+            return None
+        contexts = self.store.contexts
+        if contexts is None:
+            raise InputError("the campaign knows one way to measure only: leave the context (--fidelity) out")
+        from seqopt.data import as_context
+
+        found = as_context(context)
+        contexts.check(found)
+        return found
+
+    def costs(self) -> Costs | None:
+        """What the campaign has cost so far, by ways to measure; `None` where measurements have no costs."""
+        return costs_so_far(self.store)
 
     def suggest_more(self, n: int, *, explained: bool = True, remaining: float | None = None) -> list[Suggestion]:
         """As `suggest` with ``more``, for a run that evaluates its suggestions itself.
@@ -382,9 +421,20 @@ class Campaign(Revising, Inquiring, Tabulated):
         return self._suggest(n, {"n": n, "more": True}, explained=explained, remaining=remaining)
 
     def _suggest(
-        self, n: int, arguments: dict[str, Any], *, explained: bool = True, remaining: float | None = None
+        self,
+        n: int,
+        arguments: dict[str, Any],
+        *,
+        explained: bool = True,
+        remaining: float | None = None,
+        only: Context | None = None,
+        shared: bool = False,
     ) -> list[Suggestion]:
         self._check_by_hand()
+        costs, contexts = costs_so_far(self.store), self.store.contexts
+        if costs is not None and contexts is not None and costs.left is not None:
+            refuse_unpayable(costs, contexts, only)
+            remaining = costs.left
         session, report = self.session(), self.filter_report()
         noted = {}
         if report is not None:
@@ -392,7 +442,9 @@ class Campaign(Revising, Inquiring, Tabulated):
             # What is left was counted among what passes.
             noted = {"filtered": True}
         try:
-            return session.suggest(n, arguments, explained=explained, noted=noted, remaining=remaining)
+            return session.suggest(
+                n, arguments, explained=explained, noted=noted, remaining=remaining, only=only, shared=shared
+            )
         except (ExhaustedError, InputError) as error:
             narrowed = self._narrow()
             if narrowed is None:
@@ -475,6 +527,7 @@ class Campaign(Revising, Inquiring, Tabulated):
         further: Mapping[str, float] | None = None,
         unit: str | None = None,
         force: bool = False,
+        cost: float | None = None,
     ) -> list[Measurement]:
         """Record one result.
 
@@ -489,6 +542,7 @@ class Campaign(Revising, Inquiring, Tabulated):
             unit: What the value is given in, if it is not the campaign's: it is converted with its standard error, see
                 `seqopt.campaign.units`.
             force: Take a value that lies far outside all others.
+            cost: What it has cost, if that is not what ``contexts`` of the campaign say.
 
         Raises:
             CampaignError: If the result does not fit; the message says why. What is only worth a second look, such as a
@@ -504,6 +558,7 @@ class Campaign(Revising, Inquiring, Tabulated):
             further=further,
             unit=unit,
             force=force,
+            cost=cost,
         )
 
     def record_file(
@@ -686,6 +741,7 @@ class Campaign(Revising, Inquiring, Tabulated):
             None if library is None else library["path"],
             calibration,
             () if library is None else tuple(one["path"] for one in library["added"]),
+            costs_so_far(self.store),
         )
 
     def write_batch(self, path: str | os.PathLike[str], suggestions: Sequence[Suggestion] | None = None) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from seqopt.campaign.columns import Columns, context_role, further_role
+from seqopt.campaign.columns import COST, Columns, context_role, further_role
 from seqopt.campaign.entries import ResultEntry, Row
 from seqopt.campaign.rows import LARGEST_VALUE, Censoring, Settings
 from seqopt.datasets.numbers import DIAGNOSES
@@ -68,6 +68,7 @@ def read_rows(
             single.get("remark") or "",
             _prediction(single, decimal_comma),
             censored,
+            _cost(row, texts, settings, decimal_comma),
         )
     return rows
 
@@ -110,6 +111,28 @@ def _context(row: Row, texts: Mapping[str, _Texts], settings: Settings, decimal_
             except InputError as error:
                 row.wrong(str(error), text, column)
     return found
+
+
+def _cost(row: Row, texts: Mapping[str, _Texts], settings: Settings, decimal_comma: bool) -> float | None:
+    """What a row says that its measurement has cost."""
+    text, column = texts.get(COST, _NOTHING)[0]
+    if not text:
+        return None
+    number, problem = _number(text, decimal_comma)
+    if number is not None and not problem:
+        problem = wrong_cost(number, settings)
+    if problem:
+        row.wrong(problem, text, column)
+    return None if problem else number
+
+
+def wrong_cost(cost: float, settings: Settings) -> str:
+    """What is wrong with the cost of a measurement; empty if nothing is."""
+    if settings.contexts is None:
+        return "is said to be its cost, but measurements of this campaign have none: leave it out"
+    if not 0 < cost <= LARGEST_VALUE:
+        return "is not a cost: expected a positive number, or an empty cell for the usual one"
+    return ""
 
 
 def _value(row: Row, texts: _Texts, settings: Settings, decimal_comma: bool) -> tuple[float | None, Censoring | None]:

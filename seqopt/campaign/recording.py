@@ -47,6 +47,7 @@ class Recorder:
         further: Mapping[str, float] | None,
         unit: str | None,
         force: bool,
+        cost: float | None = None,
     ) -> list[Measurement]:
         """See `Campaign.record`."""
         if not isinstance(what, str):
@@ -68,6 +69,7 @@ class Recorder:
             context=dict(context or {}),
             further=dict(further or {}),
             censored=censored,
+            cost=as_float("the cost", cost),
         )
         arguments = {"string": what}
         if conversion is not None:

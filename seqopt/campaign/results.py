@@ -7,6 +7,7 @@ asks for is:
 - the values: a column with the name of the campaign's objective, with or without its unit (``IC50 (nM)``), or called
   ``value``, ``result`` or ``measured``;
 - limits among the values (``<0.1``, ``>100``, ``≤``, ``≥``), where a measurement lies below or above what can be read;
+- where strings are measured in several ways, how each was (``fidelity``, ``plate``, ...), and what it has ``cost``;
 - if there are any, standard errors (``standard_error``, ``sem``, ``se``), failures (``failure``: the reason;
   ``status``: ok or failed), and labels of replicates (``replicate``).
 
@@ -24,8 +25,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seqopt.campaign.cells import NO_ERROR, is_reason, read_rows, unfit
-from seqopt.campaign.columns import Header, suggestion_name, wanted_names
+from seqopt.campaign.cells import NO_ERROR, is_reason, read_rows, unfit, wrong_cost
+from seqopt.campaign.columns import COST, Header, suggestion_name, wanted_names
 from seqopt.campaign.entries import Identify, Owned, Remark, ResultEntry, Results, Row, lines_of, short
 from seqopt.campaign.replicates import compare_with_earlier, find_repeats
 from seqopt.campaign.rows import LARGEST_VALUE, Measurement, NewExclusion, NewMeasurement, Settings, Suggestion
@@ -248,6 +249,8 @@ def check_entries(
         if row.entry.censored is not None and row.entry.standard_error is not None:
             row.wrong(NO_ERROR, repr(row.entry.standard_error))
         _check_further(row, settings)
+        if row.entry.cost is not None and (problem := wrong_cost(row.entry.cost, settings)):
+            row.wrong(problem, repr(row.entry.cost), COST)
         if row.entry.failure is not None and not is_reason(row.entry.failure):
             row.wrong("is not a reason for a failure: say what happened", row.entry.failure)
     with store.reading():
@@ -350,6 +353,7 @@ def _record(row: Row, source: str, *, history: bool) -> NewMeasurement:
         context=row.context,
         further=dict(entry.further),
         censored=entry.censored,
+        cost=entry.cost,
         identifier=entry.owned or (suggestion.identifier if suggestion is not None else None),
     )
 

@@ -22,7 +22,7 @@ from seqopt.campaign.predictions import snapshot_of
 from seqopt.campaign.reasons import reasons_of
 from seqopt.campaign.rows import Command, Exclusion, Measurement, NewSuggestion, Suggestion, Withdrawal
 from seqopt.campaign.store import CampaignStore
-from seqopt.data import Item, Observation, Query
+from seqopt.data import Context, Item, Observation, Query
 from seqopt.errors import InputError
 from seqopt.optimizer import Optimizer
 from seqopt.spaces import Space
@@ -127,6 +127,8 @@ class Session:
         explained: bool = True,
         noted: Mapping[str, Any] | None = None,
         remaining: float | None = None,
+        only: Context | None = None,
+        shared: bool = False,
     ) -> list[Suggestion]:
         """Ask for strings, and keep them in the file.
 
@@ -136,6 +138,8 @@ class Session:
             explained: Whether the reasons are worked out.
             noted: What is kept of the model besides its own summary.
             remaining: See `Optimizer.ask`.
+            only: See `Optimizer.ask`.
+            shared: See `Optimizer.ask`.
 
         Raises:
             StaleStateError: If another process has changed the campaign meanwhile: nothing was suggested.
@@ -146,7 +150,7 @@ class Session:
         state_before, self.state = self.state, UNKNOWN
         try:
             started = time.perf_counter()
-            rows = optimizer.ask(n, remaining=remaining).rows
+            rows = optimizer.ask(n, remaining=remaining, only=only, shared=shared).rows
             seconds = time.perf_counter() - started
             state = optimizer.strategy.state_dict()
             counters = optimizer.counters

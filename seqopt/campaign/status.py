@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from seqopt.campaign.calibration import Calibration, first_values
+from seqopt.campaign.costs import Costs
 from seqopt.campaign.labels import Spending
 from seqopt.campaign.rows import Counts, Measurement, Observed, Settings, Suggestion
 from seqopt.utils.shown import Tabulated
@@ -29,6 +30,7 @@ class Status(Tabulated):
         library: Where candidates are read from.
         calibration: How predictions compare with the results that came.
         added: Files of candidates that were added to the library.
+        costs: What was spent on each way to measure, where there are several.
     """
 
     settings: Settings
@@ -42,6 +44,7 @@ class Status(Tabulated):
     library: str | None = None
     calibration: Calibration | None = None
     added: tuple[str, ...] = ()
+    costs: Costs | None = None
 
 
 def warnings_of(settings: Settings, counts: Counts, model: dict[str, Any]) -> list[str]:

@@ -32,6 +32,9 @@ from seqopt.spaces import PoolSpace
 AT_ONCE = 4000
 """Queries whose posterior is kept with its factors, so that a batch costs rank-one updates; of more, only moments."""
 
+ROUNDING = 1e-9
+"""Share of what is left to be spent that a cost may exceed it by: sums of costs are rounded."""
+
 LEAST_INFORMATION = 1e-12
 """Squared correlation of an outcome with its target below which nothing can be learned: what is left is rounding."""
 
@@ -68,6 +71,9 @@ class PerCostScoring:
         pending: Queries whose results are awaited.
         batch_size: Elements of the batch, pending ones included.
         rng: The only source of randomness.
+        only: The one context that is free; by default all are.
+        shared: Whether all queries of the batch have one context, that of the first that is chosen.
+        remaining: Cost that the batch may have at most.
     """
 
     def __init__(
@@ -81,7 +87,13 @@ class PerCostScoring:
         pending: Sequence[Item] = (),
         batch_size: int = 1,
         rng: np.random.Generator,
+        only: Context | None = None,
+        shared: bool = False,
+        remaining: float | None = None,
     ) -> None:
+        self.only = only
+        self.shared = shared
+        self.remaining = remaining
         self.surrogate = surrogate
         self.acquisition = acquisition
         self.contexts = contexts
@@ -143,9 +155,22 @@ class PerCostScoring:
         """
         values = checked_scores(prepared(posterior), len(queries), self.acquisition.name)
         scores = value_per_cost(values, [self.contexts.cost(query) for query in queries])
-        out = [query in self.known or query in taken for query in queries]
+        free = self._free(taken)
+        out = [query.context not in free or query in self.known or query in taken for query in queries]
         scores[np.array(out, dtype=np.bool_) | ~_informative(posterior.moments)] = -np.inf
         return scores
+
+    def _free(self, taken: Set[Query]) -> set[Context]:
+        """The contexts in which another query of the batch can be measured."""
+        free = set(self.contexts.possible)
+        if self.only is not None:
+            free &= {self.only}
+        if self.shared and taken:
+            free &= {query.context for query in taken}
+        if self.remaining is not None:
+            left = self.remaining - sum(map(self.contexts.cost, taken))
+            free = {context for context in free if self.contexts.cost(Query("", context)) <= left + ROUNDING * left}
+        return free
 
     def choice(self, query: Query, score: float, moments: Moments) -> Choice:
         """A choice, with what is predicted of its target."""

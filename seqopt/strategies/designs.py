@@ -292,7 +292,7 @@ def _of_pool(
     if not len(allowed):
         return []
     between = _Part(distances(pool, known), np.concatenate([allowed, len(pool) + np.arange(len(known))]))
-    context = () if state.contexts is None else state.contexts.target
+    context = state.default_context
     chosen = [int(allowed[index]) for index in design.choose(n, between, len(known), rng)]
     return [Proposal(pool[index], pool.keys[index], context, why=design.name) for index in chosen]
 

@@ -140,6 +140,9 @@ class MultiFidelity(ModelBased):
             pending=pending,
             batch_size=n + len(pending),
             rng=rng,
+            only=state.only,
+            shared=state.shared,
+            remaining=state.remaining,
         )
 
 

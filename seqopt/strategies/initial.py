@@ -101,7 +101,7 @@ class InitialDesign(Configurable):
             return []
         pool = state.space if isinstance(state.space, PoolSpace) else None
         known = {query.key for query in state.data.queries} | {key_of(item) for item in state.pending}
-        context = () if state.contexts is None else state.contexts.target
+        context = state.default_context
         found: dict[str, Proposal] = {}
         for string in self.include:
             key = state.space.key(string)

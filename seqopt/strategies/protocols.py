@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from seqopt.data import Contexts, Data, Item, Query
+from seqopt.data import Context, Contexts, Data, Item, Query
 from seqopt.scorers.limits import OpenBatch
 from seqopt.search import Proposal
 from seqopt.spaces import Space
@@ -31,6 +31,8 @@ class SearchState:
         withdrawn: How many suggestions were withdrawn.
         batch: The batch that is to be filled, where strings of one batch must not be too much alike: it says what may
             still join it, and is told what does.
+        only: The one context in which anything can be measured now; `None` where all are free.
+        shared: Whether all that is proposed has to be measured in one and the same context.
     """
 
     space: Space
@@ -43,6 +45,15 @@ class SearchState:
     remaining: float | None = None
     withdrawn: int = 0
     batch: OpenBatch | None = None
+    only: Context | None = None
+    shared: bool = False
+
+    @property
+    def default_context(self) -> Context:
+        """How a string is measured of which nothing is known: as the target, or in the one context that is free."""
+        if self.only is not None:
+            return self.only
+        return () if self.contexts is None else self.contexts.target
 
     @property
     def size(self) -> int:

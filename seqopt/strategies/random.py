@@ -28,7 +28,7 @@ def random_proposals(
     unsupported: Callable[[Sequence[str]], dict[int, str]] | None = None,
     also_excluded: Set[str] = frozenset(),
 ) -> list[Proposal]:
-    """Up to ``n`` distinct random strings that are not excluded, each to be measured as its target.
+    """Up to ``n`` distinct random strings that are not excluded, each to be measured as its target, if that is free.
 
     Args:
         n: How many.
@@ -42,7 +42,7 @@ def random_proposals(
     """
     excluded = state.excluded | also_excluded
     batch = state.batch
-    context = () if state.contexts is None else state.contexts.target
+    context = state.default_context
     found: dict[str, Proposal] = {}
     without: dict[int, str] = {}
     for attempt in range(REDRAWS):

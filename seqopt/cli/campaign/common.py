@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from seqopt.utils.workers import Progress
 
 
+FIDELITY = "fidelity"
+"""What the ways to measure of ``--fidelity`` differ in."""
+
+
 def file_of(name: Path) -> Path:
     return name if name.suffix == CAMPAIGN_SUFFIX else name.with_name(name.name + CAMPAIGN_SUFFIX)
 
@@ -146,7 +150,7 @@ def levels_of(campaign: Campaign, texts: list[str]) -> dict[str, ContextValue]:
         try:
             found[name] = contexts.level(name, text)
         except InputError as error:
-            raise InputError(f"--context {name}={text}: {text!r} {error}") from error
+            raise InputError(f"{name}={text}: {text!r} {error}") from error
     return found
 
 
@@ -188,7 +192,9 @@ def print_cost(campaign: Campaign, batch: list[Suggestion]) -> None:
     """What suggestions cost, where a column of prices is named."""
     from seqopt.campaign.labels import price_of, spending
 
-    settings = campaign.store.settings
+    settings, costs = campaign.store.settings, campaign.costs()
+    if costs is not None:
+        console.print(escape(costs.describe()))
     total = spending(campaign.store.suggestions(), settings)
     if total is None:
         return

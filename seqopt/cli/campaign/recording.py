@@ -43,6 +43,7 @@ def record(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="How it was measured, where there are several ways: fidelity=docking."),
     ] = None,
+    cost: Annotated[float | None, typer.Option(help="What it has cost, if not what the campaign says.")] = None,
     also: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="The value of a constraint that was measured, too: solubility=3.5."),
@@ -67,6 +68,7 @@ def record(
     del debug
     table = value is None and failed is None and not also
     refuse_idle({"--context": bool(context) and table}, "one result, and is a column of a table")
+    refuse_idle({"--cost": cost is not None and table}, "one result, and is a column of a table")
     refuse_idle({"--unit": unit is not None and value is None and not table}, "a value or a table")
     refuse_idle(
         {"--standard-error": error is not None and value is None}, "a value, and belongs in a column of a table"
@@ -111,6 +113,7 @@ def record(
             further={name: number_of(text, comma) for name, text in pairs_of("--also", also or []).items()},
             unit=unit,
             force=force,
+            cost=cost,
         )
         if unit is not None and value is not None:
             value = f"{value} {unit}, which is {measured[0].told}"
