@@ -49,16 +49,28 @@ class SearchState:
     shared: bool = False
 
     @property
-    def default_context(self) -> Context:
-        """How a string is measured of which nothing is known: as the target, or in the one context that is free."""
-        if self.only is not None:
-            return self.only
-        return () if self.contexts is None else self.contexts.target
-
-    @property
     def size(self) -> int:
         """Strings asked for or told so far, failed, pending and withdrawn ones included."""
         return len(self.data) + len(self.pending) + self.withdrawn
+
+    @property
+    def met(self) -> Set[str]:
+        """Keys that are not drawn at random while there are others.
+
+        Where the target cannot be measured, a string that was measured may be of further use, but new ones teach more.
+        """
+        latent = self.contexts is not None and self.contexts.latent
+        return self.excluded | {query.key for query in self.known} if latent else self.excluded
+
+    def beginning(self, place: int) -> Context:
+        """How a string that nothing has chosen is measured: see `seqopt.data.Contexts.beginning`.
+
+        Args:
+            place: Which one of a batch it is.
+        """
+        if self.only is not None:
+            return self.only
+        return () if self.contexts is None else self.contexts.beginning(self.size + place)
 
 
 @runtime_checkable
