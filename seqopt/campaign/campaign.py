@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.batches import Suggestions
 from seqopt.campaign.calibration import calibration_of
-from seqopt.campaign.costs import Costs, costs_so_far, refuse_unpayable
+from seqopt.campaign.costs import Costs, costs_so_far, refuse_rest, refuse_unpayable, way_of
 from seqopt.campaign.creating import new_campaign
 from seqopt.campaign.entries import Results
 from seqopt.campaign.errors import CampaignError
@@ -33,7 +33,7 @@ from seqopt.campaign.rows import (
     Suggestion,
 )
 from seqopt.campaign.spaces import restored_space
-from seqopt.campaign.status import Status, missed_by, warnings_of
+from seqopt.campaign.status import Status, missed_by, untold, warnings_of
 from seqopt.campaign.store import CampaignStore
 from seqopt.campaign.tables import check_batch_target, check_target, measurements_table, write_batch, write_table
 from seqopt.datasets.sources import file_and_part
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from seqopt.acquisition import Acquisition
     from seqopt.campaign.journal import Journal, Step
+    from seqopt.campaign.screens import Screened
     from seqopt.campaign.session import Session
     from seqopt.data import Context, Contexts, ContextValue, Outcome
     from seqopt.datasets import Pool
@@ -382,6 +383,10 @@ class Campaign(Revising, Inquiring, Tabulated):
         n = None if n is None else checked_integer("the number of strings", n, 1)
         waiting, settings = self.store.open_suggestions(), self.store.settings
         only = self._one_way(context)
+        if only is not None and only in self.store.screened():
+            raise CampaignError(
+                f"{way_of(only)} is known of the candidates by an imported column of scores, and is not suggested"
+            )
         waiting = [row for row in waiting if only in (None, row.context)]
         if waiting and not more:
             return Suggestions(waiting, settings)
@@ -446,6 +451,8 @@ class Campaign(Revising, Inquiring, Tabulated):
                 n, arguments, explained=explained, noted=noted, remaining=remaining, only=only, shared=shared
             )
         except (ExhaustedError, InputError) as error:
+            if isinstance(error, ExhaustedError) and costs is not None and contexts is not None:
+                refuse_rest(costs, contexts)
             narrowed = self._narrow()
             if narrowed is None:
                 raise
@@ -501,6 +508,7 @@ class Campaign(Revising, Inquiring, Tabulated):
     def _new_session(self) -> Session:
         from seqopt.campaign.parts import made_optimizer
         from seqopt.campaign.run_settings import check_by_hand
+        from seqopt.campaign.screens import known_columns
         from seqopt.campaign.session import Session
 
         settings = self.store.settings
@@ -511,7 +519,8 @@ class Campaign(Revising, Inquiring, Tabulated):
             narrowed = self._narrow()
             allowed = self.space if narrowed is None else narrowed.allowed
             self._session_from = self.space if narrowed is None else narrowed
-            session = Session(self.store, made_optimizer(settings, self.space, allowed), allowed, self._labels)
+            made = made_optimizer(settings, self.space, allowed, known_columns(self.store, self.space))
+            session = Session(self.store, made, allowed, self._labels)
         session.catch_up()
         return session
 
@@ -573,6 +582,7 @@ class Campaign(Revising, Inquiring, Tabulated):
         decimal_comma: bool | None = None,
         unit: str | None = None,
         force: bool = False,
+        context: Mapping[str, ContextValue] | None = None,
     ) -> tuple[list[Measurement], Results]:
         """Record a file of results; see `seqopt.campaign.results.read_results`.
 
@@ -588,6 +598,7 @@ class Campaign(Revising, Inquiring, Tabulated):
             unit: What the values are given in, if it is not the campaign's: they are converted, see
                 `seqopt.campaign.units`.
             force: Whether to take values that lie far outside all others.
+            context: How all was measured of which the file does not say it, and which answers no suggestion.
 
         Returns:
             What was recorded, and what the file holds: the problems and warnings with their lines.
@@ -606,6 +617,56 @@ class Campaign(Revising, Inquiring, Tabulated):
             decimal_comma=decimal_comma,
             unit=unit,
             force=force,
+            context=context,
+        )
+
+    def import_screen(
+        self,
+        path: str | os.PathLike[str],
+        context: Mapping[str, ContextValue],
+        *,
+        value_column: str | None = None,
+        string_column: str | None = None,
+        decimal_comma: bool | None = None,
+        replicates: bool = False,
+        partial: bool = False,
+    ) -> Screened:
+        """Take a cheap score of the whole library, one value for each candidate; a command that can be undone.
+
+        Its values are kept as one column. From then on the model expects of a candidate what its score lets expect,
+        besides what it is like: a term that is linear in the score, whose slope is learned from what is measured
+        otherwise. So a quarter of a million values cost next to nothing, and this way to measure is not suggested any
+        more. What is recorded of a candidate in this way later counts before its value in the column.
+
+        Args:
+            path: A table with a column of strings and one of values.
+            context: How they were measured; not the target.
+            value_column: The column of values, if it is not to be recognised.
+            string_column: The column of strings, if it is not to be recognised.
+            decimal_comma: Whether numbers are written 6,5; by default as in the library of the campaign.
+            replicates: Whether several values of a string are replicates, of which the mean is taken.
+            partial: Whether to take the good rows of a file that has bad ones.
+
+        Returns:
+            What was taken.
+
+        Raises:
+            CampaignError: If the campaign does not search a library, another strategy than
+                `seqopt.strategies.MultiFidelity` with its own model decides, or something is wrong with the file:
+                every problem is listed, and nothing has been kept.
+            InputError: If there is no such context, or it is the target.
+        """
+        from seqopt.campaign.screens import import_screen
+
+        return import_screen(
+            self,
+            path,
+            context,
+            value_column=value_column,
+            string_column=string_column,
+            decimal_comma=decimal_comma,
+            replicates=replicates,
+            partial=partial,
         )
 
     def run(
@@ -724,6 +785,8 @@ class Campaign(Revising, Inquiring, Tabulated):
         warnings = warnings_of(settings, counts, model)
         if missed := missed_by(settings, suggestions, measurements):
             warnings.append(missed)
+        if silent := untold(settings, measurements):
+            warnings.append(silent)
         if failing:
             from seqopt.filters.filtering import failing_note
 
@@ -742,6 +805,7 @@ class Campaign(Revising, Inquiring, Tabulated):
             calibration,
             () if library is None else tuple(one["path"] for one in library["added"]),
             costs_so_far(self.store),
+            {way_of(context): size for context, size in self.store.screened().items()},
         )
 
     def write_batch(self, path: str | os.PathLike[str], suggestions: Sequence[Suggestion] | None = None) -> None:

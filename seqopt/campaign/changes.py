@@ -255,6 +255,11 @@ class Change:
         """
         self._insert("libraries", [{"size": size, "hashes": hashes, "removed": removed}])
 
+    def save_screen(self, context: Context, size: int, contents: bytes, source: str | None) -> None:
+        """Keep the values of a cheap measurement of many strings; see `seqopt.campaign.screens`."""
+        text = dumped(context, "the context of a screen")
+        self._insert("screens", [{"context": text, "size": size, "contents": contents, "source": source}])
+
     def withdraw(self, names: Iterable[str], reason: str = "") -> None:
         """Withdraw open suggestions.
 

@@ -19,6 +19,9 @@ ROUNDING = 1e-9
 """Share of a budget that sums of costs may exceed it by."""
 
 
+WHAT_TO_DO = "Raise it (seqopt campaign set --budget-cost), or withdraw what is open"
+
+
 @dataclass(frozen=True)
 class Paid:
     """What one way to measure has cost.
@@ -94,7 +97,9 @@ def way_of(context: Context) -> str:
 
 def cost_of(context: Context, contexts: Contexts) -> float:
     """What a measurement is said to cost."""
-    return contexts.costs[contexts.possible.index(context)]
+    from seqopt.data import Query
+
+    return contexts.cost(Query("any", context))
 
 
 def stated_costs(suggestions: Sequence[Suggestion], settings: Settings) -> list[float] | None:
@@ -130,17 +135,20 @@ def paid_costs(
     contexts = settings.made_contexts()
     if contexts is None:
         return None
-    found = {context: [0, 0.0, 0, 0.0] for context in contexts.possible}
+    found: dict[Context, list[float]] = {context: [0, 0.0, 0, 0.0] for context in contexts.possible}
+    nothing = [0, 0.0, 0, 0.0]
     first = first or {}
     for row in measurements:
         # Values of further outcomes alone come with the measurement that they complete.
         if first.get(row.id, row.made_by) in imported or (row.value is None and row.failure is None):
             continue
-        found[row.context][0] += 1
-        found[row.context][1] += cost_of(row.context, contexts) if row.cost is None else row.cost
+        paid = found.setdefault(row.context, list(nothing))
+        paid[0] += 1
+        paid[1] += cost_of(row.context, contexts) if row.cost is None else row.cost
     for one in waiting:
-        found[one.context][2] += 1
-        found[one.context][3] += cost_of(one.context, contexts)
+        paid = found.setdefault(one.context, list(nothing))
+        paid[2] += 1
+        paid[3] += cost_of(one.context, contexts)
     ways = (
         Paid(way_of(context), int(count), spent, int(awaited), committed)
         for context, (count, spent, awaited, committed) in found.items()
@@ -196,6 +204,19 @@ def refuse_unpayable(costs: Costs, contexts: Contexts, only: Context | None) -> 
     if cost_of(least, contexts) > costs.left + ROUNDING * (costs.budget or 0.0):
         raise CampaignError(
             f"what is left of the budget does not pay for another measurement: {way_of(least)} costs "
-            f"{cost_of(least, contexts):g}, and {costs.describe()}. Raise it (seqopt campaign set --budget-cost), or "
-            "withdraw what is open"
+            f"{cost_of(least, contexts):g}, and {costs.describe()}. {WHAT_TO_DO}"
+        )
+
+
+def refuse_rest(costs: Costs, contexts: Contexts) -> None:
+    """Say so where nothing was found to suggest since only cheap measurements can be paid for.
+
+    Raises:
+        CampaignError: If what is left does not pay for the dearest measurement.
+    """
+    dearest = max(contexts.possible, key=lambda context: cost_of(context, contexts))
+    if costs.left is not None and cost_of(dearest, contexts) > costs.left + ROUNDING * (costs.budget or 0.0):
+        raise CampaignError(
+            f"what is left of the budget does not pay for another measurement that would tell anything: "
+            f"{way_of(dearest)} costs {cost_of(dearest, contexts):g}, and {costs.describe()}. {WHAT_TO_DO}"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -92,6 +92,7 @@ def reasons_of(optimizer: Optimizer, rows: Sequence[Observation]) -> list[dict[s
     """
     from seqopt.models import ExplainedSurrogate
     from seqopt.strategies import ModelBased
+    from seqopt.strategies.fidelity import LEAST_TARGETS
 
     strategy = optimizer.strategy.then
     if not optimizer.hyperparameters:
@@ -100,11 +101,17 @@ def reasons_of(optimizer: Optimizer, rows: Sequence[Observation]) -> list[dict[s
         return [{} for _ in rows]
     awaited = len(optimizer.pending)
     found = found_reasons(optimizer, strategy.surrogate, [row.key for row in rows], awaited)
-    ways = told_by(strategy.surrogate, optimizer.contexts, [row.query for row in rows])
+    known = len(measured_values(optimizer)) >= LEAST_TARGETS
+    ways = told_by(strategy.surrogate, optimizer.contexts, [row.query for row in rows], known=known)
+    if optimizer.contexts is not None and not known:
+        # Nor is it known what the best of them is expected to be.
+        found = [replace(one, improvement=None) for one in found]
     return [one.to_json() | way for one, way in zip(found, ways, strict=True)]
 
 
-def told_by(surrogate: object, contexts: Contexts | None, queries: Sequence[Query]) -> list[dict[str, Any]]:
+def told_by(
+    surrogate: object, contexts: Contexts | None, queries: Sequence[Query], *, known: bool
+) -> list[dict[str, Any]]:
     """How much each measurement would tell of the target of its string, and what that costs; empty with one way.
 
     A measurement y tells the share cov(y, g)^2 / (var(g) var(y)) of the variance of the target g, given what is known:
@@ -114,12 +121,15 @@ def told_by(surrogate: object, contexts: Contexts | None, queries: Sequence[Quer
         surrogate: Fitted.
         contexts: The ways to measure.
         queries: What is to be measured, and how.
+        known: Whether enough targets are known to learn that from; else only costs are given.
     """
     from seqopt.models import StringSurrogate
 
     if contexts is None or not isinstance(surrogate, StringSurrogate) or not queries:
         return [{} for _ in queries]
-    possible = contexts.target in contexts.possible
+    if not known:
+        return [{"way": way_of(one.context), "cost": contexts.cost(one)} for one in queries]
+    possible = not contexts.latent
     targets = [Query(one.key, contexts.target) for one in queries] if possible else []
     moments = surrogate.conditioned().at([*queries, *targets]).moments
     total = (moments.variance * moments.outcome_variance).clamp_min(1e-300)

@@ -37,7 +37,7 @@ from seqopt.datasets.sheets import Sheet, read_sheet
 from seqopt.errors import InputError
 
 if TYPE_CHECKING:
-    from seqopt.data import Context
+    from seqopt.data import Context, ContextValue
 
 
 def nobody(identifier: str) -> None:
@@ -57,6 +57,7 @@ def read_results(
     decimal_comma: bool | None = None,
     unit: str | None = None,
     force: bool = False,
+    context: Mapping[str, ContextValue] | None = None,
 ) -> Results:
     """Read a file of results, and hold it against what the campaign knows; nothing is recorded.
 
@@ -79,6 +80,7 @@ def read_results(
             are separated by commas.
         force: Take values that lie far outside all others, too: see `seqopt.campaign.scale.refuse_absurd`.
         unit: What the values are given in, if it is not the campaign's: see `seqopt.campaign.units`.
+        context: How all was measured of which the table does not say it, and which answers no suggestion.
 
     Raises:
         InputError: For a unit that cannot be converted to that of the campaign.
@@ -113,6 +115,7 @@ def read_results(
         decimal_comma=decimal_comma,
         unit=unit,
         force=force,
+        context=context,
     )
     known = store.recorded_files().get(sheet.sha256)
     if known is None or not results.columns:
@@ -146,6 +149,7 @@ def results_of_sheet(
     decimal_comma: bool = False,
     unit: str | None = None,
     force: bool = False,
+    context: Mapping[str, ContextValue] | None = None,
 ) -> Results:
     """Hold the cells of a table against what is known; the other arguments are those of `read_results`.
 
@@ -164,6 +168,7 @@ def results_of_sheet(
         decimal_comma: Whether numbers are written 6,5.
         unit: What values are given in.
         force: Whether to take values that lie far outside all others.
+        context: How all was measured of which the table does not say it.
     """
     conversion = None if unit is None else conversion_to(settings, unit)
     wanted = wanted_names(settings, value_column, string_column, unit)
@@ -199,6 +204,7 @@ def results_of_sheet(
         replicates=replicates,
         history=history,
         force=force,
+        context=context,
     )
     return Results(
         () if problems else checked.records,
@@ -281,12 +287,13 @@ def _check(
     replicates: bool,
     history: bool,
     force: bool,
+    context: Mapping[str, ContextValue] | None = None,
 ) -> Results:
     warnings: list[Remark] = []
     if settings.space.get("kind") == "molecule":
         _read_inchi(rows)
     _identify(rows, suggestions, measurements, identify, owned, history=history)
-    _find_contexts(rows, settings, warnings, source)
+    _find_contexts(rows, settings, warnings, source, context)
     answered = [row for row in rows if row.has_result]
     earlier: dict[tuple[str, Context], list[Measurement]] = {}
     for measurement in measurements:
@@ -373,14 +380,20 @@ def _check_further(row: Row, settings: Settings) -> None:
             row.wrong(problem, repr(value))
 
 
-def _find_contexts(rows: Sequence[Row], settings: Settings, warnings: list[Remark], source: str) -> None:
+def _find_contexts(
+    rows: Sequence[Row],
+    settings: Settings,
+    warnings: list[Remark],
+    source: str,
+    usual: Mapping[str, ContextValue] | None = None,
+) -> None:
     """How each string was measured: as its suggestion says or, if there is none, as the row says, or as the target."""
     contexts = settings.made_contexts()
     silent: list[Row] = []
     if contexts is not None:
         from seqopt.data import as_context
     for row in rows:
-        said = row.entry.context
+        said = row.entry.context if row.suggestion is not None else {**(usual or {}), **row.entry.context}
         if contexts is None:
             if said:
                 row.wrong(f"is said to be measured with {_said(said)}, but this campaign knows only one way to measure")

@@ -274,7 +274,9 @@ def create_tables(connection: sqlite3.Connection) -> None:
 
 
 def upgrade(connection: sqlite3.Connection) -> None:
-    """Bring a file of version `UPGRADED` or later to this one, inside the caller's transaction: what it lacks is added."""
+    """Bring a file of version `UPGRADED` or later to this one, inside the caller's transaction: only what it lacks is
+    added.
+    """
     version, changed = version_of(connection), {"measurements"}
     if version < 4:
         changed.add("suggestions")

@@ -90,7 +90,7 @@ class Session:
         """Do what has been done in the file since.
 
         Returns:
-            Whether its settings still are those of this session; if not, nothing was done.
+            Whether its settings and its screens still are those of this session; if not, nothing was done.
         """
         state = self.store.state
         if state == self.state:
@@ -101,6 +101,8 @@ class Session:
             if older or self.state == UNKNOWN:
                 self.forget()
             commands = self.store.history(after=self.state)
+            if self.state and any("screens" in command.changes for command in commands):
+                return False
             changed = older or any(command.kind in ("configure", "undo") for command in commands)
             if changed and self.store.settings != self.settings:
                 return False
@@ -219,7 +221,9 @@ class Session:
         latest = self.store.latest_snapshot() if modelled else None
         if latest is not None and latest.id != self._snapshot:
             self._kept, self._snapshot = self.store.snapshot_state(latest.id), latest.id
-            if self._kept is not None:
+            # A model without the columns of today has other parameters.
+            since = max([0, *(command.id for command in self.store.history() if "screens" in command.changes)])
+            if self._kept is not None and latest.made_by > since:
                 self.optimizer.strategy.load_state_dict(self._kept)
 
     def _in_order(self, measurements: Sequence[Measurement]) -> Sequence[Measurement]:

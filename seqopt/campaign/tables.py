@@ -63,11 +63,12 @@ def write_batch(
 ) -> None:
     """Write suggestions as a table that `read_results` reads once the last columns are filled in.
 
-    The columns are the identifier, the string, how it is to be measured and what that costs, what was predicted (the central prediction,
-    and the ends of the central 90 % of a measurement), acquisition function and its value, why it was chosen (``why``,
-    its rank by prediction, its chance to be better than the best measured string, the nearest measured string, what was
-    measured of that, how similar it is and what differs), the further ones, and empty ones for the value, its standard
-    error, what else is measured, and a reason for failure.
+    The columns are the identifier, the string, how it is to be measured and what that costs, what was predicted (the
+    central prediction, and the ends of the central 90 % of a measurement), acquisition function and its value, why it
+    was chosen (``why``, its rank by prediction, its chance to be better than the best measured string, the nearest
+    measured string, what was measured of that, how similar it is and what differs), how much of the target it would
+    tell where there are several ways to measure, the further ones, and empty ones for the value, its standard error,
+    what else is measured, and a reason for failure.
 
     Args:
         path: A .csv, .tsv, .xlsx or, for molecules, .sdf file. In a workbook each molecule has a drawing.

@@ -381,9 +381,7 @@ class Optimizer(Tabulated):
             raise ExhaustedError(f"what remains, {remaining:.10g}, pays for no measurement: one costs {cheapest:.10g}")
         return kept
 
-    def state(
-        self, remaining: float | None = None, only: Context | None = None, shared: bool = False
-    ) -> SearchState:
+    def state(self, remaining: float | None = None, only: Context | None = None, shared: bool = False) -> SearchState:
         """Where the search stands, as strategies see it."""
         rows = kept = self.observations.rows
         if self.allow_repeats:

@@ -72,8 +72,10 @@ class PerCostScoring:
         batch_size: Elements of the batch, pending ones included.
         rng: The only source of randomness.
         only: The one context that is free; by default all are.
+        closed: Contexts in which nothing is measured any more.
         shared: Whether all queries of the batch have one context, that of the first that is chosen.
         remaining: Cost that the batch may have at most.
+        first: How many queries, the first of the batch, are of targets.
     """
 
     def __init__(
@@ -90,7 +92,13 @@ class PerCostScoring:
         only: Context | None = None,
         shared: bool = False,
         remaining: float | None = None,
+        first: int = 0,
+        closed: Set[Context] = frozenset(),
     ) -> None:
+        self.first = first
+        self.offered = tuple(
+            context for context in contexts.possible if only in (None, context) and context not in closed
+        )
         self.only = only
         self.shared = shared
         self.remaining = remaining
@@ -160,11 +168,15 @@ class PerCostScoring:
         scores[np.array(out, dtype=np.bool_) | ~_informative(posterior.moments)] = -np.inf
         return scores
 
+    def queries(self, keys: Sequence[str]) -> list[Query]:
+        """Every string in every context that is offered: all strings in the first, all in the second, and so on."""
+        return [Query(key, context) for context in self.offered for key in keys]
+
     def _free(self, taken: Set[Query]) -> set[Context]:
         """The contexts in which another query of the batch can be measured."""
-        free = set(self.contexts.possible)
-        if self.only is not None:
-            free &= {self.only}
+        free = set(self.offered)
+        if self.only is None and len(taken) < self.first:
+            free &= {self.contexts.target}
         if self.shared and taken:
             free &= {query.context for query in taken}
         if self.remaining is not None:
@@ -218,13 +230,13 @@ class PerCostScorer:
         values = np.full(len(keys), -np.inf)
         taken = [index for index in range(len(keys)) if index not in without]
         if taken:
-            queries = scoring.contexts.queries([keys[index] for index in taken])
+            queries = scoring.queries([keys[index] for index in taken])
             found = scoring.query_scores(process.at(queries), self._prepared, queries, self._taken)
             table = found.reshape(-1, len(taken))
             best = table.argmax(0)
             values[taken] = table[best, np.arange(len(taken))]
             for place, index in enumerate(taken):
-                self._seen[keys[index]] = float(values[index]), scoring.contexts.possible[best[place]]
+                self._seen[keys[index]] = float(values[index]), scoring.offered[best[place]]
         return values
 
     def choose(self, key: str) -> Choice:
@@ -252,7 +264,7 @@ class PerCostPoolScorer:
     def __init__(self, scoring: PerCostScoring, prepared: PreparedAcquisition, keys: Sequence[str]) -> None:
         self._scoring = scoring
         self._count = len(keys)
-        self._queries = queries = scoring.contexts.queries(keys)
+        self._queries = queries = scoring.queries(keys)
         self._taken: set[Query] = set()
         process, few = scoring.process, len(queries) <= AT_ONCE
         # One row for each context.

@@ -9,7 +9,8 @@ from typing import Any, cast
 import numpy as np
 
 from seqopt.acquisition import GIBBON
-from seqopt.data import Contexts, key_of
+from seqopt.data import Context, Contexts, Data, context_of, key_of
+from seqopt.data.transforms import LearnedTransform
 from seqopt.encoding.fields import ContextEncoder, FieldEncoder
 from seqopt.errors import InputError
 from seqopt.kernels import CoregionalizationKernel, OnField, Product
@@ -20,16 +21,22 @@ from seqopt.scorers.per_cost import PerCostScoring
 from seqopt.search import Proposal
 from seqopt.search.protocols import PartsCheckedSearch, SomeSearch
 from seqopt.spaces import Space
-from seqopt.strategies.model_based import ModelBased
+from seqopt.strategies.alignment import Alignment
+from seqopt.strategies.model_based import ModelBased, _fit_to, _measured
 from seqopt.strategies.protocols import SearchState
+
+LEAST_TARGETS = 2
+"""Results of targets, known or awaited, without which nobody can say how much other measurements tell of them: until
+there are so many, a batch begins with targets."""
 
 
 class MultiFidelity(ModelBased):
     """Chooses strings, and the context in which each is measured, by GIBBON per cost.
 
     By default the model is a Gaussian process over (string, level) with the covariance k(s, t) B(i, j) of intrinsic
-    coregionalisation: k is the sub-sequence kernel, and B, the covariances of the levels, is learned. Values of all
-    levels are in one unit, and have one mean and one noise: bring a cheap score to the scale of the costly one first.
+    coregionalisation: k is the sub-sequence kernel, and B, the covariances of the levels, is learned. Values of other
+    levels are brought to the mean and the standard deviation of those of the target (`Alignment`), so they may be in
+    any unit, and of the other sign.
 
     A string that was measured as its target is not proposed again, in any context; nor is one whose evaluation failed.
 
@@ -56,6 +63,9 @@ class MultiFidelity(ModelBased):
 
     chooses_contexts = True
 
+    closed: frozenset[Context] = frozenset()
+    """Contexts in which nothing is measured any more."""
+
     def __init__(
         self,
         surrogate: Surrogate | None = None,
@@ -66,6 +76,7 @@ class MultiFidelity(ModelBased):
             raise InputError(f"the surrogate {surrogate!r} knows nothing of contexts: give an object, or none")
         super().__init__("auto" if surrogate is None else surrogate, acquisition, search)
         self._default: StringGP | None = None
+        self._contexts: Contexts | None = None
         if not isinstance(self.acquisition, GIBBON):
             raise InputError(
                 f"the acquisition function {self.acquisition.name!r} scores a target, whatever is measured, so the "
@@ -90,11 +101,16 @@ class MultiFidelity(ModelBased):
                 f"{type(self).__name__} chooses among ways to measure: give the optimiser contexts=, such as "
                 "Contexts.of_levels('fidelity', {'docking': 0.01, 'assay': 1.0}, target='assay')"
             )
-        self._default = coregionalized(space, contexts) if isinstance(self._given[0], str) else None
+        self._contexts = contexts
+        self._default = self._own_model(space, contexts) if isinstance(self._given[0], str) else None
         super().start(space, contexts)
         name = type(self.surrogate).__name__
         if isinstance(self.search, PartsCheckedSearch) or not isinstance(self.surrogate, StringSurrogate):
             raise InputError(f"{type(self.search).__name__} and {name} do not go with {type(self).__name__}")
+
+    def _own_model(self, space: Space, contexts: Contexts) -> StringGP:
+        """The surrogate where none was given."""
+        return coregionalized(space, contexts)
 
     def _begin_anew(self) -> None:
         super()._begin_anew()
@@ -106,6 +122,12 @@ class MultiFidelity(ModelBased):
         proposals = super().propose(n, state, rng)
         assert state.contexts is not None  # see `start`
         target = state.contexts.target
+        if not state.contexts.latent and not any(
+            context_of(one) in ((), target) for one in _measured(state.data).items
+        ):
+            # Where values of the target lie is not known at all.
+            unknown = {"predicted_mean": None, "predicted_std": None, "measurement_std": None}
+            proposals = [replace(one, **unknown) if one.context in ((), target) else one for one in proposals]
         others = [one for one in proposals if one.predicted_mean is not None and one.context not in ((), target)]
         if not others:
             return proposals
@@ -116,16 +138,26 @@ class MultiFidelity(ModelBased):
         variance = found.outcome_variance.mean(0) + spread
         means, stds = surrogate.untransform(mean.numpy(), variance.numpy())
         noises = [(one.measurement_std or 0.0) ** 2 - (one.predicted_std or 0.0) ** 2 for one in others]
-        told = {
-            one.query: replace(
+        alignment = Alignment.of(_measured(state.data), state.contexts)
+        told = {}
+        for one, mean, std, noise in zip(others, means.tolist(), stds.tolist(), noises, strict=True):
+            value = math.sqrt(max(std**2 - max(noise, 0.0), 0.0))
+            centre, true = alignment.back(one.context, mean, value)
+            told[one.query] = replace(
                 one,
-                predicted_mean=float(mean),
-                predicted_std=math.sqrt(max(float(std) ** 2 - max(noise, 0.0), 0.0)),
-                measurement_std=float(std),
+                predicted_mean=centre,
+                predicted_std=true,
+                measurement_std=alignment.back(one.context, mean, std)[1],
             )
-            for one, mean, std, noise in zip(others, means, stds, noises, strict=True)
-        }
         return [told.get(one.query, one) for one in proposals]
+
+    def _fit(self, surrogate: Surrogate, data: Data, rng: np.random.Generator) -> None:
+        transform = data.outcomes[data.objective].transform
+        if self._contexts is None or (isinstance(transform, LearnedTransform) and transform.name != "auto"):
+            super()._fit(surrogate, data, rng)
+            return
+        measured = _measured(data)
+        _fit_to(surrogate, Alignment.of(measured, self._contexts).aligned(measured), rng)
 
     def scoring(self, n: int, state: SearchState, rng: np.random.Generator) -> Scoring:
         """GIBBON per cost at every string in every context."""
@@ -145,7 +177,17 @@ class MultiFidelity(ModelBased):
             only=state.only,
             shared=state.shared,
             remaining=state.remaining,
+            closed=self.closed,
+            first=0 if state.contexts.latent else max(LEAST_TARGETS - _targets(state), 0),
         )
+
+
+def _targets(state: SearchState) -> int:
+    """How many targets are known or awaited."""
+    assert state.contexts is not None
+    target = state.contexts.target
+    known = [item for item in (*state.data.measured().items, *state.pending) if context_of(item) in ((), target)]
+    return len(known)
 
 
 def coregionalized(space: Space, contexts: Contexts) -> StringGP:

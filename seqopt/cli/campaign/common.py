@@ -156,6 +156,7 @@ def levels_of(campaign: Campaign, texts: list[str]) -> dict[str, ContextValue]:
 
 def print_batch(campaign: Campaign, batch: list[Suggestion]) -> None:
     """Suggestions one below the other, each string on a line of its own, from which it can be copied."""
+    from seqopt.campaign.costs import way_of
     from seqopt.campaign.wording import in_words, nearest_in_words
     from seqopt.data import shown_interval, shown_number
 
@@ -165,10 +166,13 @@ def print_batch(campaign: Campaign, batch: list[Suggestion]) -> None:
         called = f"{row.identifier}  " if row.identifier else ""
         print_whole(f"[bold]{escape(row.name)}[/bold]  {escape(called + row.string + ways)}")
         central = row.predicted(settings.transform)
-        interval = shown_interval(row.low, row.high, settings.transform, settings.objective, settings.unit)
+        # A cheap measurement may be in other units.
+        other = row.context != settings.target and bool(settings.target)
+        what, unit = (way_of(row.context), None) if other else (settings.objective, settings.unit)
+        interval = shown_interval(row.low, row.high, settings.transform, what, unit)
         if central is not None:
             of = f", 90 % of a measurement {interval}" if interval else ""
-            console.print(f"        predicted {escape(f'{settings.objective} {shown_number(central)}{of}')}")
+            console.print(f"        predicted {escape(f'{what} {shown_number(central)}{of}')}")
         if row.reason.get("kind"):
             console.print(f"        {escape(in_words(row.reason))}")
         if row.reason.get("nearest"):

@@ -89,6 +89,8 @@ def status(
         console.print(f"spent: {cost.spent:,.10g}; open suggestions cost {cost.committed:,.10g}{unknown}")
     if found.costs is not None:
         console.print(escape(found.costs.describe()))
+    for way, size in found.screens.items():
+        console.print(f"{escape(way)} is known of {size:,} strings, imported as a column of scores")
     if found.library is not None:
         console.print(f"candidates are read from {escape(' and '.join((found.library, *found.added)))}")
     if found.filters:
