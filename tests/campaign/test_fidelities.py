@@ -211,6 +211,31 @@ def test_costs_are_recorded_corrected_and_taken_back(campaign: Campaign, tmp_pat
     campaign.close()
 
 
+def test_a_table_says_at_once_how_all_of_it_was_measured(campaign: Campaign, tmp_path: Path) -> None:
+    path = tmp_path / "older.csv"
+    path.write_text("sequence,fidelity,activity\nAAAA,,-60\nAAAC,assay,5\n")
+    campaign.record_file(path, history=True, context={"fidelity": "docking"})
+    found = [(row.string, dict(row.context)["fidelity"]) for row in campaign.store.measurements()]
+    assert found == [("AAAA", "docking"), ("AAAC", "assay")]
+    costs = campaign.costs()
+    assert costs is not None
+    assert costs.spent == 0.0
+    campaign.undo()
+    assert campaign.store.measurements() == []
+    campaign.close()
+
+
+def test_the_answer_is_the_best_expected_target_however_it_was_measured(campaign: Campaign, tmp_path: Path) -> None:
+    for number, string in enumerate(POOL[::2]):
+        campaign.record(string, measured(string, "docking"), context={"fidelity": "docking"})
+        if number % 2:
+            campaign.record(string, measured(string, "assay"))
+    (found,) = campaign.recommend()
+    means = {row.key: row.predicted for row in campaign.predict(POOL[::2])}
+    assert means[found.key] == pytest.approx(max(means.values()))
+    campaign.close()
+
+
 def test_a_result_is_corrected_in_the_way_in_which_it_was_measured(campaign: Campaign) -> None:
     campaign.record("AAAA", 4.0)
     campaign.record("AAAA", -60.0, context={"fidelity": "docking"})
@@ -259,7 +284,7 @@ def test_the_command_line_begins_such_a_campaign(
         (["--budget-cost", "3"], "--budget-cost goes with --fidelity"),
         (["--fidelity", "docking:0.01", "--fidelity", "assay:1", "--budget-cost", "0.5"], "give at least 1"),
     ]:
-        assert wanted in run(*new, *options, status=1)
+        assert wanted in run(*new, *options, status=2)
         assert not Path("a.seqopt").exists()
     made = run(*new, "--fidelity", "docking:0.01", "--fidelity", "assay:1", "--budget-cost", "9")
     assert "what counts is assay; 9 may be spent" in made

@@ -113,8 +113,8 @@ def test_a_model_that_has_seen_no_scores_yet_goes_on_with_them(campaign: Campaig
 @pytest.mark.parametrize(
     ("changes", "wanted"),
     [
-        ({"ACAC": "high"}, "line 22, column 'score': 'high' is not a number"),
-        ({"ACAC": "<-3"}, "line 22: 'ACAC' is a limit"),
+        ({"ACAC": "high"}, "line 7, column 'score': 'high' is not a number"),
+        ({"ACAC": "<-3"}, "line 7: 'ACAC' is a limit"),
         (dict.fromkeys(POOL, "1.5"), "all values of docking are equal"),
     ],
 )
@@ -131,7 +131,7 @@ def test_what_is_wrong_with_a_screen_is_named_and_nothing_is_kept(
 def test_values_that_disagree_or_come_twice_are_refused(campaign: Campaign, tmp_path: Path) -> None:
     path = screen(tmp_path / "screen.csv", POOL)
     path.write_text(path.read_text() + "AAAA,7.5\n")
-    with pytest.raises(CampaignError, match="line 66: 'AAAA' has another value, -3.0, in line 2"):
+    with pytest.raises(CampaignError, match=r"line 66: 'AAAA' has another value, -3.0, in line 2"):
         take(campaign, path)
     assert take(campaign, path, replicates=True).startswith("64 values")
     assert known_columns(campaign.store, campaign.space)[DOCKING].values["AAAA"] == pytest.approx((7.5 - 3.0) / 2)
