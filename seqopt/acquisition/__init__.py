@@ -1,12 +1,16 @@
 """Acquisition functions: what an evaluation is worth, as a function of a posterior and of nothing else."""
 
 from seqopt.acquisition.confidence import PosteriorMean, UpperConfidenceBound
+from seqopt.acquisition.determinantal import DPPExpectedImprovement
 from seqopt.acquisition.gibbon import GIBBON, gibbon, log_gibbon, single_gibbon
 from seqopt.acquisition.improvement import LogExpectedImprovement
 from seqopt.acquisition.max_values import ExactMaxValueSampler, GumbelMaxValueSampler, MaxValueSampler
+from seqopt.acquisition.mes import MES, log_mes
+from seqopt.acquisition.mumbo import MUMBO, log_mumbo
 from seqopt.acquisition.protocols import (
     Acquisition,
     MonotoneAcquisition,
+    OutcomeAcquisition,
     PreparedAcquisition,
 )
 from seqopt.acquisition.randomised import RandomAcquisition, ThompsonSampling
@@ -16,13 +20,17 @@ from seqopt.posteriors import DensePosterior, Posterior
 __all__ = [
     "ACQUISITIONS",
     "GIBBON",
+    "MES",
+    "MUMBO",
     "Acquisition",
+    "DPPExpectedImprovement",
     "DensePosterior",
     "ExactMaxValueSampler",
     "GumbelMaxValueSampler",
     "LogExpectedImprovement",
     "MaxValueSampler",
     "MonotoneAcquisition",
+    "OutcomeAcquisition",
     "Posterior",
     "PosteriorMean",
     "PreparedAcquisition",
@@ -31,6 +39,8 @@ __all__ = [
     "UpperConfidenceBound",
     "gibbon",
     "log_gibbon",
+    "log_mes",
+    "log_mumbo",
     "resolve_acquisition",
     "single_gibbon",
 ]

@@ -13,15 +13,19 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from seqopt.data.contexts import Contexts
 from seqopt.data.query import Item, key_of
 from seqopt.encoding import Encoded, JointEncoder, StringEncoder, TokensAndFeatures
+from seqopt.encoding.fields import FieldEncoder
 from seqopt.errors import InputError, ModelError
 from seqopt.models.column_cache import ColumnCache
 from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess
+from seqopt.models.contexts_posterior import ContextsCache, ContextsPosterior
 from seqopt.models.covariance import FloatArray, correlations
 from seqopt.models.distances import KernelDistances
 from seqopt.models.gp_state import BatchedGPState, Conditioning, stacked
 from seqopt.models.leave_one_out import LeaveOneOut, leave_one_out
+from seqopt.models.levels import Levels, LevelScales
 from seqopt.models.pool_posterior import PoolPosterior
 from seqopt.models.stored_columns import stored_columns
 from seqopt.models.streamed_posterior import StreamedPosterior
@@ -44,17 +48,31 @@ class GaussianSurrogate:
     Args:
         encoder: Turns strings into what the kernel takes.
         mean: Prior mean of the values at strings, in their units, besides a constant; `None` for a constant alone.
+        levels: Levels of the context that have noise, mean and scale of their own.
+
+    Raises:
+        InputError: For levels with a prior mean, or an encoder that does not see contexts.
     """
 
     encoder: StringEncoder
 
-    def __init__(self, encoder: StringEncoder, mean: PriorMean | None = None) -> None:
+    def __init__(self, encoder: StringEncoder, mean: PriorMean | None = None, levels: Levels | None = None) -> None:
+        if levels is not None and mean is not None:
+            raise InputError("a prior mean is in one unit, and levels have units of their own: give one of the two")
+        if levels is not None and not isinstance(encoder, FieldEncoder):
+            raise InputError(
+                f"levels of {levels.variable} are told apart by the context, which {type(encoder).__name__} does not "
+                "encode: give a seqopt.encoding.fields.FieldEncoder"
+            )
         self.encoder = encoder
         self.mean = mean
+        self.levels = levels
+        self._level_scales: LevelScales | None = None
         self._state: BatchedGPState | None = None
         self._pools: WeakKeyDictionary[PoolSpace, Encoded] = WeakKeyDictionary()
         self._caches: WeakKeyDictionary[PoolSpace, ColumnCache] = WeakKeyDictionary()
         self._posteriors: WeakKeyDictionary[PoolSpace, PoolPosterior | StreamedPosterior] = WeakKeyDictionary()
+        self._of_contexts: WeakKeyDictionary[PoolSpace, ContextsCache] = WeakKeyDictionary()
 
     @property
     def fitted(self) -> BatchedGPState:
@@ -78,8 +96,36 @@ class GaussianSurrogate:
         """Mean and standard deviation by which values are standardised."""
         raise NotImplementedError
 
+    def units_at(self, items: Sequence[Item]) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation by which values of queries are standardised, each in its own context: N each."""
+        if self.levels is None or self._level_scales is None:
+            offset, unit = self.units
+            return np.full(len(items), offset), np.full(len(items), unit)
+        numbers = self.levels.numbers(items)
+        return self._level_scales.offsets[numbers], self._level_scales.units[numbers]
+
+    def untransform_outcomes(
+        self, items: Sequence[Item], mean: npt.ArrayLike, variance: npt.ArrayLike
+    ) -> tuple[FloatArray, FloatArray]:
+        """As `untransform`, of the outcomes of queries, in the units in which each is measured.
+
+        Args:
+            items: N queries.
+            mean: Standardised means, N.
+            variance: Standardised variances, N.
+        """
+        offset, unit = self.units_at(items)
+        return offset + unit * np.asarray(mean), unit * np.sqrt(np.asarray(variance))
+
+    def _target_units(self) -> tuple[float, float] | None:
+        """Mean and scale of the target, where levels have their own."""
+        if self.levels is None or self._level_scales is None:
+            return None
+        number = self.levels.target_number
+        return float(self._level_scales.offsets[number]), float(self._level_scales.units[number])
+
     def untransform(self, mean: npt.ArrayLike, variance: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation in the values' units, from standardised mean and variance."""
+        """Mean and standard deviation of targets in the values' units, from standardised mean and variance."""
         offset, unit = self.units
         return offset + unit * np.asarray(mean), unit * np.sqrt(np.asarray(variance))
 
@@ -137,6 +183,43 @@ class GaussianSurrogate:
             found = PoolPosterior(conditioning, self._caches[pool], pool.keys)
         self._posteriors[pool] = found
         return found
+
+    def contexts_posterior(
+        self,
+        pool: PoolSpace,
+        contexts: Contexts,
+        indices: npt.NDArray[np.int64] | None = None,
+        pending: Sequence[Item] = (),
+    ) -> ContextsPosterior | BlockwisePosterior:
+        """Posterior in standardised units at the candidates of ``pool`` in every context, draws apart.
+
+        Queries are in the order of `seqopt.data.Contexts.queries`. What a kernel says of strings is computed once for
+        all contexts, and kept until its parameters change, as long as it fits into `COLUMN_MEMORY`; beyond, only
+        moments are kept.
+
+        Args:
+            pool: The candidates.
+            contexts: The ways to measure.
+            indices: Positions of the candidates to look at; default all.
+            pending: Suggestions whose results are awaited.
+
+        Raises:
+            ModelError: Before the first fit.
+        """
+        state, process = self.fitted, self.conditioned(pending)
+        keys = pool.keys if indices is None else [pool.keys[int(index)] for index in indices]
+        count = len(keys) * (len(contexts.possible) + contexts.latent)
+        fits = 8 * state.draws * count * len(set(state.keys)) <= COLUMN_MEMORY
+        if not (fits and isinstance(self.encoder, FieldEncoder) and len(contexts.possible)):
+            return BlockwisePosterior(process, contexts.queries(keys))
+        known = self._of_contexts.get(pool) if indices is None else None
+        if known is None or known.contexts != contexts:
+            strings = self._encoded_pool(pool)
+            strings = strings if indices is None else strings.take(indices)
+            known = ContextsCache(state.evaluator, self.encoder, strings, contexts, state.draws)
+            if indices is None:
+                self._of_contexts[pool] = known
+        return ContextsPosterior(process, known, keys)
 
     def predict(self, strings: Sequence[Item]) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and noiseless standard deviation at each string, in the values' units.
@@ -248,25 +331,27 @@ class GaussianSurrogate:
         if state.limits is not None:
             censored = state.limits.sides != 0
             # A measurement has noise, but not the variance of the factor that stands for a limit.
-            without = (variance - state.observed_noise).clamp_min(0.0) + state.noise_variance[:, None]
+            without = (variance - state.observed_noise).clamp_min(0.0) + state.noise_at(state.keys)
             variance = torch.where(censored, without, variance)
             values = torch.where(censored, math.nan, state.known_values)
         spread = variance.mean(0) + mean.var(0, correction=0)
-        offset, unit = self.units
-        predicted = self.untransform(mean.mean(0).numpy(), spread.numpy())
+        offset, unit = self.units_at(state.keys)
+        predicted = self.untransform_outcomes(state.keys, mean.mean(0).numpy(), spread.numpy())
         return LeaveOneOut(offset + unit * values.numpy(), *predicted)
 
     def __getstate__(self) -> dict[str, Any]:
         # What is kept of pools belongs to objects of this process, and is computed again where it is needed.
-        return {**self.__dict__, "_pools": None, "_caches": None, "_posteriors": None}
+        return {**self.__dict__, "_pools": None, "_caches": None, "_posteriors": None, "_of_contexts": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._pools, self._caches, self._posteriors = WeakKeyDictionary(), WeakKeyDictionary(), WeakKeyDictionary()
+        self._of_contexts = WeakKeyDictionary()
 
     def _forget_columns(self) -> None:
         """Drop covariances with pools: the kernel has changed."""
         self._caches, self._posteriors = WeakKeyDictionary(), WeakKeyDictionary()
+        self._of_contexts = WeakKeyDictionary()
 
     def _posterior_at(
         self, conditioning: Conditioning, encoded: Encoded, keys: Sequence[str]

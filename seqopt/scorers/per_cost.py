@@ -1,7 +1,8 @@
 """Scores of strings that can be measured in several ways, each at its cost: information per cost.
 
-GIBBON scores a query by what its outcome, at a low fidelity say, tells of the maximum of the target. A string gets the
-score of its best context.
+GIBBON and MUMBO score a query by what its outcome, at a low fidelity say, tells of the maximum of the target. A string
+gets the score of its best context. Acquisition functions that do not see outcomes (MES) score queries of the target
+only.
 
 References:
     Moss, H. B. (2021). General-purpose Information-Theoretical Bayesian Optimisation. PhD thesis, chapters 3 and 5
@@ -10,7 +11,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
 
@@ -18,13 +19,21 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from seqopt.acquisition import Acquisition, PreparedAcquisition
-from seqopt.acquisition.sampling import largest_upper_confidence
+from seqopt.acquisition import OutcomeAcquisition, PreparedAcquisition
+from seqopt.acquisition.sampling import largest_upper_confidence_of
 from seqopt.data import Context, Contexts, Item, Query
-from seqopt.models import BlockwisePosterior, ConditionedProcess, StringSurrogate, unsupported
+from seqopt.models import (
+    BlockwisePosterior,
+    ConditionedProcess,
+    ContextsPosterior,
+    GaussianSurrogate,
+    StringSurrogate,
+    unsupported,
+)
 from seqopt.posteriors import DensePosterior, Moments, Posterior
 from seqopt.scorers.checks import checked_scores
 from seqopt.scorers.conditioning import GrowingProcess, GrowingScores
+from seqopt.scorers.costs import Costs, StatedCosts
 from seqopt.scorers.gaussian import BLOCK, SubsetScorer, predicted, top
 from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray, PoolScorer
 from seqopt.spaces import PoolSpace
@@ -57,6 +66,10 @@ def value_per_cost(values: npt.ArrayLike, costs: npt.ArrayLike) -> FloatArray:
     return np.where(found > 0, found / paid, found * paid)
 
 
+PosteriorIn = Callable[[Contexts, Sequence[Query]], Posterior]
+"""From contexts and chosen queries to the posterior at N candidates in all of the contexts."""
+
+
 class PerCostScoring:
     """Scores of one step by an acquisition function per cost; implements `seqopt.scorers.Scoring`.
 
@@ -64,12 +77,14 @@ class PerCostScoring:
 
     Args:
         surrogate: Fitted to queries; a plain string stands for its target.
-        acquisition: What to maximise: it must see outcomes (`seqopt.posteriors.Moments`), as GIBBON does.
+        acquisition: What to maximise. One that does not see outcomes (`seqopt.acquisition.OutcomeAcquisition`) chooses
+            among queries of the target only.
         contexts: The ways to measure, and their costs.
         evaluated: Keys of the strings that the surrogate was fitted to, each once.
         known: Queries that must not be chosen.
         pending: Queries whose results are awaited.
         batch_size: Elements of the batch, pending ones included.
+        costs: What measurements cost; by default what ``contexts`` state.
         rng: The only source of randomness.
         only: The one context that is free; by default all are.
         closed: Contexts in which nothing is measured any more.
@@ -81,27 +96,27 @@ class PerCostScoring:
     def __init__(
         self,
         surrogate: StringSurrogate,
-        acquisition: Acquisition,
+        acquisition: OutcomeAcquisition,
         contexts: Contexts,
         *,
         evaluated: Sequence[str],
         known: Set[Query] = frozenset(),
         pending: Sequence[Item] = (),
         batch_size: int = 1,
+        costs: Costs | None = None,
         rng: np.random.Generator,
         only: Context | None = None,
+        closed: Set[Context] = frozenset(),
         shared: bool = False,
         remaining: float | None = None,
         first: int = 0,
-        closed: Set[Context] = frozenset(),
     ) -> None:
-        self.first = first
-        self.offered = tuple(
-            context for context in contexts.possible if only in (None, context) and context not in closed
-        )
         self.only = only
+        self.closed = closed
         self.shared = shared
         self.remaining = remaining
+        self.first = first
+        self.costs = StatedCosts(contexts) if costs is None else costs
         self.surrogate = surrogate
         self.acquisition = acquisition
         self.contexts = contexts
@@ -135,7 +150,18 @@ class PerCostScoring:
     def pool_scorer(self, pool: PoolSpace, indices: IndexArray | None = None) -> PerCostPoolScorer:
         """The acquisition function at the candidates of a pool, in every context."""
         keys = pool.keys if indices is None else [pool.keys[int(index)] for index in indices]
-        return PerCostPoolScorer(self, self._prepared_on_promising(keys), keys)
+        surrogate = self.surrogate
+        if not isinstance(surrogate, GaussianSurrogate) or len(keys) * len(self.contexts.possible) <= AT_ONCE:
+            return PerCostPoolScorer(self, self._prepared_on_promising(keys), keys)
+        # What a kernel says of a large pool's strings is computed once for all contexts, and kept.
+        whole = surrogate.contexts_posterior(pool, self.contexts, indices, self.pending)
+
+        def posterior_in(contexts: Contexts, chosen: Sequence[Query]) -> Posterior:
+            if contexts is self.contexts and not chosen:
+                return whole
+            return surrogate.contexts_posterior(pool, contexts, indices, [*self.pending, *chosen])
+
+        return PerCostPoolScorer(self, self._prepared_on_promising(keys, whole), keys, posterior_in)
 
     def sample_scorer(self, keys: Sequence[str]) -> PoolScorer:
         """The acquisition function at strings that were drawn for this step, in every context.
@@ -151,7 +177,12 @@ class PerCostScoring:
         return SubsetScorer(PerCostPoolScorer(self, prepared, [keys[int(index)] for index in members]), members)
 
     def query_scores(
-        self, posterior: Posterior, prepared: PreparedAcquisition, queries: Sequence[Query], taken: Set[Query]
+        self,
+        posterior: Posterior,
+        prepared: PreparedAcquisition,
+        queries: Sequence[Query],
+        taken: Set[Query],
+        costs: FloatArray | None = None,
     ) -> FloatArray:
         """Scores of queries: acquisition per cost, minus infinity for those that are out of the question.
 
@@ -160,36 +191,48 @@ class PerCostScoring:
             prepared: The acquisition function of this step.
             queries: n of them.
             taken: Queries that were chosen for this batch.
+            costs: What they cost, where that is known already.
         """
         values = checked_scores(prepared(posterior), len(queries), self.acquisition.name)
-        scores = value_per_cost(values, [self.contexts.cost(query) for query in queries])
-        free = self._free(taken)
-        out = [query.context not in free or query in self.known or query in taken for query in queries]
+        scores = value_per_cost(values, self.costs.of(queries) if costs is None else costs)
+        # A string that will be known as its target is of no further use.
+        done = {query.key for query in taken if query.context == self.contexts.target}
+        free = {context: self._is_free(context, taken) for context in {query.context for query in queries}}
+        out = [
+            not free[query.context] or query in self.known or query in taken or query.key in done for query in queries
+        ]
+        if not self.acquisition.sees_outcomes:
+            out = [one or query.context != self.contexts.target for one, query in zip(out, queries, strict=True)]
         scores[np.array(out, dtype=np.bool_) | ~_informative(posterior.moments)] = -np.inf
         return scores
 
-    def queries(self, keys: Sequence[str]) -> list[Query]:
-        """Every string in every context that is offered: all strings in the first, all in the second, and so on."""
-        return [Query(key, context) for context in self.offered for key in keys]
+    def _is_free(self, context: Context, taken: Set[Query]) -> bool:
+        """Whether another query of the batch can be made in a context."""
+        if context in self.closed or self.only not in (None, context):
+            return False
+        if self.only is None and len(taken) < self.first and context != self.contexts.target:
+            return False
+        if self.shared and any(query.context != context for query in taken):
+            return False
+        if self.remaining is None:
+            return True
+        left = self.remaining - sum(map(self.contexts.cost, taken))
+        return self.contexts.cost(Query("any", context)) <= left + ROUNDING * self.remaining
 
-    def _free(self, taken: Set[Query]) -> set[Context]:
-        """The contexts in which another query of the batch can be measured."""
-        free = set(self.offered)
-        if self.only is None and len(taken) < self.first:
-            free &= {self.contexts.target}
-        if self.shared and taken:
-            free &= {query.context for query in taken}
-        if self.remaining is not None:
-            left = self.remaining - sum(map(self.contexts.cost, taken))
-            free = {context for context in free if self.contexts.cost(Query("", context)) <= left + ROUNDING * left}
-        return free
+    def grown(self, contexts: Contexts, query: Query) -> Contexts:
+        """The ways to measure what comes after a query that was chosen; here they stay."""
+        return contexts
 
     def choice(self, query: Query, score: float, moments: Moments) -> Choice:
         """A choice, with what is predicted of its target."""
         return replace(predicted(query.key, score, moments, self.surrogate.untransform), context=query.context)
 
-    def _prepared_on_promising(self, keys: Sequence[str]) -> PreparedAcquisition:
-        bound = largest_upper_confidence(BlockwisePosterior(self.process, keys, BLOCK), BLOCK)
+    def _prepared_on_promising(self, keys: Sequence[str], posterior: Posterior | None = None) -> PreparedAcquisition:
+        if isinstance(posterior, ContextsPosterior):
+            targets = posterior.target_moments
+        else:
+            targets = BlockwisePosterior(self.process, keys, BLOCK).moments
+        bound = largest_upper_confidence_of(targets, BLOCK)
         return self._prepared([keys[int(index)] for index in bound])
 
     def _prepared(self, sample: Sequence[str]) -> PreparedAcquisition:
@@ -211,14 +254,19 @@ class PerCostScoring:
 class PerCostScorer:
     """Scores of any strings in their best context; implements `seqopt.scorers.Scorer`.
 
+    A string may join a batch in several contexts, until it is chosen as its target.
+
     Args:
         scoring: Of this step.
         prepared: The acquisition function of this step.
     """
 
+    repeats = True
+
     def __init__(self, scoring: PerCostScoring, prepared: PreparedAcquisition) -> None:
         self._scoring = scoring
         self._prepared = prepared
+        self._contexts = scoring.contexts
         self._process = GrowingProcess(scoring.process)
         self._taken: set[Query] = set()
         self._seen: dict[str, tuple[float, Context]] = {}
@@ -230,13 +278,13 @@ class PerCostScorer:
         values = np.full(len(keys), -np.inf)
         taken = [index for index in range(len(keys)) if index not in without]
         if taken:
-            queries = scoring.queries([keys[index] for index in taken])
+            queries = self._contexts.queries([keys[index] for index in taken])
             found = scoring.query_scores(process.at(queries), self._prepared, queries, self._taken)
             table = found.reshape(-1, len(taken))
             best = table.argmax(0)
             values[taken] = table[best, np.arange(len(taken))]
             for place, index in enumerate(taken):
-                self._seen[keys[index]] = float(values[index]), scoring.offered[best[place]]
+                self._seen[keys[index]] = float(values[index]), self._contexts.possible[best[place]]
         return values
 
     def choose(self, key: str) -> Choice:
@@ -249,29 +297,59 @@ class PerCostScorer:
         self._process.choose(query)
         self._seen = {}
         self._taken.add(query)
+        self._contexts = self._scoring.grown(self._contexts, query)
         return choice
 
 
 class PerCostPoolScorer:
     """Scores of N candidates in their best contexts; implements `seqopt.scorers.PoolScorer`.
 
+    A candidate may join a batch in several contexts, until it is chosen as its target.
+
     Args:
         scoring: Of this step.
         prepared: The acquisition function of this step.
         keys: Of the candidates.
+        posterior_in: The posterior at the candidates in any contexts, given chosen queries, where there is a quicker
+            way.
     """
 
-    def __init__(self, scoring: PerCostScoring, prepared: PreparedAcquisition, keys: Sequence[str]) -> None:
+    repeats = True
+
+    def __init__(
+        self,
+        scoring: PerCostScoring,
+        prepared: PreparedAcquisition,
+        keys: Sequence[str],
+        posterior_in: PosteriorIn | None = None,
+    ) -> None:
         self._scoring = scoring
+        self._prepared = prepared
+        self._keys = keys
         self._count = len(keys)
-        self._queries = queries = scoring.queries(keys)
         self._taken: set[Query] = set()
-        process, few = scoring.process, len(queries) <= AT_ONCE
+        self._chosen: list[Query] = []
+        self._posterior_in = self._posterior if posterior_in is None else posterior_in
+        self._offer(scoring.contexts)
+
+    def _offer(self, contexts: Contexts) -> None:
+        """Score the candidates in these contexts, given all that was chosen."""
+        scoring, count = self._scoring, self._count
+        self._contexts, self._queries = contexts, contexts.queries(self._keys)
+        queries, costs = self._queries, scoring.costs.of(self._queries)
         # One row for each context.
         self._table = GrowingScores(
-            process.at(queries) if few else BlockwisePosterior(process, queries, BLOCK),
-            lambda given: scoring.query_scores(given, prepared, queries, self._taken).reshape(-1, len(keys)),
+            self._posterior_in(contexts, self._chosen),
+            lambda given: scoring.query_scores(given, self._prepared, queries, self._taken, costs).reshape(-1, count),
         )
+
+    def _posterior(self, contexts: Contexts, chosen: Sequence[Query]) -> Posterior:
+        process = self._scoring.process
+        for query in chosen:
+            process = process.given(query)
+        queries = contexts.queries(self._keys)
+        few = len(queries) <= AT_ONCE
+        return process.at(queries) if few else BlockwisePosterior(process, queries, BLOCK)
 
     def best(self, allowed: BoolArray, count: int = 1) -> tuple[IndexArray, FloatArray]:
         """See `seqopt.scorers.PoolScorer`."""
@@ -285,7 +363,11 @@ class PerCostPoolScorer:
         moments = self._table.posterior().moments.take(torch.tensor([place]))
         choice = self._scoring.choice(query, float(table[:, index].max()), moments)
         self._taken.add(query)
+        self._chosen.append(query)
         self._table.choose(place)
+        contexts = self._scoring.grown(self._contexts, query)
+        if contexts is not self._contexts:
+            self._offer(contexts)
         return choice
 
 

@@ -7,6 +7,8 @@ from seqopt.strategies.fidelity import MultiFidelity
 from seqopt.strategies.initial import InitialDesign
 from seqopt.strategies.latent import RandomLatentStrategy
 from seqopt.strategies.model_based import ModelBased, default_search
+from seqopt.strategies.penalised import LocalPenalisation
+from seqopt.strategies.plates import PlateSearch
 from seqopt.strategies.protocols import SearchState, Strategy
 from seqopt.strategies.published import (
     maximum_likelihood_gp,
@@ -21,10 +23,12 @@ __all__ = [
     "Design",
     "FeasibleModelBased",
     "InitialDesign",
+    "LocalPenalisation",
     "MaxMinDesign",
     "MedoidsDesign",
     "ModelBased",
     "MultiFidelity",
+    "PlateSearch",
     "RandomLatentStrategy",
     "RandomStrategy",
     "SearchState",

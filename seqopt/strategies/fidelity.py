@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 
-from seqopt.acquisition import GIBBON
-from seqopt.data import Context, Contexts, Data, context_of, key_of
-from seqopt.data.transforms import LearnedTransform
-from seqopt.encoding.fields import ContextEncoder, FieldEncoder
+from seqopt.acquisition import OutcomeAcquisition
+from seqopt.data import Context, Contexts, context_of, key_of
 from seqopt.errors import InputError
-from seqopt.kernels import CoregionalizationKernel, OnField, Product
-from seqopt.models import StringGP, StringSurrogate, Surrogate
-from seqopt.models.string_gp import default_kernel
+from seqopt.models import GaussianSurrogate, StringSurrogate, Surrogate, in_units_of
+from seqopt.models.contexts import default_contexts
 from seqopt.scorers import Scoring
+from seqopt.scorers.costs import FEWEST, Costs, LearnedCosts, StatedCosts, paid_rows
 from seqopt.scorers.per_cost import PerCostScoring
 from seqopt.search import Proposal
 from seqopt.search.protocols import PartsCheckedSearch, SomeSearch
 from seqopt.spaces import Space
-from seqopt.strategies.alignment import Alignment
-from seqopt.strategies.model_based import ModelBased, _fit_to, _measured
+from seqopt.strategies.model_based import ModelBased, SpaceBound, check_contexts
 from seqopt.strategies.protocols import SearchState
 
 LEAST_TARGETS = 2
@@ -31,23 +29,29 @@ there are so many, a batch begins with targets."""
 
 
 class MultiFidelity(ModelBased):
-    """Chooses strings, and the context in which each is measured, by GIBBON per cost.
+    """Chooses strings, and the context in which each is measured, by information per cost.
 
     By default the model is a Gaussian process over (string, level) with the covariance k(s, t) B(i, j) of intrinsic
-    coregionalisation: k is the sub-sequence kernel, and B, the covariances of the levels, is learned. Values of other
-    levels are brought to the mean and the standard deviation of those of the target (`Alignment`), so they may be in
-    any unit, and of the other sign.
+    coregionalisation: k is the kernel of the space, and B, the covariances of the levels, is learned
+    (`seqopt.models.contexts.coregionalized`). Each level has a unit, a mean and a noise of its own. Other models are in
+    `seqopt.models.contexts`.
 
     A string that was measured as its target is not proposed again, in any context; nor is one whose evaluation failed.
 
     Args:
         surrogate: A surrogate of queries (`seqopt.data.Query`), where a plain string stands for its target. By default
             as said above, which needs contexts that differ in one thing.
-        acquisition: ``"gibbon"``, or a `seqopt.acquisition.GIBBON`: others score the target, whatever is measured.
+        acquisition: ``"gibbon"``; ``"mumbo"``, the exact value of a single measurement, at some hundred times the
+            cost of computing; ``"mes"``, which scores the target whatever is measured, and so has every string measured
+            as its target; or an object that says which it is (`seqopt.acquisition.OutcomeAcquisition`).
         search: See `ModelBased`.
+        costs: ``"stated"``, what the contexts say; ``"learned"``, from what is told of costs (``tell(...,
+            costs=[...])``): a Gaussian process like the default surrogate on the logarithm of what was paid as a
+            multiple of what is stated; or such a model, a surrogate of queries. Until two costs have been told, those
+            stated are used. See `seqopt.scorers.costs.LearnedCosts`.
 
     Raises:
-        InputError: For another acquisition function.
+        InputError: For another acquisition function, or other costs.
 
     Example:
         >>> from seqopt import Optimizer
@@ -66,68 +70,117 @@ class MultiFidelity(ModelBased):
     closed: frozenset[Context] = frozenset()
     """Contexts in which nothing is measured any more."""
 
+    opens_plates = False
+    """Whether it makes up further values of an open variable."""
+
     def __init__(
         self,
         surrogate: Surrogate | None = None,
-        acquisition: GIBBON | str = "gibbon",
+        acquisition: OutcomeAcquisition | str = "gibbon",
         search: SomeSearch | str = "auto",
+        costs: Surrogate | str = "stated",
     ) -> None:
         if isinstance(surrogate, str):
             raise InputError(f"the surrogate {surrogate!r} knows nothing of contexts: give an object, or none")
         super().__init__("auto" if surrogate is None else surrogate, acquisition, search)
-        self._default: StringGP | None = None
-        self._contexts: Contexts | None = None
-        if not isinstance(self.acquisition, GIBBON):
+        self._default: GaussianSurrogate | None = None
+        if not isinstance(self.acquisition, OutcomeAcquisition):
             raise InputError(
                 f"the acquisition function {self.acquisition.name!r} scores a target, whatever is measured, so the "
-                "cheapest context would always win: choose gibbon"
+                "cheapest context would always win: choose gibbon or mumbo, or mes to measure targets only"
             )
+        if isinstance(costs, str) and costs not in ("stated", "learned"):
+            raise InputError(f"costs is {costs!r}; expected 'stated', 'learned' or a surrogate of queries")
+        if not isinstance(costs, str) and (isinstance(costs, type) or not isinstance(costs, StringSurrogate)):
+            raise InputError(f"costs is {costs!r}; expected 'stated', 'learned' or a surrogate of queries")
+        self.costs = costs
+        self._cost_model: Surrogate | None = None
+        self._costs_at_first: dict[str, Any] | None = None
 
     def config_arguments(self) -> dict[str, Any]:
         """See `seqopt.utils.config.Configurable`."""
         surrogate, search = self._given
         chosen = None if isinstance(surrogate, str) else surrogate
-        return {"surrogate": chosen, "acquisition": self.acquisition, "search": search}
+        found = {"surrogate": chosen, "acquisition": self.acquisition, "search": search}
+        return found if self.costs == "stated" else found | {"costs": self.costs}
 
     def start(self, space: Space, contexts: Contexts | None = None) -> None:
         """See `ModelBased.start`.
 
         Raises:
-            InputError: Also without contexts, for a surrogate that does not take them, or a search that follows
-                gradients.
+            InputError: Also without contexts, for a surrogate that does not take them, a search that follows
+                gradients, or an acquisition function of targets where these cannot be measured.
         """
         if contexts is None:
             raise InputError(
                 f"{type(self).__name__} chooses among ways to measure: give the optimiser contexts=, such as "
                 "Contexts.of_levels('fidelity', {'docking': 0.01, 'assay': 1.0}, target='assay')"
             )
-        self._contexts = contexts
+        if contexts.open is not None and not self.opens_plates:
+            raise InputError(
+                f"{type(self).__name__} chooses among the ways to measure that are known, and {contexts.open} is open: "
+                "take seqopt.strategies.PlateSearch()"
+            )
+        if contexts.latent and not cast("OutcomeAcquisition", self.acquisition).sees_outcomes:
+            raise InputError(
+                f"the acquisition function {self.acquisition.name!r} has targets measured, and the target of these "
+                "contexts cannot be: choose gibbon or mumbo"
+            )
         self._default = self._own_model(space, contexts) if isinstance(self._given[0], str) else None
         super().start(space, contexts)
         name = type(self.surrogate).__name__
         if isinstance(self.search, PartsCheckedSearch) or not isinstance(self.surrogate, StringSurrogate):
             raise InputError(f"{type(self.search).__name__} and {name} do not go with {type(self).__name__}")
+        self._start_costs(space, contexts)
 
-    def _own_model(self, space: Space, contexts: Contexts) -> StringGP:
+    def _own_model(self, space: Space, contexts: Contexts) -> GaussianSurrogate:
         """The surrogate where none was given."""
-        return coregionalized(space, contexts)
+        return default_contexts(space, contexts)
+
+    def _start_costs(self, space: Space, contexts: Contexts) -> None:
+        if isinstance(self.costs, str):
+            self._cost_model = None
+            if self.costs == "learned":
+                self._cost_model = cast("Surrogate", default_contexts(space, contexts))
+        else:
+            self._costs_at_first = self._costs_at_first or copy.deepcopy(self.costs.state_dict())
+            self.costs.load_state_dict(copy.deepcopy(self._costs_at_first))
+            self._cost_model = self.costs
+        if self._cost_model is None:
+            return
+        if isinstance(self._cost_model, SpaceBound):
+            self._cost_model.bind(space)
+        check_contexts(self._cost_model, space, contexts)
+
+    def state_dict(self) -> dict[str, Any]:
+        """See `ModelBased.state_dict`; with that of the model of costs, where there is one."""
+        costs = {} if self._cost_model is None else {"costs": self._cost_model.state_dict()}
+        return super().state_dict() | costs
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore `state_dict`."""
+        super().load_state_dict(state)
+        if self._cost_model is not None and "costs" in state:
+            self._cost_model.load_state_dict(state["costs"])
 
     def _begin_anew(self) -> None:
         super()._begin_anew()
         if self._default is not None:
-            self._surrogate = self._default
+            self._surrogate = cast("Surrogate", self._default)
 
     def propose(self, n: int, state: SearchState, rng: np.random.Generator) -> list[Proposal]:
         """See `ModelBased.propose`; what is predicted of a string is predicted of it as it is to be measured."""
         proposals = super().propose(n, state, rng)
         assert state.contexts is not None  # see `start`
         target = state.contexts.target
-        if not state.contexts.latent and not any(
-            context_of(one) in ((), target) for one in _measured(state.data).items
-        ):
+        if not (state.contexts.latent or _targets(state, awaited=False)):
             # Where values of the target lie is not known at all.
-            unknown = {"predicted_mean": None, "predicted_std": None, "measurement_std": None}
-            proposals = [replace(one, **unknown) if one.context in ((), target) else one for one in proposals]
+            proposals = [
+                replace(one, predicted_mean=None, predicted_std=None, measurement_std=None)
+                if one.context in ((), target)
+                else one
+                for one in proposals
+            ]
         others = [one for one in proposals if one.predicted_mean is not None and one.context not in ((), target)]
         if not others:
             return proposals
@@ -136,78 +189,54 @@ class MultiFidelity(ModelBased):
         # Of a mixture, where parameters are averaged over.
         mean, spread = found.outcome_mean.mean(0), found.outcome_mean.var(0, unbiased=False)
         variance = found.outcome_variance.mean(0) + spread
-        means, stds = surrogate.untransform(mean.numpy(), variance.numpy())
+        queries = [one.query for one in others]
+        means, stds = in_units_of(surrogate, queries, mean.numpy(), variance.numpy())
         noises = [(one.measurement_std or 0.0) ** 2 - (one.predicted_std or 0.0) ** 2 for one in others]
-        alignment = Alignment.of(_measured(state.data), state.contexts)
-        told = {}
-        for one, mean, std, noise in zip(others, means.tolist(), stds.tolist(), noises, strict=True):
-            value = math.sqrt(max(std**2 - max(noise, 0.0), 0.0))
-            centre, true = alignment.back(one.context, mean, value)
-            told[one.query] = replace(
+        told = {
+            one.query: replace(
                 one,
-                predicted_mean=centre,
-                predicted_std=true,
-                measurement_std=alignment.back(one.context, mean, std)[1],
+                predicted_mean=float(mean),
+                predicted_std=math.sqrt(max(float(std) ** 2 - max(noise, 0.0), 0.0)),
+                measurement_std=float(std),
             )
+            for one, mean, std, noise in zip(others, means, stds, noises, strict=True)
+        }
         return [told.get(one.query, one) for one in proposals]
 
-    def _fit(self, surrogate: Surrogate, data: Data, rng: np.random.Generator) -> None:
-        transform = data.outcomes[data.objective].transform
-        if self._contexts is None or (isinstance(transform, LearnedTransform) and transform.name != "auto"):
-            super()._fit(surrogate, data, rng)
-            return
-        measured = _measured(data)
-        _fit_to(surrogate, Alignment.of(measured, self._contexts).aligned(measured), rng)
+    def learned_costs(self, state: SearchState, rng: np.random.Generator) -> Costs:
+        """What measurements cost, as far as is known now: see ``costs``."""
+        assert state.contexts is not None  # see `start`
+        if self._cost_model is None or len(paid_rows(state.data)) < FEWEST:
+            return StatedCosts(state.contexts)
+        return LearnedCosts(self._cost_model, state.contexts, state.data, rng)
 
     def scoring(self, n: int, state: SearchState, rng: np.random.Generator) -> Scoring:
-        """GIBBON per cost at every string in every context."""
+        """The acquisition function per cost at every string in every context."""
         assert state.contexts is not None  # see `start`
         refused = self.unsupported(state.pending)
         pending = [item for index, item in enumerate(state.pending) if index not in refused]
         evaluated = dict.fromkeys(key_of(item) for item in state.data.measured().items)
         return PerCostScoring(
             cast("StringSurrogate", self.surrogate),
-            self.acquisition,
+            cast("OutcomeAcquisition", self.acquisition),
             state.contexts,
             evaluated=list(evaluated),
             known=state.known,
             pending=pending,
             batch_size=n + len(pending),
+            costs=self.learned_costs(state, rng),
             rng=rng,
             only=state.only,
+            closed=self.closed,
             shared=state.shared,
             remaining=state.remaining,
-            closed=self.closed,
             first=0 if state.contexts.latent else max(LEAST_TARGETS - _targets(state), 0),
         )
 
 
-def _targets(state: SearchState) -> int:
-    """How many targets are known or awaited."""
+def _targets(state: SearchState, *, awaited: bool = True) -> int:
+    """How many targets are known, or awaited."""
     assert state.contexts is not None
     target = state.contexts.target
-    known = [item for item in (*state.data.measured().items, *state.pending) if context_of(item) in ((), target)]
-    return len(known)
-
-
-def coregionalized(space: Space, contexts: Contexts) -> StringGP:
-    """A Gaussian process over strings and the levels of one context variable, learned with their covariances.
-
-    Args:
-        space: Gives the tokeniser.
-        contexts: That differ in one variable.
-
-    Raises:
-        InputError: If they differ in several.
-    """
-    names = {tuple(name for name, _ in context) for context in contexts.possible}
-    if len(names) > 1 or len(next(iter(names))) != 1:
-        raise InputError(
-            "the default surrogate of MultiFidelity learns the levels of one variable, and these contexts have others: "
-            "give contexts that differ in one thing, or a surrogate"
-        )
-    ((name,),) = names
-    levels = [context[0][1] for context in contexts.possible]
-    encoder = FieldEncoder({"tokens": space.encoder, name: ContextEncoder(name, levels, default=contexts.target[0][1])})
-    kernel = Product(OnField(default_kernel(), "tokens"), OnField(CoregionalizationKernel(len(levels)), name))
-    return StringGP(kernel, encoder=encoder)
+    items = (*state.data.measured().items, *(state.pending if awaited else ()))
+    return sum(context_of(item) in ((), target) for item in items)

@@ -21,7 +21,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import gpytorch
 import numpy as np
 import numpy.typing as npt
 
@@ -29,11 +28,12 @@ from seqopt.data import Context, Contexts, context_of
 from seqopt.encoding import FeatureRows
 from seqopt.encoding.fields import FieldEncoder
 from seqopt.errors import InputError
-from seqopt.kernels import OnField, Sum
+from seqopt.kernels import DegenerateKernel, OnField, Sum
 from seqopt.models import StringGP
+from seqopt.models.contexts import coregionalized
 from seqopt.search import Proposal
 from seqopt.spaces import PoolSpace, Space
-from seqopt.strategies.fidelity import LEAST_TARGETS, MultiFidelity, coregionalized
+from seqopt.strategies.fidelity import LEAST_TARGETS, MultiFidelity
 from seqopt.strategies.model_based import _measured
 from seqopt.strategies.protocols import SearchState
 from seqopt.utils.config import Configurable, NotConfigurableError
@@ -182,13 +182,14 @@ def screened(space: Space, contexts: Contexts, columns: Sequence[KnownColumn]) -
         columns: The scores.
     """
     base = coregionalized(space, contexts)
+    assert isinstance(base, StringGP)
     encoder, kernel = base.encoder, base.kernel
     assert isinstance(encoder, FieldEncoder)
     for column in columns:
         field = FIELD.format(column.name)
         encoder = FieldEncoder({field: column, **encoder.fields})
-        kernel = Sum(kernel, OnField(gpytorch.kernels.LinearKernel(), field))
-    return StringGP(kernel, encoder=encoder)
+        kernel = Sum(kernel, OnField(DegenerateKernel("slope"), field))
+    return StringGP(kernel, encoder=encoder, levels=base.levels)
 
 
 def with_columns(strategy: object, columns: Mapping[Context, KnownColumn]) -> ScreenedFidelity:
