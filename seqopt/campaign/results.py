@@ -204,7 +204,7 @@ def results_of_sheet(
         replicates=replicates,
         history=history,
         force=force,
-        context=context,
+        usual=context,
     )
     return Results(
         () if problems else checked.records,
@@ -287,13 +287,13 @@ def _check(
     replicates: bool,
     history: bool,
     force: bool,
-    context: Mapping[str, ContextValue] | None = None,
+    usual: Mapping[str, ContextValue] | None = None,
 ) -> Results:
     warnings: list[Remark] = []
     if settings.space.get("kind") == "molecule":
         _read_inchi(rows)
     _identify(rows, suggestions, measurements, identify, owned, history=history)
-    _find_contexts(rows, settings, warnings, source, context)
+    _find_contexts(rows, settings, warnings, source, usual)
     answered = [row for row in rows if row.has_result]
     earlier: dict[tuple[str, Context], list[Measurement]] = {}
     for measurement in measurements:

@@ -344,6 +344,7 @@ class Session:
             censored=censored if any(censored) else None,
             errors=errors,
             seconds=[row.details.get("seconds") for row in measurements],
+            costs=[row.cost for row in measurements] if any(row.cost is not None for row in measurements) else None,
         )
 
     def _withdraw(self, suggestion: Suggestion) -> None:

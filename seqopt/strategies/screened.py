@@ -96,8 +96,7 @@ class ScreenedFidelity(MultiFidelity):
 
     Args:
         columns: Scores by how they were measured.
-        acquisition: See `MultiFidelity`.
-        search: See `MultiFidelity`.
+        parts: The other arguments of `MultiFidelity`, but for a surrogate.
     """
 
     def __init__(self, columns: Mapping[Context, KnownColumn], **parts: Any) -> None:
@@ -207,4 +206,5 @@ def with_columns(strategy: object, columns: Mapping[Context, KnownColumn]) -> Sc
             "a column of scores goes with the strategy MultiFidelity and its own model, and another one decides here"
         )
     given = strategy.config_arguments()
-    return ScreenedFidelity(columns, acquisition=given["acquisition"], search=given["search"])
+    chosen = {name: part for name, part in given.items() if name != "surrogate"}
+    return ScreenedFidelity(columns, **chosen)

@@ -45,7 +45,7 @@ from seqopt.cli.running import console, note, show_notes
 from seqopt.errors import InputError
 
 if TYPE_CHECKING:
-    from seqopt.data import Contexts
+    from seqopt.data import Contexts, ContextValue
     from seqopt.spaces import Space
 
 
@@ -267,7 +267,7 @@ def fidelities_of(texts: list[str], target: str | None) -> Contexts | None:
     if not texts:
         refuse_idle({"--target": target is not None}, "--fidelity NAME:COST")
         return None
-    costs: dict[str, float] = {}
+    costs: dict[ContextValue, float] = {}
     for text in texts:
         name, colon, number = text.rpartition(":")
         name = name.strip()
@@ -286,7 +286,7 @@ def fidelities_of(texts: list[str], target: str | None) -> Contexts | None:
         raise InputError(f"there is only one way to measure, {texts[0]}: give --fidelity for each way, or leave it out")
     meant = max(costs, key=lambda name: costs[name]) if target is None else target
     if meant not in costs:
-        raise InputError(f"--target {meant} is none of the fidelities: {', '.join(costs)}")
+        raise InputError(f"--target {meant} is none of the fidelities: {', '.join(map(str, costs))}")
     from seqopt.data import Contexts
 
     return Contexts.of_levels(FIDELITY, costs, meant)
