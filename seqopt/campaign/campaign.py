@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.batches import Suggestions
 from seqopt.campaign.calibration import calibration_of
+from seqopt.campaign.costs import Costs, costs_so_far, refuse_rest, refuse_unpayable, way_of
 from seqopt.campaign.creating import new_campaign
 from seqopt.campaign.entries import Results
 from seqopt.campaign.errors import CampaignError
@@ -32,7 +33,7 @@ from seqopt.campaign.rows import (
     Suggestion,
 )
 from seqopt.campaign.spaces import restored_space
-from seqopt.campaign.status import Status, missed_by, warnings_of
+from seqopt.campaign.status import Status, missed_by, untold, warnings_of
 from seqopt.campaign.store import CampaignStore
 from seqopt.campaign.tables import check_batch_target, check_target, measurements_table, write_batch, write_table
 from seqopt.datasets.sources import file_and_part
@@ -47,8 +48,9 @@ if TYPE_CHECKING:
 
     from seqopt.acquisition import Acquisition
     from seqopt.campaign.journal import Journal, Step
+    from seqopt.campaign.screens import Screened
     from seqopt.campaign.session import Session
-    from seqopt.data import Contexts, ContextValue, Outcome
+    from seqopt.data import Context, Contexts, ContextValue, Outcome
     from seqopt.datasets import Pool
     from seqopt.evaluation import Direction, Evaluation, ObjectiveFunction, QueryObjective
     from seqopt.filters.conditions import Filter
@@ -135,6 +137,7 @@ class Campaign(Revising, Inquiring, Tabulated):
         design: str = "auto",
         include: Sequence[str] | str | os.PathLike[str] = (),
         limits: BatchLimits | None = None,
+        budget: float | None = None,
     ) -> Campaign:
         """Begin a campaign in a new file.
 
@@ -174,6 +177,7 @@ class Campaign(Revising, Inquiring, Tabulated):
             design: How the first batch is chosen, by name: see `seqopt.Optimizer`.
             include: Strings that are suggested first of all: a list of candidates, or a file of them.
             limits: How much alike the strings of one batch may be: see `seqopt.BatchLimits`.
+            budget: Cost that may be spent, where ``contexts`` have costs; by default there is no limit.
 
         Raises:
             InputError: For what cannot be used.
@@ -201,6 +205,7 @@ class Campaign(Revising, Inquiring, Tabulated):
             design=design,
             include=include,
             limits=limits,
+            budget=budget,
         )
         kept = None
         if library is not None:
@@ -348,7 +353,14 @@ class Campaign(Revising, Inquiring, Tabulated):
         narrowed = self._narrow(progress)
         return None if narrowed is None else narrowed.report
 
-    def suggest(self, n: int | None = None, *, more: bool = False) -> Suggestions:
+    def suggest(
+        self,
+        n: int | None = None,
+        *,
+        more: bool = False,
+        context: Mapping[str, ContextValue] | None = None,
+        shared: bool = False,
+    ) -> Suggestions:
         """What to measure next: only what passes the `filters`.
 
         While suggestions are open they are returned again, whatever ``n`` is; ``more`` adds others, conditioned on the
@@ -357,19 +369,51 @@ class Campaign(Revising, Inquiring, Tabulated):
         Args:
             n: How many new ones; by default the campaign's batch size.
             more: Whether to suggest although others are open.
+            context: The one way to measure that is free today, where there are several: ``{"fidelity": "docking"}``.
+                Only open suggestions of that kind count as such.
+            shared: Whether all of a batch has to be measured in one way, which is chosen.
 
         Raises:
-            InputError: If ``n`` < 1.
+            InputError: If ``n`` < 1, or ``context`` is none of the campaign's.
             ExhaustedError: If nothing is left to suggest.
-            CampaignError: If no candidate passes the filters; it says which removes how many.
+            CampaignError: If no candidate passes the filters; it says which removes how many. Or if the budget does not
+                pay for another measurement.
             StaleStateError: If another process has changed the campaign meanwhile.
         """
         n = None if n is None else checked_integer("the number of strings", n, 1)
         waiting, settings = self.store.open_suggestions(), self.store.settings
+        only = self._one_way(context)
+        if only is not None and only in self.store.screened():
+            raise CampaignError(
+                f"{way_of(only)} is known of the candidates by an imported column of scores, and is not suggested"
+            )
+        waiting = [row for row in waiting if only in (None, row.context)]
         if waiting and not more:
             return Suggestions(waiting, settings)
-        made = self._suggest(settings.batch_size if n is None else n, {"n": n, "more": more})
+        arguments: dict[str, Any] = {"n": n, "more": more}
+        if only is not None:
+            arguments["only"] = dict(only)
+        if shared:
+            arguments["shared"] = True
+        made = self._suggest(settings.batch_size if n is None else n, arguments, only=only, shared=shared)
         return Suggestions(made, settings)
+
+    def _one_way(self, context: Mapping[str, ContextValue] | None) -> Context | None:
+        """One way to measure, checked."""
+        if context is None:
+            return None
+        contexts = self.store.contexts
+        if contexts is None:
+            raise InputError("the campaign knows one way to measure only: leave the context (--fidelity) out")
+        from seqopt.data import as_context
+
+        found = as_context(context)
+        contexts.check(found)
+        return found
+
+    def costs(self) -> Costs | None:
+        """What the campaign has cost so far, by ways to measure; `None` where measurements have no costs."""
+        return costs_so_far(self.store)
 
     def suggest_more(self, n: int, *, explained: bool = True, remaining: float | None = None) -> list[Suggestion]:
         """As `suggest` with ``more``, for a run that evaluates its suggestions itself.
@@ -382,9 +426,20 @@ class Campaign(Revising, Inquiring, Tabulated):
         return self._suggest(n, {"n": n, "more": True}, explained=explained, remaining=remaining)
 
     def _suggest(
-        self, n: int, arguments: dict[str, Any], *, explained: bool = True, remaining: float | None = None
+        self,
+        n: int,
+        arguments: dict[str, Any],
+        *,
+        explained: bool = True,
+        remaining: float | None = None,
+        only: Context | None = None,
+        shared: bool = False,
     ) -> list[Suggestion]:
         self._check_by_hand()
+        costs, contexts = costs_so_far(self.store), self.store.contexts
+        if costs is not None and contexts is not None and costs.left is not None:
+            refuse_unpayable(costs, contexts, only)
+            remaining = costs.left
         session, report = self.session(), self.filter_report()
         noted = {}
         if report is not None:
@@ -392,8 +447,12 @@ class Campaign(Revising, Inquiring, Tabulated):
             # What is left was counted among what passes.
             noted = {"filtered": True}
         try:
-            return session.suggest(n, arguments, explained=explained, noted=noted, remaining=remaining)
+            return session.suggest(
+                n, arguments, explained=explained, noted=noted, remaining=remaining, only=only, shared=shared
+            )
         except (ExhaustedError, InputError) as error:
+            if isinstance(error, ExhaustedError) and costs is not None and contexts is not None:
+                refuse_rest(costs, contexts)
             narrowed = self._narrow()
             if narrowed is None:
                 raise
@@ -449,6 +508,7 @@ class Campaign(Revising, Inquiring, Tabulated):
     def _new_session(self) -> Session:
         from seqopt.campaign.parts import made_optimizer
         from seqopt.campaign.run_settings import check_by_hand
+        from seqopt.campaign.screens import known_columns
         from seqopt.campaign.session import Session
 
         settings = self.store.settings
@@ -459,7 +519,8 @@ class Campaign(Revising, Inquiring, Tabulated):
             narrowed = self._narrow()
             allowed = self.space if narrowed is None else narrowed.allowed
             self._session_from = self.space if narrowed is None else narrowed
-            session = Session(self.store, made_optimizer(settings, self.space, allowed), allowed, self._labels)
+            made = made_optimizer(settings, self.space, allowed, known_columns(self.store, self.space))
+            session = Session(self.store, made, allowed, self._labels)
         session.catch_up()
         return session
 
@@ -475,6 +536,7 @@ class Campaign(Revising, Inquiring, Tabulated):
         further: Mapping[str, float] | None = None,
         unit: str | None = None,
         force: bool = False,
+        cost: float | None = None,
     ) -> list[Measurement]:
         """Record one result.
 
@@ -489,6 +551,7 @@ class Campaign(Revising, Inquiring, Tabulated):
             unit: What the value is given in, if it is not the campaign's: it is converted with its standard error, see
                 `seqopt.campaign.units`.
             force: Take a value that lies far outside all others.
+            cost: What it has cost, if that is not what ``contexts`` of the campaign say.
 
         Raises:
             CampaignError: If the result does not fit; the message says why. What is only worth a second look, such as a
@@ -504,6 +567,7 @@ class Campaign(Revising, Inquiring, Tabulated):
             further=further,
             unit=unit,
             force=force,
+            cost=cost,
         )
 
     def record_file(
@@ -518,6 +582,7 @@ class Campaign(Revising, Inquiring, Tabulated):
         decimal_comma: bool | None = None,
         unit: str | None = None,
         force: bool = False,
+        context: Mapping[str, ContextValue] | None = None,
     ) -> tuple[list[Measurement], Results]:
         """Record a file of results; see `seqopt.campaign.results.read_results`.
 
@@ -533,6 +598,7 @@ class Campaign(Revising, Inquiring, Tabulated):
             unit: What the values are given in, if it is not the campaign's: they are converted, see
                 `seqopt.campaign.units`.
             force: Whether to take values that lie far outside all others.
+            context: How all was measured of which the file does not say it, and which answers no suggestion.
 
         Returns:
             What was recorded, and what the file holds: the problems and warnings with their lines.
@@ -551,6 +617,56 @@ class Campaign(Revising, Inquiring, Tabulated):
             decimal_comma=decimal_comma,
             unit=unit,
             force=force,
+            context=context,
+        )
+
+    def import_screen(
+        self,
+        path: str | os.PathLike[str],
+        context: Mapping[str, ContextValue],
+        *,
+        value_column: str | None = None,
+        string_column: str | None = None,
+        decimal_comma: bool | None = None,
+        replicates: bool = False,
+        partial: bool = False,
+    ) -> Screened:
+        """Take a cheap score of the whole library, one value for each candidate; a command that can be undone.
+
+        Its values are kept as one column. From then on the model expects of a candidate what its score lets expect,
+        besides what it is like: a term that is linear in the score, whose slope is learned from what is measured
+        otherwise. So a quarter of a million values cost next to nothing, and this way to measure is not suggested any
+        more. What is recorded of a candidate in this way later counts before its value in the column.
+
+        Args:
+            path: A table with a column of strings and one of values.
+            context: How they were measured; not the target.
+            value_column: The column of values, if it is not to be recognised.
+            string_column: The column of strings, if it is not to be recognised.
+            decimal_comma: Whether numbers are written 6,5; by default as in the library of the campaign.
+            replicates: Whether several values of a string are replicates, of which the mean is taken.
+            partial: Whether to take the good rows of a file that has bad ones.
+
+        Returns:
+            What was taken.
+
+        Raises:
+            CampaignError: If the campaign does not search a library, another strategy than
+                `seqopt.strategies.MultiFidelity` with its own model decides, or something is wrong with the file:
+                every problem is listed, and nothing has been kept.
+            InputError: If there is no such context, or it is the target.
+        """
+        from seqopt.campaign.screens import import_screen
+
+        return import_screen(
+            self,
+            path,
+            context,
+            value_column=value_column,
+            string_column=string_column,
+            decimal_comma=decimal_comma,
+            replicates=replicates,
+            partial=partial,
         )
 
     def run(
@@ -669,6 +785,8 @@ class Campaign(Revising, Inquiring, Tabulated):
         warnings = warnings_of(settings, counts, model)
         if missed := missed_by(settings, suggestions, measurements):
             warnings.append(missed)
+        if silent := untold(settings, measurements):
+            warnings.append(silent)
         if failing:
             from seqopt.filters.filtering import failing_note
 
@@ -686,6 +804,8 @@ class Campaign(Revising, Inquiring, Tabulated):
             None if library is None else library["path"],
             calibration,
             () if library is None else tuple(one["path"] for one in library["added"]),
+            costs_so_far(self.store),
+            {way_of(context): size for context, size in self.store.screened().items()},
         )
 
     def write_batch(self, path: str | os.PathLike[str], suggestions: Sequence[Suggestion] | None = None) -> None:

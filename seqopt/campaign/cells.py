@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from seqopt.campaign.columns import Columns, context_role, further_role
+from seqopt.campaign.columns import COST, Columns, context_role, further_role
 from seqopt.campaign.entries import ResultEntry, Row
 from seqopt.campaign.rows import LARGEST_VALUE, Censoring, Settings
 from seqopt.datasets.numbers import DIAGNOSES
@@ -14,7 +14,7 @@ from seqopt.datasets.sheets import NUMBER, Sheet
 from seqopt.errors import InputError
 
 if TYPE_CHECKING:
-    from seqopt.data import ContextValue
+    from seqopt.data import Contexts, ContextValue
 
 _DONE = frozenset({"ok", "done", "measured", "success", "valid"})
 _FAILED = frozenset({"failed", "fail", "failure", "error", "invalid"})
@@ -33,16 +33,24 @@ _NOTHING: _Texts = (("", ""),)
 def read_rows(
     sheet: Sheet, header: int, columns: Columns, source: str, settings: Settings, decimal_comma: bool
 ) -> list[Row]:
+    """All rows of a table; see `rows_of`."""
+    return list(rows_of(sheet, header, columns, source, settings, decimal_comma))
+
+
+def rows_of(
+    sheet: Sheet, header: int, columns: Columns, source: str, settings: Settings, decimal_comma: bool
+) -> Iterator[Row]:
+    """The rows of a table one by one, with what is wrong with them."""
     width = len(sheet.rows[header])
-    rows = []
+    contexts = settings.made_contexts() if settings.context_names else None
     for cells, line in zip(sheet.rows[header + 1 :], sheet.lines[header + 1 :], strict=True):
         if not any(map(str.strip, cells)):
             continue
         row = Row(ResultEntry(line=line), source)
-        rows.append(row)
         if any(map(str.strip, cells[width:])):
             comma = " (a decimal comma? write 6.5, not 6,5)" if sheet.separator == "," else ""
             row.wrong(f"has {len(cells)} cells where the header has {width}{comma}", sheet.separator.join(cells))
+            yield row
             continue
         # Spreadsheets leave out empty cells at the end of a row.
         texts = {
@@ -61,15 +69,16 @@ def read_rows(
             _standard_error(row, texts, decimal_comma, given=given, censored=censored),
             single.get("replicate"),
             line,
-            _context(row, texts, settings, decimal_comma),
+            _context(row, texts, contexts, decimal_comma),
             further,
             single.get("owned"),
             status if (status := (single.get("status") or "").casefold()) in _KEPT else None,
             single.get("remark") or "",
             _prediction(single, decimal_comma),
             censored,
+            _cost(row, texts, settings, decimal_comma),
         )
-    return rows
+        yield row
 
 
 def _prediction(cells: Mapping[str, str | None], decimal_comma: bool) -> dict[str, float]:
@@ -96,11 +105,12 @@ def _further(row: Row, texts: Mapping[str, _Texts], settings: Settings, decimal_
     return found
 
 
-def _context(row: Row, texts: Mapping[str, _Texts], settings: Settings, decimal_comma: bool) -> dict[str, ContextValue]:
+def _context(
+    row: Row, texts: Mapping[str, _Texts], contexts: Contexts | None, decimal_comma: bool
+) -> dict[str, ContextValue]:
     """How a row says that its string was measured; a number where the contexts of the campaign have numbers."""
     found: dict[str, ContextValue] = {}
-    contexts = settings.made_contexts() if settings.context_names else None
-    for name in settings.context_names:
+    for name in () if contexts is None else contexts.names:
         text, column = texts.get(context_role(name), _NOTHING)[0]
         if decimal_comma and NUMBER.fullmatch(pointed := text.replace(",", ".", 1)):
             text = pointed
@@ -110,6 +120,28 @@ def _context(row: Row, texts: Mapping[str, _Texts], settings: Settings, decimal_
             except InputError as error:
                 row.wrong(str(error), text, column)
     return found
+
+
+def _cost(row: Row, texts: Mapping[str, _Texts], settings: Settings, decimal_comma: bool) -> float | None:
+    """What a row says that its measurement has cost."""
+    text, column = texts.get(COST, _NOTHING)[0]
+    if not text:
+        return None
+    number, problem = _number(text, decimal_comma)
+    if number is not None and not problem:
+        problem = wrong_cost(number, settings)
+    if problem:
+        row.wrong(problem, text, column)
+    return None if problem else number
+
+
+def wrong_cost(cost: float, settings: Settings) -> str:
+    """What is wrong with the cost of a measurement; empty if nothing is."""
+    if settings.contexts is None:
+        return "is said to be its cost, but measurements of this campaign have none: leave it out"
+    if not 0 < cost <= LARGEST_VALUE:
+        return "is not a cost: expected a positive number, or an empty cell for the usual one"
+    return ""
 
 
 def _value(row: Row, texts: _Texts, settings: Settings, decimal_comma: bool) -> tuple[float | None, Censoring | None]:

@@ -37,7 +37,7 @@ MAKES = {
     "suggest": {"suggestions", "snapshots"},
     "fit": {"snapshots"},
     "record": {"measurements", "discards", "exclusions"},
-    "import": {"measurements", "discards", "exclusions"},
+    "import": {"measurements", "discards", "exclusions", "screens"},
     "correct": {"measurements"},
     "discard": {"discards"},
     "withdraw": {"withdrawals", "exclusions"},
@@ -207,6 +207,7 @@ class Change:
                     "identifier": entry.identifier,
                     "censored": entry.censored,
                     "replaces": entry.replaces,
+                    "cost": None if entry.cost is None else float(entry.cost),
                 }
             )
         numbers = self._insert("measurements", rows)
@@ -253,6 +254,11 @@ class Change:
             removed: The same of those that are in the files and do not count.
         """
         self._insert("libraries", [{"size": size, "hashes": hashes, "removed": removed}])
+
+    def save_screen(self, context: Context, size: int, contents: bytes, source: str | None) -> None:
+        """Keep the values of a cheap measurement of many strings; see `seqopt.campaign.screens`."""
+        text = dumped(context, "the context of a screen")
+        self._insert("screens", [{"context": text, "size": size, "contents": contents, "source": source}])
 
     def withdraw(self, names: Iterable[str], reason: str = "") -> None:
         """Withdraw open suggestions.
@@ -341,6 +347,8 @@ def _check_measurement(entry: NewMeasurement) -> None:
         raise InputError(f"the value of {entry.string!r} is {entry.value}; expected a number up to {LARGEST_VALUE:g}")
     if entry.censored is not None and (entry.censored not in ("<", ">") or entry.value is None):
         raise InputError(f"{entry.string!r} is censored as {entry.censored!r}; expected '<' or '>', and a limit")
+    if entry.cost is not None and not 0 < entry.cost <= LARGEST_VALUE:
+        raise InputError(f"the cost of {entry.string!r} is {entry.cost}; expected a positive number")
     error = entry.standard_error
     if error is not None and not (entry.value is not None and 0 < error <= LARGEST_VALUE):
         raise InputError(f"the standard error of {entry.string!r} is {error}; expected a positive number, of a value")

@@ -14,7 +14,7 @@ from seqopt.datasets.sheets import NUMBER, SEPARATORS, Sheet, plain_name
 from seqopt.errors import InputError
 
 IDENTIFIER, STANDARD_ERROR, FAILURE, REPLICATE = "identifier", "standard_error", "failure", "replicate"
-STATUS, REMARK = "status", "remark"
+STATUS, REMARK, COST = "status", "remark", "cost"
 """Names of the columns that `write_batch` writes and `read_results` reads."""
 
 TOLD = ("predicted", "predicted_low", "predicted_high")
@@ -74,6 +74,12 @@ def further_role(name: str) -> str:
     return f"values of {name}"
 
 
+def has_costs(settings: Settings) -> bool:
+    """Whether tables of a campaign have a column of costs: not where something else is called so."""
+    others = (settings.objective, settings.string_column, *settings.context_names, *settings.constraint_names)
+    return settings.contexts is not None and COST not in map(plain_name, others)
+
+
 def check_column_names(settings: Settings) -> None:
     """Refuse what a campaign measures, or a column of strings, by the name of another column of tables of results.
 
@@ -120,6 +126,8 @@ def wanted_names(
         own = plain_name(settings.pool["id_column"])
         # A column by the name of another one has the addition in batches.
         wanted["owned"] = ({own, f"{own}_library"} | {"compound_id", "compound"}) - wanted["identifier"]
+    if has_costs(settings):
+        further[COST] = {COST}
     # A column that is named means what it is named for: an objective may be called "status".
     wanted = {role: names.difference(values, strings, *further.values()) for role, names in wanted.items()}
     wanted |= {role: names - values - strings for role, names in further.items()}

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, get_args
 
-from seqopt.campaign.cells import NO_ERROR, is_reason, unfit
+from seqopt.campaign.cells import NO_ERROR, is_reason, unfit, wrong_cost
 from seqopt.campaign.columns import check_column_names
+from seqopt.campaign.costs import check_budget
 from seqopt.campaign.entries import ResultEntry, Row
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.rows import Censoring, Measurement, NewMeasurement, NewSuggestion, Observed, Settings
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from seqopt.campaign.changes import Change
     from seqopt.campaign.store import CampaignStore
 
-CHANGEABLE = ("direction", "unit", "batch_size", "transform")
+CHANGEABLE = ("direction", "unit", "batch_size", "transform", "budget")
 """Settings that `changed` takes."""
 
 RETRY = "retry"
@@ -71,6 +72,7 @@ def correction(
     *,
     censored: Censoring | None = None,
     force: bool = False,
+    cost: float | None = None,
 ) -> NewMeasurement:
     """A measurement as it should have been.
 
@@ -84,14 +86,15 @@ def correction(
         settings: Of the campaign.
         censored: The side of the right value, if that is a limit.
         force: Whether a value is taken that lies far outside all others.
+        cost: What it has cost, if that was wrong.
 
     Raises:
         CampaignError: If nothing would change, or what is given cannot be right.
     """
-    if value is None and failure is None and standard_error is None:
-        raise CampaignError("a correction needs the right value, the reason for a failure, or a standard error")
+    if value is None and failure is None and standard_error is None and cost is None:
+        raise CampaignError("a correction needs the right value, the reason for a failure, a standard error or a cost")
     if value is None and failure is None:
-        value, censored = old.value, old.censored
+        value, censored, failure = old.value, old.censored, old.failure
     row = Row(
         ResultEntry(old.string, value=value, failure=failure, standard_error=standard_error, censored=censored), ""
     )
@@ -103,7 +106,9 @@ def correction(
         row.wrong(NO_ERROR, repr(standard_error))
     if failure is not None and not is_reason(failure):
         row.wrong("is not a reason for a failure: say what happened", failure)
-    if not force and not row.problems:
+    if cost is not None and (problem := wrong_cost(cost, settings)):
+        row.wrong(problem, repr(cost))
+    if not force and not row.problems and value is not None:
         refuse_absurd([row], [one for one in others if one.id != old.id and one.context == old.context], settings)
     if row.problems:
         raise CampaignError(f"nothing was changed: {row.problems[0]}")
@@ -117,10 +122,16 @@ def correction(
         standard_error=error,
         censored=censored,
         replaces=old.id,
+        cost=old.cost if cost is None else cost,
         # Which was of the evaluation that gave the wrong value.
         details={name: detail for name, detail in old.details.items() if name != "error"},
     )
-    if (made.told, made.value, made.standard_error) == (old.told, old.value, old.standard_error):
+    if (made.told, made.value, made.standard_error, made.cost) == (
+        old.told,
+        old.value,
+        old.standard_error,
+        old.cost,
+    ):
         raise CampaignError(f"{old.string} is {old.told} already: nothing was changed")
     return made
 
@@ -199,6 +210,8 @@ def changed(settings: Settings, wanted: dict[str, Any], measurements: Sequence[M
         raise InputError(f"transform is {wanted['transform']!r}; expected None, {', '.join(map(repr, TRANSFORMS[1:]))}")
     if "batch_size" in wanted:
         wanted = wanted | {"batch_size": checked_integer("batch_size", wanted["batch_size"], 1)}
+    if wanted.get("budget") is not None:
+        wanted = wanted | {"budget": check_budget(wanted["budget"], settings.made_contexts())}
     made = replace(settings, **wanted)
     if made == settings:
         raise CampaignError("these are the settings already: nothing was changed")

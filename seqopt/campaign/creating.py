@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.columns import check_column_names
+from seqopt.campaign.costs import check_budget
 from seqopt.campaign.library import read_library
 from seqopt.campaign.narrowing import fitting
 from seqopt.campaign.rows import Settings
@@ -52,6 +53,7 @@ def new_campaign(
     design: str,
     include: Sequence[str] | str | os.PathLike[str],
     limits: BatchLimits | None,
+    budget: float | None = None,
 ) -> tuple[Library | None, Space, Settings]:
     """The library of a new campaign, if it searches one, its space, and its settings.
 
@@ -72,6 +74,7 @@ def new_campaign(
     from seqopt.spaces import as_space
 
     surrogate, library = parts.get("surrogate"), None
+    budget = check_budget(budget, contexts)
     conditions = checked(filters)
     if isinstance(space, str | os.PathLike):
         library = read_library(
@@ -144,6 +147,7 @@ def new_campaign(
         filters=to_json(wanted),
         parts=kept,
         contexts=None if contexts is None else contexts.config(),
+        budget=budget,
         constraints=[outcome.config() for outcome in trial.outcomes[1:]],
         extra={} if path_of_model is None else {AUTOENCODER: encoder_name(trial.surrogate)},
     )

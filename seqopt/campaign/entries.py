@@ -81,6 +81,7 @@ class ResultEntry:
         prediction: What was predicted before, as far as the row says: ``predicted``, ``predicted_low``,
             ``predicted_high``.
         censored: ``"<"`` or ``">"`` where the value is only a limit.
+        cost: What the measurement has cost, if that is said.
     """
 
     string: str | None = None
@@ -97,6 +98,7 @@ class ResultEntry:
     remark: str = ""
     prediction: Mapping[str, float] = field(default_factory=dict)
     censored: Censoring | None = None
+    cost: float | None = None
 
 
 @dataclass(frozen=True)

@@ -131,6 +131,17 @@ class Inquiring:
         named = [replace(row, identifier=label.identifier) for row, label in zip(rows, labels, strict=True)]
         return PredictedStrings(named, self.store.settings)
 
+    def recommend(self) -> PredictedStrings:
+        """The answer of the campaign: the measured string whose target is expected to be the best, and its prediction.
+
+        Of several ways to measure, a string counts in whichever it was measured: also one that was only docked may be
+        expected to be the best.
+
+        Raises:
+            ModelError: As `predict`; or before two values.
+        """
+        return self.predict([self.session().optimizer.recommend().string])
+
     def explain(self, what: str) -> Explanation:
         """What is predicted of a suggestion or any string, how it stands, and what the prediction rests on.
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.rows import Settings
+from seqopt.data import Context
 from seqopt.errors import InputError
 from seqopt.models import Surrogate
 from seqopt.optimizer import Optimizer
 from seqopt.spaces import PoolSpace, Space
 from seqopt.strategies import ModelBased
+from seqopt.strategies.screened import KnownColumn, with_columns
 from seqopt.utils.config import NotConfigurableError, config_of, from_config
 
 PARTS = ("surrogate", "acquisition", "search")
@@ -56,20 +59,26 @@ def restored_parts(settings: Settings) -> dict[str, Any]:
     return found
 
 
-def made_optimizer(settings: Settings, space: Space, allowed: Space) -> Optimizer:
+def made_optimizer(
+    settings: Settings, space: Space, allowed: Space, columns: Mapping[Context, KnownColumn] | None = None
+) -> Optimizer:
     """The optimiser of a campaign, before it has asked for anything.
 
     Args:
         settings: Of the campaign.
         space: Where it searches.
         allowed: What of it may be suggested.
+        columns: Scores that are known of its strings, by how they were measured.
 
     Raises:
         CampaignError: If the file of its model is not the one that it was begun with, or a part cannot be made again.
     """
+    parts = restored_parts(settings)
+    if columns:
+        parts["strategy"] = with_columns(parts.get("strategy"), columns)
     optimizer = Optimizer(
         allowed if isinstance(space, PoolSpace) else space,
-        **restored_parts(settings),
+        **parts,
         batch_size=settings.batch_size,
         initial=settings.initial,
         design=settings.design,

@@ -46,7 +46,7 @@ SUGGESTIONS = f"""SELECT s.string, s.key, s.mean, s.std, s.low, s.high, s.acquis
     FROM suggestions s"""
 
 MEASUREMENTS = f"""SELECT m.string, m.key, m.value, m.failure, m.standard_error, m.replicate, m.source, m.line,
-    s.name, m.details, m.context, m.further, m.identifier, m.censored, m.replaces, m.id, m.made_by, m.undone_by,
+    s.name, m.details, m.context, m.further, m.identifier, m.censored, m.replaces, m.cost, m.id, m.made_by, m.undone_by,
     {DISCARD}, {CORRECTION} FROM measurements m LEFT JOIN suggestions s ON s.id = m.suggestion"""
 
 WITHDRAWALS = """SELECT w.id, s.name, w.reason, w.made_by, w.undone_by

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from seqopt.campaign.costs import way_of
 from seqopt.campaign.differences import difference
 from seqopt.campaign.rows import averaged
+from seqopt.data import Query
 
 if TYPE_CHECKING:
     from seqopt.campaign.rows import Censoring
-    from seqopt.data import Observation
+    from seqopt.data import Contexts, Observation
     from seqopt.models import ExplainedSurrogate
     from seqopt.optimizer import Optimizer
 
@@ -90,6 +92,7 @@ def reasons_of(optimizer: Optimizer, rows: Sequence[Observation]) -> list[dict[s
     """
     from seqopt.models import ExplainedSurrogate
     from seqopt.strategies import ModelBased
+    from seqopt.strategies.fidelity import LEAST_TARGETS
 
     strategy = optimizer.strategy.then
     if not optimizer.hyperparameters:
@@ -97,7 +100,51 @@ def reasons_of(optimizer: Optimizer, rows: Sequence[Observation]) -> list[dict[s
     if not isinstance(strategy, ModelBased) or not isinstance(strategy.surrogate, ExplainedSurrogate):
         return [{} for _ in rows]
     awaited = len(optimizer.pending)
-    return [one.to_json() for one in found_reasons(optimizer, strategy.surrogate, [row.key for row in rows], awaited)]
+    found = found_reasons(optimizer, strategy.surrogate, [row.key for row in rows], awaited)
+    known = len(measured_values(optimizer)) >= LEAST_TARGETS
+    ways = told_by(strategy.surrogate, optimizer.contexts, [row.query for row in rows], known=known)
+    if optimizer.contexts is not None and not known:
+        # Nor is it known what the best of them is expected to be.
+        found = [replace(one, improvement=None) for one in found]
+    return [one.to_json() | way for one, way in zip(found, ways, strict=True)]
+
+
+def told_by(
+    surrogate: object, contexts: Contexts | None, queries: Sequence[Query], *, known: bool
+) -> list[dict[str, Any]]:
+    """How much each measurement would tell of the target of its string, and what that costs; empty with one way.
+
+    A measurement y tells the share cov(y, g)^2 / (var(g) var(y)) of the variance of the target g, given what is known:
+    the squared correlation, averaged over draws of the parameters.
+
+    Args:
+        surrogate: Fitted.
+        contexts: The ways to measure.
+        queries: What is to be measured, and how.
+        known: Whether enough targets are known to learn that from; else only costs are given.
+    """
+    from seqopt.models import StringSurrogate
+
+    if contexts is None or not isinstance(surrogate, StringSurrogate) or not queries:
+        return [{} for _ in queries]
+    if not known:
+        return [{"way": way_of(one.context), "cost": contexts.cost(one)} for one in queries]
+    possible = not contexts.latent
+    targets = [Query(one.key, contexts.target) for one in queries] if possible else []
+    moments = surrogate.conditioned().at([*queries, *targets]).moments
+    total = (moments.variance * moments.outcome_variance).clamp_min(1e-300)
+    shares = (moments.covariance.square() / total).clamp(0.0, 1.0).reshape(-1, len(queries) + len(targets)).mean(0)
+    told = [float(f"{share:.3g}") for share in shares.tolist()]
+    found: list[dict[str, Any]] = []
+    for place, query in enumerate(queries):
+        cost = contexts.cost(query)
+        one: dict[str, Any] = {"way": way_of(query.context), "cost": cost, "tells": told[place]}
+        if possible and query.context != contexts.target:
+            target_cost = contexts.cost(targets[place])
+            one |= {"target": way_of(contexts.target), "target_cost": target_cost}
+            one["target_tells"] = told[len(queries) + place]
+        found.append(one)
+    return found
 
 
 def found_reasons(

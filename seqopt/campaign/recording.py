@@ -47,6 +47,7 @@ class Recorder:
         further: Mapping[str, float] | None,
         unit: str | None,
         force: bool,
+        cost: float | None = None,
     ) -> list[Measurement]:
         """See `Campaign.record`."""
         if not isinstance(what, str):
@@ -68,6 +69,7 @@ class Recorder:
             context=dict(context or {}),
             further=dict(further or {}),
             censored=censored,
+            cost=as_float("the cost", cost),
         )
         arguments = {"string": what}
         if conversion is not None:
@@ -95,12 +97,15 @@ class Recorder:
         decimal_comma: bool | None,
         force: bool,
         unit: str | None,
+        context: Mapping[str, ContextValue] | None = None,
     ) -> tuple[list[Measurement], Results]:
         """See `Campaign.record_file`."""
         arguments = {"file": Path(path).name, "partial": partial, "replicates": replicates}
         arguments |= {name: True for name, given in {"decimal_comma": decimal_comma, "force": force}.items() if given}
         if unit is not None:
             arguments["unit"] = unit
+        if context:
+            arguments["context"] = dict(context)
         with self.store.transaction("import" if history else "record", arguments) as change:
             results = read_results(
                 path,
@@ -114,6 +119,7 @@ class Recorder:
                 decimal_comma=decimal_comma,
                 unit=unit,
                 force=force,
+                context=context,
             )
             _refuse(results, partial=partial)
             change.arguments.update(results.arguments)

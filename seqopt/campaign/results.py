@@ -7,6 +7,7 @@ asks for is:
 - the values: a column with the name of the campaign's objective, with or without its unit (``IC50 (nM)``), or called
   ``value``, ``result`` or ``measured``;
 - limits among the values (``<0.1``, ``>100``, ``≤``, ``≥``), where a measurement lies below or above what can be read;
+- where strings are measured in several ways, how each was (``fidelity``, ``plate``, ...), and what it has ``cost``;
 - if there are any, standard errors (``standard_error``, ``sem``, ``se``), failures (``failure``: the reason;
   ``status``: ok or failed), and labels of replicates (``replicate``).
 
@@ -24,8 +25,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seqopt.campaign.cells import NO_ERROR, is_reason, read_rows, unfit
-from seqopt.campaign.columns import Header, suggestion_name, wanted_names
+from seqopt.campaign.cells import NO_ERROR, is_reason, read_rows, unfit, wrong_cost
+from seqopt.campaign.columns import COST, Header, suggestion_name, wanted_names
 from seqopt.campaign.entries import Identify, Owned, Remark, ResultEntry, Results, Row, lines_of, short
 from seqopt.campaign.replicates import compare_with_earlier, find_repeats
 from seqopt.campaign.rows import LARGEST_VALUE, Measurement, NewExclusion, NewMeasurement, Settings, Suggestion
@@ -36,7 +37,7 @@ from seqopt.datasets.sheets import Sheet, read_sheet
 from seqopt.errors import InputError
 
 if TYPE_CHECKING:
-    from seqopt.data import Context
+    from seqopt.data import Context, ContextValue
 
 
 def nobody(identifier: str) -> None:
@@ -56,6 +57,7 @@ def read_results(
     decimal_comma: bool | None = None,
     unit: str | None = None,
     force: bool = False,
+    context: Mapping[str, ContextValue] | None = None,
 ) -> Results:
     """Read a file of results, and hold it against what the campaign knows; nothing is recorded.
 
@@ -78,6 +80,7 @@ def read_results(
             are separated by commas.
         force: Take values that lie far outside all others, too: see `seqopt.campaign.scale.refuse_absurd`.
         unit: What the values are given in, if it is not the campaign's: see `seqopt.campaign.units`.
+        context: How all was measured of which the table does not say it, and which answers no suggestion.
 
     Raises:
         InputError: For a unit that cannot be converted to that of the campaign.
@@ -112,6 +115,7 @@ def read_results(
         decimal_comma=decimal_comma,
         unit=unit,
         force=force,
+        context=context,
     )
     known = store.recorded_files().get(sheet.sha256)
     if known is None or not results.columns:
@@ -145,6 +149,7 @@ def results_of_sheet(
     decimal_comma: bool = False,
     unit: str | None = None,
     force: bool = False,
+    context: Mapping[str, ContextValue] | None = None,
 ) -> Results:
     """Hold the cells of a table against what is known; the other arguments are those of `read_results`.
 
@@ -163,6 +168,7 @@ def results_of_sheet(
         decimal_comma: Whether numbers are written 6,5.
         unit: What values are given in.
         force: Whether to take values that lie far outside all others.
+        context: How all was measured of which the table does not say it.
     """
     conversion = None if unit is None else conversion_to(settings, unit)
     wanted = wanted_names(settings, value_column, string_column, unit)
@@ -198,6 +204,7 @@ def results_of_sheet(
         replicates=replicates,
         history=history,
         force=force,
+        usual=context,
     )
     return Results(
         () if problems else checked.records,
@@ -248,6 +255,8 @@ def check_entries(
         if row.entry.censored is not None and row.entry.standard_error is not None:
             row.wrong(NO_ERROR, repr(row.entry.standard_error))
         _check_further(row, settings)
+        if row.entry.cost is not None and (problem := wrong_cost(row.entry.cost, settings)):
+            row.wrong(problem, repr(row.entry.cost), COST)
         if row.entry.failure is not None and not is_reason(row.entry.failure):
             row.wrong("is not a reason for a failure: say what happened", row.entry.failure)
     with store.reading():
@@ -278,12 +287,13 @@ def _check(
     replicates: bool,
     history: bool,
     force: bool,
+    usual: Mapping[str, ContextValue] | None = None,
 ) -> Results:
     warnings: list[Remark] = []
     if settings.space.get("kind") == "molecule":
         _read_inchi(rows)
     _identify(rows, suggestions, measurements, identify, owned, history=history)
-    _find_contexts(rows, settings, warnings, source)
+    _find_contexts(rows, settings, warnings, source, usual)
     answered = [row for row in rows if row.has_result]
     earlier: dict[tuple[str, Context], list[Measurement]] = {}
     for measurement in measurements:
@@ -350,6 +360,7 @@ def _record(row: Row, source: str, *, history: bool) -> NewMeasurement:
         context=row.context,
         further=dict(entry.further),
         censored=entry.censored,
+        cost=entry.cost,
         identifier=entry.owned or (suggestion.identifier if suggestion is not None else None),
     )
 
@@ -369,14 +380,20 @@ def _check_further(row: Row, settings: Settings) -> None:
             row.wrong(problem, repr(value))
 
 
-def _find_contexts(rows: Sequence[Row], settings: Settings, warnings: list[Remark], source: str) -> None:
+def _find_contexts(
+    rows: Sequence[Row],
+    settings: Settings,
+    warnings: list[Remark],
+    source: str,
+    usual: Mapping[str, ContextValue] | None = None,
+) -> None:
     """How each string was measured: as its suggestion says or, if there is none, as the row says, or as the target."""
     contexts = settings.made_contexts()
     silent: list[Row] = []
     if contexts is not None:
         from seqopt.data import as_context
     for row in rows:
-        said = row.entry.context
+        said = row.entry.context if row.suggestion is not None else {**(usual or {}), **row.entry.context}
         if contexts is None:
             if said:
                 row.wrong(f"is said to be measured with {_said(said)}, but this campaign knows only one way to measure")

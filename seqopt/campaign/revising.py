@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.batches import Suggestions
 from seqopt.campaign.correcting import changed, chosen_results, correction, note_settings, one_result, retried
+from seqopt.campaign.costs import costs_of
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.library import (
     allows_attachment_points,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from seqopt.campaign.recording import Recorder
     from seqopt.campaign.rows import Command, Measurement, Settings, Suggestion
     from seqopt.campaign.store import CampaignStore
-    from seqopt.data import Direction
+    from seqopt.data import ContextValue, Direction
     from seqopt.filters.conditions import Filter
 
 
@@ -99,6 +100,8 @@ class Revising:
         was: float | str | None = None,
         reason: str = "",
         force: bool = False,
+        context: Mapping[str, ContextValue] | None = None,
+        cost: float | None = None,
     ) -> Measurement:
         """Correct a result, as after a typing error; a command that can be undone.
 
@@ -113,6 +116,8 @@ class Revising:
             was: The value as it was recorded, where there are several results of the string.
             reason: Why.
             force: Take a value that lies far outside all others.
+            context: How it was measured, where the string was in several ways.
+            cost: What it has cost, if that was wrong.
 
         Returns:
             The measurement as it counts from now on.
@@ -137,7 +142,7 @@ class Revising:
         given, censored = as_limit(value)
         number, standard_error = as_float("the value", given), as_float("the standard error", standard_error)
         with self.store.transaction("correct", {"string": what, "reason": reason}) as change:
-            old = one_result(self._naming.results(what), what, was)
+            old = one_result(self._results_of(what, context), what, was)
             made = correction(
                 old,
                 number,
@@ -147,12 +152,22 @@ class Revising:
                 self.store.settings,
                 censored=censored,
                 force=force,
+                cost=cost,
             )
             change.arguments.update(was=old.told, now=made.told)
+            if cost is not None:
+                usual = costs_of([old, made], self.store.settings)
+                change.arguments.update(cost_was=usual[0], cost=usual[1])
             return change.add_measurements([made])[0]
 
     def discard(
-        self, what: str, reason: str = "", *, was: float | str | None = None, every: bool = False
+        self,
+        what: str,
+        reason: str = "",
+        *,
+        was: float | str | None = None,
+        every: bool = False,
+        context: Mapping[str, ContextValue] | None = None,
     ) -> list[Measurement]:
         """Keep a result, but do not model it: an outlier, a plate that dried out; a command that can be undone.
 
@@ -163,6 +178,7 @@ class Revising:
             reason: Why.
             was: The value, where there are several results of the string.
             every: Discard all of its results.
+            context: How it was measured, where the string was in several ways.
 
         Returns:
             What was discarded.
@@ -171,7 +187,7 @@ class Revising:
             CampaignError: If there is no such result, or more than one, or it was discarded before.
         """
         with self.store.transaction("discard", {"string": what, "reason": reason}) as change:
-            found = self._naming.results(what)
+            found = self._results_of(what, context)
             chosen = chosen_results(found, what, was) if every else [one_result(found, what, was)]
             known = [row for row in chosen if row.discarded is not None]
             if known:
@@ -179,6 +195,13 @@ class Revising:
             change.arguments["was"] = ", ".join(row.told for row in chosen)
             change.discard([row.id for row in chosen], reason)
         return chosen
+
+    def _results_of(self, what: str, context: Mapping[str, ContextValue] | None) -> list[Measurement]:
+        """Results of a string, in one context if that is said."""
+        found = self._naming.results(what)
+        if not context:
+            return found
+        return [row for row in found if dict(row.context).items() >= context.items()]
 
     def undo(self, number: int | None = None) -> Command:
         """Take back a command, by default the last one that can be, and return it.
@@ -227,6 +250,7 @@ class Revising:
         unit: str | Unset | None = UNSET,
         batch_size: int | Unset = UNSET,
         transform: str | Unset | None = UNSET,
+        budget: float | Unset | None = UNSET,
     ) -> Settings:
         """Change what the campaign is about from now on; a command that can be undone.
 
@@ -235,6 +259,7 @@ class Revising:
             unit: Of the values, which stay as they are.
             batch_size: Suggestions at a time.
             transform: One of `seqopt.data.TRANSFORMS`, or `None`.
+            budget: Cost that may be spent, where measurements have costs; `None` for no limit.
 
         Returns:
             The settings.
@@ -243,10 +268,11 @@ class Revising:
             InputError: For what cannot be used.
             CampaignError: If nothing would change, or a value has no logarithm. Nothing has been changed.
         """
-        given = {"direction": direction, "unit": unit, "batch_size": batch_size, "transform": transform}
+        given: dict[str, Any] = {"direction": direction, "unit": unit, "batch_size": batch_size}
+        given |= {"transform": transform, "budget": budget}
         wanted = {name: value for name, value in given.items() if not isinstance(value, Unset)}
         if not wanted:
-            raise InputError("say what to change: direction, unit, batch_size or transform")
+            raise InputError("say what to change: direction, unit, batch_size, transform or budget")
         with self.store.transaction("configure") as change:
             settings = self.store.settings
             made = changed(settings, wanted, self.store.measurements())

@@ -69,6 +69,7 @@ class Settings:
         contexts: Description of the ways in which strings can be measured (`seqopt.data.Contexts`), if there are
             several.
         constraints: Descriptions of what is measured besides the objective (`seqopt.data.Outcome`).
+        budget: Cost that may be spent, where contexts have costs; `None` for no limit.
         extra: Whatever else belongs to the campaign. What a file of a later version holds and this one does not know
             is found here, too.
     """
@@ -93,6 +94,7 @@ class Settings:
     allow_repeats: bool = False
     contexts: dict[str, Any] | None = None
     constraints: list[dict[str, Any]] = field(default_factory=list)
+    budget: float | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -186,7 +188,10 @@ class Command:
         if self.kind == "discard" and self.arguments.get("was"):
             what += f" {self.arguments['was']}"
         if self.kind == "correct":
-            what += f" from {self.arguments.get('was')} to {self.arguments.get('now')}"
+            if self.arguments.get("was") != self.arguments.get("now") or "cost" not in self.arguments:
+                what += f" from {self.arguments.get('was')} to {self.arguments.get('now')}"
+            if "cost" in self.arguments:
+                what += f", cost from {self.arguments.get('cost_was'):g} to {self.arguments['cost']:g}"
         if self.arguments.get("reason"):
             what += f" ({self.arguments['reason']})"
         if self.undoes is not None:
@@ -194,7 +199,7 @@ class Command:
         rows = ", ".join(
             f"{number} {table.removesuffix('s') if number == 1 else table}"
             for table, number in self.changes.items()
-            if table not in ("settings", "libraries", "snapshots")
+            if table not in ("settings", "libraries", "snapshots", "screens")
         )
         return (
             what + (f": {rows}" if rows else "") + (f" (undone by command {self.undone_by})" if self.undone_by else "")
@@ -305,6 +310,7 @@ class NewMeasurement:
         identifier: What its owner calls the string.
         censored: ``"<"`` or ``">"`` where ``value`` is only a limit, below or above which the measurement lies.
         replaces: The number of the measurement that this one corrects.
+        cost: What it has cost; `None` where it cost what its context says.
     """
 
     string: str
@@ -322,6 +328,7 @@ class NewMeasurement:
     identifier: str | None = None
     censored: Censoring | None = None
     replaces: int | None = None
+    cost: float | None = None
 
     @property
     def told(self) -> str:

@@ -10,6 +10,7 @@ A campaign file is an SQLite database with the tables
 - ``discards``: measurements that are kept and shown, but not modelled,
 - ``withdrawals``: suggestions that will not be measured,
 - ``exclusions``: other strings that shall not be suggested,
+- ``screens``: values of a cheap measurement of a whole library, one row for each table,
 - ``libraries``: which candidates there are, where they are in files.
 
 Invariants, which hold after every commit (`seqopt.campaign.CampaignStore.check` looks at each):
@@ -33,6 +34,9 @@ Invariants, which hold after every commit (`seqopt.campaign.CampaignStore.check`
    which does not count while the correction does. Of the corrections of one measurement, one at most counts. A
    discarded measurement counts, too, but not as a result.
 10. A censored value is a limit: the measurement is below (``<``) or above (``>``) ``value``.
+11. What a measurement has cost is positive; NULL where it cost what its context says.
+12. A screen is of a context that is not the target, and as long as it says. Its values are known, never suggested; a
+    measurement of the same key in the same context counts before it.
 
 A context (how a string is measured, where there are several ways) is a JSON list of names and values, sorted by name,
 and ``[]`` where there is only one way. ``value`` is that of the objective; values of further outcomes are a JSON
@@ -52,13 +56,23 @@ from seqopt.campaign.errors import CampaignError
 APPLICATION_ID = 0x73716F70
 """``sqop``: marks an SQLite database as a campaign."""
 
-VERSION = 4
+VERSION = 5
 """Version of the tables that this seqopt reads and writes; kept in the file as ``PRAGMA user_version``."""
 
 UPGRADED = 3
 """The oldest version that `upgrade` brings to this one."""
 
-TABLES = ("settings", "snapshots", "suggestions", "measurements", "discards", "withdrawals", "exclusions", "libraries")
+TABLES = (
+    "settings",
+    "snapshots",
+    "suggestions",
+    "measurements",
+    "discards",
+    "withdrawals",
+    "exclusions",
+    "libraries",
+    "screens",
+)
 """Tables of rows that commands make and undo."""
 
 _ORIGIN = """
@@ -86,6 +100,16 @@ _LIBRARIES = f"""CREATE TABLE libraries (
     hashes BLOB,
     removed BLOB,
     {_ORIGIN})"""
+
+_SCREENS = f"""CREATE TABLE screens (
+    id INTEGER PRIMARY KEY,
+    context TEXT NOT NULL,
+    size INTEGER NOT NULL CHECK (size > 0),
+    contents BLOB NOT NULL,
+    source TEXT,
+    {_ORIGIN})"""
+
+_COST = "cost REAL CHECK (cost IS NULL OR (typeof(cost) = 'real' AND cost > 0 AND cost <= 1e150))"
 
 _INDICES = (
     "CREATE INDEX corrections ON measurements (replaces) WHERE replaces IS NOT NULL",
@@ -151,6 +175,7 @@ _STATEMENTS = (
     identifier TEXT,
     censored TEXT CHECK (censored IS NULL OR (censored IN ('<', '>') AND value IS NOT NULL)),
     replaces INTEGER REFERENCES measurements (id) CHECK (replaces < id),
+    {_COST},
     {_ORIGIN},
     CHECK (value IS NULL OR failure IS NULL),
     CHECK (value IS NOT NULL OR failure IS NOT NULL OR further <> '{{}}'))""",
@@ -162,6 +187,7 @@ _STATEMENTS = (
     _DISCARDS,
     _EXCLUSIONS,
     _LIBRARIES,
+    _SCREENS,
     "CREATE INDEX suggestions_of_key ON suggestions (key)",
     "CREATE INDEX measurements_of_key ON measurements (key)",
     "CREATE INDEX measurements_of_suggestion ON measurements (suggestion)",
@@ -248,22 +274,29 @@ def create_tables(connection: sqlite3.Connection) -> None:
 
 
 def upgrade(connection: sqlite3.Connection) -> None:
-    """Bring a file of version `UPGRADED` to this one, inside the caller's transaction: only what it lacks is added."""
-    for column in ("identifier TEXT", "cells TEXT NOT NULL DEFAULT '{}'"):
-        connection.execute(f"ALTER TABLE suggestions ADD COLUMN {column}")
-    for column in (
-        "identifier TEXT",
-        "censored TEXT CHECK (censored IS NULL OR (censored IN ('<', '>') AND value IS NOT NULL))",
-        "replaces INTEGER REFERENCES measurements (id) CHECK (replaces < id)",
-    ):
-        connection.execute(f"ALTER TABLE measurements ADD COLUMN {column}")
-    for statement in (_DISCARDS, _EXCLUSIONS, _LIBRARIES, *_INDICES):
-        connection.execute(statement)
+    """Bring a file of version `UPGRADED` or later to this one, inside the caller's transaction: only what it lacks is
+    added.
+    """
+    version, changed = version_of(connection), {"measurements"}
+    if version < 4:
+        changed.add("suggestions")
+        for column in ("identifier TEXT", "cells TEXT NOT NULL DEFAULT '{}'"):
+            connection.execute(f"ALTER TABLE suggestions ADD COLUMN {column}")
+        for column in (
+            "identifier TEXT",
+            "censored TEXT CHECK (censored IS NULL OR (censored IN ('<', '>') AND value IS NOT NULL))",
+            "replaces INTEGER REFERENCES measurements (id) CHECK (replaces < id)",
+        ):
+            connection.execute(f"ALTER TABLE measurements ADD COLUMN {column}")
+        for statement in (_DISCARDS, _EXCLUSIONS, _LIBRARIES, *_INDICES):
+            connection.execute(statement)
+    connection.execute(f"ALTER TABLE measurements ADD COLUMN {_COST}")
+    connection.execute(_SCREENS)
     # Those that watch over the columns were made before there were these.
-    for table in ("suggestions", "measurements"):
+    for table in sorted(changed):
         for trigger in ("stay", "never_change", "undone_once"):
             connection.execute(f"DROP TRIGGER {table}_{trigger}")
         _guard(connection, table)
-    for table in ("discards", "exclusions", "libraries"):
+    for table in (*(("discards", "exclusions", "libraries") if version < 4 else ()), "screens"):
         _guard(connection, table)
     connection.execute(f"PRAGMA user_version = {VERSION}")

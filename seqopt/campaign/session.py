@@ -22,7 +22,7 @@ from seqopt.campaign.predictions import snapshot_of
 from seqopt.campaign.reasons import reasons_of
 from seqopt.campaign.rows import Command, Exclusion, Measurement, NewSuggestion, Suggestion, Withdrawal
 from seqopt.campaign.store import CampaignStore
-from seqopt.data import Item, Observation, Query
+from seqopt.data import Context, Item, Observation, Query
 from seqopt.errors import InputError
 from seqopt.optimizer import Optimizer
 from seqopt.spaces import Space
@@ -90,7 +90,7 @@ class Session:
         """Do what has been done in the file since.
 
         Returns:
-            Whether its settings still are those of this session; if not, nothing was done.
+            Whether its settings and its screens still are those of this session; if not, nothing was done.
         """
         state = self.store.state
         if state == self.state:
@@ -101,6 +101,8 @@ class Session:
             if older or self.state == UNKNOWN:
                 self.forget()
             commands = self.store.history(after=self.state)
+            if self.state and any("screens" in command.changes for command in commands):
+                return False
             changed = older or any(command.kind in ("configure", "undo") for command in commands)
             if changed and self.store.settings != self.settings:
                 return False
@@ -127,6 +129,8 @@ class Session:
         explained: bool = True,
         noted: Mapping[str, Any] | None = None,
         remaining: float | None = None,
+        only: Context | None = None,
+        shared: bool = False,
     ) -> list[Suggestion]:
         """Ask for strings, and keep them in the file.
 
@@ -136,6 +140,8 @@ class Session:
             explained: Whether the reasons are worked out.
             noted: What is kept of the model besides its own summary.
             remaining: See `Optimizer.ask`.
+            only: See `Optimizer.ask`.
+            shared: See `Optimizer.ask`.
 
         Raises:
             StaleStateError: If another process has changed the campaign meanwhile: nothing was suggested.
@@ -146,7 +152,7 @@ class Session:
         state_before, self.state = self.state, UNKNOWN
         try:
             started = time.perf_counter()
-            rows = optimizer.ask(n, remaining=remaining).rows
+            rows = optimizer.ask(n, remaining=remaining, only=only, shared=shared).rows
             seconds = time.perf_counter() - started
             state = optimizer.strategy.state_dict()
             counters = optimizer.counters
@@ -215,7 +221,9 @@ class Session:
         latest = self.store.latest_snapshot() if modelled else None
         if latest is not None and latest.id != self._snapshot:
             self._kept, self._snapshot = self.store.snapshot_state(latest.id), latest.id
-            if self._kept is not None:
+            # A model without the columns of today has other parameters.
+            since = max([0, *(command.id for command in self.store.history() if "screens" in command.changes)])
+            if self._kept is not None and latest.made_by > since:
                 self.optimizer.strategy.load_state_dict(self._kept)
 
     def _in_order(self, measurements: Sequence[Measurement]) -> Sequence[Measurement]:
@@ -336,6 +344,7 @@ class Session:
             censored=censored if any(censored) else None,
             errors=errors,
             seconds=[row.details.get("seconds") for row in measurements],
+            costs=[row.cost for row in measurements] if any(row.cost is not None for row in measurements) else None,
         )
 
     def _withdraw(self, suggestion: Suggestion) -> None:

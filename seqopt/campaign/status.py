@@ -7,9 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from seqopt.campaign.calibration import Calibration, first_values
+from seqopt.campaign.costs import Costs, way_of
 from seqopt.campaign.labels import Spending
 from seqopt.campaign.rows import Counts, Measurement, Observed, Settings, Suggestion
 from seqopt.utils.shown import Tabulated
+
+FEWEST_TARGETS = 2
+"""Strings measured as the target from which on something can be learned of how much other measurements tell of it."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,6 +33,8 @@ class Status(Tabulated):
         library: Where candidates are read from.
         calibration: How predictions compare with the results that came.
         added: Files of candidates that were added to the library.
+        screens: How many strings have a score, by ways to measure whose scores were imported as columns.
+        costs: What was spent on each way to measure, where there are several.
     """
 
     settings: Settings
@@ -42,6 +48,8 @@ class Status(Tabulated):
     library: str | None = None
     calibration: Calibration | None = None
     added: tuple[str, ...] = ()
+    costs: Costs | None = None
+    screens: Mapping[str, int] = field(default_factory=dict)
 
 
 def warnings_of(settings: Settings, counts: Counts, model: dict[str, Any]) -> list[str]:
@@ -63,6 +71,25 @@ def warnings_of(settings: Settings, counts: Counts, model: dict[str, Any]) -> li
     if counts.failures > counts.values and counts.failures >= settings.batch_size:
         found.append(f"most measurements fail ({counts.failures} of {counts.failures + counts.values})")
     return found
+
+
+def untold(settings: Settings, measurements: Sequence[Measurement]) -> str:
+    """A warning where nothing, or too little, of the target was measured, but other things were; else empty."""
+    contexts = settings.made_contexts()
+    values = [row for row in measurements if row.value is not None]
+    if contexts is None or contexts.latent or not values:
+        return ""
+    known = len({row.key for row in values if row.context == contexts.target})
+    if known >= FEWEST_TARGETS:
+        return ""
+    target = way_of(contexts.target)
+    what = (
+        f"nothing has been measured as {target} yet" if not known else f"only one string has been measured as {target}"
+    )
+    return (
+        f"{what}: how much other measurements tell of it is assumed, not learned, so the next batch begins with "
+        f"{target} where that is free"
+    )
 
 
 def missed_by(settings: Settings, suggestions: Sequence[Suggestion], measurements: Sequence[Measurement]) -> str:

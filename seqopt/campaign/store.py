@@ -39,6 +39,7 @@ from seqopt.campaign.queries import (
     SUGGESTIONS,
     WITHDRAWALS,
     command_row,
+    context_row,
     measurement_row,
     snapshot_row,
     suggestion_row,
@@ -483,6 +484,18 @@ class CampaignStore:
         query = "SELECT hashes, removed FROM libraries WHERE undone_by IS NULL ORDER BY id DESC LIMIT 1"
         rows = self._rows(query)
         return rows[0] if rows else (None, None)
+
+    def screens(self) -> list[tuple[Context, int, bytes, str | None, int]]:
+        """Columns of cheap values that count, oldest first: how they were measured, how many they are, the values as
+        `seqopt.campaign.screens` packs them, the file, and the command.
+        """
+        query = "SELECT context, size, contents, source, made_by FROM screens WHERE undone_by IS NULL ORDER BY id"
+        return [(context_row(json.loads(row[0])), *row[1:]) for row in self._rows(query)]
+
+    def screened(self) -> dict[Context, int]:
+        """How many values there are in columns of cheap values, by how they were measured."""
+        rows = self._rows("SELECT context, sum(size) FROM screens WHERE undone_by IS NULL GROUP BY context")
+        return {context_row(json.loads(context)): size for context, size in rows}
 
     def command(self, number: int) -> Command:
         """One command.

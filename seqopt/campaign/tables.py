@@ -8,6 +8,7 @@ from pathlib import Path
 
 from seqopt.campaign.batches import REASON_COLUMNS, REASONS, reason_cell
 from seqopt.campaign.columns import (
+    COST,
     FAILURE,
     IDENTIFIER,
     REMARK,
@@ -18,9 +19,11 @@ from seqopt.campaign.columns import (
     Header,
     check_column_names,
     further_role,
+    has_costs,
     told_apart,
     wanted_names,
 )
+from seqopt.campaign.costs import stated_costs
 from seqopt.campaign.entries import listed
 from seqopt.campaign.rows import Exclusion, Settings, Suggestion, Withdrawal
 from seqopt.campaign.store import CampaignStore
@@ -43,6 +46,9 @@ _TOLD: Mapping[str, Callable[[Suggestion, Settings], Cell]] = {
 _FILLED_IN = ("value", "standard_error", "failure", "status", "replicate")
 """Roles of columns that are filled in; those of further values, too."""
 
+TELLS = "tells_of_target"
+"""The column that says how much of what is unknown of the target a measurement would tell, from 0 to 1."""
+
 DRAWING = "structure drawing"
 """The column of drawings in a workbook."""
 
@@ -57,11 +63,12 @@ def write_batch(
 ) -> None:
     """Write suggestions as a table that `read_results` reads once the last columns are filled in.
 
-    The columns are the identifier, the string, how it is to be measured, what was predicted (the central prediction,
-    and the ends of the central 90 % of a measurement), acquisition function and its value, why it was chosen (``why``,
-    its rank by prediction, its chance to be better than the best measured string, the nearest measured string, what was
-    measured of that, how similar it is and what differs), the further ones, and empty ones for the value, its standard
-    error, what else is measured, and a reason for failure.
+    The columns are the identifier, the string, how it is to be measured and what that costs, what was predicted (the
+    central prediction, and the ends of the central 90 % of a measurement), acquisition function and its value, why it
+    was chosen (``why``, its rank by prediction, its chance to be better than the best measured string, the nearest
+    measured string, what was measured of that, how similar it is and what differs), how much of the target it would
+    tell where there are several ways to measure, the further ones, and empty ones for the value, its standard error,
+    what else is measured, and a reason for failure.
 
     Args:
         path: A .csv, .tsv, .xlsx or, for molecules, .sdf file. In a workbook each molecule has a drawing.
@@ -96,7 +103,12 @@ def write_batch(
         table[owned_name(settings)] = called
     table[settings.string_column] = [row.string for row in suggestions]
     table |= {name: [dict(row.context).get(name) for row in suggestions] for name in settings.context_names}
+    costs = stated_costs(suggestions, settings)
+    if costs is not None:
+        table[COST] = costs
     table |= {told[name]: [cell(row, settings) for row in suggestions] for name, cell in _TOLD.items()}
+    if settings.contexts is not None:
+        table[told_apart([TELLS], own, "suggestion")[TELLS]] = [row.reason.get("tells") for row in suggestions]
     for name, shown in told_apart(further, own | {plain_name(name) for name in table}, "library").items():
         cells = further[name]
         if len(cells) != len(suggestions):
@@ -246,7 +258,9 @@ def measurements_table(store: CampaignStore, *, numeric: bool = False) -> tuple[
     contexts, further = settings.context_names, settings.constraint_names
     apart = numeric and any(row.censored is not None for row in rows)
     owned = [owned_name(settings)] if (settings.pool or {}).get("id_column") else []
-    header = [IDENTIFIER, *owned, settings.string_column, *contexts, settings.objective, STANDARD_ERROR, *further]
+    paid = [COST] if has_costs(settings) else []
+    header = [IDENTIFIER, *owned, settings.string_column, *contexts, *paid, settings.objective, STANDARD_ERROR]
+    header += further
     header += [FAILURE, REPLICATE]
     wanted, own = wanted_names(settings, None, None), (STATUS, REMARK, *TOLD)
     taken = {plain_name(name) for name in header}.union(*(wanted[role] for role in wanted if role not in own))
@@ -275,6 +289,7 @@ def measurements_table(store: CampaignStore, *, numeric: bool = False) -> tuple[
                 *([identifier] if owned else []),
                 row.string,
                 *(dict(row.context).get(name) for name in contexts),
+                *([row.cost] if paid else []),
                 row.value if row.censored is None or apart else f"{row.censored}{row.value!r}",
                 row.standard_error,
                 *(row.further.get(name) for name in further),
@@ -304,6 +319,7 @@ def measurements_table(store: CampaignStore, *, numeric: bool = False) -> tuple[
                 *([what.identifier] if owned else []),
                 what.string,
                 *(context.get(name) for name in contexts),
+                *([None] if paid else []),
                 *[None] * (2 + len(further) + 2),
                 "withdrawn",
                 why.reason,

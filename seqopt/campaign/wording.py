@@ -28,7 +28,33 @@ def in_words(reason: Mapping[str, Any]) -> str:
     if reason.get("improvement") is not None:
         parts.append(f"{percent(reason['improvement'])} to beat the best")
     kind = str(reason.get("kind", ""))
-    return f"{kind}: {', '.join(parts)}" if parts else kind
+    text = f"{kind}: {', '.join(parts)}" if parts else kind
+    return "; ".join(filter(None, (text, told_in_words(reason))))
+
+
+def told_in_words(reason: Mapping[str, Any]) -> str:
+    """What a measurement costs, and how much it tells of the target; empty where there is only one way to measure.
+
+    Example:
+        >>> reason = {"way": "docking", "cost": 0.01, "tells": 0.3, "target": "assay", "target_cost": 1.0}
+        >>> told_in_words(reason | {"target_tells": 0.9})
+        'docking for 0.01 tells 30 % of what is unknown of its assay (an assay for 1: 90 %)'
+        >>> told_in_words({"way": "assay", "cost": 1.0, "tells": 0.9})
+        'assay for 1 tells 90 % of what is unknown of it'
+    """
+    if reason.get("way") is None or reason.get("cost") is None:
+        return ""
+    text = f"{reason['way']} for {reason['cost']:g}"
+    if reason.get("tells") is None:
+        return text
+    target, of = reason.get("target"), "it"
+    beside = ""
+    if target is not None:
+        of = f"its {target}"
+        if reason.get("target_tells") is not None:
+            article = "an" if str(target)[:1].lower() in "aeiou" else "a"
+            beside = f" ({article} {target} for {reason['target_cost']:g}: {percent(reason['target_tells'])})"
+    return f"{text} tells {percent(reason['tells'])} of what is unknown of {of}{beside}"
 
 
 def counted(number: int, singular: str, plural: str = "") -> str:

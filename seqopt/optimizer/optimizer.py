@@ -18,6 +18,7 @@ from seqopt.data import (
     Censoring,
     Context,
     Contexts,
+    ContextValue,
     Data,
     Direction,
     Item,
@@ -55,6 +56,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FloatArray = npt.NDArray[np.float64]
+
+ROUNDING = 1e-9
+"""Share of what remains that costs may exceed it by."""
 
 AFTERWARDS = 1
 """Keeps the random numbers of `Optimizer.recommend` and `Optimizer.predict`, which fit the same model, apart from those
@@ -234,23 +238,33 @@ class Optimizer(Tabulated):
         """The inner search of a model-based strategy."""
         return self.model_based.search
 
-    def ask(self, n: int | None = None, *, remaining: float | None = None) -> Batch:
+    def ask(
+        self,
+        n: int | None = None,
+        *,
+        remaining: float | None = None,
+        only: Context | Mapping[str, ContextValue] | None = None,
+        shared: bool = False,
+    ) -> Batch:
         """The next strings to evaluate, as the space's owner wrote them; they are pending from now on.
 
         Args:
             n: How many. Default: what the initial design still lacks, then ``batch_size``. Fewer come back only when
                 the space holds no more.
             remaining: Evaluations, or cost where there are contexts, that may still be asked for, these included;
-                strategies that plan ahead use it.
+                strategies that plan ahead use it. Where there are contexts, nothing dearer than that is asked for.
+            only: The one context that is free, where there are several: ``{"fidelity": "docking"}``.
+            shared: Whether all of the batch is to be measured in one context, which is chosen.
 
         Returns:
             A list of strings, which a notebook shows with what is predicted of each. Its ``queries`` say how each is to
             be measured.
 
         Raises:
-            InputError: If ``n`` < 1.
-            ExhaustedError: If nothing is left to suggest.
+            InputError: If ``n`` < 1, or ``only`` is not a context of this search.
+            ExhaustedError: If nothing is left to suggest, or what remains pays for nothing.
         """
+        context = self._only(only)
         if n is None:
             missing = self.initial - len(self.observations)
             n = missing if missing > 0 else self.batch_size
@@ -260,7 +274,8 @@ class Optimizer(Tabulated):
         rng = np.random.default_rng([self.seed, self._asks])
         batch = self._batches + 1 if len(self.observations) >= self.initial else 0
         with doing("choosing what to evaluate next"):
-            proposals = self.strategy.propose(n, self.state(remaining), rng)
+            proposals = self.strategy.propose(n, self.state(remaining, context, shared), rng)
+        proposals = self._possible(proposals, context, shared, remaining)
         if not proposals:
             if self.limits is not None:
                 raise ExhaustedError(
@@ -338,7 +353,48 @@ class Optimizer(Tabulated):
                 except InputError as error:
                     raise InputError(f"{who} {proposal.string!r}, which is not in the space: {error}") from error
 
-    def state(self, remaining: float | None = None) -> SearchState:
+    def _only(self, given: Context | Mapping[str, ContextValue] | None) -> Context | None:
+        """The one context that is free, checked."""
+        if given is None:
+            return None
+        if self.contexts is None:
+            raise InputError("only says how strings are measured, and this search has one way to: leave it out")
+        context = as_context(given)
+        self.contexts.check(context)
+        return context
+
+    def _possible(
+        self, proposals: Sequence[Proposal], only: Context | None, shared: bool, remaining: float | None
+    ) -> list[Proposal]:
+        """Proposals with their contexts, as far as they can be measured together and paid for.
+
+        Raises:
+            InputError: If a strategy proposes a context that is not free.
+            ExhaustedError: If none can be paid for.
+        """
+        if self.contexts is None:
+            return list(proposals)
+        found = [one if one.context else replace(one, context=only or self._target) for one in proposals]
+        for one in found:
+            if only is not None and one.context != only:
+                who = type(self.strategy.then).__name__
+                raise InputError(f"{who}.propose returned {one.string!r} in a context that is not free: {one.query}")
+        if shared:
+            found = [one for one in found if one.context == found[0].context]
+        if remaining is None or not found:
+            return found
+        left, kept = remaining * (1 + ROUNDING), []
+        for one in found:
+            cost = self.contexts.cost(one.query)
+            if cost <= left:
+                kept.append(one)
+                left -= cost
+        if not kept:
+            cheapest = min(self.contexts.cost(one.query) for one in found)
+            raise ExhaustedError(f"what remains, {remaining:.10g}, pays for no measurement: one costs {cheapest:.10g}")
+        return kept
+
+    def state(self, remaining: float | None = None, only: Context | None = None, shared: bool = False) -> SearchState:
         """Where the search stands, as strategies see it."""
         rows = kept = self.observations.rows
         if self.allow_repeats:
@@ -352,7 +408,7 @@ class Optimizer(Tabulated):
         else:
             # A string that is known as its target, or cannot be measured, is of no further use.
             target = self.contexts.target
-            excluded = {row.key for row in kept if row.context == target or row.status == "failed"}
+            excluded = {row.key for row in kept if row.context in (target, only) or row.status == "failed"}
         return SearchState(
             self.space,
             Data.of(rows, self.outcomes),
@@ -364,6 +420,8 @@ class Optimizer(Tabulated):
             remaining,
             sum(row.status == "withdrawn" for row in rows),
             self._open_batch(),
+            only,
+            shared,
         )
 
     def _open_batch(self) -> OpenBatch | None:

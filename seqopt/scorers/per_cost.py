@@ -41,6 +41,9 @@ from seqopt.spaces import PoolSpace
 AT_ONCE = 4000
 """Queries whose posterior is kept with its factors, so that a batch costs rank-one updates; of more, only moments."""
 
+ROUNDING = 1e-9
+"""Share of what is left to be spent that a cost may exceed it by: sums of costs are rounded."""
+
 LEAST_INFORMATION = 1e-12
 """Squared correlation of an outcome with its target below which nothing can be learned: what is left is rounding."""
 
@@ -83,6 +86,11 @@ class PerCostScoring:
         batch_size: Elements of the batch, pending ones included.
         costs: What measurements cost; by default what ``contexts`` state.
         rng: The only source of randomness.
+        only: The one context that is free; by default all are.
+        closed: Contexts in which nothing is measured any more.
+        shared: Whether all queries of the batch have one context, that of the first that is chosen.
+        remaining: Cost that the batch may have at most.
+        first: How many queries, the first of the batch, are of targets.
     """
 
     def __init__(
@@ -97,7 +105,17 @@ class PerCostScoring:
         batch_size: int = 1,
         costs: Costs | None = None,
         rng: np.random.Generator,
+        only: Context | None = None,
+        closed: Set[Context] = frozenset(),
+        shared: bool = False,
+        remaining: float | None = None,
+        first: int = 0,
     ) -> None:
+        self.only = only
+        self.closed = closed
+        self.shared = shared
+        self.remaining = remaining
+        self.first = first
         self.costs = StatedCosts(contexts) if costs is None else costs
         self.surrogate = surrogate
         self.acquisition = acquisition
@@ -179,11 +197,27 @@ class PerCostScoring:
         scores = value_per_cost(values, self.costs.of(queries) if costs is None else costs)
         # A string that will be known as its target is of no further use.
         done = {query.key for query in taken if query.context == self.contexts.target}
-        out = [query in self.known or query in taken or query.key in done for query in queries]
+        free = {context: self._is_free(context, taken) for context in {query.context for query in queries}}
+        out = [
+            not free[query.context] or query in self.known or query in taken or query.key in done for query in queries
+        ]
         if not self.acquisition.sees_outcomes:
             out = [one or query.context != self.contexts.target for one, query in zip(out, queries, strict=True)]
         scores[np.array(out, dtype=np.bool_) | ~_informative(posterior.moments)] = -np.inf
         return scores
+
+    def _is_free(self, context: Context, taken: Set[Query]) -> bool:
+        """Whether another query of the batch can be made in a context."""
+        if context in self.closed or self.only not in (None, context):
+            return False
+        if self.only is None and len(taken) < self.first and context != self.contexts.target:
+            return False
+        if self.shared and any(query.context != context for query in taken):
+            return False
+        if self.remaining is None:
+            return True
+        left = self.remaining - sum(map(self.contexts.cost, taken))
+        return self.contexts.cost(Query("any", context)) <= left + ROUNDING * self.remaining
 
     def grown(self, contexts: Contexts, query: Query) -> Contexts:
         """The ways to measure what comes after a query that was chosen; here they stay."""

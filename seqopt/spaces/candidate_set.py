@@ -169,7 +169,7 @@ class CandidateSet(Shown, Configurable):
         Raises:
             InputError: If ``string`` is not a valid string of this pool's kind.
         """
-        return self._known(string) or self.keys_of([string])[0]
+        return self.known_key(string) or self.keys_of([string])[0]
 
     def keys_of(self, strings: Sequence[str]) -> list[str]:
         """The key of each of ``strings``, which need not be candidates. `keys` are those of the candidates.
@@ -177,14 +177,14 @@ class CandidateSet(Shown, Configurable):
         Raises:
             InputError: If one is not a valid string of this pool's kind.
         """
-        found = {string: self._known(string) for string in strings}
+        found = {string: self.known_key(string) for string in strings}
         others = [string for string, key in found.items() if key is None]
         if others:
             found.update(zip(others, required_keys(others, self.kind, standardize=self.standardize), strict=True))
         return [key for string in strings if (key := found[string]) is not None]
 
-    def _known(self, string: str) -> str | None:
-        """The key of what is written as a candidate, or as a candidate's key."""
+    def known_key(self, string: str) -> str | None:
+        """The key of what is written as a candidate, or as a candidate's key, without reading it; else `None`."""
         return self._key_of.get(string) or (string if string in self._index else None)
 
     def index_of(self, string: str) -> int | None:

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from seqopt.acquisition import OutcomeAcquisition
-from seqopt.data import Contexts, key_of
+from seqopt.data import Context, Contexts, context_of, key_of
 from seqopt.errors import InputError
 from seqopt.models import GaussianSurrogate, StringSurrogate, Surrogate, in_units_of
 from seqopt.models.contexts import default_contexts
@@ -22,6 +22,10 @@ from seqopt.search.protocols import PartsCheckedSearch, SomeSearch
 from seqopt.spaces import Space
 from seqopt.strategies.model_based import ModelBased, SpaceBound, check_contexts
 from seqopt.strategies.protocols import SearchState
+
+LEAST_TARGETS = 2
+"""Results of targets, known or awaited, without which nobody can say how much other measurements tell of them: until
+there are so many, a batch begins with targets."""
 
 
 class MultiFidelity(ModelBased):
@@ -62,6 +66,9 @@ class MultiFidelity(ModelBased):
     """
 
     chooses_contexts = True
+
+    closed: frozenset[Context] = frozenset()
+    """Contexts in which nothing is measured any more."""
 
     opens_plates = False
     """Whether it makes up further values of an open variable."""
@@ -119,12 +126,16 @@ class MultiFidelity(ModelBased):
                 f"the acquisition function {self.acquisition.name!r} has targets measured, and the target of these "
                 "contexts cannot be: choose gibbon or mumbo"
             )
-        self._default = default_contexts(space, contexts) if isinstance(self._given[0], str) else None
+        self._default = self._own_model(space, contexts) if isinstance(self._given[0], str) else None
         super().start(space, contexts)
         name = type(self.surrogate).__name__
         if isinstance(self.search, PartsCheckedSearch) or not isinstance(self.surrogate, StringSurrogate):
             raise InputError(f"{type(self.search).__name__} and {name} do not go with {type(self).__name__}")
         self._start_costs(space, contexts)
+
+    def _own_model(self, space: Space, contexts: Contexts) -> GaussianSurrogate:
+        """The surrogate where none was given."""
+        return default_contexts(space, contexts)
 
     def _start_costs(self, space: Space, contexts: Contexts) -> None:
         if isinstance(self.costs, str):
@@ -162,6 +173,14 @@ class MultiFidelity(ModelBased):
         proposals = super().propose(n, state, rng)
         assert state.contexts is not None  # see `start`
         target = state.contexts.target
+        if not (state.contexts.latent or _targets(state, awaited=False)):
+            # Where values of the target lie is not known at all.
+            proposals = [
+                replace(one, predicted_mean=None, predicted_std=None, measurement_std=None)
+                if one.context in ((), target)
+                else one
+                for one in proposals
+            ]
         others = [one for one in proposals if one.predicted_mean is not None and one.context not in ((), target)]
         if not others:
             return proposals
@@ -207,4 +226,17 @@ class MultiFidelity(ModelBased):
             batch_size=n + len(pending),
             costs=self.learned_costs(state, rng),
             rng=rng,
+            only=state.only,
+            closed=self.closed,
+            shared=state.shared,
+            remaining=state.remaining,
+            first=0 if state.contexts.latent else max(LEAST_TARGETS - _targets(state), 0),
         )
+
+
+def _targets(state: SearchState, *, awaited: bool = True) -> int:
+    """How many targets are known, or awaited."""
+    assert state.contexts is not None
+    target = state.contexts.target
+    items = (*state.data.measured().items, *(state.pending if awaited else ()))
+    return sum(context_of(item) in ((), target) for item in items)

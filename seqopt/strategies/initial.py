@@ -124,7 +124,8 @@ class InitialDesign(Configurable):
 
     def _chosen(self, n: int, state: SearchState, rng: np.random.Generator) -> list[Proposal]:
         """What nobody has asked for."""
-        if state.size >= self.size:
+        # A strategy that knows something from the start needs no random strings.
+        if state.size >= self.size or getattr(self.then, "begins_itself", False):
             return self.then.propose(n, state, rng)
         if not self.every_context or state.contexts is None:
             return self._designed(n, state, rng)

@@ -31,6 +31,8 @@ class SearchState:
         withdrawn: How many suggestions were withdrawn.
         batch: The batch that is to be filled, where strings of one batch must not be too much alike: it says what may
             still join it, and is told what does.
+        only: The one context in which anything can be measured now; `None` where all are free.
+        shared: Whether all that is proposed has to be measured in one and the same context.
     """
 
     space: Space
@@ -43,6 +45,8 @@ class SearchState:
     remaining: float | None = None
     withdrawn: int = 0
     batch: OpenBatch | None = None
+    only: Context | None = None
+    shared: bool = False
 
     @property
     def size(self) -> int:
@@ -64,6 +68,8 @@ class SearchState:
         Args:
             place: Which one of a batch it is.
         """
+        if self.only is not None:
+            return self.only
         return () if self.contexts is None else self.contexts.beginning(self.size + place)
 
 

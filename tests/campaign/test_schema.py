@@ -106,6 +106,35 @@ def test_a_file_of_version_3_is_brought_to_this_version_with_all_that_it_holds(t
     connection.close()
 
 
+def test_a_file_of_version_4_is_brought_to_this_version_with_all_that_it_holds(tmp_path: Path) -> None:
+    path = tmp_path / "old.seqopt"
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.executescript((Path(__file__).parent / "files" / "version-4.sql").read_text())
+    connection.close()
+    docking = (("fidelity", "docking"),)
+    with CampaignStore.open(path) as store:
+        assert store.check() == []
+        assert [row.status for row in store.suggestions()] == ["measured", "open"]
+        assert [(row.told, row.cost, row.replaces) for row in store.measurements()] == [
+            ("6.5", None, None),
+            ("4.5", None, 2),
+        ]
+        with store.transaction("record", {"string": "CCN"}) as change:
+            change.add_measurements([NewMeasurement("CCN", "CCN", 5.5, context=docking, cost=0.02)])
+        assert store.measurements()[-1].cost == 0.02
+        assert store.undo().describe() == "record CCN: 1 measurement"
+        assert store.check() == []
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA user_version").fetchone() == (VERSION,)
+    with pytest.raises(sqlite3.IntegrityError, match="kept"):
+        connection.execute("UPDATE measurements SET cost = 3.0")
+    with pytest.raises(sqlite3.IntegrityError, match="CHECK"):
+        connection.execute(
+            "INSERT INTO measurements (string, key, value, cost, made_by) VALUES ('C', 'C', 1.0, -1.0, 3)"
+        )
+    connection.close()
+
+
 def test_what_is_no_campaign_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
     text = tmp_path / "library.csv"
     text.write_text("smiles\nCCO\n" * 100)
@@ -162,6 +191,7 @@ def test_the_file_itself_refuses_to_lose_or_change_a_row(tmp_path: Path) -> None
             change.save_library(2, b"0123456789abcdef")
         with store.transaction("import") as change:
             change.exclude([NewExclusion("c", "c", "sold out")])
+            change.save_screen((("fidelity", "docking"),), 1, b"0123456789abcdef", "screen.csv")
     connection = sqlite3.connect(path, isolation_level=None)
     assert connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
     for table in ("commands", *TABLES):
@@ -185,6 +215,8 @@ def test_the_file_itself_refuses_to_lose_or_change_a_row(tmp_path: Path) -> None
         "INSERT INTO measurements (string, key, value, censored, made_by) VALUES ('x', 'x', 1, '=', 2)",
         "INSERT INTO measurements (string, key, failure, censored, made_by) VALUES ('x', 'x', 'no', '<', 2)",
         "INSERT INTO measurements (string, key, value, replaces, made_by) VALUES ('x', 'x', 1, 99, 2)",
+        "INSERT INTO measurements (string, key, value, cost, made_by) VALUES ('x', 'x', 1, 0, 2)",
+        "INSERT INTO screens (context, size, contents, made_by) VALUES ('[]', 0, '', 2)",
         "INSERT INTO suggestions (name, batch, position, string, key, reason, made_by) "
         "SELECT name, 9, 9, 'x', 'x', '', 2 FROM suggestions",
     ):

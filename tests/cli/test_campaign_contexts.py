@@ -61,7 +61,7 @@ def test_commands_show_and_take_how_strings_are_measured(file: Path, capsys: pyt
     assert "fidelity" in run("report")
     run("export", "all.csv")
     header, *rows = file.with_name("all.csv").read_text().splitlines()
-    assert header.startswith("identifier,string,fidelity,y,standard_error,solubility,failure")
+    assert header.startswith("identifier,string,fidelity,cost,y,standard_error,solubility,failure")
     assert len(rows) == 3
     run("undo")
     with Campaign.open(file) as campaign:

@@ -81,6 +81,20 @@ def rank(
 
 
 @app.command()
+def recommend(which: Which = None, debug: Debug = False) -> None:
+    """Name the measured string that is expected to be the best as the target, and say what is predicted of it.
+
+    seqopt campaign recommend
+    """
+    del debug
+    show_notes()
+    with opened(which) as campaign:
+        with console.status("predicting"):
+            found = campaign.recommend()
+        _show(found, None)
+
+
+@app.command()
 def explain(
     what: Annotated[str, typer.Argument(metavar="NAME|STRING", help="A suggestion, such as B03-07, or any string.")],
     out: Annotated[Path | None, typer.Option(help="Draw it: .svg, .png or .html.")] = None,

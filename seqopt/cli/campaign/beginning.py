@@ -45,6 +45,7 @@ from seqopt.cli.running import console, note, show_notes
 from seqopt.errors import InputError
 
 if TYPE_CHECKING:
+    from seqopt.data import Contexts, ContextValue
     from seqopt.spaces import Space
 
 
@@ -111,6 +112,21 @@ def new(
     acquisition: Annotated[
         str, typer.Option(help="How batches are chosen; see seqopt search --help.", rich_help_panel=HOW)
     ] = "gibbon",
+    fidelity: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME:COST",
+            help="A way to measure and what one measurement costs, docking:0.01; give it for each.",
+            rich_help_panel=HOW,
+        ),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(help="The fidelity that is meant in the end. Default: the dearest one.", rich_help_panel=HOW),
+    ] = None,
+    budget_cost: Annotated[
+        float | None, typer.Option(help="Cost that may be spent in all.", rich_help_panel=HOW)
+    ] = None,
     seed: Annotated[
         int, typer.Option(help="The same seed gives the same suggestions.", rich_help_panel=HOW, min=0)
     ] = 0,
@@ -139,6 +155,10 @@ def new(
     if path.exists():
         raise InputError(f"{path} already exists: choose another name, or continue it")
     refuse_idle({"--decimal-comma": decimal_comma and pool is None}, "--pool")
+    contexts = fidelities_of(fidelity or [], target)
+    refuse_idle({"--budget-cost": budget_cost is not None and contexts is None}, "--fidelity NAME:COST")
+    if contexts is not None and surrogate != "auto":
+        raise InputError(f"--surrogate {surrogate} knows nothing of fidelities: leave it out")
     show_notes()
     with console.status("reading the candidates"):
         from seqopt.campaign import Campaign
@@ -157,19 +177,27 @@ def new(
             id_column=id_column,
             price_column=price_column,
             batch_size=batch,
-            surrogate=surrogate,
-            acquisition=acquisition,
+            **parts_of(contexts, surrogate, acquisition),
             transform=None if transform == "none" else transform,
             seed=seed,
             filters=given_filters(properties, require, forbid, alerts, where, require_pattern, forbid_pattern, exclude),
             design=design,
             include=include or (),
             limits=given_limits(per_scaffold, max_similarity),
+            contexts=contexts,
+            budget=budget_cost,
         )
     with campaign:
         facts, filters = campaign.store.library, campaign.status().filters
     what = f"{facts['size']:,} candidates of {facts['path']}" if facts else "generated strings"
     console.print(f"[bold]{escape(str(path))}[/bold]: {escape(objective)} of {escape(what)}")
+    if contexts is not None:
+        from seqopt.campaign.costs import way_of
+
+        pairs = zip(contexts.possible, contexts.costs, strict=True)
+        ways = ", ".join(f"{way_of(context)} for {cost:g}" for context, cost in pairs)
+        budget = "" if budget_cost is None else f"; {budget_cost:g} may be spent"
+        console.print(f"measured as {escape(ways)}; what counts is {escape(way_of(contexts.target))}{budget}")
     if filters:
         console.print(f"suggested is only: {escape('; '.join(filters))}")
     console.print("next: seqopt campaign suggest --out batch.csv")
@@ -225,6 +253,52 @@ def filter_suggestions(
                 report = campaign.filter_report(progress_in(progress))
             if report is not None:
                 print_lines(report.lines())
+
+
+def fidelities_of(texts: list[str], target: str | None) -> Contexts | None:
+    """The ways to measure that options name with their costs; `None` without any.
+
+    Raises:
+        InputError: For what is not a name with a positive cost, a name that is given twice, a single one, or a target
+            that is not among them.
+    """
+    from seqopt.cli.campaign.common import FIDELITY
+
+    if not texts:
+        refuse_idle({"--target": target is not None}, "--fidelity NAME:COST")
+        return None
+    costs: dict[ContextValue, float] = {}
+    for text in texts:
+        name, colon, number = text.rpartition(":")
+        name = name.strip()
+        try:
+            cost = float(number)
+        except ValueError:
+            cost = -1.0
+        if not colon or not name or not 0 < cost < float("inf"):
+            raise InputError(
+                f"--fidelity {text}: expected a name and what one measurement costs, a positive number: docking:0.01"
+            )
+        if name in costs:
+            raise InputError(f"--fidelity gives {name} twice: keep one of them")
+        costs[name] = cost
+    if len(costs) < 2:
+        raise InputError(f"there is only one way to measure, {texts[0]}: give --fidelity for each way, or leave it out")
+    meant = max(costs, key=lambda name: costs[name]) if target is None else target
+    if meant not in costs:
+        raise InputError(f"--target {meant} is none of the fidelities: {', '.join(map(str, costs))}")
+    from seqopt.data import Contexts
+
+    return Contexts.of_levels(FIDELITY, costs, meant)
+
+
+def parts_of(contexts: Contexts | None, surrogate: str, acquisition: str) -> dict[str, Any]:
+    """What decides: a model with an acquisition function or, among several ways to measure, these per cost."""
+    if contexts is None:
+        return {"surrogate": surrogate, "acquisition": acquisition}
+    from seqopt.strategies import MultiFidelity
+
+    return {"strategy": MultiFidelity(acquisition=acquisition)}
 
 
 def _space(

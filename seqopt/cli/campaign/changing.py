@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from seqopt.cli.campaign.app import app
-from seqopt.cli.campaign.common import opened, value_of
+from seqopt.cli.campaign.common import levels_of, number_of, opened, value_of
 from seqopt.cli.campaign.options import Debug, Force, IdColumn, PriceColumn, Which
 from seqopt.cli.running import console, note, show_notes
 from seqopt.errors import InputError
@@ -17,6 +17,10 @@ from seqopt.errors import InputError
 What = Annotated[str, typer.Argument(metavar="NAME", help="A suggestion (B02-01), an identifier or a string.")]
 Was = Annotated[str | None, typer.Option(help="The value as it was recorded, where there are several results.")]
 Reason = Annotated[str, typer.Option(help="Why.")]
+How = Annotated[
+    list[str] | None,
+    typer.Option("--context", metavar="NAME=VALUE", help="How it was measured, where it was in several ways."),
+]
 
 
 # A negative value is not an option.
@@ -28,6 +32,8 @@ def correct(
     error: Annotated[float | None, typer.Option("--standard-error", help="The right standard error.")] = None,
     was: Was = None,
     reason: Reason = "",
+    cost: Annotated[float | None, typer.Option(help="What the measurement has cost, if that was wrong.")] = None,
+    context: How = None,
     force: Force = False,
     which: Which = None,
     debug: Debug = False,
@@ -47,9 +53,13 @@ def correct(
             was=_value_of(was),
             reason=reason,
             force=force,
+            context=levels_of(campaign, context or []),
+            cost=cost,
         )
         command = campaign.history()[-1]
     console.print(f"{escape(what)} is {escape(made.told)} now, and was {escape(str(command.arguments['was']))}")
+    if cost is not None:
+        console.print(f"its cost is {cost:g} now, and was {command.arguments['cost_was']:g}")
 
 
 @app.command()
@@ -58,13 +68,15 @@ def discard(
     reason: Reason = "",
     was: Was = None,
     every: Annotated[bool, typer.Option("--all", help="All results of it.")] = False,
+    context: How = None,
     which: Which = None,
     debug: Debug = False,
 ) -> None:
     """Keep a result but do not model it, such as an outlier; it is shown as discarded."""
     del debug
     with opened(which) as campaign:
-        found = campaign.discard(what, reason, was=_value_of(was), every=every)
+        how = levels_of(campaign, context or [])
+        found = campaign.discard(what, reason, was=_value_of(was), every=every, context=how)
     told = ", ".join(row.told for row in found)
     console.print(f"discarded: {escape(told)} of {escape(what)}; it is kept, and teaches the model nothing")
 
@@ -91,6 +103,9 @@ def set_settings(
     transform: Annotated[
         str | None, typer.Option(help="log10 for values that span decades, auto for heavy tails, or none.")
     ] = None,
+    budget: Annotated[
+        str | None, typer.Option("--budget-cost", help="Cost that may be spent in all, or none for no limit.")
+    ] = None,
     which: Which = None,
     debug: Debug = False,
 ) -> None:
@@ -108,8 +123,10 @@ def set_settings(
         given["batch_size"] = batch
     if transform is not None:
         given["transform"] = None if transform == "none" else transform
+    if budget is not None:
+        given["budget"] = None if budget == "none" else number_of(budget)
     if not given:
-        raise InputError("say what to change: --maximize or --minimize, --unit, --batch or --transform")
+        raise InputError("say what to change: --maximize or --minimize, --unit, --batch, --transform or --budget-cost")
     with opened(which) as campaign:
         campaign.change(**given)
         console.print(f"changed: {escape(str(campaign.history()[-1].arguments['what']))}")

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from seqopt.utils.workers import Progress
 
 
+FIDELITY = "fidelity"
+"""What the ways to measure of ``--fidelity`` differ in."""
+
+
 def file_of(name: Path) -> Path:
     return name if name.suffix == CAMPAIGN_SUFFIX else name.with_name(name.name + CAMPAIGN_SUFFIX)
 
@@ -146,12 +150,13 @@ def levels_of(campaign: Campaign, texts: list[str]) -> dict[str, ContextValue]:
         try:
             found[name] = contexts.level(name, text)
         except InputError as error:
-            raise InputError(f"--context {name}={text}: {text!r} {error}") from error
+            raise InputError(f"{name}={text}: {text!r} {error}") from error
     return found
 
 
 def print_batch(campaign: Campaign, batch: list[Suggestion]) -> None:
     """Suggestions one below the other, each string on a line of its own, from which it can be copied."""
+    from seqopt.campaign.costs import way_of
     from seqopt.campaign.wording import in_words, nearest_in_words
     from seqopt.data import shown_interval, shown_number
 
@@ -161,10 +166,13 @@ def print_batch(campaign: Campaign, batch: list[Suggestion]) -> None:
         called = f"{row.identifier}  " if row.identifier else ""
         print_whole(f"[bold]{escape(row.name)}[/bold]  {escape(called + row.string + ways)}")
         central = row.predicted(settings.transform)
-        interval = shown_interval(row.low, row.high, settings.transform, settings.objective, settings.unit)
+        # A cheap measurement may be in other units.
+        other = row.context != settings.target and bool(settings.target)
+        what, unit = (way_of(row.context), None) if other else (settings.objective, settings.unit)
+        interval = shown_interval(row.low, row.high, settings.transform, what, unit)
         if central is not None:
             of = f", 90 % of a measurement {interval}" if interval else ""
-            console.print(f"        predicted {escape(f'{settings.objective} {shown_number(central)}{of}')}")
+            console.print(f"        predicted {escape(f'{what} {shown_number(central)}{of}')}")
         if row.reason.get("kind"):
             console.print(f"        {escape(in_words(row.reason))}")
         if row.reason.get("nearest"):
@@ -188,7 +196,9 @@ def print_cost(campaign: Campaign, batch: list[Suggestion]) -> None:
     """What suggestions cost, where a column of prices is named."""
     from seqopt.campaign.labels import price_of, spending
 
-    settings = campaign.store.settings
+    settings, costs = campaign.store.settings, campaign.costs()
+    if costs is not None:
+        console.print(escape(costs.describe()))
     total = spending(campaign.store.suggestions(), settings)
     if total is None:
         return

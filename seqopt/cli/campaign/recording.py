@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
 from seqopt.cli.campaign.app import app
 from seqopt.cli.campaign.common import (
+    FIDELITY,
     levels_of,
     number_of,
     opened,
@@ -20,9 +21,16 @@ from seqopt.cli.campaign.common import (
     value_of,
 )
 from seqopt.cli.campaign.options import Debug, DecimalComma, Force, Partial, Replicate, Unit, Which
-from seqopt.cli.running import console, show_notes
+from seqopt.cli.running import console, note, show_notes
 from seqopt.datasets.sources import file_and_part
 from seqopt.errors import InputError
+
+if TYPE_CHECKING:
+    from seqopt.campaign import Campaign
+    from seqopt.data import ContextValue
+
+if TYPE_CHECKING:
+    pass
 
 
 # A negative value is not an option.
@@ -43,6 +51,7 @@ def record(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="How it was measured, where there are several ways: fidelity=docking."),
     ] = None,
+    cost: Annotated[float | None, typer.Option(help="What it has cost, if not what the campaign says.")] = None,
     also: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="The value of a constraint that was measured, too: solubility=3.5."),
@@ -67,6 +76,7 @@ def record(
     del debug
     table = value is None and failed is None and not also
     refuse_idle({"--context": bool(context) and table}, "one result, and is a column of a table")
+    refuse_idle({"--cost": cost is not None and table}, "one result, and is a column of a table")
     refuse_idle({"--unit": unit is not None and value is None and not table}, "a value or a table")
     refuse_idle(
         {"--standard-error": error is not None and value is None}, "a value, and belongs in a column of a table"
@@ -111,6 +121,7 @@ def record(
             further={name: number_of(text, comma) for name, text in pairs_of("--also", also or []).items()},
             unit=unit,
             force=force,
+            cost=cost,
         )
         if unit is not None and value is not None:
             value = f"{value} {unit}, which is {measured[0].told}"
@@ -123,6 +134,9 @@ def import_history(
     file: Annotated[Path, typer.Argument(help="A table of strings and values from elsewhere.")],
     column: Annotated[str | None, typer.Option(help="Column of the values, if not recognised.")] = None,
     string_column: Annotated[str | None, typer.Option(help="Column of the strings, if not recognised.")] = None,
+    fidelity: Annotated[
+        str | None, typer.Option(help="How all of it was measured of which the table does not say it: docking.")
+    ] = None,
     replicate: Replicate = False,
     decimal_comma: DecimalComma = None,
     unit: Unit = None,
@@ -131,9 +145,33 @@ def import_history(
     which: Which = None,
     debug: Debug = False,
 ) -> None:
-    """Add results of strings that were never suggested, from an older project."""
+    """Add results of strings that were never suggested, from an older project; or cheap scores of the whole library.
+
+    seqopt campaign import older.csv
+    seqopt campaign import screen.csv --fidelity docking --column score
+    """
     del debug
+    show_notes()
     with opened(which) as campaign:
+        context = None if fidelity is None else levels_of(campaign, [f"{FIDELITY}={fidelity}"])
+        if context is not None and is_screen(campaign, context, file):
+            refuse_idle({"--unit": unit is not None, "--force": force}, "results, not with scores of a whole library")
+            with console.status("reading the scores"):
+                found = campaign.import_screen(
+                    file,
+                    context,
+                    value_column=column,
+                    string_column=string_column,
+                    decimal_comma=decimal_comma,
+                    replicates=replicate,
+                    partial=partial,
+                )
+            console.print(escape(f"{found.describe()}, kept as one column: {found.way} is not suggested any more"))
+            for text in (*found.problems, *found.warnings):
+                note(text)
+            if found.empty:
+                note(f"{found.empty:,} rows have no value")
+            return
         taken, results = campaign.record_file(
             file,
             value_column=column,
@@ -144,5 +182,15 @@ def import_history(
             decimal_comma=decimal_comma,
             unit=unit,
             force=force,
+            context=context,
         )
         print_results(len(taken), results)
+
+
+def is_screen(campaign: Campaign, context: dict[str, ContextValue], file: Path) -> bool:
+    """Whether a file holds so many cheap values that they are kept as a column."""
+    from seqopt.campaign.screens import FEWEST, counted_lines
+
+    settings = campaign.store.settings
+    cheap = settings.pool is not None and tuple(sorted(context.items())) != settings.target
+    return cheap and counted_lines(file, FEWEST) > FEWEST

@@ -51,6 +51,7 @@ def status(
             "library": found.library,
             "added": found.added,
             "spending": None if found.spending is None else found.spending._asdict(),
+            "costs": None if found.costs is None else asdict(found.costs) | {"left": found.costs.left},
         }
         typer.echo(json.dumps(facts, indent=1))
         return
@@ -86,6 +87,10 @@ def status(
         cost = found.spending
         unknown = f"; {cost.unknown} suggestions have no price" if cost.unknown else ""
         console.print(f"spent: {cost.spent:,.10g}; open suggestions cost {cost.committed:,.10g}{unknown}")
+    if found.costs is not None:
+        console.print(escape(found.costs.describe()))
+    for way, size in found.screens.items():
+        console.print(f"{escape(way)} is known of {size:,} strings, imported as a column of scores")
     if found.library is not None:
         console.print(f"candidates are read from {escape(' and '.join((found.library, *found.added)))}")
     if found.filters:

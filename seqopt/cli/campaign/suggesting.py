@@ -10,11 +10,14 @@ from rich.markup import escape
 
 from seqopt.cli.campaign.app import app
 from seqopt.cli.campaign.common import (
+    FIDELITY,
+    levels_of,
     opened,
     print_batch,
     print_cost,
     print_lines,
     progress_in,
+    refuse_idle,
     shown_in,
     told_if_stopped,
 )
@@ -29,6 +32,12 @@ def suggest(
         Path | None, typer.Option(help="Write them as a table to be filled in: .xlsx, .csv, .tsv or .sdf.")
     ] = None,
     more: Annotated[bool, typer.Option("--more", help="Suggest further ones although some are open.")] = False,
+    fidelity: Annotated[
+        str | None, typer.Option(help="Only this way to measure, since no other one is free today: docking.")
+    ] = None,
+    same_fidelity: Annotated[
+        bool, typer.Option("--same-fidelity", help="One way to measure for the whole batch; which, is chosen.")
+    ] = False,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Suggest again what only failed so far.")
     ] = False,
@@ -47,14 +56,16 @@ def suggest(
         if retry_failed:
             again = campaign.retry_failed()
             note(f"what only failed is suggested again: {', '.join(row.name for row in again)}")
-        waiting = len(campaign.store.open_suggestions())
+        only = None if fidelity is None else levels_of(campaign, [f"{FIDELITY}={fidelity}"])
+        refuse_idle({"--same-fidelity": same_fidelity and campaign.store.contexts is None}, "several ways to measure")
+        waiting = sum(only is None or dict(row.context) == only for row in campaign.store.open_suggestions())
         with told_if_stopped(campaign), console.status("choosing") as progress, shown_in(progress, "choosing"):
             if more or not waiting:
                 report = campaign.filter_report(progress_in(progress))
                 if report is not None:
                     print_lines(report.lines())
             progress.update("choosing")
-            batch = campaign.suggest(n, more=more)
+            batch = campaign.suggest(n, more=more, context=only, shared=same_fidelity)
         if waiting and not more:
             from seqopt.campaign.wording import counted
 

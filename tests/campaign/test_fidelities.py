@@ -1,0 +1,297 @@
+"""Campaigns in which strings are measured in several ways, each at its cost."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from seqopt.campaign import Campaign, CampaignError
+from seqopt.cli import main
+from seqopt.data import Contexts
+from seqopt.errors import InputError
+from seqopt.strategies import MultiFidelity
+
+POOL = [a + b + c + d for a in "ACDE" for b in "ACDE" for c in "AC" for d in "AC"]
+CONTEXTS = Contexts.of_levels("fidelity", {"docking": 0.01, "assay": 1.0}, target="assay")
+
+
+def activity(string: str) -> float:
+    return 4.0 + string.count("C") - 0.5 * string.count("E")
+
+
+def measured(string: str, fidelity: str) -> float:
+    """Docking is of another size, and of the other sign."""
+    return activity(string) if fidelity == "assay" else -20.0 - 10.0 * activity(string) + string.count("D")
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Campaign:
+    path = tmp_path / "pool.csv"
+    path.write_text("sequence\n" + "\n".join(POOL) + "\n")
+    return Campaign.create(
+        tmp_path / "a.seqopt",
+        path,
+        kind="text",
+        objective="activity",
+        batch_size=4,
+        strategy=MultiFidelity(),
+        contexts=CONTEXTS,
+        budget=6.0,
+    )
+
+
+def fill(path: Path, **changes: dict[str, str]) -> Path:
+    """Fill in a batch; ``changes`` are cells of some rows, by the names of suggestions with underscores."""
+    with path.open() as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        row["activity"] = str(measured(row["sequence"], row["fidelity"]))
+        row.update(changes.get(row["identifier"].replace("-", "_"), {}))
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys())
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def record_batch(campaign: Campaign, folder: Path, **how: object) -> None:
+    batch = campaign.suggest(**how)  # type: ignore[arg-type]
+    path = folder / f"batch-{batch[0].batch}.csv"
+    campaign.write_batch(path, batch)
+    campaign.record_file(fill(path))
+
+
+def test_a_batch_says_which_measurement_is_made_and_what_it_costs(campaign: Campaign, tmp_path: Path) -> None:
+    record_batch(campaign, tmp_path, n=8, context={"fidelity": "docking"})
+    assert "nothing has been measured as assay yet" in " ".join(campaign.status().warnings)
+    second = campaign.suggest()
+    # Before there are two results of the target nobody can say what docking tells of it.
+    assert [dict(row.context)["fidelity"] for row in second[:2]] == ["assay", "assay"]
+    assert all("tells" not in row.reason for row in second)
+    campaign.write_batch(tmp_path / "second.csv", second)
+    with (tmp_path / "second.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    costs = {"docking": "0.01", "assay": "1.0"}
+    assert [row["cost"] for row in rows] == [costs[row["fidelity"]] for row in rows]
+    campaign.record_file(fill(tmp_path / "second.csv"))
+    assert not any("measured as assay" in text for text in campaign.status().warnings)
+    for row in campaign.suggest():
+        assert row.reason["way"] == dict(row.context)["fidelity"]
+        assert row.reason["cost"] == CONTEXTS.costs[CONTEXTS.possible.index(row.context)]
+        assert 0.0 <= row.reason["tells"] <= 1.0
+    assert campaign.store.check() == []
+    campaign.close()
+
+
+def test_only_what_is_free_is_suggested_and_a_batch_can_share_one_way(campaign: Campaign, tmp_path: Path) -> None:
+    first = campaign.suggest(3, context={"fidelity": "assay"})
+    # What is open elsewhere does not answer what can be done here today.
+    other = campaign.suggest(5, context={"fidelity": "docking"})
+    assert {dict(row.context)["fidelity"] for row in first} == {"assay"}
+    assert {dict(row.context)["fidelity"] for row in other} == {"docking"}
+    assert len({row.key for row in other}) == 5
+    assert campaign.suggest(5, context={"fidelity": "docking"}) == other
+    for row in (*first, *other):
+        campaign.record(row.name, measured(row.string, dict(row.context)["fidelity"]))
+    shared = campaign.suggest(4, shared=True)
+    assert len({row.context for row in shared}) == 1
+    with pytest.raises(InputError, match="it has fidelity=docking, fidelity=assay"):
+        campaign.suggest(context={"fidelity": "crystal"})
+    with Campaign.open(campaign.store.path) as again:
+        assert again.suggest() == list(shared)
+    campaign.close()
+
+
+def test_a_budget_is_kept_to(campaign: Campaign, tmp_path: Path) -> None:
+    spent = 0.0
+    for _ in range(30):
+        costs = campaign.costs()
+        assert costs is not None
+        if costs.left is not None and costs.left < 1.0:
+            break
+        batch = campaign.suggest(3)
+        for row in batch:
+            fidelity = dict(row.context)["fidelity"]
+            # What was measured has cost more than was said.
+            actual = 1.7 if fidelity == "assay" else None
+            campaign.record(row.name, measured(row.string, fidelity), cost=actual)
+            spent += 1.7 if fidelity == "assay" else 0.01
+        costs = campaign.costs()
+        assert costs is not None
+        assert costs.spent == pytest.approx(spent)
+        assert costs.left == pytest.approx(max(6.0 - spent, 0.0))
+    campaign.change(budget=max(spent, 1.0))
+    with pytest.raises(CampaignError, match=r"does not pay for another measurement.*--budget-cost"):
+        campaign.suggest()
+    assert campaign.store.check() == []
+    campaign.close()
+
+
+def test_a_budget_that_pays_for_nothing_is_refused(campaign: Campaign, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"does not pay for one measurement of the target .assay., which costs 1"):
+        campaign.change(budget=0.5)
+    assert campaign.change(budget=30.0).budget == 30.0
+    assert campaign.history()[-1].describe() == "configure budget 6.0 -> 30.0"
+    campaign.undo()
+    assert campaign.store.settings.budget == 6.0
+    campaign.close()
+    with pytest.raises(InputError, match="goes with measurements that have costs"):
+        Campaign.create(tmp_path / "b.seqopt", POOL, kind="text", objective="activity", budget=3.0)
+    assert not (tmp_path / "b.seqopt").exists()
+
+
+@pytest.mark.parametrize(
+    ("cells", "wanted"),
+    [
+        ({"cost": "0"}, "line 3, column 'cost': '0' is not a cost: expected a positive number"),
+        ({"cost": "-2"}, "line 3, column 'cost': '-2' is not a cost"),
+        ({"cost": "two"}, "line 3, column 'cost': 'two' is not a number"),
+        (
+            {"fidelity": "crystal"},
+            "line 3, column 'fidelity': 'crystal' is not a fidelity of this search: expected one",
+        ),
+        ({"fidelity": "docking"}, "line 3: .*is to be measured with fidelity assay, but its result is said to be with"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_named_and_nothing_is_recorded(
+    campaign: Campaign, tmp_path: Path, cells: dict[str, str], wanted: str
+) -> None:
+    campaign.suggest()
+    campaign.write_batch(tmp_path / "batch.csv")
+    state = campaign.store.state
+    with pytest.raises(CampaignError, match=wanted):
+        campaign.record_file(fill(tmp_path / "batch.csv", B01_02=cells))
+    assert campaign.store.state == state
+    assert campaign.store.measurements() == []
+    campaign.close()
+
+
+def test_costs_are_recorded_corrected_and_taken_back(campaign: Campaign, tmp_path: Path) -> None:
+    campaign.suggest()
+    campaign.write_batch(tmp_path / "batch.csv")
+    campaign.record_file(fill(tmp_path / "batch.csv", B01_02={"cost": "2.5"}, B01_03={"cost": ""}))
+
+    def spent() -> float:
+        costs = campaign.costs()
+        assert costs is not None
+        return costs.spent
+
+    assert spent() == pytest.approx(1 + 2.5 + 1 + 1)
+    campaign.correct("B01-02", cost=1.25, reason="the invoice came")
+    assert spent() == pytest.approx(4.25)
+    assert "cost from 2.5 to 1.25 (the invoice came)" in campaign.history()[-1].describe()
+    with pytest.raises(CampaignError, match="expected a positive number"):
+        campaign.correct("B01-02", cost=-1.0)
+    with pytest.raises(CampaignError, match="already"):
+        campaign.correct("B01-02", cost=1.25)
+    # What was discarded has been paid for all the same.
+    campaign.discard("B01-02")
+    assert spent() == pytest.approx(4.25)
+    campaign.undo()
+    campaign.undo()
+    assert spent() == pytest.approx(5.5)
+    campaign.export(tmp_path / "all.csv")
+    # Results of elsewhere were paid for before.
+    with Campaign.create(
+        tmp_path / "b.seqopt",
+        tmp_path / "pool.csv",
+        kind="text",
+        objective="activity",
+        strategy=MultiFidelity(),
+        contexts=CONTEXTS,
+    ) as other:
+        other.record_file(tmp_path / "all.csv", history=True)
+        assert [row.cost for row in other.store.measurements()] == [1.0, 2.5, None, 1.0]
+        costs = other.costs()
+        assert costs is not None
+        assert costs.spent == 0.0
+        assert costs.left is None
+        assert other.store.check() == []
+    assert campaign.store.check() == []
+    campaign.close()
+
+
+def test_a_table_says_at_once_how_all_of_it_was_measured(campaign: Campaign, tmp_path: Path) -> None:
+    path = tmp_path / "older.csv"
+    path.write_text("sequence,fidelity,activity\nAAAA,,-60\nAAAC,assay,5\n")
+    campaign.record_file(path, history=True, context={"fidelity": "docking"})
+    found = [(row.string, dict(row.context)["fidelity"]) for row in campaign.store.measurements()]
+    assert found == [("AAAA", "docking"), ("AAAC", "assay")]
+    costs = campaign.costs()
+    assert costs is not None
+    assert costs.spent == 0.0
+    campaign.undo()
+    assert campaign.store.measurements() == []
+    campaign.close()
+
+
+def test_the_answer_is_the_best_expected_target_however_it_was_measured(campaign: Campaign, tmp_path: Path) -> None:
+    for number, string in enumerate(POOL[::2]):
+        campaign.record(string, measured(string, "docking"), context={"fidelity": "docking"})
+        if number % 2:
+            campaign.record(string, measured(string, "assay"))
+    (found,) = campaign.recommend()
+    means = {row.key: row.predicted for row in campaign.predict(POOL[::2])}
+    assert means[found.key] == pytest.approx(max(means.values()))
+    campaign.close()
+
+
+def test_a_result_is_corrected_in_the_way_in_which_it_was_measured(campaign: Campaign) -> None:
+    campaign.record("AAAA", 4.0)
+    campaign.record("AAAA", -60.0, context={"fidelity": "docking"})
+    with pytest.raises(CampaignError, match="several results"):
+        campaign.correct("AAAA", -61.0)
+    campaign.correct("AAAA", -61.0, context={"fidelity": "docking"})
+    assert sorted(row.told for row in campaign.store.measurements()) == ["-61", "4"]
+    campaign.discard("AAAA", context={"fidelity": "docking"})
+    assert [row.told for row in campaign.store.measurements()] == ["4"]
+    campaign.close()
+
+
+def test_costs_belong_to_campaigns_that_have_some(tmp_path: Path) -> None:
+    with Campaign.create(tmp_path / "a.seqopt", POOL, kind="text", objective="activity") as campaign:
+        with pytest.raises(CampaignError, match="measurements of this campaign have none"):
+            campaign.record("AAAA", 4.0, cost=2.0)
+        # There, a column of that name is any other column of the user's.
+        (tmp_path / "results.csv").write_text("string,activity,cost\nAAAA,4.0,0\n")
+        campaign.record_file(tmp_path / "results.csv", history=True)
+        assert campaign.store.measurements()[0].cost is None
+        assert campaign.costs() is None
+        with pytest.raises(InputError, match="one way to measure only"):
+            campaign.suggest(context={"fidelity": "docking"})
+
+
+def test_the_command_line_begins_such_a_campaign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str, status: int = 0) -> str:
+        assert main(["campaign", *words]) == status
+        found = capsys.readouterr()
+        return " ".join((found.out + found.err).split())
+
+    Path("pool.csv").write_text("sequence\n" + "\n".join(POOL) + "\n")
+    new = ["new", "a", "--pool", "pool.csv", "--kind", "text", "--objective-name", "activity"]
+    for options, wanted in [
+        (["--fidelity", "docking:0", "--fidelity", "assay:1"], "a positive number"),
+        (["--fidelity", "docking:-1", "--fidelity", "assay:1"], "a positive number"),
+        (["--fidelity", "docking"], "expected a name and what one measurement costs"),
+        (["--fidelity", "assay:1"], "only one way to measure"),
+        (["--fidelity", "assay:1", "--fidelity", "assay:2"], "gives assay twice"),
+        (["--fidelity", "docking:0.01", "--fidelity", "assay:1", "--target", "crystal"], "none of the fidelities"),
+        (["--target", "assay"], "--target goes with --fidelity"),
+        (["--budget-cost", "3"], "--budget-cost goes with --fidelity"),
+        (["--fidelity", "docking:0.01", "--fidelity", "assay:1", "--budget-cost", "0.5"], "give at least 1"),
+    ]:
+        assert wanted in run(*new, *options, status=2)
+        assert not Path("a.seqopt").exists()
+    made = run(*new, "--fidelity", "docking:0.01", "--fidelity", "assay:1", "--budget-cost", "9")
+    assert "what counts is assay; 9 may be spent" in made
+    batch = run("suggest", "--fidelity", "docking", "-n", "3", "--out", "batch.csv")
+    assert "open suggestions cost 0.03; 8.97 is left" in batch
+    fill(Path("batch.csv"))
+    run("record", "batch.csv")
+    assert "spent 0.03 of 9 (docking 0.03 for 3)" in run("status")
+    run("set", "--budget-cost", "none")
+    assert "spent 0.03 (docking" in run("status")
