@@ -225,6 +225,10 @@ def runs() -> list[Run]:
     for acquisition in ("logei", "ucb", "thompson", "mean", "random"):
         chosen.append(Run(f"molecules minmax {acquisition}", "molecules", "minmax", acquisition))
         chosen.append(Run(f"strings ssk {acquisition}", "strings", "ssk", acquisition, "genetic"))
+    chosen += [
+        Run(f"molecules minmax {acquisition}", "molecules", "minmax", acquisition)
+        for acquisition in ("mes", "mumbo", "dpp-ei")
+    ]
     some = Run("", "dna", "ssk", search="auto")
     open_space = replace(some, space="strings", search="genetic")
     chosen += [

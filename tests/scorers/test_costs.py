@@ -95,7 +95,7 @@ def test_costs_that_are_told_are_kept_and_restored():
     np.testing.assert_allclose(restored.state().data.costs, state.data.costs)
     assert list(restored.ask().queries) == list(optimizer.ask().queries)
     assert optimizer.to_pandas()["cost"].tolist()[:8] == [paid(query) for query in state.data.queries]
-    assert "cost" not in made().to_pandas()
+    assert "cost" not in Optimizer(["a", "b"]).to_pandas()
 
 
 def test_costs_are_learned_as_soon_as_two_were_told():
