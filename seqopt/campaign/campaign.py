@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from seqopt.acquisition import Acquisition
+    from seqopt.campaign.assays import Imported, Worth
     from seqopt.campaign.journal import Journal, Step
     from seqopt.campaign.screens import Screened
     from seqopt.campaign.session import Session
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from seqopt.search.protocols import SomeSearch
     from seqopt.spaces import Space
     from seqopt.strategies import Strategy
+    from seqopt.strategies.warm import OtherAssay
     from seqopt.utils.workers import Progress
 
 logger = logging.getLogger(__name__)
@@ -505,7 +507,13 @@ class Campaign(Revising, Inquiring, Tabulated):
         if self._given_optimizer is None:
             check_by_hand(self.store.settings, self.store.path)
 
-    def _new_session(self) -> Session:
+    def _new_session(self, assays: Sequence[OtherAssay] | None = None) -> Session:
+        """An optimiser that has caught up with the file.
+
+        Args:
+            assays: Other assays that its model learns from; by default those in the file.
+        """
+        from seqopt.campaign.assays import known_assays
         from seqopt.campaign.parts import made_optimizer
         from seqopt.campaign.run_settings import check_by_hand
         from seqopt.campaign.screens import known_columns
@@ -519,7 +527,8 @@ class Campaign(Revising, Inquiring, Tabulated):
             narrowed = self._narrow()
             allowed = self.space if narrowed is None else narrowed.allowed
             self._session_from = self.space if narrowed is None else narrowed
-            made = made_optimizer(settings, self.space, allowed, known_columns(self.store, self.space))
+            others = known_assays(self.store) if assays is None else assays
+            made = made_optimizer(settings, self.space, allowed, known_columns(self.store, self.space), others)
             session = Session(self.store, made, allowed, self._labels)
         session.catch_up()
         return session
@@ -669,6 +678,78 @@ class Campaign(Revising, Inquiring, Tabulated):
             partial=partial,
         )
 
+    def import_assay(
+        self,
+        path: str | os.PathLike[str],
+        name: str,
+        *,
+        value_column: str | None = None,
+        string_column: str | None = None,
+        decimal_comma: bool | None = None,
+        replicates: bool = False,
+        partial: bool = False,
+    ) -> Imported:
+        """Let the model learn from results of another assay; a command that can be undone.
+
+        They are a task of their own: their unit, direction, offset, scale and noise are, and how they go with what the
+        campaign measures is learned. They are no results of the campaign: neither the best, nor counts, budgets and
+        intervals know of them, and the other assay is never suggested.
+
+        Args:
+            path: A table with a column of strings and one of values.
+            name: What the assay is called.
+            value_column: The column of values, if it is not to be recognised.
+            string_column: The column of strings, if it is not to be recognised.
+            decimal_comma: Whether numbers are written 6,5; by default as in the library of the campaign.
+            replicates: Whether several values of a string are replicates, of which the mean is taken.
+            partial: Whether to take the good rows of a file that has bad ones.
+
+        Returns:
+            What was taken, and what it is worth.
+
+        Raises:
+            CampaignError: If something is wrong with the file (every problem is listed), its values are fewer than two
+                or all equal, or a string has a value of this assay already; or if the model of the campaign cannot
+                learn from several assays: it says what to do. Nothing has been kept.
+            InputError: For a name that cannot be used.
+
+        Example:
+            >>> import tempfile
+            >>> from seqopt.spaces import CandidateSet
+            >>> folder = tempfile.TemporaryDirectory()
+            >>> pool = CandidateSet(["AAA", "AAB", "ABB", "BBB", "BAA", "BBA"])
+            >>> campaign = Campaign.create(Path(folder.name, "a.seqopt"), pool, objective="activity", batch_size=2)
+            >>> _ = Path(folder.name, "old.csv").write_text("string,value\nAAA,10\nABB,30\nBAB,20\n")
+            >>> campaign.import_assay(Path(folder.name, "old.csv"), "old").worth.describe()
+            '0 results of activity are too few to tell what old is worth: 8 or more are needed'
+            >>> campaign.status().counts.values
+            0
+            >>> campaign.close(); folder.cleanup()
+        """
+        from seqopt.campaign.assays import import_assay
+
+        self._check_by_hand()
+        return import_assay(
+            self,
+            path,
+            name,
+            value_column=value_column,
+            string_column=string_column,
+            decimal_comma=decimal_comma,
+            replicates=replicates,
+            partial=partial,
+        )
+
+    def assay_worth(self, name: str) -> Worth:
+        """What an imported assay is worth by the results that are there now; nothing is changed.
+
+        Raises:
+            InputError: If there is no such assay.
+        """
+        from seqopt.campaign.assays import assay_worth
+
+        return assay_worth(self, name)
+
     def run(
         self,
         objective: ObjectiveFunction | QueryObjective | str,
@@ -806,6 +887,7 @@ class Campaign(Revising, Inquiring, Tabulated):
             () if library is None else tuple(one["path"] for one in library["added"]),
             costs_so_far(self.store),
             {way_of(context): size for context, size in self.store.screened().items()},
+            {name: len(rows) for name, rows in self.store.assays().items()},
         )
 
     def write_batch(self, path: str | os.PathLike[str], suggestions: Sequence[Suggestion] | None = None) -> None:

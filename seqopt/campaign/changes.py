@@ -37,7 +37,7 @@ MAKES = {
     "suggest": {"suggestions", "snapshots"},
     "fit": {"snapshots"},
     "record": {"measurements", "discards", "exclusions"},
-    "import": {"measurements", "discards", "exclusions", "screens"},
+    "import": {"measurements", "discards", "exclusions", "screens", "assays"},
     "correct": {"measurements"},
     "discard": {"discards"},
     "withdraw": {"withdrawals", "exclusions"},
@@ -259,6 +259,10 @@ class Change:
         """Keep the values of a cheap measurement of many strings; see `seqopt.campaign.screens`."""
         text = dumped(context, "the context of a screen")
         self._insert("screens", [{"context": text, "size": size, "contents": contents, "source": source}])
+
+    def save_assay(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Keep values of another assay: strings, keys, values, and where each stands; see `seqopt.campaign.assays`."""
+        self._insert("assays", [{"name": name, **row} for row in rows])
 
     def withdraw(self, names: Iterable[str], reason: str = "") -> None:
         """Withdraw open suggestions.

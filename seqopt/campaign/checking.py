@@ -42,6 +42,8 @@ _QUERIES = {
     "screen {} is of the target": """SELECT c.id FROM screens c WHERE EXISTS (SELECT 1 FROM settings t
         WHERE t.made_by <= c.made_by AND json_extract(t.contents, '$.contexts.target') = c.context)""",
     "screen {} does not hold as many values as it says": "SELECT id FROM screens WHERE length(contents) <> 16 * size",
+    "key {} has two values of one assay": """SELECT key FROM assays WHERE undone_by IS NULL
+        GROUP BY name, key HAVING count(*) > 1""",
     "key {} is open more than once": f"""SELECT s.key FROM suggestions s WHERE {_OPEN} GROUP BY s.key, s.context
         HAVING count(*) > 1""",
     "batch {} was made by several commands": """SELECT batch FROM suggestions GROUP BY batch

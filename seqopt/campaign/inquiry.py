@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.campaign.ranking import outlook_at, pool_outlook, unmeasured
+from seqopt.campaign.ranking import measured_here, outlook_at, pool_outlook, unmeasured
 from seqopt.campaign.reasons import found_reasons, measured_values, nearest_of
 from seqopt.campaign.rows import Settings
 from seqopt.data.transforms import LearnedTransform
@@ -208,7 +208,7 @@ def predict(optimizer: Optimizer, strings: Sequence[str], keys: Sequence[str]) -
         return []
     surrogate = optimizer.fitted
     found = optimizer.predictions(keys)
-    expected = outlook_at(surrogate, keys)
+    expected = outlook_at(surrogate, keys, measured_here(optimizer))
     values = measured_values(optimizer)
     rows = optimizer.observations.rows
     states = {row.key: STATES[row.status] for row in sorted(rows, key=lambda row: row.status == "ok")}
@@ -257,7 +257,7 @@ def rank(optimizer: Optimizer, n: int | None, by: Criterion) -> list[Predicted]:
     if not isinstance(space, PoolSpace):
         raise InputError("strings are generated here, not listed: there is no pool to rank; predict strings instead")
     surrogate = optimizer.fitted
-    everything = pool_outlook(surrogate, space)
+    everything = pool_outlook(surrogate, space, measured_here(optimizer))
     if everything is None:
         raise ModelError(f"{type(surrogate).__name__} cannot predict a whole pool")
     allowed = unmeasured(optimizer, space)
@@ -322,7 +322,8 @@ def _by_acquisition(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     from seqopt.acquisition import RandomAcquisition
     from seqopt.models import unsupported
-    from seqopt.scorers import GaussianScoring
+    from seqopt.scorers import GaussianScoring, Scoring
+    from seqopt.strategies.warm import WarmStart
 
     surrogate, acquisition = optimizer.fitted, optimizer.acquisition
     if isinstance(acquisition, RandomAcquisition) or not isinstance(surrogate, PoolSurrogate):
@@ -331,5 +332,10 @@ def _by_acquisition(
     refused = unsupported(surrogate, state.pending)  # type: ignore[arg-type]
     pending = [item for index, item in enumerate(state.pending) if index not in refused]
     rng = np.random.default_rng([optimizer.seed, *optimizer.counters.values()])
-    scoring = GaussianScoring(surrogate, acquisition, pending=pending, batch_size=1 + len(pending), rng=rng)
+    strategy = optimizer.strategy.then
+    scoring: Scoring
+    if isinstance(strategy, WarmStart):
+        scoring = strategy.scored_by(surrogate, 1, state, rng)
+    else:
+        scoring = GaussianScoring(surrogate, acquisition, pending=pending, batch_size=1 + len(pending), rng=rng)
     return scoring.pool_scorer(space).best(allowed, int(allowed.sum()) if n is None else n)

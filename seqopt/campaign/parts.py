@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seqopt.campaign.errors import CampaignError
@@ -14,6 +14,7 @@ from seqopt.optimizer import Optimizer
 from seqopt.spaces import PoolSpace, Space
 from seqopt.strategies import ModelBased
 from seqopt.strategies.screened import KnownColumn, with_columns
+from seqopt.strategies.warm import OtherAssay, warm_started
 from seqopt.utils.config import NotConfigurableError, config_of, from_config
 
 PARTS = ("surrogate", "acquisition", "search")
@@ -60,7 +61,11 @@ def restored_parts(settings: Settings) -> dict[str, Any]:
 
 
 def made_optimizer(
-    settings: Settings, space: Space, allowed: Space, columns: Mapping[Context, KnownColumn] | None = None
+    settings: Settings,
+    space: Space,
+    allowed: Space,
+    columns: Mapping[Context, KnownColumn] | None = None,
+    assays: Sequence[OtherAssay] = (),
 ) -> Optimizer:
     """The optimiser of a campaign, before it has asked for anything.
 
@@ -69,12 +74,17 @@ def made_optimizer(
         space: Where it searches.
         allowed: What of it may be suggested.
         columns: Scores that are known of its strings, by how they were measured.
+        assays: Other assays that its model learns from.
 
     Raises:
+        InputError: If its model cannot learn from other assays.
         CampaignError: If the file of its model is not the one that it was begun with, or a part cannot be made again.
     """
     parts = restored_parts(settings)
-    if columns:
+    if assays:
+        decides = warm_started(parts, assays, columns or {}, settings.objective, settings.made_contexts())
+        parts = {"strategy": decides}
+    elif columns:
         parts["strategy"] = with_columns(parts.get("strategy"), columns)
     optimizer = Optimizer(
         allowed if isinstance(space, PoolSpace) else space,

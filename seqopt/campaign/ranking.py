@@ -12,6 +12,8 @@ from seqopt.models import PoolSurrogate, StringSurrogate
 from seqopt.spaces import PoolSpace
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from seqopt.models import Surrogate
     from seqopt.optimizer import Optimizer
     from seqopt.posteriors import Posterior
@@ -31,12 +33,16 @@ class Outlook(NamedTuple):
     improvement: FloatArray
 
 
-def outlook(posterior: Posterior) -> Outlook:
+def outlook(posterior: Posterior, best: Tensor | None = None) -> Outlook:
     """What a posterior expects of its strings.
 
     The true value g of a string is better than the best measured one with the probability Phi((mean - best) / std),
     where best is the largest posterior mean of a measured string: noise is counted neither for it nor for the string.
     The mean over draws of the model's parameters is taken.
+
+    Args:
+        posterior: At the strings.
+        best: That largest mean, ``... x 1``; by default of all strings that the model was fitted to.
 
     Example:
         >>> import torch
@@ -49,29 +55,55 @@ def outlook(posterior: Posterior) -> Outlook:
     import torch
 
     moments = posterior.moments
-    best = posterior.observed_mean.max(-1, keepdim=True).values
+    if best is None:
+        best = posterior.observed_mean.max(-1, keepdim=True).values
     chances = torch.special.ndtr((moments.mean - best) / moments.variance.sqrt())
     n = moments.mean.shape[-1]
     return Outlook(*(part.reshape(-1, n).mean(0).numpy() for part in (moments.mean, chances)))
 
 
-def pool_outlook(surrogate: Surrogate, space: object) -> Outlook | None:
+def pool_outlook(surrogate: Surrogate, space: object, measured: Sequence[str] | None = None) -> Outlook | None:
     """What a surrogate expects of all candidates of a pool; `None` where there is no pool, or it cannot say.
 
     Memory: some numbers for each candidate and draw; what is too much to be kept is computed in blocks.
+
+    Args:
+        surrogate: Fitted.
+        space: The pool.
+        measured: See `measured_here`.
     """
     if not isinstance(space, PoolSpace) or not isinstance(surrogate, PoolSurrogate):
         return None
-    return outlook(surrogate.pool_posterior(space))
+    return outlook(surrogate.pool_posterior(space), _best_of(surrogate, measured))
 
 
-def outlook_at(surrogate: Surrogate, keys: Sequence[str]) -> Outlook | None:
-    """What a surrogate expects of any strings; `None` where it cannot say."""
+def outlook_at(surrogate: Surrogate, keys: Sequence[str], measured: Sequence[str] | None = None) -> Outlook | None:
+    """What a surrogate expects of any strings; `None` where it cannot say.
+
+    Args:
+        surrogate: Fitted.
+        keys: The strings.
+        measured: See `measured_here`.
+    """
     if not isinstance(surrogate, StringSurrogate) or not keys:
         return None
     from seqopt.models import BlockwisePosterior
 
-    return outlook(BlockwisePosterior(surrogate.conditioned(), keys))
+    return outlook(BlockwisePosterior(surrogate.conditioned(), keys), _best_of(surrogate, measured))
+
+
+def measured_here(optimizer: Optimizer) -> list[str] | None:
+    """The strings that count as measured where the model was fitted to others, too; `None` where it was not."""
+    if not getattr(optimizer.strategy.then, "assays", ()):
+        return None
+    return list(dict.fromkeys(row.key for row in optimizer.observations.with_status("ok")))
+
+
+def _best_of(surrogate: object, measured: Sequence[str] | None) -> Tensor | None:
+    """The largest posterior mean of the targets of some strings, for each draw."""
+    if not measured or not isinstance(surrogate, StringSurrogate):
+        return None
+    return surrogate.conditioned().at(measured).moments.mean.max(-1, keepdim=True).values
 
 
 def unmeasured(optimizer: Optimizer, space: PoolSpace) -> npt.NDArray[np.bool_]:

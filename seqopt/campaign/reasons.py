@@ -158,14 +158,15 @@ def found_reasons(
         keys: The strings.
         awaited: How many strings are open: see `label`.
     """
-    from seqopt.campaign.ranking import outlook_at, pool_outlook, rank_among, unmeasured
+    from seqopt.campaign.ranking import measured_here, outlook_at, pool_outlook, rank_among, unmeasured
     from seqopt.spaces import PoolSpace
 
     observed, space = optimizer.observations, optimizer.space
     measured = list(dict.fromkeys(row.key for row in observed.with_status("ok")))
     written = {row.key: row.string for row in observed.rows}
     values = measured_values(optimizer)
-    pool = pool_outlook(surrogate, space)
+    here = measured_here(optimizer)
+    pool = pool_outlook(surrogate, space, here)
     places: list[int | None] = [None for _ in keys]
     if pool is not None and isinstance(space, PoolSpace):
         places = [space.index_of(key) for key in keys]
@@ -176,7 +177,7 @@ def found_reasons(
     else:
         # Where strings are generated, those that were measured are all that can be counted.
         means, others = (np.asarray(surrogate.predict(list(of))[0], dtype=np.float64) for of in (keys, measured))
-        expected = outlook_at(surrogate, keys)
+        expected = outlook_at(surrogate, keys, here)
         chances = None if expected is None else expected.improvement
     found = []
     for index, (key, (place, similarity)) in enumerate(zip(keys, nearest_of(surrogate, keys, measured), strict=True)):

@@ -199,7 +199,7 @@ class Command:
         rows = ", ".join(
             f"{number} {table.removesuffix('s') if number == 1 else table}"
             for table, number in self.changes.items()
-            if table not in ("settings", "libraries", "snapshots", "screens")
+            if table not in ("settings", "libraries", "snapshots", "screens", "assays")
         )
         return (
             what + (f": {rows}" if rows else "") + (f" (undone by command {self.undone_by})" if self.undone_by else "")

@@ -11,6 +11,7 @@ A campaign file is an SQLite database with the tables
 - ``withdrawals``: suggestions that will not be measured,
 - ``exclusions``: other strings that shall not be suggested,
 - ``screens``: values of a cheap measurement of a whole library, one row for each table,
+- ``assays``: values of another assay, one row for each string: the model learns from them, and they are no results,
 - ``libraries``: which candidates there are, where they are in files.
 
 Invariants, which hold after every commit (`seqopt.campaign.CampaignStore.check` looks at each):
@@ -37,6 +38,7 @@ Invariants, which hold after every commit (`seqopt.campaign.CampaignStore.check`
 11. What a measurement has cost is positive; NULL where it cost what its context says.
 12. A screen is of a context that is not the target, and as long as it says. Its values are known, never suggested; a
     measurement of the same key in the same context counts before it.
+13. A value of another assay is a number, and of one key an assay has one value that counts.
 
 A context (how a string is measured, where there are several ways) is a JSON list of names and values, sorted by name,
 and ``[]`` where there is only one way. ``value`` is that of the objective; values of further outcomes are a JSON
@@ -72,6 +74,7 @@ TABLES = (
     "exclusions",
     "libraries",
     "screens",
+    "assays",
 )
 """Tables of rows that commands make and undo."""
 
@@ -107,6 +110,16 @@ _SCREENS = f"""CREATE TABLE screens (
     size INTEGER NOT NULL CHECK (size > 0),
     contents BLOB NOT NULL,
     source TEXT,
+    {_ORIGIN})"""
+
+_ASSAYS = f"""CREATE TABLE assays (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL CHECK (name <> ''),
+    string TEXT NOT NULL CHECK (string <> ''),
+    key TEXT NOT NULL CHECK (key <> ''),
+    value REAL NOT NULL CHECK (typeof(value) = 'real' AND abs(value) <= 1e150),
+    source TEXT,
+    line INTEGER,
     {_ORIGIN})"""
 
 _COST = "cost REAL CHECK (cost IS NULL OR (typeof(cost) = 'real' AND cost > 0 AND cost <= 1e150))"
@@ -188,6 +201,7 @@ _STATEMENTS = (
     _EXCLUSIONS,
     _LIBRARIES,
     _SCREENS,
+    _ASSAYS,
     "CREATE INDEX suggestions_of_key ON suggestions (key)",
     "CREATE INDEX measurements_of_key ON measurements (key)",
     "CREATE INDEX measurements_of_suggestion ON measurements (suggestion)",
@@ -292,11 +306,12 @@ def upgrade(connection: sqlite3.Connection) -> None:
             connection.execute(statement)
     connection.execute(f"ALTER TABLE measurements ADD COLUMN {_COST}")
     connection.execute(_SCREENS)
+    connection.execute(_ASSAYS)
     # Those that watch over the columns were made before there were these.
     for table in sorted(changed):
         for trigger in ("stay", "never_change", "undone_once"):
             connection.execute(f"DROP TRIGGER {table}_{trigger}")
         _guard(connection, table)
-    for table in (*(("discards", "exclusions", "libraries") if version < 4 else ()), "screens"):
+    for table in (*(("discards", "exclusions", "libraries") if version < 4 else ()), "screens", "assays"):
         _guard(connection, table)
     connection.execute(f"PRAGMA user_version = {VERSION}")

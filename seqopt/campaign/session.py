@@ -33,6 +33,9 @@ logger = logging.getLogger(__name__)
 
 TABLES = ("suggestions", "measurements", "withdrawals", "exclusions")
 
+BESIDES = {"screens", "assays"}
+"""Tables of what models learn from besides results."""
+
 REVISING = ("undo", "correct", "discard")
 """Kinds of commands that change what earlier ones have done."""
 
@@ -90,7 +93,7 @@ class Session:
         """Do what has been done in the file since.
 
         Returns:
-            Whether its settings and its screens still are those of this session; if not, nothing was done.
+            Whether its settings, screens and other assays still are those of this session; if not, nothing was done.
         """
         state = self.store.state
         if state == self.state:
@@ -101,7 +104,7 @@ class Session:
             if older or self.state == UNKNOWN:
                 self.forget()
             commands = self.store.history(after=self.state)
-            if self.state and any("screens" in command.changes for command in commands):
+            if self.state and any(BESIDES & command.changes.keys() for command in commands):
                 return False
             changed = older or any(command.kind in ("configure", "undo") for command in commands)
             if changed and self.store.settings != self.settings:
@@ -221,8 +224,8 @@ class Session:
         latest = self.store.latest_snapshot() if modelled else None
         if latest is not None and latest.id != self._snapshot:
             self._kept, self._snapshot = self.store.snapshot_state(latest.id), latest.id
-            # A model without the columns of today has other parameters.
-            since = max([0, *(command.id for command in self.store.history() if "screens" in command.changes)])
+            # A model without the columns and assays of today has other parameters.
+            since = max([0, *(one.id for one in self.store.history() if BESIDES & one.changes.keys())])
             if self._kept is not None and latest.made_by > since:
                 self.optimizer.strategy.load_state_dict(self._kept)
 

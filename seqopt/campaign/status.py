@@ -34,6 +34,7 @@ class Status(Tabulated):
         calibration: How predictions compare with the results that came.
         added: Files of candidates that were added to the library.
         screens: How many strings have a score, by ways to measure whose scores were imported as columns.
+        assays: How many values of other assays the model learns from, by their names.
         costs: What was spent on each way to measure, where there are several.
     """
 
@@ -50,6 +51,7 @@ class Status(Tabulated):
     added: tuple[str, ...] = ()
     costs: Costs | None = None
     screens: Mapping[str, int] = field(default_factory=dict)
+    assays: Mapping[str, int] = field(default_factory=dict)
 
 
 def warnings_of(settings: Settings, counts: Counts, model: dict[str, Any]) -> list[str]:

@@ -497,6 +497,14 @@ class CampaignStore:
         rows = self._rows("SELECT context, sum(size) FROM screens WHERE undone_by IS NULL GROUP BY context")
         return {context_row(json.loads(context)): size for context, size in rows}
 
+    def assays(self) -> dict[str, dict[str, tuple[float, int]]]:
+        """Values of other assays that count, and the commands that brought them, by assay and by key; oldest first."""
+        found: dict[str, dict[str, tuple[float, int]]] = {}
+        query = "SELECT name, key, value, made_by FROM assays WHERE undone_by IS NULL ORDER BY id"
+        for name, key, value, made_by in self._rows(query):
+            found.setdefault(name, {})[key] = value, made_by
+        return found
+
     def command(self, number: int) -> Command:
         """One command.
 

@@ -12,7 +12,7 @@ References:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -64,6 +64,23 @@ def value_per_cost(values: npt.ArrayLike, costs: npt.ArrayLike) -> FloatArray:
     """
     found, paid = np.asarray(values, dtype=np.float64), np.asarray(costs, dtype=np.float64)
     return np.where(found > 0, found / paid, found * paid)
+
+
+@dataclass(frozen=True, eq=False)
+class Offered:
+    """What may be chosen, n queries.
+
+    Attributes:
+        contexts: Those that there are.
+        ways: The number of the context of each query, n.
+        costs: What each costs, n.
+        ruled_out: Which must not be chosen, n.
+    """
+
+    contexts: Sequence[Context]
+    ways: IndexArray
+    costs: FloatArray
+    ruled_out: BoolArray
 
 
 PosteriorIn = Callable[[Contexts, Sequence[Query]], Posterior]
@@ -193,21 +210,43 @@ class PerCostScoring:
             taken: Queries that were chosen for this batch.
             costs: What they cost, where that is known already.
         """
-        values = checked_scores(prepared(posterior), len(queries), self.acquisition.name)
-        scores = value_per_cost(values, self.costs.of(queries) if costs is None else costs)
+        contexts = list(dict.fromkeys(query.context for query in queries))
+        number = {context: place for place, context in enumerate(contexts)}
+        free = {context: self.is_free(context, taken) for context in contexts}
         # A string that will be known as its target is of no further use.
         done = {query.key for query in taken if query.context == self.contexts.target}
-        free = {context: self._is_free(context, taken) for context in {query.context for query in queries}}
-        out = [
+        out = (
             not free[query.context] or query in self.known or query in taken or query.key in done for query in queries
-        ]
-        if not self.acquisition.sees_outcomes:
-            out = [one or query.context != self.contexts.target for one, query in zip(out, queries, strict=True)]
-        scores[np.array(out, dtype=np.bool_) | ~_informative(posterior.moments)] = -np.inf
+        )
+        offered = Offered(
+            contexts,
+            np.fromiter((number[query.context] for query in queries), dtype=np.int64, count=len(queries)),
+            self.costs.of(queries) if costs is None else costs,
+            np.fromiter(out, dtype=np.bool_, count=len(queries)),
+        )
+        return self.scored(posterior, prepared, offered, taken)
+
+    def scored(
+        self, posterior: Posterior, prepared: PreparedAcquisition, offered: Offered, taken: Set[Query]
+    ) -> FloatArray:
+        """As `query_scores`, where it is known already what must not be chosen.
+
+        Args:
+            posterior: At n queries.
+            prepared: The acquisition function of this step.
+            offered: The queries.
+            taken: Queries that were chosen for this batch.
+        """
+        del taken
+        values = checked_scores(prepared(posterior), len(offered.costs), self.acquisition.name)
+        scores = value_per_cost(values, offered.costs)
+        scores[offered.ruled_out | ~_informative(posterior.moments)] = -np.inf
         return scores
 
-    def _is_free(self, context: Context, taken: Set[Query]) -> bool:
+    def is_free(self, context: Context, taken: Set[Query]) -> bool:
         """Whether another query of the batch can be made in a context."""
+        if not self.acquisition.sees_outcomes and context != self.contexts.target:
+            return False
         if context in self.closed or self.only not in (None, context):
             return False
         if self.only is None and len(taken) < self.first and context != self.contexts.target:
@@ -329,19 +368,43 @@ class PerCostPoolScorer:
         self._count = len(keys)
         self._taken: set[Query] = set()
         self._chosen: list[Query] = []
+        self._members: dict[Query, IndexArray] = {}
         self._posterior_in = self._posterior if posterior_in is None else posterior_in
         self._offer(scoring.contexts)
 
     def _offer(self, contexts: Contexts) -> None:
         """Score the candidates in these contexts, given all that was chosen."""
-        scoring, count = self._scoring, self._count
-        self._contexts, self._queries = contexts, contexts.queries(self._keys)
-        queries, costs = self._queries, scoring.costs.of(self._queries)
-        # One row for each context.
+        scoring, keys, count = self._scoring, self._keys, self._count
+        self._contexts = contexts
+        self._ways = np.repeat(np.arange(len(contexts.possible)), count)
+        if isinstance(scoring.costs, StatedCosts):
+            self._costs = scoring.costs.of([Query("", context) for context in contexts.possible])[self._ways]
+        else:
+            self._costs = scoring.costs.of(contexts.queries(keys))
+        # One row for each context. Of very many candidates, known ones are looked up once.
+        known = np.zeros((len(contexts.possible), count), dtype=np.bool_)
+        for row, context in zip(known, contexts.possible, strict=True):
+            if those := {query.key for query in scoring.known if query.context == context}:
+                row[:] = np.fromiter((key in those for key in keys), dtype=np.bool_, count=count)
+        self._known = known
         self._table = GrowingScores(
             self._posterior_in(contexts, self._chosen),
-            lambda given: scoring.query_scores(given, self._prepared, queries, self._taken, costs).reshape(-1, count),
+            lambda given: scoring.scored(given, self._prepared, self._offered(), self._taken).reshape(-1, count),
         )
+
+    def _offered(self) -> Offered:
+        """All candidates in all contexts, given those that were chosen."""
+        scoring, possible, out = self._scoring, self._contexts.possible, self._known.copy()
+        for query, members in self._members.items():
+            # A string that will be known as its target is of no further use.
+            if query.context == self._contexts.target:
+                out[:, members] = True
+            elif query.context in possible:
+                out[possible.index(query.context), members] = True
+        for row, context in zip(out, possible, strict=True):
+            if not scoring.is_free(context, self._taken):
+                row[:] = True
+        return Offered(possible, self._ways, self._costs, out.reshape(-1))
 
     def _posterior(self, contexts: Contexts, chosen: Sequence[Query]) -> Posterior:
         process = self._scoring.process
@@ -358,12 +421,14 @@ class PerCostPoolScorer:
     def choose(self, index: int) -> Choice:
         """Put a candidate into the batch, in its best context."""
         table = self._table.current()
-        place = int(table[:, index].argmax()) * self._count + index
-        query = self._queries[place]
+        way = int(table[:, index].argmax())
+        place, key = way * self._count + index, self._keys[index]
+        query = Query(key, self._contexts.possible[way])
         moments = self._table.posterior().moments.take(torch.tensor([place]))
         choice = self._scoring.choice(query, float(table[:, index].max()), moments)
         self._taken.add(query)
         self._chosen.append(query)
+        self._members[query] = np.array([other for other, one in enumerate(self._keys) if one == key], dtype=np.int64)
         self._table.choose(place)
         contexts = self._scoring.grown(self._contexts, query)
         if contexts is not self._contexts:

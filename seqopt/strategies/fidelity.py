@@ -210,6 +210,14 @@ class MultiFidelity(ModelBased):
             return StatedCosts(state.contexts)
         return LearnedCosts(self._cost_model, state.contexts, state.data, rng)
 
+    def _offered(self, contexts: Contexts) -> Contexts:
+        """Contexts in which something may still be measured: of others, nothing is worked out."""
+        if not self.closed & set(contexts.possible):
+            return contexts
+        left = [place for place, one in enumerate(contexts.possible) if one not in self.closed]
+        possible, costs = (tuple(part[place] for place in left) for part in (contexts.possible, contexts.costs))
+        return replace(contexts, possible=possible, costs=costs)
+
     def scoring(self, n: int, state: SearchState, rng: np.random.Generator) -> Scoring:
         """The acquisition function per cost at every string in every context."""
         assert state.contexts is not None  # see `start`
@@ -219,7 +227,7 @@ class MultiFidelity(ModelBased):
         return PerCostScoring(
             cast("StringSurrogate", self.surrogate),
             cast("OutcomeAcquisition", self.acquisition),
-            state.contexts,
+            self._offered(state.contexts),
             evaluated=list(evaluated),
             known=state.known,
             pending=pending,

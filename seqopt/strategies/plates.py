@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Set
 from dataclasses import replace
 from typing import Any, cast
 
@@ -14,7 +14,7 @@ from seqopt.errors import InputError
 from seqopt.models import StringSurrogate
 from seqopt.posteriors import Posterior
 from seqopt.scorers import Scoring
-from seqopt.scorers.per_cost import PerCostScoring
+from seqopt.scorers.per_cost import Offered, PerCostScoring
 from seqopt.scorers.protocols import FloatArray
 from seqopt.spaces import Space
 from seqopt.strategies.fidelity import MultiFidelity
@@ -117,18 +117,14 @@ class PlateScoring(PerCostScoring):
         """With another fresh plate, where a query has taken the last one."""
         return with_plates(contexts, ()) if query.context == contexts.possible[-1] else contexts
 
-    def query_scores(
-        self,
-        posterior: Posterior,
-        prepared: PreparedAcquisition,
-        queries: Sequence[Query],
-        taken: Set[Query],
-        costs: FloatArray | None = None,
+    def scored(
+        self, posterior: Posterior, prepared: PreparedAcquisition, offered: Offered, taken: Set[Query]
     ) -> FloatArray:
-        """See `seqopt.scorers.PerCostScoring.query_scores`; of equal scores that on a fresh plate is the lower."""
-        scores = super().query_scores(posterior, prepared, queries, taken, costs)
+        """See `seqopt.scorers.PerCostScoring.scored`; of equal scores that on a fresh plate is the lower."""
+        scores = super().scored(posterior, prepared, offered, taken)
         old = self._old | {query.context for query in taken}
-        fresh = np.array([query.context not in old for query in queries], dtype=np.bool_) & np.isfinite(scores)
+        fresh = np.array([context not in old for context in offered.contexts], dtype=np.bool_)[offered.ways]
+        fresh &= np.isfinite(scores)
         scores[fresh] -= TIE * np.abs(scores[fresh])
         return scores
 

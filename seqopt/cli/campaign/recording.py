@@ -137,6 +137,12 @@ def import_history(
     fidelity: Annotated[
         str | None, typer.Option(help="How all of it was measured of which the table does not say it: docking.")
     ] = None,
+    assay: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Results of another assay, from which only the model learns: selectivity_2019."
+        ),
+    ] = None,
     replicate: Replicate = False,
     decimal_comma: DecimalComma = None,
     unit: Unit = None,
@@ -145,14 +151,36 @@ def import_history(
     which: Which = None,
     debug: Debug = False,
 ) -> None:
-    """Add results of strings that were never suggested, from an older project; or cheap scores of the whole library.
+    """Add results of strings that were never suggested, from an older project; or cheap scores of the whole library; or
+    results of another assay.
 
     seqopt campaign import older.csv
     seqopt campaign import screen.csv --fidelity docking --column score
+    seqopt campaign import other.csv --assay selectivity_2019 --column IC50
     """
     del debug
     show_notes()
     with opened(which) as campaign:
+        if assay is not None:
+            idle = {"--unit": unit is not None, "--force": force, "--fidelity": fidelity is not None}
+            refuse_idle(idle, "results of this campaign, not with those of another assay")
+            with console.status("reading the results, and working out what they are worth"):
+                other = campaign.import_assay(
+                    file,
+                    assay,
+                    value_column=column,
+                    string_column=string_column,
+                    decimal_comma=decimal_comma,
+                    replicates=replicate,
+                    partial=partial,
+                )
+            console.print(escape(other.describe()))
+            console.print(escape(other.worth.describe()))
+            for text in (*other.problems, *other.warnings):
+                note(text)
+            if other.empty:
+                note(f"{other.empty:,} rows have no value")
+            return
         context = None if fidelity is None else levels_of(campaign, [f"{FIDELITY}={fidelity}"])
         if context is not None and is_screen(campaign, context, file):
             refuse_idle({"--unit": unit is not None, "--force": force}, "results, not with scores of a whole library")
