@@ -100,6 +100,7 @@ def test_other_points_are_refused_on_resumption(capsys: pytest.CaptureFixture[st
     assert "data.points was 25, is now 26" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_stopped_and_resumed(measured: Callable[[str], int]) -> None:
     # The first evaluations fill the initial design, so the model is at work when the search is stopped.
     command = ["--data", "xy.csv", "--acquisition", "mean", "--initial", "6", "--batch", "3", "--budget", "6"]

@@ -104,6 +104,7 @@ def test_one_strand_and_another_code(capsys: pytest.CaptureFixture[str]) -> None
     assert genes("WWWW", "-o", "cai:human", "--code", "2", "--avoid", "TCA", "--avoid", "CCA", out="both") == 2
 
 
+@pytest.mark.slow
 def test_several_proteins_each_in_its_folder(capsys: pytest.CaptureFixture[str]) -> None:
     source = write("mine.fasta", ">sp|P1 first\nTIKEN\nIFGVS\n>SP/p1\nMKVLW\n>\nTTSSA\n")
     assert genes(source, "--minimize") == 0
@@ -130,7 +131,8 @@ def test_folder_names_are_safe_and_different_everywhere() -> None:
     assert all(re.fullmatch(r"[A-Za-z0-9-]{1,64}", name) for name in names)
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.slow
 def test_stopped_from_outside_and_resumed(
     sent: signal.Signals,
     capfd: pytest.CaptureFixture[str],

@@ -445,6 +445,7 @@ def test_molecules_are_compared_as_ever():
         assert gp.pool_posterior(pool).moments.mean.shape == (1, 6)
 
 
+@pytest.mark.slow
 def test_averaged_moments_are_mixtures_with_noise_of_levels():
     contexts = Contexts.of_levels("fidelity", {"a": 0.1, "b": 1.0}, target="b")
     rng = np.random.default_rng(3)

@@ -71,6 +71,7 @@ def propose(scoring: Scoring, rng: np.random.Generator) -> None:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.slow
 def test_mypy_refuses_a_search_of_other_spaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     api = pytest.importorskip("mypy.api")
     program = tmp_path / "program.py"
