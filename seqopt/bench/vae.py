@@ -1,6 +1,7 @@
 """Variational autoencoders: what they reconstruct, and the validity of what they generate.
 
-Models of arithmetic expressions and of drug-like molecules, one on characters and one on the rules of a grammar each.
+Models of arithmetic expressions and of drug-like molecules, on characters and on the rules of a grammar, and of
+molecules on SELFIES, too.
 Given are, on strings that a model has not seen, the shares of characters and of whole strings that come back from the
 posterior mean by greedy decoding, the divergence from the prior and the number of dimensions that hold it, and the
 share of 1,000 decoded draws from the prior that are valid. The models are kept in the cache folder, where
@@ -43,7 +44,7 @@ class Task:
 
     Attributes:
         label: In the table.
-        model: On characters, or on rules of a grammar.
+        model: On characters, on rules of a grammar, or on SELFIES.
         strings: How many strings it learns from, those held out included.
         latent: Latent dimensions.
         epochs: Passes over the strings.
@@ -54,7 +55,7 @@ class Task:
     """
 
     label: str
-    model: Literal["character", "grammar"]
+    model: Literal["character", "grammar", "selfies"]
     strings: int
     latent: int
     epochs: int
@@ -101,6 +102,7 @@ TASKS: Mapping[str, Task] = {
     "molecules-symbols-long": Task(
         "molecules of ZINC 250k", "character", 249_456, 56, 44, None, tokenizer="smiles", **_second(44)
     ),
+    "molecules-selfies": Task("molecules of ZINC 250k", "selfies", 249_456, 56, 28, None, **_second(28)),
 }
 """The models by name."""
 
@@ -248,13 +250,17 @@ def watch(epoch: Epoch, name: str, unfinished: Path, curve: Path) -> None:
 
 
 def _codec(task: Task, strings: list[str]) -> tuple[Codec, list[str]]:
-    """The codec, and the strings that it reads: the grammar of SMILES does not derive all of ZINC."""
-    from seqopt.vae import CharacterCodec, GrammarCodec
+    """The codec, and the strings that it reads: neither the grammar of SMILES nor SELFIES need have all of ZINC."""
+    from seqopt.vae import CharacterCodec, GrammarCodec, SelfiesCodec
 
     grammar = "smiles" if task.longest is None else "arithmetic"
     if task.model == "character":
         return CharacterCodec.of(strings, tokenizer=task.tokenizer), strings
-    codec = GrammarCodec.of(grammar, strings, skip=task.longest is None)
+    codec: GrammarCodec | SelfiesCodec
+    if task.model == "selfies":
+        codec = SelfiesCodec.of(strings, skip=True)
+    else:
+        codec = GrammarCodec.of(grammar, strings, skip=task.longest is None)
     return codec, codec.derived(strings)
 
 
@@ -341,6 +347,8 @@ def table(results: Path) -> str:
 
 
 def _model_words(task: Task) -> str:
+    if task.model == "selfies":
+        return "SELFIES"
     return task.model if task.tokenizer == "characters" else f"{task.model}, symbols of SMILES"
 
 

@@ -729,8 +729,8 @@ def bench(
         typer.Argument(
             metavar="NAME",
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
-            "filters, choices, ask, levels, intervals, censored, design, formulas, factorial, transforms; NAME --help "
-            "shows its options.",
+            "filters, choices, ask, levels, intervals, censored, design, formulas, factorial, transforms, "
+            "standing; NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -741,6 +741,7 @@ def bench(
         *("zinc", "docking", "regression", "boss", "vae", "embedding"),
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
         *("choices", "ask", "levels", "intervals", "censored", "design", "formulas", "factorial", "transforms"),
+        *("standing",),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:

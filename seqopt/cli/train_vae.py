@@ -39,8 +39,9 @@ def train_vae_command(
     model: Annotated[
         str,
         typer.Option(
-            help="character (one symbol after the other) or grammar (one rule of a grammar after the other, so that "
-            "whatever is decoded is grammatical).",
+            help="character (one symbol after the other), grammar (one rule of a grammar after the other, so that "
+            "whatever is decoded is grammatical) or selfies (molecules as SELFIES: every sequence of symbols is one; "
+            "needs the package selfies).",
             rich_help_panel=WHAT,
         ),
     ] = "character",
@@ -93,7 +94,8 @@ def train_vae_command(
         bool,
         typer.Option(
             "--skip",
-            help="Leave strings out that the grammar does not derive, instead of stopping at the first one.",
+            help="Leave strings out that the grammar does not derive, or that have no SELFIES, instead of stopping at "
+            "the first one.",
             rich_help_panel=WHAT,
         ),
     ] = False,
@@ -185,8 +187,10 @@ def train_vae_command(
     del debug  # read by seqopt.cli.main
     from seqopt.vae import SMILES_SETTINGS, SMILES_SIZES, NetworkSizes, TrainingSettings
 
-    if model not in ("character", "grammar"):
-        raise InputError(f"unknown model {model!r}: choose character or grammar")
+    if model not in ("character", "grammar", "selfies"):
+        raise InputError(f"unknown model {model!r}: choose character, grammar or selfies")
+    if model == "selfies" and tokenizer is not None:
+        raise InputError(f"a SELFIES model has symbols of its own: leave --tokenizer {tokenizer} out")
     if model == "grammar" and grammar is None:
         raise InputError("a grammar model needs --grammar: arithmetic, smiles, regex, or the path of a .cfg file")
     if strings is None and (sample is None or grammar is None):
@@ -204,10 +208,14 @@ def train_vae_command(
     if not resume and path.exists():
         raise InputError(f"{path} already exists: continue it with --resume, or choose another file with --out")
 
-    if resume and tokenizer is None:
+    if resume and tokenizer is None and model == "character":
         tokenizer = _tokenizer_as_begun(path)
     chosen = _Strings(strings, grammar, sample, min_length, max_length, column, kind, tokenizer, seed)
     found, kind = chosen.read()
+    if model == "selfies" and kind != "molecule":
+        raise InputError(
+            f"SELFIES are of molecules, and these strings are taken as {kind}: give --kind molecule if they are"
+        )
     tokenizer = chosen.tokenizer_for(kind)
     sizes = NetworkSizes(LATENT.get(kind, 25) if latent is None else latent, hidden)
     if kind == "molecule":
@@ -344,18 +352,21 @@ def _train(
     import numpy as np
 
     from seqopt.cli.running import command_line, console, note
-    from seqopt.vae import CharacterCodec, GrammarCodec, train
+    from seqopt.vae import CharacterCodec, GrammarCodec, SelfiesCodec, train
 
     started = time.perf_counter()
     codec: Codec
     with console.status("preparing the strings"):
         if model == "grammar":
-            codec = GrammarCodec.of(str(grammar), strings, skip=skip)
-            derived = codec.derived(strings)
+            codec = rules = GrammarCodec.of(str(grammar), strings, skip=skip)
+            derived = rules.derived(strings) if skip else strings
+        elif model == "selfies":
+            codec = molecules = SelfiesCodec.of(strings, skip=skip)
+            derived = molecules.derived(strings) if skip else strings
         else:
             codec, derived = CharacterCodec.of(strings, tokenizer=tokenizer), strings
     if len(derived) < len(strings):
-        note(f"{len(strings) - len(derived):,} strings are left out, because the grammar does not derive them")
+        note(f"{len(strings) - len(derived):,} strings are left out, because {_cannot(model)}")
         strings = derived
     console.print(
         f"{escape(codec.describe())}: up to {codec.steps} symbols, {sizes.latent} latent dimensions, KL weight "
@@ -396,6 +407,10 @@ def _train(
             )
         raise
     _report(training, _validity(codec, grammar, kind), seed, path)
+
+
+def _cannot(model: str) -> str:
+    return "they have no SELFIES" if model == "selfies" else "the grammar does not derive them"
 
 
 def _validity(codec: Codec, grammar: str | None, kind: str) -> tuple[str, Callable[[str], bool]] | None:

@@ -1,7 +1,7 @@
 """Variational autoencoders of strings: latent spaces to model and search in, as a baseline.
 
-A codec (`CharacterCodec`, `GrammarCodec`) turns strings into rows of symbols; `train` fits a network to them and gives
-a `StringVAE`, which is a `seqopt.encoding.Featurizer`; `evaluate_vae` says how good it is.
+A codec (`CharacterCodec`, `GrammarCodec`, `SelfiesCodec`) turns strings into rows of symbols; `train` fits a network to
+them and gives a `StringVAE`, which is a `seqopt.encoding.Featurizer`; `evaluate_vae` says how good it is.
 """
 
 from seqopt.vae.character import CharacterCodec
@@ -10,6 +10,7 @@ from seqopt.vae.evaluation import VAEEvaluation, evaluate_vae
 from seqopt.vae.grammar import GrammarCodec
 from seqopt.vae.model import StringVAE
 from seqopt.vae.networks import SMILES_SIZES, NetworkSizes
+from seqopt.vae.selfies import SelfiesCodec
 from seqopt.vae.training import SMILES_SETTINGS, Epoch, Training, TrainingSettings, train
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Epoch",
     "GrammarCodec",
     "NetworkSizes",
+    "SelfiesCodec",
     "StringVAE",
     "Training",
     "TrainingSettings",

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.encoding import resolve_tokenizer
+from seqopt.encoding import Tokenizer, resolve_tokenizer
 from seqopt.errors import InputError
 from seqopt.vae.codecs import Symbols, checked_strings, fact, fact_list, padded, shown
 
@@ -26,7 +26,8 @@ class CharacterCodec:
     Args:
         alphabet: The symbols.
         max_length: The largest number of symbols of a string.
-        tokenizer: ``"characters"``, ``"smiles"`` or ``"smiles-split"``.
+        tokenizer: ``"characters"``, ``"smiles"``, ``"smiles-split"``, or an object with the methods of
+            `seqopt.encoding.Tokenizer`.
 
     Raises:
         InputError: For an empty alphabet, a ``max_length`` below 1, or an unknown tokeniser.
@@ -39,7 +40,7 @@ class CharacterCodec:
 
     model = "character"
 
-    def __init__(self, alphabet: Iterable[str], max_length: int, tokenizer: str = "characters") -> None:
+    def __init__(self, alphabet: Iterable[str], max_length: int, tokenizer: str | Tokenizer = "characters") -> None:
         self.alphabet = tuple(dict.fromkeys(alphabet))
         if not self.alphabet:
             raise InputError("the alphabet is empty; expected at least one symbol")

@@ -55,7 +55,7 @@ class Codec(Protocol):
     """Strings as rows of symbols, and back.
 
     Attributes:
-        model: ``"character"`` or ``"grammar"``.
+        model: ``"character"``, ``"grammar"`` or ``"selfies"``.
         symbols: How many symbols there are, without padding.
         steps: Width W of rows.
         possible: ``contexts x (symbols + 1)``: which symbols each context allows. Row `DONE` allows padding only.

@@ -36,6 +36,7 @@ from seqopt.vae.checkpoint import QUANTILES, WEIGHTS, Checkpoint, error_line, op
 from seqopt.vae.codecs import Codec
 from seqopt.vae.grammar import GrammarCodec
 from seqopt.vae.networks import NetworkSizes, VariationalNetwork, resolve_device, torch_threads
+from seqopt.vae.selfies import SelfiesCodec
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -204,7 +205,7 @@ class StringVAE:
         """Complain if this is not the model that was wanted.
 
         Args:
-            model: ``"character"`` or ``"grammar"``.
+            model: ``"character"``, ``"grammar"`` or ``"selfies"``.
             grammar: The grammar that it must have been made for: a name, a file, or its rules. A character model is
                 refused.
             alphabet: Symbols that a character model must read.
@@ -316,7 +317,7 @@ def rebuild(checkpoint: Checkpoint) -> tuple[Codec, VariationalNetwork]:
         InputError: If the facts do not describe a model, or the file holds other weights than that model has.
     """
     path, facts = checkpoint.path, checkpoint.facts
-    makers: dict[str, Any] = {CharacterCodec.model: CharacterCodec, GrammarCodec.model: GrammarCodec}
+    makers: dict[str, Any] = {maker.model: maker for maker in (CharacterCodec, GrammarCodec, SelfiesCodec)}
     with torch.random.fork_rng(devices=[]):
         try:
             codec: Codec = makers[facts["codec"]["model"]].from_json(facts["codec"])

@@ -192,7 +192,8 @@ def train(
 
     Args:
         strings: At least two different strings. Repeated ones count once.
-        codec: A `seqopt.vae.CharacterCodec` or `seqopt.vae.GrammarCodec` that reads them all.
+        codec: A `seqopt.vae.CharacterCodec`, `seqopt.vae.GrammarCodec` or `seqopt.vae.SelfiesCodec` that reads
+            them all.
         sizes: Of the network.
         settings: See `TrainingSettings`.
         rng: The only source of randomness.

@@ -96,6 +96,21 @@ def test_molecules_of_a_file() -> None:
         train_vae("pool.csv", "--max-length", "14", "--resume", "--tokenizer", "smiles")
 
 
+def test_molecules_as_selfies() -> None:
+    rows = ["smiles", *("C" * n + end for n in range(1, 12) for end in ("O", "Cl"))]
+    Path("pool.csv").write_text("\n".join(rows))
+    with pytest.raises(InputError, match="leave --tokenizer smiles out"):
+        train_vae("pool.csv", "--model", "selfies", "--tokenizer", "smiles")
+    said = train_vae("pool.csv", "--model", "selfies")
+    assert "a SELFIES model for molecules of 3 symbols" in said
+    assert "read by RDKit" in said
+    vae = StringVAE.load("model.vae", model="selfies")
+    assert vae.size == 56
+    assert vae.facts["training"]["strings"] == 22
+    train_vae("pool.csv", "--model", "selfies", "--resume")
+    assert StringVAE.load("model.vae").name == vae.name
+
+
 def test_portions_of_the_strings() -> None:
     said = train_vae(*GRAMMAR, "--portion", "20")
     assert "2/2" in said
@@ -190,7 +205,7 @@ def test_a_training_begun_with_settings_that_cannot_be(changes: dict[str, object
     ("arguments", "words"),
     [
         (["--model", "grammar", "--sample", "9"], "needs --grammar"),
-        (["--model", "telepathic"], "choose character or grammar"),
+        (["--model", "telepathic"], "choose character, grammar or selfies"),
         ([], "nothing to learn from"),
         (["--sample", "9"], "nothing to learn from"),
         (["--sample", "9", "--grammar", "latin"], "latin"),
@@ -198,6 +213,7 @@ def test_a_training_begun_with_settings_that_cannot_be(changes: dict[str, object
         ([*GRAMMAR, "--kl-weight", "-1"], "kl_weight is -1.0"),
         ([*GRAMMAR, "--held-out", "1"], "held_out is 1.0"),
         ([*GRAMMAR, "--tokenizer", "words"], "unknown tokenizer"),
+        ([*GRAMMAR, "--model", "selfies"], "SELFIES are of molecules"),
         (["nowhere.csv"], "nowhere.csv"),
     ],
 )

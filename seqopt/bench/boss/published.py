@@ -16,14 +16,17 @@ from typing import NamedTuple
 
 
 class Score(NamedTuple):
-    """A mean and its standard error."""
+    """A mean and its standard error, NaN where there is none: a single run says nothing of its error."""
 
     mean: float
     error: float
 
     def text(self, digits: int, error_digits: int | None = None) -> str:
         """With so many decimals."""
-        return f"{self.mean:.{digits}f} ± {self.error:.{digits if error_digits is None else error_digits}f}"
+        mean = f"{self.mean:.{digits}f}"
+        if math.isnan(self.error):
+            return mean
+        return f"{mean} ± {self.error:.{digits if error_digits is None else error_digits}f}"
 
 
 _COLUMNS = ("ssk-ga", "ssk-rs", "ngram-ga", "one-hot-ga", "random")

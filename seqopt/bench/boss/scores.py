@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -55,9 +56,9 @@ def recommended(runs: Sequence[Run]) -> FloatArray:
 
 
 def score(values: npt.ArrayLike) -> Score:
-    """Mean and one standard error; that of a single value is 0."""
+    """Mean and one standard error; that of a single value is NaN."""
     values = np.asarray(values, dtype=np.float64)
-    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
+    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else math.nan
     return Score(float(values.mean()), float(error))
 
 
@@ -119,10 +120,11 @@ def judge(name: str, counts: FloatArray) -> Verdict:
     in_percent = score(percent(counts, task))
     if name == SCALED_BY_FOUR:
         ours, published, unit = score(counts), OCCURRENCES, "occurrences"
-        least = least_acceptable(published, ours.error, 4 * LEAST_ERROR / 100)
+        least_error = 4 * LEAST_ERROR / 100
     else:
         ours, published, unit = in_percent, PUBLISHED[name]["ssk-ga"], "%"
-        least = least_acceptable(published, ours.error)
+        least_error = LEAST_ERROR
+    least = least_acceptable(published, 0.0 if math.isnan(ours.error) else ours.error, least_error)
     return Verdict(ours, published, least, unit, in_percent, task.aim)
 
 

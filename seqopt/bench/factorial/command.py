@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -175,7 +176,8 @@ def main_effects(by_task: Mapping[str, Any]) -> Table:
         "Mean over seeds of the difference between the means of all cells of a seed with the one and with the other "
         "level, and its standard error over seeds. Counts in percent of the largest; energies in kcal/mol and errors "
         "with their sign turned, so that more is better everywhere. All: the mean over tasks of the effect in units of "
-        "the standard deviation of a task's runs about the mean of their seed. Seeds of "
+        "the standard deviation of a task's runs about the mean of their seed; a task with one seed, which has no "
+        "error, is taken to have the mean variance of the others. Seeds of "
         f"{seeds}.",
     )
 
@@ -203,9 +205,13 @@ def _digits(name: str) -> int:
 
 
 def _mean_of(effects: Sequence[Score]) -> Score:
-    """Mean of independent effects."""
-    errors = np.array([found.error for found in effects])
-    return Score(float(np.mean([found.mean for found in effects])), float(np.sqrt((errors**2).sum()) / len(errors)))
+    """Mean of independent effects. One of a single seed is taken to have the error of the others.
+
+    Errors are averaged as variances.
+    """
+    mean = float(np.mean([found.mean for found in effects]))
+    variances = [found.error**2 for found in effects if not math.isnan(found.error)]
+    return Score(mean, float(np.sqrt(np.mean(variances) / len(effects))) if variances else math.nan)
 
 
 def _conditions(runs: Mapping[str, Sequence[Run]]) -> str:

@@ -32,7 +32,8 @@ def test_the_recommended_string_is_that_of_the_model(make_run) -> None:
 
 def test_mean_and_standard_error() -> None:
     assert scores.score([1.0, 3.0, 5.0]) == pytest.approx((3.0, 2.0 / np.sqrt(3)))
-    assert scores.score([4.0]) == (4.0, 0.0)
+    assert scores.score([4.0]).mean == 4.0
+    assert scores.score([4.0]).text(1) == "4.0"  # one value has no error
 
 
 def test_differences_are_paired_by_seed(make_run) -> None:

@@ -1,0 +1,216 @@
+"""The default search beside the best single surrogate and random search, in every search that was measured.
+
+Nothing is run: the raw results of ``seqopt bench boss``, ``formulas``, ``zinc`` and ``docking`` are read. The best
+single surrogate of a search is the one of the largest mean over all its runs, and is compared with the default by the
+differences over the seeds that both have. To pick the best of several by their results favours it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from seqopt.bench.records import Run
+from seqopt.bench.runner import replace_section
+
+Values = Mapping[str, Mapping[int, float]]
+"""What the runs of each method ended with, by seed; more is better."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """One row of a table of searches.
+
+    Attributes:
+        label: What is searched, and what the numbers are.
+        digits: Of the numbers.
+        default: The default's name among the methods.
+        singles: Those that differ from it by having one surrogate in place of several, with their labels.
+        values: Of all methods; that of random search is ``"random"``.
+    """
+
+    label: str
+    digits: int
+    default: str
+    singles: Mapping[str, str]
+    values: Values
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Of the default and another method, paired by seed; above 0 where the default is better.
+
+    Attributes:
+        mean: Over the seeds that both have.
+        error: Its standard error, `None` for a single seed.
+        seeds: How many there are.
+    """
+
+    mean: float
+    error: float | None
+    seeds: int
+
+    @property
+    def verdict(self) -> str:
+        """``"ahead"``, ``"level"`` (within one standard error) or ``"behind"``; ``"one seed"`` says nothing."""
+        if self.error is None:
+            return "one seed"
+        if abs(self.mean) <= self.error:
+            return "level"
+        return "ahead" if self.mean > 0 else "behind"
+
+    def text(self, digits: int) -> str:
+        """Mean and error."""
+        return f"{self.mean:.{digits}f}" + ("" if self.error is None else f" ± {self.error:.{digits}f}")
+
+
+def difference(ours: Mapping[int, float], other: Mapping[int, float]) -> Difference | None:
+    """Over the seeds that both have; `None` if there are none.
+
+    Example:
+        >>> difference({0: 2.0, 1: 5.0, 2: 9.0}, {0: 1.0, 1: 1.0}).text(2)
+        '2.50 ± 1.50'
+    """
+    common = sorted(ours.keys() & other.keys())
+    if not common:
+        return None
+    found = np.array([ours[seed] - other[seed] for seed in common])
+    error = float(found.std(ddof=1) / np.sqrt(len(found))) if len(found) > 1 else None
+    return Difference(float(found.mean()), error, len(found))
+
+
+def best_single(search: Search) -> str | None:
+    """The single surrogate of the largest mean over its runs."""
+    there = [name for name in search.singles if search.values.get(name)]
+    return max(there, key=lambda name: float(np.mean(list(search.values[name].values()))), default=None)
+
+
+def searches(results: Path) -> Iterator[Search]:
+    """All searches of which there are results of the default."""
+    for read in (_of_boss, _of_formulas, _of_zinc, _of_docking):
+        for search in read(results):
+            if search.values.get(search.default):
+                yield search
+
+
+def _of_boss(results: Path) -> Iterator[Search]:
+    from seqopt.bench.boss.methods import METHODS
+    from seqopt.bench.boss.runs import read_runs
+    from seqopt.bench.boss.scores import best_so_far
+    from seqopt.bench.boss.tasks import TASKS
+
+    singles = {name: METHODS[name].label for name in ("ssk-ga", "ngram-ga", "one-hot-ga", "codons-ga")}
+    units = {"synthetic": ("occurrences", 2), "genes": ("kcal/mol", 2), "regression": ("log(1 + MSE)", 3)}
+    for name, by_method in read_runs(results / "boss").items():
+        task = TASKS[name]
+        if task.part not in units:
+            continue
+        unit, digits = units[task.part]
+        values = {
+            method: {int(run["job"]["seed"]): task.sign * float(best_so_far(run)[-1]) for run in several}
+            for method, several in by_method.items()
+        }
+        yield Search(f"{task.label}, {unit}", digits, "default", singles, values)
+
+
+def _of_formulas(results: Path) -> Iterator[Search]:
+    from seqopt.bench.formulas import METHODS, TASKS, r_squared, read_runs, training_error
+
+    runs = read_runs(results / "formulas")
+    singles = {name: METHODS[name][0] for name in ("seqopt-ssk", "seqopt-ngrams")}
+    measures: dict[str, Callable[[Run], float]] = {
+        "-log10 of the error on training points": lambda run: -training_error(run),
+        "R2 on test points": r_squared,
+    }
+    for unit, measure in measures.items():
+        for task in TASKS:
+            values = {
+                method: {int(run["job"]["seed"]): measure(run) for run in by_task.get(task, ())}
+                for method, by_task in runs.items()
+            }
+            yield Search(f"{task}, {unit}", 3, "seqopt", singles, values)
+
+
+def _of_zinc(results: Path) -> Iterator[Search]:
+    from seqopt.bench.zinc import CHECKPOINTS, INITIAL, METHODS, best_so_far, read_runs
+
+    runs = read_runs(results / "zinc")
+    singles = {
+        name: "ssk" if name == "full-gibbon-10-b" else METHODS[name].surrogate
+        for name in (
+            "full-gibbon-10-b",
+            *(f"full-gibbon-10-{s}" for s in ("minmax", "ngrams", "tanimoto", "fragprints")),
+        )
+    }
+    for count in CHECKPOINTS:
+        if count > INITIAL:
+            values = {
+                method: {int(run["job"]["seed"]): float(best_so_far(run)[count - 1]) for run in several}
+                for method, several in runs.items()
+            }
+            label = f"penalised logP of ZINC, whole pool in batches of 10, after {count}"
+            yield Search(label, 2, "full-gibbon-10-ngrams+minmax", singles, values)
+
+
+def _of_docking(results: Path) -> Iterator[Search]:
+    from seqopt.bench.docking import CHECKPOINTS, TOP, found_so_far, library, read_runs
+
+    runs = read_runs(results / "docking")
+    if not runs:
+        return
+    _, scores = library()
+    names = ("ssk", "ngrams", "tanimoto", "minmax", "fragprints")
+    for count in CHECKPOINTS:
+        values = {
+            method: {int(run["job"]["seed"]): 100 * float(found_so_far(run, scores)[count - 1]) for run in several}
+            for method, several in runs.items()
+        }
+        label = f"docking, percent of the top {TOP} after {count}"
+        yield Search(label, 1, "ngrams+minmax-gibbon", {f"{name}-gibbon": name for name in names}, values)
+
+
+def table(found: Sequence[Search]) -> str:
+    """A row for each search, and below it how often the default is behind."""
+    lines = [
+        "| search | best single surrogate | default less it | seeds | | default less random | seeds | |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    verdicts: dict[str, list[str]] = {"the best single surrogate": [], "random search": []}
+    for search in found:
+        ours, name = search.values[search.default], best_single(search)
+        cells = []
+        for against, other in zip(verdicts, (name, "random"), strict=True):
+            compared = difference(ours, search.values.get(other, {})) if other else None
+            if compared is None:
+                cells += ["", "", ""]
+                continue
+            verdicts[against].append(compared.verdict)
+            shown = f"**{compared.verdict}**" if compared.verdict == "behind" else compared.verdict
+            cells += [compared.text(search.digits), str(compared.seeds), shown]
+        lines.append(f"| {search.label} | {search.singles.get(name or '', '')} | {' | '.join(cells)} |")
+    lines.append("")
+    for against, several in verdicts.items():
+        counts = ", ".join(f"{word} {several.count(word)}" for word in ("ahead", "level", "behind", "one seed"))
+        lines.append(f"Against {against}: {counts} of {len(several)} rows.")
+    lines.append(
+        "Differences are paired by seed, mean ± one standard error, and above 0 where the default is better, whatever "
+        "the direction of the search. Level: within one standard error."
+    )
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write the table of what is there; see ``--help``."""
+    parser = argparse.ArgumentParser(prog="seqopt bench standing", description=str(__doc__).split("\n\n")[0])
+    parser.add_argument(
+        "--results", type=Path, default=Path("results"), help="folder of all raw results (default results)"
+    )
+    parser.add_argument("--document", type=Path, default=Path("docs/results.md"), help="where the table goes")
+    options = parser.parse_args(list(argv or []))
+    text = table(list(searches(options.results)))
+    print(text)
+    replace_section(options.document, "standing", text)

@@ -1,0 +1,74 @@
+"""The default beside single surrogates: which is the best, what is paired, and what the table says of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seqopt.bench.boss.tasks import TASKS
+from seqopt.bench.records import append_record
+from seqopt.bench.standing import Difference, Search, best_single, difference, main, searches, table
+
+SINGLES = {"one": "One", "two": "Two", "absent": "Absent"}
+
+
+def search(**values: dict[int, float]) -> Search:
+    return Search("toy", 2, "default", SINGLES, values)
+
+
+def test_only_common_seeds_are_paired() -> None:
+    found = difference({0: 3.0, 1: 7.0, 5: 100.0}, {0: 1.0, 1: 1.0, 9: -100.0})
+    assert found == Difference(4.0, np.std([2.0, 6.0], ddof=1) / np.sqrt(2), 2)
+    assert difference({0: 3.0}, {1: 3.0}) is None
+    assert difference({0: 3.0}, {0: 2.0}) == Difference(1.0, None, 1)
+
+
+@pytest.mark.parametrize(
+    ("mean", "error", "verdict"),
+    [(1.0, 0.9, "ahead"), (1.0, 1.0, "level"), (-1.0, 1.0, "level"), (-1.0, 0.9, "behind"), (5.0, None, "one seed")],
+)
+def test_level_is_within_one_standard_error(mean: float, error: float | None, verdict: str) -> None:
+    assert Difference(mean, error, 3).verdict == verdict
+
+
+def test_the_best_single_surrogate_is_that_of_the_largest_mean() -> None:
+    found = search(default={0: 9.0}, one={0: 1.0, 1: 4.0}, two={0: 3.0, 1: 1.0}, random={0: 8.0})
+    assert best_single(found) == "one"
+    assert best_single(search(default={0: 9.0}, random={0: 8.0})) is None
+
+
+def test_the_table_marks_where_the_default_is_behind() -> None:
+    ours = {0: 1.0, 1: 2.0, 2: 3.0}
+    text = table(
+        [
+            search(default=ours, one={0: 2.0, 1: 3.0, 2: 5.0}, random={0: 0.0, 1: 0.0, 2: 0.0}),
+            search(default=ours, random={7: 0.0}),
+        ]
+    )
+    rows = text.splitlines()[2:4]
+    assert rows[0] == "| toy | One | -1.33 ± 0.33 | 3 | **behind** | 2.00 ± 0.58 | 3 | ahead |"
+    assert rows[1] == "| toy |  |  |  |  |  |  |  |"
+    assert "Against the best single surrogate: ahead 0, level 0, behind 1, one seed 0 of 1 rows." in text
+    assert "Against random search: ahead 1, level 0, behind 0, one seed 0 of 1 rows." in text
+
+
+def test_stored_runs_are_read_with_the_sign_of_their_task(tmp_path: Path) -> None:
+    assert TASKS["formula-1"].direction == "minimize"
+    for method, values in {"default": [5.0, 1.0], "ngram-ga": [4.0, 2.0], "random": [3.0, 3.0]}.items():
+        for seed in (0, 1):
+            run = {
+                "job": {"task": "formula-1", "method": method, "seed": seed},
+                "settings": {},
+                "initial": ["x"],
+                "chosen": ["x+x"],
+                "values": [values[0], values[1] + seed * (method == "default")],
+            }
+            append_record(tmp_path / "boss" / f"{method}.jsonl", run, ["job"])
+    (found,) = searches(tmp_path)
+    assert found.values["default"] == {0: -1.0, 1: -2.0}  # the least of each run
+    document = tmp_path / "results.md"
+    document.write_text("<!-- begin standing -->\n<!-- end standing -->\n")
+    main(["--results", str(tmp_path), "--document", str(document)])
+    assert "| n-gram-ga | 0.500 ± 0.500 | 2 | level | 1.500 ± 0.500 | 2 | ahead |" in document.read_text()
