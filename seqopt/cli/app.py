@@ -690,8 +690,8 @@ def bench(
         typer.Argument(
             metavar="NAME",
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
-            "filters, choices, ask, intervals, censored, design, formulas, factorial, transforms; NAME --help shows "
-            "its options.",
+            "filters, choices, ask, intervals, censored, design, formulas, factorial, transforms, ehrlich; NAME --help "
+            "shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -701,7 +701,7 @@ def bench(
     names = (
         *("zinc", "docking", "regression", "boss", "vae", "embedding"),
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
-        *("choices", "ask", "intervals", "censored", "design", "formulas", "factorial", "transforms"),
+        *("choices", "ask", "intervals", "censored", "design", "formulas", "factorial", "transforms", "ehrlich"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:

@@ -6,6 +6,7 @@ Nothing here imports the models or the loop.
 """
 
 from seqopt.objectives.constants import ConstantFit, fit_constants
+from seqopt.objectives.ehrlich import Ehrlich
 from seqopt.objectives.expressions import Expression, ExpressionError, parse_expression, published_regression
 from seqopt.objectives.formula_tasks import FORMULA_TASKS, FormulaTask
 from seqopt.objectives.genes import CodonAdaptationIndex, GCContent, MinimumFreeEnergy
@@ -27,6 +28,7 @@ __all__ = [
     "PATTERN_TASKS",
     "CodonAdaptationIndex",
     "ConstantFit",
+    "Ehrlich",
     "Expression",
     "ExpressionError",
     "FormulaTask",

@@ -1,13 +1,17 @@
 """Classifiers of strings: no posterior, only how likely a label is."""
 
 from seqopt.models.classifiers.boosted_trees import NgramTrees
+from seqopt.models.classifiers.cross_validated import CrossValidated
 from seqopt.models.classifiers.kernel_logistic import KernelLogistic, LaplaceMode, laplace_mode
+from seqopt.models.classifiers.ngram_hazards import NgramHazards
 from seqopt.models.classifiers.protocols import Classifier, Predictor, SpaceBoundClassifier, log_probability
 
 __all__ = [
     "Classifier",
+    "CrossValidated",
     "KernelLogistic",
     "LaplaceMode",
+    "NgramHazards",
     "NgramTrees",
     "Predictor",
     "SpaceBoundClassifier",

@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from seqopt.errors import InputError
 from seqopt.spaces import Space
 
 FloatArray = npt.NDArray[np.float64]
@@ -67,3 +68,17 @@ def log_probability(logits: npt.ArrayLike) -> FloatArray:
         [-0.693, -1000.0, -0.0]
     """
     return -np.logaddexp(0.0, -np.asarray(logits, dtype=np.float64))
+
+
+def checked_labels(strings: Sequence[str], labels: npt.ArrayLike) -> BoolArray:
+    """Labels of both kinds, one for each string.
+
+    Raises:
+        InputError: If the numbers differ, or only one label is there.
+    """
+    found = np.asarray(labels, dtype=np.bool_)
+    if found.shape != (len(strings),):
+        raise InputError(f"{len(strings)} strings but labels of shape {found.shape}; give one for each")
+    if found.all() or not found.any():
+        raise InputError("a classifier needs labels of both kinds")
+    return found
