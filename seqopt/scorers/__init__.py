@@ -2,6 +2,7 @@
 
 from seqopt.scorers.checks import checked_scores
 from seqopt.scorers.classifier import ClassifierScoring
+from seqopt.scorers.diverse import DiverseScoring
 from seqopt.scorers.feasibility import FeasibilityScoring, feasible_scores
 from seqopt.scorers.gaussian import GaussianScoring
 from seqopt.scorers.limits import BatchLimits, LimitedScoring, OpenBatch
@@ -12,6 +13,7 @@ __all__ = [
     "BatchLimits",
     "Choice",
     "ClassifierScoring",
+    "DiverseScoring",
     "FeasibilityScoring",
     "GaussianScoring",
     "LimitedScoring",
