@@ -1,8 +1,8 @@
 """Searches of spaces in which most strings cannot be evaluated, told as NaN.
 
-Ehrlich functions (`seqopt.objectives.Ehrlich`) begin with feasible strings, as their authors do; the search of short DNA
-begins with random ones, few of which are feasible. Each is run with failures that teach, which is the default, and with
-failures that are only not repeated. Those of one seed share the function, the first strings and all seeds.
+Ehrlich functions (`seqopt.objectives.Ehrlich`) begin with feasible strings, as their authors do; the search of short
+DNA begins with random ones, few of which are feasible. Each is run with failures that teach, which is the default, and
+with failures that are only not repeated. Those of one seed share the function, the first strings and all seeds.
 """
 
 from __future__ import annotations

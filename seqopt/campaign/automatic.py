@@ -107,9 +107,11 @@ def drive(
 
     Raises:
         InputError: If ``stop_after_failures`` is not an integer from 1, or `None`.
-        StoppedRunError: If nothing has ever succeeded, as many times as the initial design has strings and always with
-            an exception of one type, or five times as many for whatever reasons; if ``stop_after_failures`` evaluations in a row failed for the same reason; or if the objective does not return
-            one value for each string. The last is noticed at once, and nothing is recorded then.
+        StoppedRunError: If nothing has ever succeeded, as many times as the initial design has strings and always
+            with an exception of one type, or five times as many for whatever reasons; if
+            ``stop_after_failures`` evaluations in a row failed for the same reason; or if the objective
+            does not return one value for each string. The last is noticed at once, and nothing is recorded
+            then.
         CampaignError: If the campaign cannot be written; the message holds the result that could not be recorded.
     """
     if stop_after_failures is not None:

@@ -25,8 +25,8 @@ STOP_AFTER = 10
 reason, one run of 120 evaluations in eight hundred stops by chance; where every second does, one in twenty."""
 
 NEVER_BEFORE = 5
-"""Times the initial design that everything may fail, for whatever reasons. Where one string in fifteen can be evaluated,
-the first twenty fail in one run of four, and a hundred in one of a thousand."""
+"""Times the initial design that everything may fail, for whatever reasons. Where one string in fifteen can be
+evaluated, the first twenty fail in one run of four, and a hundred in one of a thousand."""
 
 UNTOLD = "no reason given"
 
@@ -112,7 +112,7 @@ class FailureWatch:
     Args:
         warn_after: Failures in a row, for whatever reasons, after which it warns, again and again.
         stop_after: Failures in a row, all for the same reason, after which the run stops; `None` for never. An
-            objective may return NaN as often as it likes; one that returns nothing else is stopped elsewhere (`broken`).
+            objective may return NaN as often as it likes; one that returns nothing else is stopped by `broken`.
     """
 
     def __init__(self, warn_after: int, stop_after: int | None) -> None:

@@ -53,7 +53,8 @@ class Predicted:
         high: Upper end of it.
         true_low: Lower end of the central 90 % of the true value, without the noise of a measurement.
         true_high: Upper end of it.
-        status: ``"measured"``, ``"failed"``, ``"open"``, ``"withdrawn"``, ``"lost"``, or empty for a string that nobody asked for.
+        status: ``"measured"``, ``"failed"``, ``"open"``, ``"withdrawn"``, ``"lost"``, or empty for a string that
+            nobody asked for.
         measured: Mean of what was measured of it; `None` without a value.
         improvement: Probability that its true value is better than the best measured string is expected to be; `None`
             where the model cannot say.

@@ -1,8 +1,8 @@
 r"""Ehrlich functions: synthetic tasks in which most strings are infeasible, and whose best value, 1, is known.
 
-A string is feasible if a Markov chain with a sparse transition matrix can produce it: some pairs of neighbouring symbols
-are banned. The value of a feasible one is a product over c motifs. A motif is k symbols at given distances of each
-other; of how many of its symbols are in place at the best position l, whole quanta count:
+A string is feasible if a Markov chain with a sparse transition matrix can produce it: some pairs of neighbouring
+symbols are banned. The value of a feasible one is a product over c motifs. A motif is k symbols at given distances of
+each other; of how many of its symbols are in place at the best position l, whole quanta count:
 
 .. math:: f(x) = \prod_{i=1}^c \max_l \lfloor h_i(x, l) / u \rfloor u / k, \qquad
     h_i(x, l) = \sum_j [x_{l + s_{ij}} = a_{ij}], \qquad u = \lceil k / q \rceil
@@ -11,7 +11,8 @@ The definition, draws of the random parts included, is that of holo-bench (``hol
 without epistasis); generators differ, so that functions of one seed do.
 
 References:
-    Stanton, S. et al. (2024). Closed-form test functions for biophysical sequence design benchmarking. arXiv 2407.00236.
+    Stanton, S. et al. (2024). Closed-form test functions for biophysical sequence design benchmarking.
+        arXiv 2407.00236.
     holo-bench, https://github.com/prescient-design/holo-bench
 """
 
@@ -194,7 +195,7 @@ def _transitions(v: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
 
 
 def _offsets(k: int, slack: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Places of k symbols, the first at 0: each 1 further than the last, and a random share of the slack, rounded down."""
+    """Places of k symbols, the first at 0: each 1 further than the last and a random share of the slack, rounded down."""
     shares = rng.random(k - 1)
     gaps = 1 + np.floor(slack * shares / shares.sum()).astype(np.int64)
     return np.concatenate([[0], np.cumsum(gaps)])

@@ -98,16 +98,14 @@ class DiverseScorer:
         members: Keys of the strings chosen so far.
     """
 
-    def __init__(
-        self, predictor: Predictor, kernel: Kernel, encoder: StringEncoder, members: Sequence[str]
-    ) -> None:
+    def __init__(self, predictor: Predictor, kernel: Kernel, encoder: StringEncoder, members: Sequence[str]) -> None:
         self._predictor = predictor
         self._kernel = kernel
         self._encoder = encoder
         self._members = list(members)
 
     def scores(self, keys: Sequence[str]) -> FloatArray:
-        """log q + log(left) / 2 of each string."""
+        """Log q + log(left) / 2 of each string."""
         logits = checked_scores(self._predictor.logits(list(keys)), len(keys), type(self._predictor).__name__)
         if not self._members or not len(keys):
             return log_probability(logits)

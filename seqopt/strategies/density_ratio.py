@@ -65,7 +65,8 @@ class BORE(Configurable):
         search: A `seqopt.search.Search`, or ``"auto"``: see `seqopt.strategies.default_search`.
         batch: How strings of one batch differ. ``"refit"``: each that is chosen, or pending, counts as bad for the
             next one, by a classifier that is fitted again. ``"dpp"``: by a determinantal point process with the
-            probability as quality and a sub-sequence kernel as similarity (`seqopt.scorers.DiverseScoring`), with one fit.
+            probability as quality and a sub-sequence kernel as similarity, with one fit; see
+            `seqopt.scorers.DiverseScoring`.
 
     Raises:
         InputError: For a gamma outside (0, 1), what is not a classifier, or another ``batch``.
@@ -260,11 +261,12 @@ class LFBO(BORE):
 
     As `BORE`, but a good string speaks for its label as much as it is better, U = max(y - t, 0), and every string, good
     ones included, speaks for the other label with weight 1. The odds of a classifier that is fitted by log loss to such
-    weights are the expectation of U: the expected improvement over t (for labels that is the probability of improvement).
+    weights are the expectation of U: the expected improvement over t, where `BORE` has the probability of improvement.
 
-    The threshold t is the largest value that is not labelled good, and U is divided by its mean over all strings, failed
-    ones among them: units and offsets of values do not matter, though other transforms do. Where no string is better
-    than t, as where all values are equal, strings are random. A few outliers may outweigh all others: `effective_size`.
+    The threshold t is the largest value that is not labelled good, and U is divided by its mean over all strings,
+    failed ones among them: units and offsets of values do not matter, though other transforms do. Where no string
+    is better than t, as where all values are equal, strings are random. A few outliers may outweigh all others:
+    `effective_size`.
 
     Args:
         classifier: Learns weighted labels (`seqopt.models.classifiers.WeightedClassifier`); by default

@@ -12,9 +12,7 @@ from seqopt.spaces import StringSpace
 
 
 def begun(path: Path) -> Campaign:
-    return Campaign.create(
-        path, StringSpace("AB", 7), objective="activity", surrogate="one-hot", batch_size=3, seed=1
-    )
+    return Campaign.create(path, StringSpace("AB", 7), objective="activity", surrogate="one-hot", batch_size=3, seed=1)
 
 
 def test_what_was_lost_is_suggested_again_and_teaches_nothing(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(InputError, match="expected 'add' or 'multiply'"):
         FeasibleModelBased(combine="times")
     for failures in ("forget", object(), NgramTrees):
-        with pytest.raises(InputError, match="learn|not a classifier"):
+        with pytest.raises(InputError, match=r"learn|not a classifier"):
             ModelBased(failures=failures)
     strategy = FeasibleModelBased("ssk", search=Gradients())
     with pytest.raises(InputError, match="Gradients follows the acquisition function alone"):

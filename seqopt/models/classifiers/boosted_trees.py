@@ -28,6 +28,7 @@ from seqopt.utils.config import Configurable
 if TYPE_CHECKING:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
+
 class NgramTrees(Configurable):
     """Gradient-boosted trees on counts of n-grams; implements `seqopt.models.classifiers.Classifier`.
 

@@ -1,9 +1,9 @@
 r"""The classifier, of several, whose predictions of strings that it has not learned from are best.
 
 Each candidate predicts the labels of every fold from the others. Its logits f there are calibrated (Platt): p =
-sigma(a f + b) with a from 0, by the log loss with a weak prior that a is 1. Where labels have nothing to do with strings, a
-becomes small, and the same probability is predicted for all. The candidate of the smallest log loss is fitted to all
-strings.
+sigma(a f + b) with a from 0, by the log loss with a weak prior that a is 1. Where labels have nothing to do with
+strings, a becomes small, and the same probability is predicted for all. The candidate of the smallest log loss is
+fitted to all strings.
 
 References:
     Platt, J. (2000). Probabilistic outputs for support vector machines. In: Advances in large margin classifiers.

@@ -1,7 +1,7 @@
 r"""A small neural network of the labels of strings.
 
-The loss of a row with weights w+ and w- and logit f is :math:`w^+ \log(1 + e^{-f}) + w^- \log(1 + e^{f})`, finite for any
-logit.
+The loss of a row with weights w+ and w- and logit f is :math:`w^+ \log(1 + e^{-f}) + w^- \log(1 + e^{f})`, finite for
+any logit.
 
 References:
     Tiao, L. C. et al. (2021). BORE: Bayesian optimization by density-ratio estimation. ICML (two hidden layers of 32
@@ -110,7 +110,7 @@ def _network(inputs: int, units: int, generator: torch.Generator) -> torch.nn.Se
     ]
     for layer in layers:
         if isinstance(layer, torch.nn.Linear):
-            # As Keras begins, whose defaults the published experiments take; PyTorch would draw from a global generator.
+            # As Keras begins, whose defaults the experiments take; PyTorch would draw from a global generator.
             bound = math.sqrt(6.0 / (layer.in_features + layer.out_features))
             with torch.no_grad():
                 layer.weight.uniform_(-bound, bound, generator=generator)

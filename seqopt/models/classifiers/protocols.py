@@ -121,7 +121,9 @@ def checked_weights(
     return found[0], found[1]
 
 
-def labels_of_weights(positive: FloatArray, negative: FloatArray) -> tuple[npt.NDArray[np.int64], BoolArray, FloatArray]:
+def labels_of_weights(
+    positive: FloatArray, negative: FloatArray
+) -> tuple[npt.NDArray[np.int64], BoolArray, FloatArray]:
     """Plain labels with weights of mean 1, of those that have weight: which string, its label, and the weight.
 
     Example:

@@ -28,7 +28,7 @@ class Columns(Protocol):
     """From strings to rows of numbers, learned."""
 
     def __call__(self, strings: Sequence[str]) -> FloatArray:
-        """n x d."""
+        """N x d."""
         ...
 
 

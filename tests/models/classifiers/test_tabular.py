@@ -65,7 +65,11 @@ def test_weights_speak_for_a_label(kind):
 @pytest.mark.parametrize("kind", ALL)
 def test_weights_that_are_none_are_refused(kind):
     ones = np.ones(2)
-    for positive, message in (([1.0], "weights of shape"), ([-1.0, 1.0], "finite numbers from 0"), ([0.0, 0.0], "both")):
+    for positive, message in (
+        ([1.0], "weights of shape"),
+        ([-1.0, 1.0], "finite numbers from 0"),
+        ([0.0, 0.0], "both"),
+    ):
         with pytest.raises(InputError, match=message):
             kind().fit_weighted(["AB", "BA"], np.array(positive), ones, rng=np.random.default_rng(0))
 
