@@ -195,7 +195,7 @@ def _transitions(v: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
 
 
 def _offsets(k: int, slack: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Places of k symbols, the first at 0: each 1 further than the last and a random share of the slack, rounded down."""
+    """Places of k symbols, from 0: each 1 further than the last and a share of the slack, rounded down."""
     shares = rng.random(k - 1)
     gaps = 1 + np.floor(slack * shares / shares.sum()).astype(np.int64)
     return np.concatenate([[0], np.cumsum(gaps)])
