@@ -126,8 +126,8 @@ class Ehrlich:
     def feasible(self, strings: Sequence[str]) -> npt.NDArray[np.bool_]:
         """Which of n strings hold no banned pair."""
         rows = self._rows(strings)
-        possible: npt.NDArray[np.bool_] = (self.transitions[rows[:, :-1], rows[:, 1:]] > 0).all(axis=1)
-        return possible
+        possible = (self.transitions[rows[:, :-1], rows[:, 1:]] > 0).all(axis=1)
+        return np.asarray(possible, dtype=np.bool_)
 
     def banned(self) -> list[tuple[str, str]]:
         """Pairs of symbols that must not follow each other."""

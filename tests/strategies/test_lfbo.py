@@ -49,7 +49,8 @@ class Saturated:
         atoms = sorted(set(strings))
         rows = [atoms.index(string) for string in strings]
         plus, minus = np.bincount(rows, positive), np.bincount(rows, negative)
-        mode = laplace_mode(np.eye(len(atoms)) * 1e8, plus, minus)
+        size = (plus + minus).mean()
+        mode = laplace_mode(np.eye(len(atoms)) * 1e7, plus / size, minus / size)
         return Table(dict(zip(atoms, mode.latent.tolist(), strict=True)))
 
 
@@ -72,7 +73,7 @@ def test_two_atoms_bore_picks_the_likely_one_and_lfbo_the_large_one():
     strings, values = ["A", "A", "B", "B"], np.array([1.0, 1.0, 10.0, -1.0])
     rng = np.random.default_rng(0)
     bore = Saturated().fit(strings, values >= 0, rng=rng).latent
-    assert bore["A"] > 15  # probability 1
+    assert bore["A"] > 10  # probability 1
     assert abs(bore["B"]) < 1e-6  # 1/2
     raw = np.maximum(values, 0.0)
     lfbo = Saturated().fit_weighted(strings, raw, np.ones(4), rng=rng).latent
@@ -127,7 +128,9 @@ def test_the_probability_is_the_relative_ratio():
         np.testing.assert_allclose(gamma * relative, probability, rtol=1e-12)
         np.testing.assert_allclose(1 / (gamma + (1 - gamma) / plain), relative, rtol=1e-12)
         assert (relative <= 1 / gamma + 1e-12).all()
-        np.testing.assert_allclose((1 - gamma) / gamma * probability / (1 - probability), plain, rtol=1e-3)
+        clear = probability < 0.999  # 1 - p is rounding elsewhere
+        odds = probability[clear] / (1 - probability[clear])
+        np.testing.assert_allclose((1 - gamma) / gamma * odds, plain[clear], rtol=1e-9)
 
 
 # Test 4: what transforms of the values change.
@@ -187,25 +190,28 @@ def test_nothing_is_proposed_twice_and_a_pool_is_used_up(strategy, name):
 
 def search(strategy, seed, *, shuffled=False):
     """Evaluations until a hidden string is found, of 60."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, 1])  # other numbers than those of the search
     space, target = StringSpace("ABCDE", 6), "".join(rng.choice(list("ABCDE"), 6))
     optimizer = Optimizer(space, strategy=strategy, initial=10, batch_size=5, seed=seed)
     while len(optimizer.observations) < 60:
         strings = optimizer.ask()
         values = np.array([sum(map(str.__eq__, string, target)) for string in strings], dtype=float)
-        optimizer.tell(strings, rng.permutation(values) * 0 + rng.random(len(values)) if shuffled else values)
+        optimizer.tell(strings, rng.random(len(values)) if shuffled else values)
         if target in strings:
             return len(optimizer.observations)
     return 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", [BORE, LFBO])
 def test_a_hidden_string_is_found(strategy):
-    made = lambda: strategy(LogisticRegression("one-hot"), search=RandomSearch(500))  # noqa: E731
-    assert sum(search(made(), seed) <= 60 for seed in range(5)) >= 3
-    assert sum(search(RandomStrategy(), seed) <= 60 for seed in range(5)) == 0
+    def made():
+        return strategy(LogisticRegression("one-hot"), search=RandomSearch(500))
+
+    assert sum(search(made(), seed) <= 60 for seed in range(3)) >= 2
+    assert sum(search(RandomStrategy(), seed) <= 60 for seed in range(3)) == 0
     # Values that have nothing to do with the strings teach nothing.
-    assert sum(search(made(), seed, shuffled=True) <= 60 for seed in range(5)) <= 1
+    assert sum(search(made(), seed, shuffled=True) <= 60 for seed in range(3)) <= 1
 
 
 def test_logits_far_from_nought_keep_their_order():
