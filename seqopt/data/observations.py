@@ -32,7 +32,7 @@ def is_lost(reason: str | None) -> bool:
         >>> is_lost("lost: the robot dropped it"), is_lost("lost activity"), is_lost(None)
         (True, False, False)
     """
-    return bool(reason) and reason.strip().lower().startswith(LOST)
+    return reason is not None and reason.strip().lower().startswith(LOST)
 
 
 Censoring = Literal["<", ">"]

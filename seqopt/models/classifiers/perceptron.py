@@ -75,7 +75,8 @@ class Perceptron(TabularClassifier):
         network = _network(rows.shape[1], self.units, generator)
         optimizer = torch.optim.Adam(network.parameters(), lr=RATE)
         for _ in range(epochs_of(self.steps, self.batch, len(rows))):
-            for part in torch.randperm(len(rows), generator=generator).split(self.batch):
+            order = torch.randperm(len(rows), generator=generator)
+            for part in torch.split(order, self.batch):
                 optimizer.zero_grad()
                 margins = signs[part] * network(rows[part])[:, 0]
                 loss = (importance[part] * torch.nn.functional.softplus(-margins)).mean()
