@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from seqopt.campaign.errors import CampaignError, StaleStateError
-from seqopt.campaign.failures import STOP_AFTER, FailureWatch, stopped
+from seqopt.campaign.failures import STOP_AFTER, FailureWatch, broken, stopped
 from seqopt.campaign.journal import Step, cost_of
 from seqopt.campaign.rows import LARGEST_VALUE, NewMeasurement, Suggestion, storable
 from seqopt.data import Contexts, Item, Outcome, Query
@@ -156,9 +156,11 @@ def drive(
 
     Raises:
         InputError: If ``stop_after_failures`` is not an integer from 1, or `None`.
-        StoppedRunError: If nothing has ever succeeded, as many times as the initial design has strings; if
-            ``stop_after_failures`` evaluations in a row failed for the same reason; or if the objective does not return
-            one value for each string. The last is noticed at once, and nothing is recorded then.
+        StoppedRunError: If nothing has ever succeeded, as many times as the initial design has strings and always
+            with an exception of one type, or five times as many for whatever reasons; if
+            ``stop_after_failures`` evaluations in a row failed for the same reason; or if the objective
+            does not return one value for each string. The last is noticed at once, and nothing is recorded
+            then.
         CampaignError: If the campaign cannot be written; the message holds the result that could not be recorded.
     """
     if stop_after_failures is not None:
@@ -442,7 +444,9 @@ class _Driver:
             return
         told = self.session().journal.told
         failed = [row for row in told if row.status == "failed"]
-        if len(failed) >= self.settings.initial and all(math.isnan(row.value) for row in told):
+        if any(not math.isnan(row.value) for row in told):
+            return
+        if broken([str(row.details["error"]) for row in failed], self.settings.initial):
             first = failed[0]
             why = first.details["error"]
             raise stopped(
@@ -472,7 +476,7 @@ def _item(row: Suggestion) -> Item:
 
 def _missing(optimizer: Optimizer) -> int:
     """Strings that the initial design lacks."""
-    return optimizer.initial - len(optimizer.observations)
+    return optimizer.initial - optimizer.size
 
 
 def _unseen(optimizer: Optimizer) -> int:

@@ -19,7 +19,7 @@ from seqopt.campaign.costs import Costs, costs_so_far, refuse_rest, refuse_unpay
 from seqopt.campaign.creating import new_campaign
 from seqopt.campaign.entries import Results
 from seqopt.campaign.errors import CampaignError
-from seqopt.campaign.failures import STOP_AFTER
+from seqopt.campaign.failures import STOP_AFTER, lost_reason
 from seqopt.campaign.files import stamp
 from seqopt.campaign.inquiring import Inquiring
 from seqopt.campaign.labels import Label, Labels, spending
@@ -539,6 +539,7 @@ class Campaign(Revising, Inquiring, Tabulated):
         value: float | str | None = None,
         *,
         failure: str | None = None,
+        lost: str | None = None,
         standard_error: float | None = None,
         replicate: bool = False,
         context: Mapping[str, ContextValue] | None = None,
@@ -552,7 +553,9 @@ class Campaign(Revising, Inquiring, Tabulated):
         Args:
             what: The name of a suggestion (``"B03-07"``, or ``"b3-7"``), an identifier of the library, or a string.
             value: What was measured, a number, or a limit of it as text, such as ``"<0.1"``; `None` for a failure.
-            failure: Why there is no value.
+            failure: Why there is no value. Failures teach which strings fail, so it should be the string's fault.
+            lost: What happened, if it was not: the robot dropped it. That teaches nothing, and the string is suggested
+                again, before any others. In a table it is a failure whose reason begins with ``lost:``.
             standard_error: Known standard error of the value.
             replicate: Whether this is a further measurement of a string that has one.
             context: How it was measured, where there are several ways and it is neither a suggestion's nor the target.
@@ -569,7 +572,7 @@ class Campaign(Revising, Inquiring, Tabulated):
         return self._recorder.record(
             what,
             value,
-            failure=failure,
+            failure=lost_reason(failure, lost),
             standard_error=standard_error,
             replicate=replicate,
             context=context,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from seqopt.errors import StoppedRunError
+from seqopt.data.observations import LOST
+from seqopt.errors import InputError, StoppedRunError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +23,10 @@ tracebacks = logging.getLogger("seqopt.tracebacks")
 STOP_AFTER = 10
 """Failures in a row, all for the same reason, after which a run stops. Where every third evaluation fails for one
 reason, one run of 120 evaluations in eight hundred stops by chance; where every second does, one in twenty."""
+
+NEVER_BEFORE = 5
+"""Times the initial design that everything may fail, for whatever reasons. Where one string in fifteen can be
+evaluated, the first twenty fail in one run of four, and a hundred in one of a thousand."""
 
 UNTOLD = "no reason given"
 
@@ -58,13 +63,56 @@ def failures_in(evaluations: pd.DataFrame) -> dict[str, int]:
     return tally(zip(failed["error"].fillna("").astype(str), failed["string"].astype(str), strict=True))
 
 
+def broken(reasons: Sequence[str], initial: int) -> bool:
+    """Whether an objective that has never returned a value is broken, so that a run should not go on.
+
+    It is where all its failures are exceptions of one type, or time-outs. Different ones, and NaN, may come of strings
+    of which few can be evaluated: then a run goes on at random, but not for ever where NaN is all that comes.
+
+    Args:
+        reasons: Why every evaluation so far has failed, at least one.
+        initial: Evaluations of the initial design.
+
+    Example:
+        >>> broken(["OSError: no licence", "OSError: no file"], 2), broken(["the objective returned nan"] * 2, 2)
+        (True, False)
+    """
+    from seqopt.evaluation import ANSWERED_NAN
+
+    if len(reasons) < initial:
+        return False
+    if len(reasons) >= NEVER_BEFORE * initial:
+        return True
+    kinds = {reason.split(":")[0] for reason in reasons}
+    return len(kinds) == 1 and kinds != {ANSWERED_NAN}
+
+
+def lost_reason(failure: str | None, lost: str | None) -> str | None:
+    """The reason of a failure, or of a loss, as it is kept.
+
+    Raises:
+        InputError: If both are given, or a loss has no reason.
+
+    Example:
+        >>> lost_reason(None, "the robot dropped it")
+        'lost: the robot dropped it'
+    """
+    if lost is None:
+        return failure
+    if failure is not None:
+        raise InputError("a result failed or was lost, not both: give one reason")
+    if not lost.strip():
+        raise InputError("a loss needs a reason: say what happened")
+    return f"{LOST}{lost.strip()}"
+
+
 class FailureWatch:
     """Sees to it that a run does not spend its budget on an objective that does not work.
 
     Args:
         warn_after: Failures in a row, for whatever reasons, after which it warns, again and again.
         stop_after: Failures in a row, all for the same reason, after which the run stops; `None` for never. An
-            objective that has returned a value may return NaN as often as it likes.
+            objective may return NaN as often as it likes; one that returns nothing else is stopped by `broken`.
     """
 
     def __init__(self, warn_after: int, stop_after: int | None) -> None:
@@ -96,8 +144,8 @@ class FailureWatch:
             self.succeeded, self._failed, self._same, self._reason = True, 0, 0, ""
             return
         reason = reason_of(evaluation.error, evaluation.string)
-        # Where the objective works, NaN is its answer for what cannot be scored, however often that comes.
-        deliberate = self.succeeded and evaluation.error == ANSWERED_NAN
+        # NaN is the objective's answer for what cannot be scored, however often that comes.
+        deliberate = evaluation.error == ANSWERED_NAN
         self._same = 0 if deliberate else self._same + 1 if reason == self._reason else 1
         self._reason, self._last = reason, evaluation
         self._failed += 1

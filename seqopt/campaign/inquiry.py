@@ -31,7 +31,7 @@ Criterion: TypeAlias = Literal["mean", "improvement", "acquisition"]
 """By what candidates are ranked: what is predicted of them, the probability to beat the best, or what choosing them is
 worth by the acquisition function."""
 
-STATES = {"ok": "measured", "pending": "open", "failed": "failed", "withdrawn": "withdrawn"}
+STATES = {"ok": "measured", "pending": "open", "failed": "failed", "withdrawn": "withdrawn", "lost": "lost"}
 """What has become of a string, by the status of its row in the optimiser's table."""
 
 NOTE = (
@@ -53,7 +53,8 @@ class Predicted:
         high: Upper end of it.
         true_low: Lower end of the central 90 % of the true value, without the noise of a measurement.
         true_high: Upper end of it.
-        status: ``"measured"``, ``"failed"``, ``"open"``, ``"withdrawn"``, or empty for a string that nobody asked for.
+        status: ``"measured"``, ``"failed"``, ``"open"``, ``"withdrawn"``, ``"lost"``, or empty for a string that
+            nobody asked for.
         measured: Mean of what was measured of it; `None` without a value.
         improvement: Probability that its true value is better than the best measured string is expected to be; `None`
             where the model cannot say.

@@ -142,7 +142,7 @@ def _step(
     best = optimizer.best_of(rows)
     return Step(
         step=number,
-        evaluations=sum(row.status != "withdrawn" for row in rows),
+        evaluations=sum(row.status not in ("withdrawn", "lost") for row in rows),
         failed=sum(row.status == "failed" for row in rows),
         best=None if best is None else best.value,
         seconds={

@@ -17,9 +17,22 @@ from seqopt.data.query import Context, Query
 if TYPE_CHECKING:
     import pandas as pd
 
-Status = Literal["ok", "failed", "pending", "withdrawn"]
-"""Whether a row has a value, is known to have none, awaits a result, or will have none for reasons that are not the
-string's."""
+Status = Literal["ok", "failed", "pending", "withdrawn", "lost"]
+"""Whether a row has a value, is known to have none, awaits a result, will have none for reasons that are not the
+string's, or was lost on the way, so that the string is asked for again."""
+
+LOST = "lost: "
+"""How the reason of a failure begins that is not the string's fault: what follows says what happened."""
+
+
+def is_lost(reason: str | None) -> bool:
+    """Whether a reason says that a measurement was lost, not that its string failed.
+
+    Example:
+        >>> is_lost("lost: the robot dropped it"), is_lost("lost activity"), is_lost(None)
+        (True, False, False)
+    """
+    return reason is not None and reason.strip().lower().startswith(LOST)
 
 
 Censoring = Literal["<", ">"]
@@ -33,7 +46,7 @@ class Observation:
     Attributes:
         string: As it was suggested or told.
         key: Its identity.
-        status: ``"pending"`` (suggested, no result yet), ``"ok"``, ``"failed"`` or ``"withdrawn"``.
+        status: ``"pending"`` (suggested, no result yet), ``"ok"``, ``"failed"``, ``"withdrawn"`` or ``"lost"``.
         values: Measured values, one per outcome, in the user's units, NaN where it was not measured; empty unless
             ``"ok"``.
         noise_variance: Variance of the measurement noise of each value, where known.

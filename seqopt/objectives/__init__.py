@@ -6,6 +6,7 @@ Nothing here imports the models or the loop.
 """
 
 from seqopt.objectives.constants import ConstantFit, fit_constants
+from seqopt.objectives.ehrlich import Ehrlich
 from seqopt.objectives.expressions import Expression, ExpressionError, parse_expression, published_regression
 from seqopt.objectives.fidelities import ByFidelity, Fidelities, Fidelity
 from seqopt.objectives.formula_tasks import FORMULA_TASKS, FormulaTask
@@ -29,6 +30,7 @@ __all__ = [
     "ByFidelity",
     "CodonAdaptationIndex",
     "ConstantFit",
+    "Ehrlich",
     "Expression",
     "ExpressionError",
     "Fidelities",

@@ -34,7 +34,7 @@ from seqopt.data import (
     resolve_transform,
 )
 from seqopt.data.missed import judged_rows, latest
-from seqopt.data.observations import COST
+from seqopt.data.observations import COST, LOST, is_lost
 from seqopt.data.transforms import LearnedTransform, check_value, learned, quantile_interval
 from seqopt.datasets import Pool
 from seqopt.errors import ExhaustedError, InputError, ModelError
@@ -66,6 +66,9 @@ of `Optimizer.ask`."""
 
 BLOCK = 4096
 """Strings that are predicted at a time."""
+
+LOST_BEFORE = "lost"
+"""Why a string is suggested whose last result was lost."""
 
 LARGEST_VALUE = 1e150
 """Larger values are not measurements, and their squares would overflow."""
@@ -266,15 +269,23 @@ class Optimizer(Tabulated):
         """
         context = self._only(only)
         if n is None:
-            missing = self.initial - len(self.observations)
+            missing = self.initial - self.size
             n = missing if missing > 0 else self.batch_size
         n = checked_integer("the number of strings", n, 1)
         if warning := self.missed():
             logger.warning("%s", warning)
         rng = np.random.default_rng([self.seed, self._asks])
-        batch = self._batches + 1 if len(self.observations) >= self.initial else 0
+        batch = self._batches + 1 if self.size >= self.initial else 0
         with doing("choosing what to evaluate next"):
-            proposals = self.strategy.propose(n, self.state(remaining, context, shared), rng)
+            again = [one for one in self._lost(n) if context in (None, one.context or self._target)]
+            left, state = n - len(again), self.state(remaining, context, shared)
+            if again:
+                queries = tuple(proposal.query if proposal.context else proposal.key for proposal in again)
+                state = replace(state, pending=(*state.pending, *queries))
+                for proposal in again:
+                    if state.batch is not None:
+                        state.batch.add(proposal.key)
+            proposals = again + (self.strategy.propose(left, state, rng) if left else [])
         proposals = self._possible(proposals, context, shared, remaining)
         if not proposals:
             if self.limits is not None:
@@ -302,6 +313,24 @@ class Optimizer(Tabulated):
         for proposal in proposals:
             self._note(proposal, batch)
         return Batch(self.observations.rows[-len(proposals) :], self.space.kind, self._outcome_names)
+
+    @property
+    def size(self) -> int:
+        """Strings asked for or told so far; one that was lost counts when it is asked for again."""
+        return sum(row.status != "lost" for row in self.observations.rows)
+
+    def _lost(self, n: int) -> list[Proposal]:
+        """At most ``n`` strings whose results were lost, and of which nothing has been known or asked for since."""
+        lost: dict[Query, Proposal] = {}
+        for row in self.observations.rows:
+            if row.status == "lost":
+                lost[row.query] = Proposal(row.string, row.key, row.context, why=LOST_BEFORE)
+            else:
+                lost.pop(row.query, None)
+        if isinstance(self.space, PoolSpace):
+            # Candidates may have been removed since.
+            lost = {query: one for query, one in lost.items() if self.space.index_of(one.key) is not None}
+        return list(lost.values())[:n]
 
     def missed(self) -> str:
         """A warning if the results of the last batch are not what was predicted of them; else empty.
@@ -333,12 +362,12 @@ class Optimizer(Tabulated):
                 except InputError as error:
                     raise InputError(f"{who} {proposal.string!r}, which cannot be measured so: {error}") from error
             if batch is not None:
-                # What the user asked for is not held against limits.
+                # What the user asked for is not held against limits, nor is what was asked for before.
                 # A string that is measured in several ways is one string.
                 if proposal.key in members:
                     continue
                 members.add(proposal.key)
-                if proposal.why != "included" and not batch.allows([proposal.key])[0]:
+                if proposal.why not in ("included", LOST_BEFORE) and not batch.allows([proposal.key])[0]:
                     raise InputError(
                         f"{who} {proposal.string!r}, against the limits of a batch: {batch.limits.describe()}"
                     )
@@ -493,7 +522,8 @@ class Optimizer(Tabulated):
             censored: ``"<"`` or ``">"`` for each value of the objective that is only a limit, in the user's units:
                 ``"<"`` with 0.1 says that the measurement lies below 0.1. `None` for known values.
             errors: Why each failed evaluation failed. One with a reason and without a value of the objective has
-                failed, whatever else was measured.
+                failed, whatever else was measured. A reason that begins with ``"lost: "`` is not the string's fault:
+                see `lost`.
             seconds: How long each evaluation took.
             costs: What each evaluation cost, failed ones included, in any one unit; `None` where it is not known.
                 Strategies that learn costs use it (`seqopt.strategies.MultiFidelity`).
@@ -558,7 +588,8 @@ class Optimizer(Tabulated):
                 self.observations.resolve(query)
             # A failure may have values of other outcomes: what precipitated has a solubility.
             failed = not measured[i] or bool(errors and errors[i] and not _is_value(numbers[0]))
-            found.status = "failed" if failed else "ok"
+            reason = errors[i] if errors else None
+            found.status = "ok" if not failed else "lost" if is_lost(reason) else "failed"
             found.values = tuple(value if _is_value(value) else math.nan for value in numbers) if measured[i] else ()
             variance = known[i]
             found.censored = censored[i] if censored is not None and found.values else None
@@ -592,6 +623,30 @@ class Optimizer(Tabulated):
                 f"{self.learner} cannot learn from censored values: leave censored out, and the limits count as "
                 "values, or choose another surrogate, one with takes_censored (seqopt.models.CensoredSurrogate)"
             )
+
+    def lost(self, strings: Sequence[str | Query], reason: str = "no reason given") -> None:
+        """Note that measurements were lost by no fault of their strings: a robot dropped them, a server went down.
+
+        They teach nothing, and these strings are asked for again, before any others.
+
+        Args:
+            strings: See `tell`.
+            reason: What happened; it stands in the table as an error.
+
+        Raises:
+            InputError: If a string is invalid, or a context is not possible; then nothing is noted.
+
+        Example:
+            >>> optimizer = Optimizer(["AAAA", "AAAT", "AATT", "ATTT"], initial=2)
+            >>> first, second = optimizer.ask()
+            >>> optimizer.lost([first], "the robot dropped it")
+            >>> optimizer.ask(1) == [first]
+            True
+        """
+        if isinstance(strings, str):
+            raise InputError(f"lost takes lists: lost([{strings!r}])")
+        table = np.full((len(strings), len(self.outcomes)), math.nan)
+        self.tell(strings, table, errors=[f"{LOST}{reason}"] * len(strings))
 
     def withdraw(self, strings: Sequence[str | Query], reason: str = "withdrawn") -> None:
         """Note that strings will not be evaluated, for reasons that are not theirs: sold out, too dear, a dropped vial.

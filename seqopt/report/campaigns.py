@@ -20,6 +20,7 @@ STATUSES = {
     "failed": "failed",
     "discarded": "discarded",
     "withdrawn": "withdrawn",
+    "lost": "lost",
 }
 """What a report calls the states of suggestions."""
 

@@ -111,7 +111,12 @@ def _initial(run: Run, initial: pd.DataFrame) -> str:
 
 def _way(why: object) -> str:
     """How a string was suggested that no model chose."""
-    return {"included": "asked for", "maxmin": "spread out", "medoids": "as representatives"}.get(str(why), "at random")
+    return {
+        "included": "asked for",
+        "lost": "once more, after a loss",
+        "maxmin": "spread out",
+        "medoids": "as representatives",
+    }.get(str(why), "at random")
 
 
 def _origin_of(run: Run, best: pd.DataFrame) -> str | None:

@@ -26,6 +26,7 @@ STATES = {
     "failed": "failed",
     "discarded": "discarded",
     "withdrawn": "withdrawn",
+    "lost": "lost",
 }
 
 

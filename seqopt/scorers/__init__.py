@@ -3,6 +3,7 @@
 from seqopt.scorers.checks import checked_scores
 from seqopt.scorers.classifier import ClassifierScoring
 from seqopt.scorers.costs import Costs, LearnedCosts, StatedCosts
+from seqopt.scorers.diverse import DiverseScoring
 from seqopt.scorers.feasibility import FeasibilityScoring, feasible_scores
 from seqopt.scorers.gaussian import GaussianScoring
 from seqopt.scorers.limits import BatchLimits, LimitedScoring, OpenBatch
@@ -14,6 +15,7 @@ __all__ = [
     "Choice",
     "ClassifierScoring",
     "Costs",
+    "DiverseScoring",
     "FeasibilityScoring",
     "GaussianScoring",
     "LearnedCosts",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 
-from seqopt.models.classifiers import Classifier, Predictor
+from seqopt.models.classifiers import Classifier, Predictor, WeightedClassifier
 from seqopt.models.classifiers.protocols import BoolArray as Labels
 from seqopt.scorers.checks import checked_scores
 from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray
@@ -27,6 +29,8 @@ class ClassifierScoring:
         strings: Keys of the strings that were evaluated, repeats allowed.
         labels: Which of them are good; both kinds are there.
         pending: Keys of the strings whose results are awaited.
+        weights: How much each string speaks for the label true; every one speaks for the label false with weight 1
+            then, and ``labels`` do not count. The classifier is a `seqopt.models.classifiers.WeightedClassifier`.
         rng: The only source of randomness.
     """
 
@@ -37,16 +41,16 @@ class ClassifierScoring:
         labels: Labels,
         *,
         pending: Sequence[str] = (),
+        weights: FloatArray | None = None,
         rng: np.random.Generator,
     ) -> None:
         self.classifier = classifier
         self.strings = list(strings)
         self._rng = rng
-        self._learner = _Learner(
-            classifier,
-            [*strings, *pending],
-            np.concatenate([np.asarray(labels, dtype=np.bool_), np.zeros(len(pending), dtype=np.bool_)]),
-            rng,
+        known = np.asarray(labels, dtype=np.bool_) if weights is None else np.asarray(weights, dtype=np.float64)
+        awaited = np.zeros(len(pending), dtype=known.dtype)
+        self._learner: _Learner = _Learner(
+            classifier, [*strings, *pending], np.concatenate([known, awaited]), rng, weighted=weights is not None
         )
 
     @property
@@ -146,9 +150,16 @@ class _Learner:
     """A classifier with what it learns from; fitted when it is first asked."""
 
     def __init__(
-        self, classifier: Classifier, strings: Sequence[str], labels: Labels, rng: np.random.Generator
+        self,
+        classifier: Classifier,
+        strings: Sequence[str],
+        labels: npt.NDArray[Any],
+        rng: np.random.Generator,
+        *,
+        weighted: bool = False,
     ) -> None:
         self._classifier = classifier
+        self._weighted = weighted
         self._strings = list(strings)
         self._labels = labels
         self._rng = rng
@@ -157,12 +168,18 @@ class _Learner:
     @property
     def predictor(self) -> Predictor:
         if self._predictor is None:
-            self._predictor = self._classifier.fit(self._strings, self._labels, rng=self._rng)
+            if self._weighted:
+                learner = cast("WeightedClassifier", self._classifier)
+                negative = np.ones(len(self._strings))
+                self._predictor = learner.fit_weighted(self._strings, self._labels, negative, rng=self._rng)
+            else:
+                self._predictor = self._classifier.fit(self._strings, self._labels, rng=self._rng)
         return self._predictor
 
     def given(self, key: str) -> _Learner:
         """With one more string that counts as labelled false."""
-        return _Learner(self._classifier, [*self._strings, key], np.append(self._labels, False), self._rng)
+        labels = np.append(self._labels, np.zeros(1, dtype=self._labels.dtype))
+        return _Learner(self._classifier, [*self._strings, key], labels, self._rng, weighted=self._weighted)
 
     def logits(self, keys: Sequence[str]) -> FloatArray:
         parts = [

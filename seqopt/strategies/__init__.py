@@ -1,6 +1,6 @@
 """Who decides: from everything known to what is evaluated next."""
 
-from seqopt.strategies.density_ratio import BORE
+from seqopt.strategies.density_ratio import BORE, LFBO
 from seqopt.strategies.designs import Design, MaxMinDesign, MedoidsDesign, resolve_design
 from seqopt.strategies.feasible import FeasibleModelBased
 from seqopt.strategies.fidelity import MultiFidelity
@@ -20,6 +20,7 @@ from seqopt.strategies.random import RandomStrategy, random_proposals
 
 __all__ = [
     "BORE",
+    "LFBO",
     "Design",
     "FeasibleModelBased",
     "InitialDesign",

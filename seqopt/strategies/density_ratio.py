@@ -12,6 +12,7 @@ References:
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from typing import Any, cast
@@ -21,8 +22,16 @@ import numpy.typing as npt
 
 from seqopt.data import Contexts, Item, key_of
 from seqopt.errors import InputError, ModelError
-from seqopt.models.classifiers import Classifier, KernelLogistic, SpaceBoundClassifier
+from seqopt.kernels import SubsequenceKernel
+from seqopt.models.classifiers import (
+    Classifier,
+    KernelLogistic,
+    Predictor,
+    SpaceBoundClassifier,
+    WeightedClassifier,
+)
 from seqopt.scorers.classifier import ClassifierScoring
+from seqopt.scorers.diverse import DiverseScoring
 from seqopt.scorers.limits import limited
 from seqopt.search import Proposal, Search
 from seqopt.search.protocols import CheckedSearch, PartsCheckedSearch, SomeSearch, StatefulSearch
@@ -31,6 +40,11 @@ from seqopt.strategies.model_based import default_search
 from seqopt.strategies.protocols import SearchState
 from seqopt.strategies.random import filled_up, random_proposals
 from seqopt.utils.config import Configurable
+
+logger = logging.getLogger(__name__)
+
+BATCHES = ("refit", "dpp")
+"""How a batch is kept from being all alike."""
 
 
 class BORE(Configurable):
@@ -49,9 +63,13 @@ class BORE(Configurable):
         classifier: Learns the labels; by default `seqopt.models.classifiers.KernelLogistic`.
         gamma: Share of good strings, inside (0, 1).
         search: A `seqopt.search.Search`, or ``"auto"``: see `seqopt.strategies.default_search`.
+        batch: How strings of one batch differ. ``"refit"``: each that is chosen, or pending, counts as bad for the
+            next one, by a classifier that is fitted again. ``"dpp"``: by a determinantal point process with the
+            probability as quality and a sub-sequence kernel as similarity, with one fit; see
+            `seqopt.scorers.DiverseScoring`.
 
     Raises:
-        InputError: For a gamma outside (0, 1), or what is not a classifier.
+        InputError: For a gamma outside (0, 1), what is not a classifier, or another ``batch``.
 
     Example:
         >>> from seqopt import Optimizer
@@ -71,7 +89,11 @@ class BORE(Configurable):
         *,
         gamma: float = 1 / 3,
         search: SomeSearch | str = "auto",
+        batch: str = "refit",
     ) -> None:
+        if batch not in BATCHES:
+            raise InputError(f"batch is {batch!r}; expected {' or '.join(map(repr, BATCHES))}")
+        self.batch = batch
         if not 0 < gamma < 1:
             raise InputError(f"gamma is {gamma!r}; expected a share inside (0, 1)")
         self.classifier: Classifier = KernelLogistic() if classifier is None else classifier
@@ -89,7 +111,8 @@ class BORE(Configurable):
 
     def config_arguments(self) -> dict[str, Any]:
         """See `seqopt.utils.config.Configurable`."""
-        return {"classifier": self.classifier, "gamma": self.gamma, "search": self._given_search}
+        batch = {} if self.batch == "refit" else {"batch": self.batch}
+        return {"classifier": self.classifier, "gamma": self.gamma, "search": self._given_search, **batch}
 
     def start(self, space: Space, contexts: Contexts | None = None) -> None:
         """See `seqopt.strategies.protocols.CheckedStrategy`.
@@ -134,15 +157,47 @@ class BORE(Configurable):
         )
         return filled_up(proposals, n, state, rng, unsupported=self.unsupported)
 
-    def scoring(self, state: SearchState, rng: np.random.Generator) -> ClassifierScoring | None:
+    def scoring(self, state: SearchState, rng: np.random.Generator) -> ClassifierScoring | DiverseScoring | None:
         """What the inner search maximises; `None` while only one label is there."""
-        keys, labels, _ = self._labelled(state, rng)
+        keys, labels, targets = self._labelled(state, rng)
         if labels.all() or not labels.any():
+            return None
+        weights = self._weights(labels, targets)
+        if weights is not None and not weights.any():
             return None
         pending = [key_of(item) for item in state.pending]
         refused = self.unsupported(pending)
         pending = [key for index, key in enumerate(pending) if index not in refused]
-        return ClassifierScoring(self.classifier, keys, labels, pending=pending, rng=rng)
+        if self.batch == "refit":
+            return ClassifierScoring(self.classifier, keys, labels, pending=pending, weights=weights, rng=rng)
+        kernel = SubsequenceKernel(order=5, match_decay=0.8, gap_decay=0.5)
+        return DiverseScoring(
+            self._fitted(keys, labels, weights, rng),
+            kernel,
+            state.space.encoder,
+            strings=keys,
+            unsupported=self.classifier.unsupported,
+            pending=pending,
+            rng=rng,
+        )
+
+    def _weights(
+        self, labels: npt.NDArray[np.bool_], targets: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.float64] | None:
+        """How much each string speaks for being good; `None` for plain labels."""
+        return None
+
+    def _fitted(
+        self,
+        keys: Sequence[str],
+        labels: npt.NDArray[np.bool_],
+        weights: npt.NDArray[np.float64] | None,
+        rng: np.random.Generator,
+    ) -> Predictor:
+        if weights is None:
+            return self.classifier.fit(keys, labels, rng=rng)
+        learner = cast("WeightedClassifier", self.classifier)
+        return learner.fit_weighted(keys, weights, np.ones(len(keys)), rng=rng)
 
     def recommend(self, state: SearchState, rng: np.random.Generator) -> str:
         """The measured string that is most likely to be among the best; of equals, the one of largest value.
@@ -154,8 +209,9 @@ class BORE(Configurable):
         if np.isnan(targets).all():
             raise ModelError("nothing has been measured yet: tell some values first")
         logits = np.zeros(len(keys))
-        if labels.any() and not labels.all():
-            logits = self.classifier.fit(keys, labels, rng=rng).logits(keys)
+        weights = self._weights(labels, targets)
+        if labels.any() and not labels.all() and (weights is None or weights.any()):
+            logits = self._fitted(keys, labels, weights, rng).logits(keys)
         measured = np.flatnonzero(~np.isnan(targets))
         return keys[max(measured.tolist(), key=lambda row: (logits[row], targets[row]))]
 
@@ -198,6 +254,98 @@ class BORE(Configurable):
                 kept = [row for row, known in zip(kept, decided.tolist(), strict=True) if known]
                 labels = labels[decided]
         return [keys[row] for row in kept], labels, targets[kept]
+
+
+class LFBO(BORE):
+    r"""Proposes the strings of largest expected improvement over the best that are not good, by a classifier.
+
+    As `BORE`, but a good string speaks for its label as much as it is better, U = max(y - t, 0), and every string, good
+    ones included, speaks for the other label with weight 1. The odds of a classifier that is fitted by log loss to such
+    weights are the expectation of U: the expected improvement over t, where `BORE` has the probability of improvement.
+
+    The threshold t is the largest value that is not labelled good, and U is divided by its mean over all strings,
+    failed ones among them: units and offsets of values do not matter, though other transforms do. Where no string
+    is better than t, as where all values are equal, strings are random. A few outliers may outweigh all others:
+    `effective_size`.
+
+    Args:
+        classifier: Learns weighted labels (`seqopt.models.classifiers.WeightedClassifier`); by default
+            `seqopt.models.classifiers.KernelLogistic`.
+        gamma: See `BORE`.
+        search: See `BORE`.
+        batch: See `BORE`.
+
+    Raises:
+        InputError: As `BORE`, and for a classifier that takes no weights.
+
+    References:
+        Song, J. et al. (2022). A general recipe for likelihood-free Bayesian optimization. ICML.
+
+    Example:
+        >>> from seqopt import Optimizer
+        >>> optimizer = Optimizer(["AAA", "AAB", "ABB", "BBB", "BBA"], strategy=LFBO(), initial=3)
+        >>> strings = optimizer.ask()
+        >>> optimizer.tell(strings, [string.count("B") for string in strings])
+        >>> len(optimizer.ask(2))
+        2
+    """
+
+    # Only a limit of a value is known, and improvements over it are not.
+    takes_censored = False
+
+    def __init__(
+        self,
+        classifier: Classifier | None = None,
+        *,
+        gamma: float = 1 / 3,
+        search: SomeSearch | str = "auto",
+        batch: str = "refit",
+    ) -> None:
+        super().__init__(classifier, gamma=gamma, search=search, batch=batch)
+        if not isinstance(self.classifier, WeightedClassifier):
+            raise InputError(
+                f"{type(self.classifier).__name__} takes no weights: LFBO needs the method fit_weighted of "
+                "seqopt.models.classifiers.WeightedClassifier; BORE does without"
+            )
+
+    def _weights(
+        self, labels: npt.NDArray[np.bool_], targets: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.float64] | None:
+        others = targets[~labels & ~np.isnan(targets)]
+        # Where all that is not good has failed, good strings are alike.
+        weights = improvements(targets, float(others.max())) if len(others) else labels / max(labels.mean(), 1e-300)
+        if weights.any():
+            logger.debug("%.1f of %d strings count as good", effective_size(weights), len(weights))
+        return weights
+
+
+def improvements(targets: npt.ArrayLike, threshold: float) -> npt.NDArray[np.float64]:
+    """Weights U / mean(U) of n strings, U = max(y - threshold, 0); of failed ones 0, and all 0 if none is better.
+
+    Args:
+        targets: y, n, larger is better; NaN for failed ones.
+        threshold: t.
+
+    Example:
+        >>> improvements([1.0, 1.0, 10.0, -1.0, float("nan")], 0.0).round(3).tolist()
+        [0.417, 0.417, 4.167, 0.0, 0.0]
+    """
+    found = np.nan_to_num(np.asarray(targets, dtype=np.float64) - threshold, nan=0.0)
+    gained = np.maximum(found, 0.0)
+    # The mean of very large numbers may overflow.
+    scaled = gained / gained.max(initial=0.0) if gained.any() else gained
+    return np.asarray(scaled / scaled.mean() if gained.any() else scaled, dtype=np.float64)
+
+
+def effective_size(weights: npt.ArrayLike) -> float:
+    """How many equal weights say as much as these: (sum w)^2 / sum w^2.
+
+    Example:
+        >>> effective_size([1.0, 1.0, 0.0]), round(effective_size([100.0, 1.0, 1.0]), 2)
+        (2.0, 1.04)
+    """
+    found = np.asarray(weights, dtype=np.float64)
+    return float(found.sum() ** 2 / (found**2).sum())
 
 
 def rank_labels(values: npt.ArrayLike, gamma: float, rng: np.random.Generator | None = None) -> npt.NDArray[np.bool_]:

@@ -1,43 +1,33 @@
-"""Model-based search that learns from failed evaluations which strings cannot be evaluated."""
+"""Model-based search with another classifier of failed evaluations, or another use of it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from seqopt.acquisition import Acquisition
 from seqopt.data import Contexts
 from seqopt.errors import InputError
 from seqopt.models import Surrogate
-from seqopt.models.classifiers import Classifier, KernelLogistic, SpaceBoundClassifier
-from seqopt.scorers import Scoring
-from seqopt.scorers.feasibility import Combine, FeasibilityScoring
+from seqopt.models.classifiers import Classifier
+from seqopt.scorers.feasibility import Combine
 from seqopt.search.protocols import PartsCheckedSearch, SomeSearch
 from seqopt.spaces import Space
 from seqopt.strategies.model_based import ModelBased
-from seqopt.strategies.protocols import SearchState
-
-COMBINE: dict[str, Combine] = {"logei": "add", "gibbon": "multiply"}
-"""How the scores of acquisition functions, by name, are made to allow for failures."""
 
 
 class FeasibleModelBased(ModelBased):
-    """`seqopt.strategies.ModelBased` with scores weighted by the probability that an evaluation succeeds.
-
-    A failed evaluation is one that was told as NaN. Until strings have both failed and succeeded, everything is as
-    without a classifier, to the last bit.
+    """`seqopt.strategies.ModelBased` with a say in how failures count: the classifier, and what it does to scores.
 
     Args:
         surrogate: See `ModelBased`.
         acquisition: See `ModelBased`.
-        search: See `ModelBased`.
-        classifier: Learns which evaluations succeed; by default `seqopt.models.classifiers.KernelLogistic`.
-        combine: How scores and probabilities make one (`seqopt.scorers.feasibility.feasible_scores`). By default
-            ``"add"`` for ``logei``, which is a logarithm, and ``"multiply"`` for ``gibbon``.
+        search: See `ModelBased`; one that follows gradients of the acquisition function alone is refused.
+        classifier: Learns which evaluations succeed; by default `seqopt.models.classifiers.CrossValidated`.
+        combine: How scores and probabilities make one (`seqopt.scorers.feasible_scores`); by default as
+            `seqopt.strategies.failures` says.
 
     Raises:
-        InputError: If ``combine`` is not given for an acquisition function whose scores have no known zero.
+        InputError: For another ``combine``, or what is no classifier.
 
     Example:
         >>> from seqopt import Optimizer, StringSpace
@@ -58,20 +48,20 @@ class FeasibleModelBased(ModelBased):
         classifier: Classifier | None = None,
         combine: Combine | None = None,
     ) -> None:
-        super().__init__(surrogate, acquisition, search)
-        self.classifier: Classifier = KernelLogistic() if classifier is None else classifier
-        if combine is None and self.acquisition.name not in COMBINE:
-            raise InputError(
-                f"the acquisition function {self.acquisition.name!r} has no known zero, so a probability cannot scale "
-                "it: choose logei or gibbon, or say combine='add' (scores are logarithms) or combine='multiply'"
-            )
-        self.combine: Combine = COMBINE[self.acquisition.name] if combine is None else combine
-        if self.combine not in ("add", "multiply"):
+        super().__init__(surrogate, acquisition, search, failures="learn" if classifier is None else classifier)
+        if combine not in (None, "add", "multiply"):
             raise InputError(f"combine is {combine!r}; expected 'add' or 'multiply'")
+        self._combine = combine
+
+    @property
+    def combine(self) -> Combine:
+        """How scores count with the probability of success."""
+        return super().combine if self._combine is None else self._combine
 
     def config_arguments(self) -> dict[str, Any]:
         """See `seqopt.utils.config.Configurable`."""
-        return {**super().config_arguments(), "classifier": self.classifier, "combine": self.combine}
+        said = super().config_arguments()
+        return {**said, "classifier": said.pop("failures", None), "combine": self._combine}
 
     def start(self, space: Space, contexts: Contexts | None = None) -> None:
         """See `ModelBased.start`.
@@ -85,17 +75,3 @@ class FeasibleModelBased(ModelBased):
                 f"{type(self.search).__name__} follows the acquisition function alone, and {type(self).__name__} "
                 "weights it by a probability: choose another search"
             )
-        if isinstance(self.classifier, SpaceBoundClassifier):
-            self.classifier.bind(space)
-
-    def scoring(self, n: int, state: SearchState, rng: np.random.Generator) -> Scoring:
-        """That of `ModelBased`, under the probability of success once there is something to learn it from."""
-        scoring = super().scoring(n, state, rng)
-        keys = [query.key for query in state.data.queries]
-        refused = self.classifier.unsupported(keys)
-        rows = [row for row in range(len(keys)) if row not in refused]
-        succeeded = ~state.data.failed[rows]
-        if succeeded.all() or not succeeded.any():
-            return scoring
-        predictor = self.classifier.fit([keys[row] for row in rows], succeeded, rng=rng)
-        return FeasibilityScoring(scoring, predictor, self.combine)

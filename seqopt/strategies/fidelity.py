@@ -214,9 +214,8 @@ class MultiFidelity(ModelBased):
         """Contexts in which something may still be measured: of others, nothing is worked out."""
         if not self.closed & set(contexts.possible):
             return contexts
-        left = [place for place, one in enumerate(contexts.possible) if one not in self.closed]
-        possible, costs = (tuple(part[place] for place in left) for part in (contexts.possible, contexts.costs))
-        return replace(contexts, possible=possible, costs=costs)
+        left = [one for one in zip(contexts.possible, contexts.costs, strict=True) if one[0] not in self.closed]
+        return replace(contexts, possible=tuple(one for one, _ in left), costs=tuple(cost for _, cost in left))
 
     def scoring(self, n: int, state: SearchState, rng: np.random.Generator) -> Scoring:
         """The acquisition function per cost at every string in every context."""

@@ -27,12 +27,15 @@ from seqopt.models import (
     unsupported,
 )
 from seqopt.models.censoring import telling
+from seqopt.models.classifiers import Classifier, CrossValidated, Predictor, SpaceBoundClassifier
 from seqopt.models.transforms import fit_with_transform
-from seqopt.scorers import GaussianScoring, Scoring
+from seqopt.scorers import FeasibilityScoring, GaussianScoring, Scoring
+from seqopt.scorers.feasibility import Combine
 from seqopt.scorers.limits import limited
 from seqopt.search import GeneticSearch, PoolSearch, Proposal, RandomSearch, Search
 from seqopt.search.protocols import CheckedSearch, PartsCheckedSearch, SomeSearch, StatefulSearch
 from seqopt.spaces import EvolvableSpace, PoolSpace, Space
+from seqopt.strategies.failures import COMBINE, likely_proposals, success_predictor
 from seqopt.strategies.protocols import SearchState
 from seqopt.strategies.random import filled_up, random_proposals
 from seqopt.utils.config import Configurable
@@ -67,10 +70,21 @@ class ModelBased(Configurable):
     values (`seqopt.models.DoubtingSurrogate`) has as many of them drawn at random, each with the probability of that.
     Strings whose results are awaited count as observed without value.
 
+    A failed evaluation, one that was told as NaN, teaches which strings fail: once strings have both failed and
+    succeeded, a classifier says how likely each is to succeed, scores count with that probability
+    (`seqopt.strategies.failures`), and strings that would be random are drawn in proportion to it. Until then,
+    everything is as without a classifier, to the last bit.
+
     Args:
         surrogate: A `seqopt.models.Surrogate`, or what `seqopt.models.resolve_surrogate` takes.
         acquisition: A `seqopt.acquisition.Acquisition`, or the name of one.
-        search: A `seqopt.search.Search`, or ``"auto"``: see `default_search`.
+        search: A `seqopt.search.Search`, or ``"auto"``: see `default_search`. One that follows gradients of the
+            acquisition function knows nothing of failures.
+        failures: The classifier, a `seqopt.models.classifiers.Classifier`; ``"learn"`` for a
+            `seqopt.models.classifiers.CrossValidated`, or `None`: failures teach nothing.
+
+    Raises:
+        InputError: For parts that are none.
 
     Example:
         >>> from seqopt import CandidateSet
@@ -88,7 +102,15 @@ class ModelBased(Configurable):
         surrogate: Surrogate | str = "auto",
         acquisition: Acquisition | str = "gibbon",
         search: SomeSearch | str = "auto",
+        *,
+        failures: Classifier | str | None = "learn",
     ) -> None:
+        if isinstance(failures, str) and failures != "learn":
+            raise InputError(f"failures is {failures!r}; expected 'learn', a classifier, or None")
+        if failures is not None and not isinstance(failures, str):
+            check_classifier(failures)
+        self._failures = failures
+        self.classifier: Classifier | None = CrossValidated() if isinstance(failures, str) else failures
         self._surrogate = surrogate
         self.acquisition = resolve_acquisition(acquisition)
         if isinstance(search, str) and search != "auto":
@@ -127,6 +149,8 @@ class ModelBased(Configurable):
         if isinstance(self.search, PartsCheckedSearch):
             self.search.check_parts(space, self.surrogate, self.acquisition)
         elif not isinstance(self.acquisition, RandomAcquisition):
+            if isinstance(self.classifier, SpaceBoundClassifier):
+                self.classifier.bind(space)
             needed = PoolSurrogate if isinstance(self.search, PoolSearch) else StringSurrogate
             if not isinstance(self.surrogate, needed):
                 methods = "pool_posterior" if needed is PoolSurrogate else "conditioned"
@@ -159,7 +183,9 @@ class ModelBased(Configurable):
 
     def config_arguments(self) -> dict[str, Any]:
         """See `seqopt.utils.config.Configurable`: parts as they were given, by name or as objects."""
-        return {"surrogate": self._given[0], "acquisition": self.acquisition, "search": self._given[1]}
+        # What is not said is learned from, as in the runs of earlier versions that go on.
+        failures = {} if self._failures == "learn" else {"failures": self._failures}
+        return {"surrogate": self._given[0], "acquisition": self.acquisition, "search": self._given[1], **failures}
 
     @property
     def surrogate(self) -> Surrogate:
@@ -188,8 +214,9 @@ class ModelBased(Configurable):
         if isinstance(self.acquisition, RandomAcquisition):
             return random_proposals(n, state, rng, unsupported=self.unsupported)
         measured = _measured(state.data)
+        predictor = self._success_predictor(state, rng)
         if not _enough(measured, state):
-            return random_proposals(n, state, rng, unsupported=self.unsupported)
+            return self._random(n, state, rng, predictor)
         with doing(f"fitting {type(self.surrogate).__name__} to {len(measured):,} values"):
             self._fit(self.surrogate, state.data, rng)
         self._hyperparameters = dict(getattr(self.surrogate, "hyperparameters", {}))
@@ -197,14 +224,43 @@ class ModelBased(Configurable):
         doubt = self.surrogate.doubt if isinstance(self.surrogate, DoubtingSurrogate) else 0.0
         trusted = n - int(rng.binomial(n, doubt)) if doubt > 0.0 else n
         if not trusted:
-            return random_proposals(n, state, rng, unsupported=self.unsupported)
+            return self._random(n, state, rng, predictor)
         search = cast("Search[Space]", self.search)  # `start` has held it against the space
         among = f"among {len(state.space):,} candidates" if isinstance(state.space, PoolSpace) else "in the space"
         with doing(f"looking for the best {trusted} {among}"):
-            scoring = limited(self.scoring(n, state, rng), state.batch)
+            scoring = self.scoring(n, state, rng)
+            if predictor is not None:
+                scoring = FeasibilityScoring(scoring, predictor, self.combine)
+            scoring = limited(scoring, state.batch)
             proposals = search.propose(trusted, space=state.space, scoring=scoring, excluded=state.excluded, rng=rng)
             proposals = _with_measurements(proposals, self.surrogate)
+        if predictor is not None and len(proposals) < n:
+            chosen = {proposal.key for proposal in proposals}
+            rest = replace(state, excluded=state.excluded | chosen)
+            return proposals + self._random(n - len(proposals), rest, rng, predictor)
         return filled_up(proposals, n, state, rng, unsupported=self.unsupported)
+
+    @property
+    def combine(self) -> Combine:
+        """How scores count with the probability of success; see `seqopt.scorers.feasible_scores`."""
+        return COMBINE.get(self.acquisition.name, "add")
+
+    def _success_predictor(self, state: SearchState, rng: np.random.Generator) -> Predictor | None:
+        if self.classifier is None or isinstance(self.search, PartsCheckedSearch):
+            return None
+        if not state.data.failed.any():
+            return None
+        with doing(f"learning from {int(state.data.failed.sum()):,} failures"):
+            return success_predictor(self.classifier, state.data, rng)
+
+    def _random(
+        self, n: int, state: SearchState, rng: np.random.Generator, predictor: Predictor | None
+    ) -> list[Proposal]:
+        """Random strings; those that may succeed, where that is known."""
+        if predictor is None:
+            return random_proposals(n, state, rng, unsupported=self.unsupported)
+        found = likely_proposals(n, state, rng, predictor, unsupported=self.unsupported)
+        return filled_up(found, n, state, rng, unsupported=self.unsupported)
 
     def scoring(self, n: int, state: SearchState, rng: np.random.Generator) -> Scoring:
         """What the inner search maximises, given the fitted surrogate."""
@@ -293,6 +349,19 @@ class ModelBased(Configurable):
 
         values = data.values[measured.rows, data.objective]
         fit_with_transform(transform, values, exact, fit, surrogate)
+
+
+def check_classifier(classifier: object) -> None:
+    """Refuse what is no classifier.
+
+    Raises:
+        InputError: If it is none.
+    """
+    if not isinstance(classifier, Classifier) or isinstance(classifier, type):
+        raise InputError(
+            f"{classifier!r} is not a classifier: give an object with the methods of "
+            "seqopt.models.classifiers.Classifier"
+        )
 
 
 def _measured(data: Data) -> Measured:

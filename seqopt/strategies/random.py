@@ -73,10 +73,10 @@ def _random(
             # Of a pool, all in the end: what may join a batch may be rare.
             whole = attempt == REDRAWS - 1 and isinstance(state.space, PoolSpace)
             size = len(state.space) if whole and isinstance(state.space, PoolSpace) else REDRAWS * size
-        drawn = _drawn(state, size, rng)
-        keys = [state.space.key(string) for string in drawn]
+        strings = drawn(state, size, rng)
+        keys = [state.space.key(string) for string in strings]
         without = {} if unsupported is None else unsupported(keys)
-        for index, (string, key) in enumerate(zip(drawn, keys, strict=True)):
+        for index, (string, key) in enumerate(zip(strings, keys, strict=True)):
             if key in excluded or index in without or key in found:
                 continue
             context = _way(key, state, place + len(found))
@@ -101,7 +101,7 @@ def _way(key: str, state: SearchState, place: int) -> Context | None:
     return next((one for one in turns if ways == 1 or Query(key, one) not in state.known), None)
 
 
-def _drawn(state: SearchState, size: int, rng: np.random.Generator) -> list[str]:
+def drawn(state: SearchState, size: int, rng: np.random.Generator) -> list[str]:
     """Random strings; where the space accepts next to none, some that are grown from measured ones."""
     space = state.space
     try:

@@ -154,9 +154,9 @@ def test_what_cannot_be_evaluated_is_a_failure_with_a_reason(tmp_path: Path) -> 
 
 def test_what_never_succeeds_stops(tmp_path: Path) -> None:
     with campaign(tmp_path / "a.seqopt") as hopeless:
-        with pytest.raises(ObjectiveError, match=r"all 3 evaluations so far failed, .* returned nan"):
-            hopeless.run(lambda strings: [float("nan")], budget=9)
-        assert hopeless.store.counts().failures == 3
+        with pytest.raises(ObjectiveError, match=r"all 15 evaluations so far failed, .* returned nan"):
+            hopeless.run(lambda strings: [float("nan")], budget=30)
+        assert hopeless.store.counts().failures == 15
 
 
 def test_wrong_arguments_and_a_second_run_are_refused(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 import seqopt
 from seqopt.campaign import Campaign, CampaignStore
 from seqopt.campaign.automatic import useful_workers
-from seqopt.campaign.failures import STOP_AFTER, reason_of, tally
+from seqopt.campaign.failures import STOP_AFTER, broken, reason_of, tally
 from seqopt.errors import InputError, StoppedRunError
 from seqopt.evaluation import Evaluator
 from seqopt.spaces import StringSpace
@@ -125,6 +125,30 @@ def test_nan_is_an_answer_once_the_objective_has_returned_a_value() -> None:
     options = {"initial": 5, "budget": 15, "batch_size": 5, **QUICK}
     result = seqopt.maximize(infeasible, SPACE, stop_after_failures=3, **options)
     assert result.failures == {"the objective returned nan": 19}
+
+
+@pytest.mark.parametrize("answer", [math.nan, None])
+def test_where_the_first_strings_all_fail_a_run_goes_on_at_random(answer: float | None) -> None:
+    def rare(strings: list[str]) -> list[float]:
+        calls.append(strings[0])
+        if len(calls) < 19:
+            if answer is None:  # for one reason or another
+                raise (ValueError, KeyError)[len(calls) % 2](strings[0])
+            return [answer]
+        return [float(strings[0].count("A"))]
+
+    calls: list[str] = []
+    result = seqopt.maximize(rare, SPACE, initial=5, budget=20, batch_size=5, **QUICK)
+    assert Counter(result.evaluations["status"]) == {"failed": 18, "ok": 7}
+
+
+def test_an_objective_is_broken_that_fails_always_alike_or_for_long() -> None:
+    nan = "the objective returned nan"
+    assert not broken(["OSError: no licence"] * 4, 5)
+    assert broken([f"OSError: no licence for {number}" for number in range(5)], 5)
+    assert not broken(["OSError: no licence"] * 4 + [nan], 5)
+    assert not broken([nan] * 24, 5)
+    assert broken([nan] * 25, 5)
 
 
 @pytest.mark.parametrize("limit", [0, -1, 2.5, "3"])

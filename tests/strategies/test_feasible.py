@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from seqopt import CandidateSet, Optimizer, StringSpace
+from seqopt.data import Data, Observation
 from seqopt.errors import InputError
 from seqopt.models import StringGP
-from seqopt.models.classifiers import NgramTrees
-from seqopt.scorers import FeasibilityScoring, GaussianScoring
+from seqopt.models.classifiers import CrossValidated, NgramHazards, NgramTrees
 from seqopt.search import RandomSearch
 from seqopt.strategies import FeasibleModelBased, ModelBased, Strategy
+from seqopt.strategies.failures import success_predictor
+from seqopt.utils.config import from_config
 
 POOL = ["".join(symbols) for symbols in itertools.product("01", repeat=7)]
 
@@ -38,47 +40,84 @@ def run(strategy, batches=4, *, space=None, seed=0, objective=value):
     return optimizer
 
 
-def test_fewer_proposals_fail_than_without_a_classifier():
+def ignoring(*arguments, **options):
+    return ModelBased(*arguments, **options, failures=None)
+
+
+def test_fewer_proposals_fail_than_where_failures_teach_nothing():
     def failures(strategy, seed):
         gp = StringGP(restarts=1, refit_growth=100.0)
         space = StringSpace("012", 10)
-        rows = run(strategy(gp, "logei", RandomSearch(150)), 5, space=space, seed=seed).observations.rows
+        rows = run(strategy(gp, "gibbon", RandomSearch(150)), 5, space=space, seed=seed).observations.rows
         return np.mean([row.status == "failed" for row in rows[16:]])
 
     seeds = range(3)
-    with_classifier = np.mean([failures(FeasibleModelBased, seed) for seed in seeds])
-    without = np.mean([failures(ModelBased, seed) for seed in seeds])
-    assert with_classifier < without - 0.2
+    learning = np.mean([failures(ModelBased, seed) for seed in seeds])
+    assert learning < np.mean([failures(ignoring, seed) for seed in seeds]) - 0.2
 
 
 @pytest.mark.parametrize("objective", [lambda string: float(string.count("01")), lambda string: float("nan")])
-def test_without_both_kinds_it_is_model_based_to_the_last_bit(objective):
+def test_without_both_kinds_nothing_changes_to_the_last_bit(objective):
     found = [
         run(strategy("ssk", "logei", RandomSearch(200)), 2, objective=objective).observations.rows
-        for strategy in (FeasibleModelBased, ModelBased)
+        for strategy in (ModelBased, ignoring)
     ]
     for row, other in zip(*found, strict=True):
         assert row.string == other.string
         assert row.details["acquisition"] == other.details["acquisition"]
 
 
-@pytest.mark.parametrize("acquisition", ["logei", "gibbon"])
-def test_the_score_is_that_of_its_two_factors(acquisition):
-    strategy = FeasibleModelBased("ssk", acquisition)
+@pytest.mark.parametrize("acquisition", ["logei", "ucb", "mean"])  # GIBBON draws maxima
+def test_the_score_of_a_proposal_is_that_of_its_two_factors(acquisition):
+    classifier = NgramHazards()
+    strategy = ModelBased("ssk", acquisition, failures=classifier)
     optimizer = run(strategy, 0, space=CandidateSet(POOL))
-    assert isinstance(strategy, Strategy)
     state = optimizer.state()
-    strategy.propose(1, state, np.random.default_rng(0))  # fits
-    scoring = strategy.scoring(1, state, np.random.default_rng(7))
-    assert isinstance(scoring, FeasibilityScoring)
-    plain = GaussianScoring(strategy.surrogate, strategy.acquisition, rng=np.random.default_rng(7))
+    assert isinstance(strategy, Strategy)
+    (proposal,) = strategy.propose(1, state, np.random.default_rng(0))
     told = [query.key for query in state.data.queries]
-    predictor = strategy.classifier.fit(told, ~state.data.failed, rng=np.random.default_rng(0))
-    p = 1 / (1 + np.exp(-predictor.logits(POOL)))
-    a = plain.scorer(POOL).scores(POOL)
-    expected = a + np.log(p) if acquisition == "logei" else a * p
-    np.testing.assert_allclose(scoring.scorer(POOL).scores(POOL), expected, rtol=1e-10)
-    assert scoring.incumbents(4) == plain.incumbents(4)
+    p = 1 / (1 + np.exp(-classifier.fit(told, ~state.data.failed, rng=np.random.default_rng(0)).logits(POOL)))
+    plain = strategy.scoring(1, state, np.random.default_rng(0)).pool_scorer(optimizer.space)
+    allowed = np.array([key not in state.excluded for key in optimizer.space.keys])
+    indices, a = plain.best(allowed, len(POOL))
+    p = p[[POOL.index(optimizer.space[int(index)]) for index in indices]]
+    expected = a + np.log(p)
+    assert proposal.string == optimizer.space[int(indices[expected.argmax()])]
+    np.testing.assert_allclose(proposal.acquisition, expected.max(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("acquisition", ["thompson", "ucb", "mean"])
+def test_any_acquisition_function_avoids_what_fails(acquisition):
+    rows = run(ModelBased("ssk", acquisition, RandomSearch(150)), 5, seed=1).observations.rows[16:]
+    assert np.mean([row.status == "failed" for row in rows]) < 0.35  # of random ones 89 % do
+
+
+def test_while_there_is_no_model_random_strings_are_likely_to_succeed():
+    def flat(string):
+        return float("nan") if "00" in string else 1.0  # equal values: a model has nothing to learn
+
+    learning = run(ModelBased("ssk"), 5, objective=flat).observations.rows[16:]
+    rest = run(ignoring("ssk"), 5, objective=flat).observations.rows[16:]
+    failed = [np.mean([row.status == "failed" for row in rows]) for rows in (learning, rest)]
+    assert failed[0] < failed[1] - 0.2
+    assert len({row.string for row in learning}) == len(learning)
+
+
+def test_a_string_that_succeeded_once_counts_as_one_that_does():
+    data = Data.of([Observation("AB", "AB", "failed"), Observation("AB", "AB", "ok", (1.0,))])
+    assert success_predictor(NgramHazards(), data, np.random.default_rng(0)) is None
+
+
+def test_failures_that_have_nothing_to_do_with_strings_make_no_difference_between_them():
+    rng = np.random.default_rng(3)
+    rows = [Observation(string, string, "failed" if rng.random() < 0.4 else "ok", (1.0,)) for string in POOL]
+    predictor = success_predictor(CrossValidated(), Data.of(rows), rng)
+    assert predictor is not None
+    assert np.ptp(predictor.logits(POOL)) < 2.0
+    clear = [Observation(string, string, "failed" if "00" in string else "ok", (1.0,)) for string in POOL]
+    predictor = success_predictor(CrossValidated(), Data.of(clear), rng)
+    assert predictor is not None
+    assert np.ptp(predictor.logits(POOL)) > 6.0
 
 
 def test_state_goes_on_identically():
@@ -107,11 +146,21 @@ def test_another_classifier_can_be_given():
 
 
 def test_what_does_not_fit_is_refused():
-    with pytest.raises(InputError, match="'ucb' has no known zero"):
-        FeasibleModelBased(acquisition="ucb")
-    assert FeasibleModelBased(acquisition="ucb", combine="add").combine == "add"
+    assert FeasibleModelBased(acquisition="ucb").combine == "add"
+    assert FeasibleModelBased(acquisition="gibbon").combine == "multiply"
+    assert FeasibleModelBased(acquisition="gibbon", combine="add").combine == "add"
     with pytest.raises(InputError, match="expected 'add' or 'multiply'"):
         FeasibleModelBased(combine="times")
+    for failures in ("forget", object(), NgramTrees):
+        with pytest.raises(InputError, match=r"learn|not a classifier"):
+            ModelBased(failures=failures)
     strategy = FeasibleModelBased("ssk", search=Gradients())
     with pytest.raises(InputError, match="Gradients follows the acquisition function alone"):
         strategy.start(CandidateSet(POOL))
+
+
+def test_what_is_written_down_is_made_again():
+    assert "failures" not in ModelBased().config()
+    for strategy in (ModelBased(failures=None), ModelBased(failures=NgramHazards(3)), FeasibleModelBased()):
+        assert from_config(strategy.config()).config() == strategy.config()
+    assert from_config(ModelBased(failures=None).config()).classifier is None

@@ -45,6 +45,10 @@ def record(
     ],
     value: Annotated[str | None, typer.Argument(help="Its value, or a limit such as '<0.1'.")] = None,
     failed: Annotated[str | None, typer.Option(help="Why there is no value.", metavar="REASON")] = None,
+    lost: Annotated[
+        str | None,
+        typer.Option(help="What happened, if that was not the string's fault: it is asked again.", metavar="REASON"),
+    ] = None,
     error: Annotated[float | None, typer.Option("--standard-error", help="Known standard error of the value.")] = None,
     replicate: Replicate = False,
     context: Annotated[
@@ -72,9 +76,10 @@ def record(
     seqopt campaign record CPD-00050 120
     seqopt campaign record B03-07 "<0.1"
     seqopt campaign record B03-08 --failed "did not dissolve"
+    seqopt campaign record B03-09 --lost "the robot dropped it"
     """
     del debug
-    table = value is None and failed is None and not also
+    table = value is None and failed is None and lost is None and not also
     refuse_idle({"--context": bool(context) and table}, "one result, and is a column of a table")
     refuse_idle({"--cost": cost is not None and table}, "one result, and is a column of a table")
     refuse_idle({"--unit": unit is not None and value is None and not table}, "a value or a table")
@@ -115,6 +120,7 @@ def record(
             what,
             None if value is None else value_of(value, comma),
             failure=failed,
+            lost=lost,
             standard_error=error,
             replicate=replicate,
             context=levels_of(campaign, context or []),
@@ -126,6 +132,7 @@ def record(
         if unit is not None and value is not None:
             value = f"{value} {unit}, which is {measured[0].told}"
         told = [value] if value is not None else ["failed"] if failed is not None else []
+        told += ["lost: it will be suggested again"] if lost is not None else []
         console.print(f"recorded {escape(what)}: {escape(', '.join(told + (also or [])))}")
 
 

@@ -14,16 +14,19 @@ import numpy as np
 
 from seqopt.encoding import Encoder, Tokenizer
 from seqopt.errors import InputError
-from seqopt.models.classifiers.protocols import BoolArray, FloatArray
+from seqopt.models.classifiers.protocols import (
+    BoolArray,
+    FloatArray,
+    checked_labels,
+    checked_weights,
+    labels_of_weights,
+)
+from seqopt.models.classifiers.string_features import NgramCounts
 from seqopt.spaces import Space
 from seqopt.utils.config import Configurable
 
 if TYPE_CHECKING:
     from sklearn.ensemble import HistGradientBoostingClassifier
-    from sklearn.feature_extraction.text import CountVectorizer
-
-MOST_NGRAMS = 4000
-"""Of more n-grams, the most frequent ones count."""
 
 
 class NgramTrees(Configurable):
@@ -92,16 +95,21 @@ class NgramTrees(Configurable):
         Raises:
             InputError: If the numbers differ, or only one label is there.
         """
-        from sklearn.ensemble import HistGradientBoostingClassifier
-        from sklearn.feature_extraction.text import CountVectorizer
+        found = checked_labels(strings, labels).astype(np.float64)
+        return self.fit_weighted(strings, found, 1.0 - found, rng=rng)
 
-        found = np.asarray(labels, dtype=np.bool_)
-        if found.shape != (len(strings),):
-            raise InputError(f"{len(strings)} strings but labels of shape {found.shape}; give one for each")
-        if found.all() or not found.any():
-            raise InputError("trees need labels of both kinds")
-        counts = CountVectorizer(analyzer=self._ngrams, max_features=MOST_NGRAMS)
-        table = counts.fit_transform(strings).toarray()
+    def fit_weighted(
+        self, strings: Sequence[str], positive: FloatArray, negative: FloatArray, *, rng: np.random.Generator
+    ) -> NgramTreesPredictor:
+        """See `seqopt.models.classifiers.WeightedClassifier`; one number is drawn from ``rng``.
+
+        Raises:
+            InputError: If the numbers differ, a weight is negative, or only one label has weight.
+        """
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        rows, labels, weights = labels_of_weights(*checked_weights(strings, positive, negative))
+        counts = NgramCounts(self.tokenizer, self.longest, strings)
         # Few strings are known: leaves may hold two of them, and shrink instead.
         model = HistGradientBoostingClassifier(
             max_iter=self.trees,
@@ -112,16 +120,9 @@ class NgramTrees(Configurable):
             early_stopping=False,
             random_state=int(rng.integers(2**31)),
         )
-        model.fit(table, found)
+        plain = bool((weights == 1.0).all())
+        model.fit(counts(strings)[rows], labels, sample_weight=None if plain else weights)
         return NgramTreesPredictor(counts, model)
-
-    def _ngrams(self, string: str) -> list[tuple[str, ...]]:
-        symbols = self.tokenizer.tokenize(string)
-        return [
-            tuple(symbols[start : start + length])
-            for length in range(1, self.longest + 1)
-            for start in range(len(symbols) - length + 1)
-        ]
 
 
 class NgramTreesPredictor:
@@ -132,7 +133,7 @@ class NgramTreesPredictor:
         model: The trees.
     """
 
-    def __init__(self, counts: CountVectorizer, model: HistGradientBoostingClassifier) -> None:
+    def __init__(self, counts: NgramCounts, model: HistGradientBoostingClassifier) -> None:
         self._counts = counts
         self._model = model
 
@@ -140,10 +141,10 @@ class NgramTreesPredictor:
         """See `seqopt.models.classifiers.Predictor`."""
         if not len(strings):
             return np.empty(0)
-        table = self._counts.transform(strings).toarray()
+        table = self._counts(strings)
         return np.asarray(self._model.decision_function(table), dtype=np.float64)
 
     @property
     def hyperparameters(self) -> dict[str, float]:
         """Numbers of trees and of n-grams."""
-        return {"trees": float(self._model.n_iter_), "ngrams": float(len(self._counts.vocabulary_))}
+        return {"trees": float(self._model.n_iter_), "ngrams": float(len(self._counts))}

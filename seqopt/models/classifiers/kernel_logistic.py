@@ -31,7 +31,7 @@ import torch
 from seqopt.encoding import Encoded, Encoder, FeatureEncoder, JointEncoder, StringEncoder
 from seqopt.errors import InputError, ModelError
 from seqopt.kernels import SubsequenceKernel
-from seqopt.models.classifiers.protocols import BoolArray, FloatArray, log_probability
+from seqopt.models.classifiers.protocols import BoolArray, FloatArray, checked_weights, log_probability
 from seqopt.models.covariance import KernelEvaluator, StringKernel
 from seqopt.spaces import Space
 from seqopt.utils.config import Configurable
@@ -209,8 +209,21 @@ class KernelLogistic(Configurable):
         found = np.asarray(labels, dtype=np.bool_)
         if found.shape != (len(strings),) or not len(strings):
             raise InputError(f"{len(strings)} strings but labels of shape {found.shape}; give one for each")
+        return self._fitted(strings, found.astype(np.float64), (~found).astype(np.float64))
+
+    def fit_weighted(
+        self, strings: Sequence[str], positive: FloatArray, negative: FloatArray, *, rng: np.random.Generator
+    ) -> KernelLogisticPredictor:
+        """See `seqopt.models.classifiers.WeightedClassifier`; nothing is drawn from ``rng``.
+
+        Raises:
+            InputError: If the numbers differ, a weight is negative, or only one label has weight.
+        """
+        return self._fitted(strings, *checked_weights(strings, positive, negative))
+
+    def _fitted(self, strings: Sequence[str], plus: FloatArray, minus: FloatArray) -> KernelLogisticPredictor:
         encoded = self.encoder.encode(list(strings))
-        constant = float(np.log((found.sum() + 1.0) / ((~found).sum() + 1.0)))
+        constant = float(np.log((plus.sum() + 1.0) / (minus.sum() + 1.0)))
         best: KernelLogisticPredictor | None = None
         for kernel in self.kernels:
             evaluator = KernelEvaluator(kernel, encoded.width)
@@ -218,7 +231,7 @@ class KernelLogistic(Configurable):
             gram = np.asarray(evaluator.cross(encoded, None, own), dtype=np.float64)
             gram = 0.5 * (gram + gram.T)
             for scale in self.scales:
-                mode = laplace_mode(scale * gram, found, ~found, constant)
+                mode = laplace_mode(scale * gram, plus, minus, constant)
                 if best is None or mode.log_evidence > best.log_evidence:
                     best = KernelLogisticPredictor(
                         evaluator, self.encoder, encoded, own, mode, constant=constant, scale=scale

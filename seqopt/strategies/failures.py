@@ -1,0 +1,113 @@
+"""What failed evaluations teach: which strings will succeed, and random strings by the probability of that.
+
+A measurement that fails leaves the search where it was. So a score that says what a success is worth counts with the
+probability p of it, in log space where scores are logarithms:
+
+- Log expected improvement is the logarithm of what is gained: log a + log p.
+- GIBBON's increments are information, of which a failure brings none: a p. In a batch they can be negative, by what
+  strings share with those chosen before; a factor below 1 would make these better, so they are divided by p.
+- Confidence bounds, draws of the posterior and its mean are values, which have no zero: values of standardised targets,
+  of which the largest are looked for. Taken as logarithms of a utility, so that one more standard deviation is worth a
+  factor e, they are a + log p, whatever the zero is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+import numpy as np
+
+from seqopt.data import Data, key_of
+from seqopt.errors import InputError
+from seqopt.models.classifiers import Classifier, Predictor, log_probability
+from seqopt.scorers.feasibility import Combine
+from seqopt.search import Proposal
+from seqopt.search.growing import grown
+from seqopt.spaces import EvolvableSpace
+from seqopt.strategies.protocols import SearchState
+from seqopt.strategies.random import drawn
+
+COMBINE: Mapping[str, Combine] = {"gibbon": "multiply"}
+"""How the scores of acquisition functions, by name, are made to allow for failures; of all others ``"add"``."""
+
+CANDIDATES = 500
+"""Random strings, and as many mutants of those that succeeded, that random ones are chosen from."""
+
+
+def success_predictor(classifier: Classifier, data: Data, rng: np.random.Generator) -> Predictor | None:
+    """What tells which evaluations succeed; `None` until some have and others have not.
+
+    A string that succeeded in any evaluation is one that does. Nothing is drawn from ``rng`` where `None` is returned.
+
+    Args:
+        classifier: Learns it; the label true stands for success.
+        data: What was measured and what failed.
+        rng: The only source of randomness.
+    """
+    if not data.failed.any() or data.failed.all():
+        return None
+    found: dict[str, bool] = {}
+    for query, failed in zip(data.queries, data.failed.tolist(), strict=True):
+        found[query.key] = found.get(query.key, False) or not failed
+    keys = list(found)
+    refused = classifier.unsupported(keys)
+    keys = [key for row, key in enumerate(keys) if row not in refused]
+    succeeded = np.array([found[key] for key in keys], dtype=np.bool_)
+    if succeeded.all() or not succeeded.any():
+        return None
+    return classifier.fit(keys, succeeded, rng=rng)
+
+
+def likely_proposals(
+    n: int,
+    state: SearchState,
+    rng: np.random.Generator,
+    predictor: Predictor,
+    *,
+    unsupported: Callable[[Sequence[str]], dict[int, str]],
+) -> list[Proposal]:
+    """Up to ``n`` random strings that are not excluded, each drawn in proportion to the probability of its success.
+
+    They are chosen from random strings and, where strings can be mutated, from mutants of those that succeeded.
+
+    Args:
+        n: How many.
+        state: Where the search stands.
+        rng: The only source of randomness.
+        predictor: Of `success_predictor`.
+        unsupported: Why a model cannot take some strings; those are not chosen.
+    """
+    space = state.space
+    strings = drawn(state, CANDIDATES + n + len(state.excluded), rng)
+    if isinstance(space, EvolvableSpace):
+        parents = []
+        for item in state.data.measured().items:
+            with suppress(InputError):  # what was measured may lie outside the space
+                parents.append(space.from_string(key_of(item)))
+        if parents:
+            strings += space.to_strings(grown(space, CANDIDATES + len(parents), parents, rng))
+    found = dict(zip((space.key(string) for string in strings), strings, strict=True))
+    keys = [key for key in found if key not in state.excluded]
+    without = unsupported(keys)
+    keys = [key for index, key in enumerate(keys) if index not in without]
+    if not keys:
+        return []
+    # The largest of log p with Gumbel noise are a sample without replacement.
+    chances = log_probability(predictor.logits(keys)) + rng.gumbel(size=len(keys))
+    return _allowed(n, [keys[int(place)] for place in np.argsort(-chances)], found, state)
+
+
+def _allowed(n: int, keys: Sequence[str], strings: Mapping[str, str], state: SearchState) -> list[Proposal]:
+    """The first ``n`` that may join the batch."""
+    context = () if state.contexts is None else state.contexts.target
+    chosen: list[Proposal] = []
+    for key in keys:
+        if len(chosen) == n:
+            break
+        if state.batch is not None:
+            if not state.batch.allows([key])[0]:
+                continue
+            state.batch.add(key)
+        chosen.append(Proposal(strings[key], key, context))
+    return chosen

@@ -1,0 +1,129 @@
+"""Classifiers of tables of features: weights, features, training schedules, and what is missing."""
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from seqopt.encoding import Encoder, MorganFingerprint
+from seqopt.errors import InputError
+from seqopt.models.classifiers import (
+    Classifier,
+    KernelLogistic,
+    LightGBMTrees,
+    LogisticRegression,
+    NgramTrees,
+    Perceptron,
+    Predictor,
+    RandomForest,
+    WeightedClassifier,
+    XGBoostTrees,
+)
+from seqopt.models.classifiers.perceptron import epochs_of
+from seqopt.models.classifiers.string_features import learned_columns
+
+ALL = [KernelLogistic, NgramTrees, RandomForest, LogisticRegression, Perceptron]
+
+
+def strings_and_labels(count=60, seed=0):
+    rng = np.random.default_rng(seed)
+    strings = ["".join(rng.choice(list("ABC"), size=8)) for _ in range(count)]
+    return strings, np.array([string.count("A") >= 3 for string in strings])
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_labels_are_learned_and_a_seed_fixes_everything(kind):
+    strings, labels = strings_and_labels()
+    others, theirs = strings_and_labels(200, seed=1)
+    predictor = kind().fit(strings, labels, rng=np.random.default_rng(0))
+    assert isinstance(kind(), Classifier)
+    assert isinstance(kind(), WeightedClassifier)
+    assert isinstance(predictor, Predictor)
+    logits = predictor.logits(others)
+    assert np.isfinite(logits).all()
+    assert np.mean(logits[theirs]) > np.mean(logits[~theirs]) + 0.2
+    assert len(predictor.logits([])) == 0 or kind is KernelLogistic
+    again = kind().fit(strings, labels, rng=np.random.default_rng(0)).logits(others)
+    np.testing.assert_array_equal(logits, again)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_weights_speak_for_a_label(kind):
+    strings, labels = strings_and_labels()
+    ones = np.ones(len(strings))
+    weights = np.where(labels, 4.0, 0.0)
+    rng = np.random.default_rng
+    heavy = kind().fit_weighted(strings, weights, ones, rng=rng(0)).logits(strings)
+    light = kind().fit_weighted(strings, weights / 40, ones, rng=rng(0)).logits(strings)
+    assert heavy.mean() > light.mean() + 0.5
+    plain = kind().fit(strings, labels, rng=rng(0)).logits(strings)
+    same = kind().fit_weighted(strings, labels.astype(float), (~labels).astype(float), rng=rng(0)).logits(strings)
+    np.testing.assert_allclose(plain, same, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_weights_that_are_none_are_refused(kind):
+    ones = np.ones(2)
+    for positive, message in (
+        ([1.0], "weights of shape"),
+        ([-1.0, 1.0], "finite numbers from 0"),
+        ([0.0, 0.0], "both"),
+    ):
+        with pytest.raises(InputError, match=message):
+            kind().fit_weighted(["AB", "BA"], np.array(positive), ones, rng=np.random.default_rng(0))
+
+
+def test_the_published_training_schedule():
+    assert [epochs_of(100, 64, n) for n in (64, 65, 512)] == [100, 50, 12]
+    assert epochs_of(100, 64, 6401) == 1
+    assert epochs_of(800, 64, 512) == 100
+
+
+@pytest.mark.parametrize("logit", [-1000.0, -3.0, 0.0, 2.0, 1000.0])
+def test_the_loss_of_weights_has_the_stated_derivative(logit):
+    plus, minus = 1.7, 1.0
+    f = torch.tensor(logit, dtype=torch.float64, requires_grad=True)
+    loss = plus * torch.nn.functional.softplus(-f) + minus * torch.nn.functional.softplus(f)
+    loss.backward()
+    sigma = 1 / (1 + np.exp(-np.clip(logit, -700, 700)))
+    assert torch.isfinite(loss)
+    np.testing.assert_allclose(float(f.grad), -plus * (1 - sigma) + minus * sigma, atol=1e-12)
+
+
+def test_a_perceptron_learns_what_is_no_sum_over_places():
+    rng = np.random.default_rng(0)
+    strings = ["".join(rng.choice(list("AB"), 2)) for _ in range(80)]
+    labels = np.array([string in ("AB", "BA") for string in strings])
+    logits = Perceptron(steps=1500).fit(strings, labels, rng=rng).logits(["AA", "AB", "BA", "BB"])
+    assert min(logits[1], logits[2]) > max(logits[0], logits[3]) + 1
+
+
+def test_features_of_strings():
+    tokenizer = Encoder("characters").tokenizer
+    counts = learned_columns("ngrams", tokenizer, 2, ["ABA"])
+    assert sorted(counts(["ABAB"])[0].tolist()) == [1, 2, 2, 2]  # BA, A, B, AB
+    places = learned_columns("one-hot", tokenizer, 1, ["AB", "BB"])
+    assert places(["AB", "BB", "CC", "A"]).sum(axis=1).tolist() == [2, 2, 0, 1]
+    smiles, labels = ["CCO", "CCCO", "c1ccccc1", "c1ccncc1"], np.array([True, True, False, False])
+    classifier = RandomForest(MorganFingerprint(size=64), trees=20)
+    logits = classifier.fit(smiles, labels, rng=np.random.default_rng(0)).logits(["CCCCO", "Cc1ccccc1"])
+    assert logits[0] > logits[1]
+    assert list(classifier.unsupported(["CCO", "((("])) == [1]
+    with pytest.raises(InputError, match="features are 'letters'"):
+        RandomForest("letters")
+
+
+@pytest.mark.parametrize(("kind", "package"), [(XGBoostTrees, "xgboost"), (LightGBMTrees, "lightgbm")])
+def test_a_package_that_is_missing_is_named(kind, package, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(InputError, match=rf"needs the package {package}.*pip install 'seqopt\[{package}\]'"):
+        kind()
+
+
+@pytest.mark.parametrize(("kind", "package"), [(XGBoostTrees, "xgboost"), (LightGBMTrees, "lightgbm")])
+def test_extras_learn(kind, package):
+    pytest.importorskip(package, reason=f"the extra {package} is not installed")
+    strings, labels = strings_and_labels()
+    logits = kind(trees=20).fit(strings, labels, rng=np.random.default_rng(0)).logits(strings)
+    assert logits[labels].mean() > logits[~labels].mean()
