@@ -19,7 +19,7 @@ from seqopt.models.classifiers import (
 )
 from seqopt.scorers import DiverseScoring
 from seqopt.search import RandomSearch
-from seqopt.strategies import BORE, LFBO, RandomStrategy
+from seqopt.strategies import BORE, LFBO
 from seqopt.strategies.density_ratio import effective_size, improvements
 from seqopt.utils.config import from_config
 
@@ -172,7 +172,7 @@ def test_failed_strings_have_no_weight_and_good_ones_are_alike_where_all_others_
     assert good.min() > scoring.predictor.logits(POOL[:4]).max()
 
 
-# Tests 8, 9, 10 and 14.
+# Tests 8 and 9.
 
 
 @pytest.mark.parametrize("strategy", [BORE, LFBO])
@@ -186,32 +186,6 @@ def test_nothing_is_proposed_twice_and_a_pool_is_used_up(strategy, name):
     assert sorted(row.string for row in optimizer.observations.rows) == sorted(pool)
     with pytest.raises(ExhaustedError):
         optimizer.ask()
-
-
-def search(strategy, seed, *, shuffled=False):
-    """Evaluations until a hidden string is found, of 60."""
-    rng = np.random.default_rng([seed, 1])  # other numbers than those of the search
-    space, target = StringSpace("ABCDE", 6), "".join(rng.choice(list("ABCDE"), 6))
-    optimizer = Optimizer(space, strategy=strategy, initial=10, batch_size=5, seed=seed)
-    while len(optimizer.observations) < 60:
-        strings = optimizer.ask()
-        values = np.array([sum(map(str.__eq__, string, target)) for string in strings], dtype=float)
-        optimizer.tell(strings, rng.random(len(values)) if shuffled else values)
-        if target in strings:
-            return len(optimizer.observations)
-    return 1000
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("strategy", [BORE, LFBO])
-def test_a_hidden_string_is_found(strategy):
-    def made():
-        return strategy(LogisticRegression("one-hot"), search=RandomSearch(500))
-
-    assert sum(search(made(), seed) <= 60 for seed in range(3)) >= 2
-    assert sum(search(RandomStrategy(), seed) <= 60 for seed in range(3)) == 0
-    # Values that have nothing to do with the strings teach nothing.
-    assert sum(search(made(), seed, shuffled=True) <= 60 for seed in range(3)) <= 1
 
 
 def test_logits_far_from_nought_keep_their_order():
