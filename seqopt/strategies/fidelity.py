@@ -214,8 +214,9 @@ class MultiFidelity(ModelBased):
         """Contexts in which something may still be measured: of others, nothing is worked out."""
         if not self.closed & set(contexts.possible):
             return contexts
-        left = [place for place, one in enumerate(contexts.possible) if one not in self.closed]
-        possible, costs = (tuple(part[place] for place in left) for part in (contexts.possible, contexts.costs))
+        offered = zip(contexts.possible, contexts.costs, strict=True)
+        left = [(context, cost) for context, cost in offered if context not in self.closed]
+        possible, costs = tuple(context for context, _ in left), tuple(cost for _, cost in left)
         return replace(contexts, possible=possible, costs=costs)
 
     def scoring(self, n: int, state: SearchState, rng: np.random.Generator) -> Scoring:
