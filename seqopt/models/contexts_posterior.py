@@ -25,7 +25,7 @@ from seqopt.encoding.fields import ContextEncoder, FieldEncoder, Fields
 from seqopt.kernels.composite import sharing_columns
 from seqopt.models.column_cache import BLOCK_CANDIDATES
 from seqopt.models.conditioned import GaussianProcess
-from seqopt.models.covariance import Evaluator
+from seqopt.models.covariance import Evaluator, FloatArray
 from seqopt.models.gp_state import BatchedGPState, stacked
 from seqopt.posteriors import Moments
 
@@ -53,13 +53,16 @@ class ContextsCache:
         if contexts.latent:
             self.ways.append(())
         self.target = self.ways.index(contexts.target)
+        # What is computed of candidates alone serves all queries.
+        self._own: list[list[FloatArray | None]] = []
         shape = len(self.ways), draws, len(strings)
         self.variance, self.with_target = (torch.empty(shape, dtype=torch.float64) for _ in range(2))
         for block, ways in self._blocks():
             targets = ways[self.target]
-            own_of_targets = evaluator.self_similarity(targets)
-            for way, fields in enumerate(ways):
-                own = evaluator.self_similarity(fields)
+            kept = [evaluator.self_similarity(fields) for fields in ways]
+            self._own.append(kept)
+            own_of_targets = kept[self.target]
+            for way, (fields, own) in enumerate(zip(ways, kept, strict=True)):
                 self.variance[way, :, block] = self._lined(evaluator.variance(fields, own))
                 found = evaluator.paired(fields, targets, own, own_of_targets)
                 self.with_target[way, :, block] = self._lined(found)
@@ -80,9 +83,8 @@ class ContextsCache:
         shape = len(self.ways), self.draws, len(self.strings)
         found = [torch.empty(shape, dtype=torch.float64) for _ in keys]
         own = self.evaluator.self_similarity(encoded)
-        for block, ways in self._blocks():
-            for way, fields in enumerate(ways):
-                others = self.evaluator.self_similarity(fields)
+        for (block, ways), kept in zip(self._blocks(), self._own, strict=True):
+            for way, (fields, others) in enumerate(zip(ways, kept, strict=True)):
                 part = stacked(self.evaluator.cross(encoded, fields, own, others), self.draws)
                 for place, rows in enumerate(found):
                     rows[way, :, block] = part[:, place]

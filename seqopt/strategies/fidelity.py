@@ -214,8 +214,10 @@ class MultiFidelity(ModelBased):
         """Contexts in which something may still be measured: of others, nothing is worked out."""
         if not self.closed & set(contexts.possible):
             return contexts
-        left = [one for one in zip(contexts.possible, contexts.costs, strict=True) if one[0] not in self.closed]
-        return replace(contexts, possible=tuple(one for one, _ in left), costs=tuple(cost for _, cost in left))
+        offered = zip(contexts.possible, contexts.costs, strict=True)
+        left = [(context, cost) for context, cost in offered if context not in self.closed]
+        possible, costs = tuple(context for context, _ in left), tuple(cost for _, cost in left)
+        return replace(contexts, possible=possible, costs=costs)
 
     def scoring(self, n: int, state: SearchState, rng: np.random.Generator) -> Scoring:
         """The acquisition function per cost at every string in every context."""

@@ -192,6 +192,7 @@ def test_the_file_itself_refuses_to_lose_or_change_a_row(tmp_path: Path) -> None
         with store.transaction("import") as change:
             change.exclude([NewExclusion("c", "c", "sold out")])
             change.save_screen((("fidelity", "docking"),), 1, b"0123456789abcdef", "screen.csv")
+            change.save_assay("old", [{"string": "d", "key": "d", "value": 1.0, "source": "old.csv", "line": 2}])
     connection = sqlite3.connect(path, isolation_level=None)
     assert connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
     for table in ("commands", *TABLES):
@@ -216,6 +217,8 @@ def test_the_file_itself_refuses_to_lose_or_change_a_row(tmp_path: Path) -> None
         "INSERT INTO measurements (string, key, failure, censored, made_by) VALUES ('x', 'x', 'no', '<', 2)",
         "INSERT INTO measurements (string, key, value, replaces, made_by) VALUES ('x', 'x', 1, 99, 2)",
         "INSERT INTO measurements (string, key, value, cost, made_by) VALUES ('x', 'x', 1, 0, 2)",
+        "INSERT INTO assays (name, string, key, value, made_by) VALUES ('', 'x', 'x', 1.0, 2)",
+        "INSERT INTO assays (name, string, key, value, made_by) VALUES ('old', 'x', 'x', 'text', 2)",
         "INSERT INTO screens (context, size, contents, made_by) VALUES ('[]', 0, '', 2)",
         "INSERT INTO suggestions (name, batch, position, string, key, reason, made_by) "
         "SELECT name, 9, 9, 'x', 'x', '', 2 FROM suggestions",

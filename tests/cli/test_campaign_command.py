@@ -334,3 +334,21 @@ def test_single_results_may_be_limits_and_have_decimal_commas(capsys: pytest.Cap
     capsys.readouterr()
     run("status")
     assert "with >8" in capsys.readouterr().out
+
+
+def test_results_of_another_assay(capsys: pytest.CaptureFixture[str]) -> None:
+    begun()
+    run("record", "CO", "-0.5")
+    Path("other.csv").write_text("smiles,IC50\n" + "".join(f"{'C' * n}O,{900 - 50 * n}\n" for n in range(1, 6)))
+    run("import", "other.csv", "--assay", "[old] assay", "--column", "IC50", "--unit", "nM", fails=True)
+    run("import", "other.csv", "--assay", "[old] assay", "--column", "IC50")
+    told = " ".join(capsys.readouterr().out.split())
+    assert "5 values of [old] assay, 1 of them of strings with a result in this campaign" in told
+    assert "1 results of logS are too few to tell what [old] assay is worth" in told
+    run("status")
+    told = " ".join(capsys.readouterr().out.split())
+    assert "logS (maximize): 1 value of 1 string" in told
+    assert "learns from 5 values of another assay, [old] assay, which are no results" in told
+    run("undo")
+    run("status")
+    assert "another assay" not in capsys.readouterr().out
