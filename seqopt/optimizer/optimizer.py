@@ -27,6 +27,7 @@ from seqopt.data import (
     Outcome,
     Predictions,
     Query,
+    Room,
     Transform,
     as_context,
     central,
@@ -245,6 +246,7 @@ class Optimizer(Tabulated):
         remaining: float | None = None,
         only: Context | Mapping[str, ContextValue] | None = None,
         shared: bool = False,
+        room: Room | None = None,
     ) -> Batch:
         """The next strings to evaluate, as the space's owner wrote them; they are pending from now on.
 
@@ -255,6 +257,7 @@ class Optimizer(Tabulated):
                 strategies that plan ahead use it. Where there are contexts, nothing dearer than that is asked for.
             only: The one context that is free, where there are several: ``{"fidelity": "docking"}``.
             shared: Whether all of the batch is to be measured in one context, which is chosen.
+            room: How many measurements fit into contexts, where they are of a limited size, such as plates.
 
         Returns:
             A list of strings, which a notebook shows with what is predicted of each. Its ``queries`` say how each is to
@@ -274,8 +277,8 @@ class Optimizer(Tabulated):
         rng = np.random.default_rng([self.seed, self._asks])
         batch = self._batches + 1 if len(self.observations) >= self.initial else 0
         with doing("choosing what to evaluate next"):
-            proposals = self.strategy.propose(n, self.state(remaining, context, shared), rng)
-        proposals = self._possible(proposals, context, shared, remaining)
+            proposals = self.strategy.propose(n, self.state(remaining, context, shared, room), rng)
+        proposals = self._possible(proposals, context, shared, remaining, room)
         if not proposals:
             if self.limits is not None:
                 raise ExhaustedError(
@@ -364,7 +367,12 @@ class Optimizer(Tabulated):
         return context
 
     def _possible(
-        self, proposals: Sequence[Proposal], only: Context | None, shared: bool, remaining: float | None
+        self,
+        proposals: Sequence[Proposal],
+        only: Context | None,
+        shared: bool,
+        remaining: float | None,
+        room: Room | None = None,
     ) -> list[Proposal]:
         """Proposals with their contexts, as far as they can be measured together and paid for.
 
@@ -381,6 +389,12 @@ class Optimizer(Tabulated):
                 raise InputError(f"{who}.propose returned {one.string!r} in a context that is not free: {one.query}")
         if shared:
             found = [one for one in found if one.context == found[0].context]
+        if room is not None:
+            fitting: list[Proposal] = []
+            for one in found:
+                if room.is_free(one.context, [other.query for other in fitting]):
+                    fitting.append(one)
+            found = fitting
         if remaining is None or not found:
             return found
         left, kept = remaining * (1 + ROUNDING), []
@@ -394,7 +408,13 @@ class Optimizer(Tabulated):
             raise ExhaustedError(f"what remains, {remaining:.10g}, pays for no measurement: one costs {cheapest:.10g}")
         return kept
 
-    def state(self, remaining: float | None = None, only: Context | None = None, shared: bool = False) -> SearchState:
+    def state(
+        self,
+        remaining: float | None = None,
+        only: Context | None = None,
+        shared: bool = False,
+        room: Room | None = None,
+    ) -> SearchState:
         """Where the search stands, as strategies see it."""
         rows = kept = self.observations.rows
         if self.allow_repeats:
@@ -422,6 +442,7 @@ class Optimizer(Tabulated):
             self._open_batch(),
             only,
             shared,
+            room,
         )
 
     def _open_batch(self) -> OpenBatch | None:

@@ -14,13 +14,14 @@ from seqopt.cli.campaign.common import (
     FIDELITY,
     levels_of,
     number_of,
+    on_plate,
     opened,
     pairs_of,
     print_results,
     refuse_idle,
     value_of,
 )
-from seqopt.cli.campaign.options import Debug, DecimalComma, Force, Partial, Replicate, Unit, Which
+from seqopt.cli.campaign.options import Debug, DecimalComma, Force, OnPlate, Partial, Replicate, Unit, Which
 from seqopt.cli.running import console, note, show_notes
 from seqopt.datasets.sources import file_and_part
 from seqopt.errors import InputError
@@ -51,6 +52,7 @@ def record(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="How it was measured, where there are several ways: fidelity=docking."),
     ] = None,
+    plate: OnPlate = None,
     cost: Annotated[float | None, typer.Option(help="What it has cost, if not what the campaign says.")] = None,
     also: Annotated[
         list[str] | None,
@@ -105,6 +107,7 @@ def record(
                 decimal_comma=decimal_comma,
                 unit=unit,
                 force=force,
+                context=on_plate(campaign, plate),
             )
             print_results(len(taken), results)
             return
@@ -117,7 +120,7 @@ def record(
             failure=failed,
             standard_error=error,
             replicate=replicate,
-            context=levels_of(campaign, context or []),
+            context=levels_of(campaign, context or []) | (on_plate(campaign, plate) or {}),
             further={name: number_of(text, comma) for name, text in pairs_of("--also", also or []).items()},
             unit=unit,
             force=force,
@@ -137,6 +140,7 @@ def import_history(
     fidelity: Annotated[
         str | None, typer.Option(help="How all of it was measured of which the table does not say it: docking.")
     ] = None,
+    plate: OnPlate = None,
     replicate: Replicate = False,
     decimal_comma: DecimalComma = None,
     unit: Unit = None,
@@ -154,7 +158,8 @@ def import_history(
     show_notes()
     with opened(which) as campaign:
         context = None if fidelity is None else levels_of(campaign, [f"{FIDELITY}={fidelity}"])
-        if context is not None and is_screen(campaign, context, file):
+        context = on_plate(campaign, plate) if context is None else context
+        if context is not None and plate is None and is_screen(campaign, context, file):
             refuse_idle({"--unit": unit is not None, "--force": force}, "results, not with scores of a whole library")
             with console.status("reading the scores"):
                 found = campaign.import_screen(
