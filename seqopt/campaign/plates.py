@@ -6,7 +6,6 @@ measured. A well is taken by a suggestion that was not withdrawn, or by a measur
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -291,9 +290,7 @@ def remarks_on(name: str, count: int, plates: Mapping[str, Plate], suggested: bo
     """
     plate, results = plates.get(name), counted(count, "result")
     if plate is None:
-        close = difflib.get_close_matches(name, plates, n=1)
-        meant = f"; is {close[0]} meant?" if close else ""
-        return f"{name} is a new plate, of {results}{meant}" if plates else ""
+        return f"{name} is a new plate, of {results} (there are {', '.join(plates)})" if plates else ""
     if plate.closed and not suggested:
         return (
             f"{name} is closed, and {results} of it are recorded all the same"

@@ -110,6 +110,7 @@ class Optimizer(Tabulated):
         outcomes: What is measured of each string, the objective first, instead of ``direction`` and ``transform``.
         contexts: The ways in which strings can be measured, where there are several. Where their target cannot be
             measured itself, every string that is told has to say how it was measured (`seqopt.data.Query`).
+        apart: Keys of strings that are measured anyhow, such as controls: they are not asked for.
         unavailable: Queries that cannot be made, such as those of a cheap score that some strings lack: they are not
             asked for.
         initial_contexts: How the initial design is measured: as the ``"target"``, or each of its strings in ``"all"``
@@ -149,6 +150,7 @@ class Optimizer(Tabulated):
         outcomes: Sequence[Outcome] | None = None,
         contexts: Contexts | None = None,
         unavailable: Iterable[Query] = (),
+        apart: Iterable[str] = (),
         initial_contexts: Literal["target", "all"] = "target",
         seed: int = 0,
         allow_repeats: bool = False,
@@ -162,6 +164,7 @@ class Optimizer(Tabulated):
         self.space: Space = as_space(space)
         self.contexts = contexts
         self.unavailable = frozenset(unavailable)
+        self.apart = frozenset(apart)
         if strategy is None:
             strategy = ModelBased(surrogate or "auto", acquisition or "gibbon", search or "auto")
         elif not (surrogate is None and acquisition is None and search is None):
@@ -433,7 +436,7 @@ class Optimizer(Tabulated):
             self.space,
             Data.of(rows, self.outcomes),
             tuple(_item(row) for row in self.observations.pending),
-            excluded,
+            excluded | self.apart if self.apart else excluded,
             {row.query for row in kept} | self.unavailable if self.contexts is not None else frozenset(),
             self._batches,
             self.contexts,

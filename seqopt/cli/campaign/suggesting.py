@@ -125,7 +125,9 @@ def said_of_plates(status: Status, batch: Sequence[Suggestion], before: set[str]
         rows = [row for row in batch if plate_of(row.context) == name]
         controls = sum(row.reason.get("kind") == CONTROL for row in rows)
         besides = f" and {counted(controls, 'control')}" if controls else ""
-        fresh = "" if name in before else ", opened now since no open plate has room" if before else ", opened now"
+        fresh = (
+            "" if name in before else ", opened now since no open plate has room for more" if before else ", opened now"
+        )
         plate = plates[name]
         used = f"{plate.used} of {plate.size} wells are used"
         found.append(f"on {name}{fresh}: {counted(len(rows) - controls, 'candidate')}{besides}; {used}")
