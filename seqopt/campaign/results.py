@@ -445,7 +445,7 @@ def _remark_on_plates(sound: Sequence[Row], plates: Mapping[str, Plate], warning
         by_plate.setdefault(plate_of(row.context), []).append(row)
     for name, rows in by_plate.items():
         if text := remarks_on(name, len(rows), plates, all(row.suggestion is not None for row in rows)):
-            warnings.append(Remark(text, source or None))
+            warnings.append(Remark(text, source))
 
 
 def _said(context: Mapping[str, object]) -> str:

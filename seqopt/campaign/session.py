@@ -164,7 +164,7 @@ class Session:
             new = list(_new_suggestions(optimizer, rows, explained=explained))
             added = [] if besides is None else besides(rows)
             if added:
-                rows = [*rows, *_add_controls(optimizer, added)]
+                rows = (*rows, *_add_controls(optimizer, added))
                 new += [
                     NewSuggestion(one.string, one.key, acquisition=CONTROL, reason={"kind": CONTROL}, context=context)
                     for one, context in added
