@@ -12,6 +12,7 @@ from seqopt.campaign.plates import (
     PlateRules,
     controls_for,
     offsets_in,
+    plate_of,
     plates_of,
     room_on,
     with_closed,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seqopt.campaign.plates import Control
+    from seqopt.campaign.rows import NewSuggestion
     from seqopt.campaign.session import Session
     from seqopt.campaign.store import CampaignStore
     from seqopt.data import Context, Observation, Room
@@ -141,6 +143,32 @@ class Plating:
         """How many candidates fit on plates, and whether all go on one."""
         rules = PlateRules.of(self.store.settings)
         return (None, shared) if rules is None else room_on(rules, self._plates(), n, only, shared)
+
+    def _replated(self, again: Sequence[NewSuggestion]) -> list[NewSuggestion]:
+        """What is to be measured again, on its plate if that has room, and else on another one.
+
+        Raises:
+            CampaignError: If nothing is left: controls are not measured again on other plates.
+        """
+        rules = PlateRules.of(self.store.settings)
+        if rules is None:
+            return list(again)
+        plates, controls = self._plates(), {one.key for one in rules.controls}
+        left = {plate.name: plate.room for plate in plates}
+        fresh = self._fresh(plates)
+        waiting = {(row.key, row.context) for row in self.store.open_suggestions()}
+        found = []
+        for one in again:
+            own = plate_of(one.context)
+            others = [] if one.key in controls else [*left, fresh]
+            left.setdefault(fresh, rules.size - len(rules.controls))
+            free = (name for name in (own, *others) if left[name] > 0 and (one.key, ((PLATE, name),)) not in waiting)
+            if (name := next(free, None)) is not None:
+                left[name] -= 1
+                found.append(replace(one, context=((PLATE, name),)))
+        if not found:
+            raise CampaignError("no plate has room for what has failed: controls are measured on their own plates only")
+        return found
 
     def _controls(self, rows: Sequence[Observation]) -> list[tuple[Control, Context]]:
         """What is to be measured besides, on the plates of a batch."""

@@ -146,6 +146,20 @@ def test_results_say_on_which_plate_they_were_read(campaign: Campaign, tmp_path:
     assert wells(campaign) == {"P1": 8, "Pl": 1, "old": 3}
 
 
+def test_what_failed_is_tried_again_where_there_is_room(campaign: Campaign) -> None:
+    first, second, *_, control = campaign.suggest()
+    for row in (first, second, control):
+        campaign.record(row.name, failure="a bubble")
+    (again,) = campaign.retry_failed([first.name])
+    assert plate_of(again.context) == "P1"
+    assert wells(campaign) == {"P1": 7}
+    campaign.close_plate("P1")
+    (again,) = campaign.retry_failed()  # not the control, which belongs to its plate
+    assert (again.string, plate_of(again.context)) == (second.string, "P2")
+    with pytest.raises(CampaignError, match="controls are measured on their own plates only"):
+        campaign.retry_failed([control.name])
+
+
 @pytest.mark.slow
 def test_three_weeks_with_mistakes(campaign: Campaign, tmp_path: Path) -> None:
     campaign.suggest(8)
@@ -173,6 +187,12 @@ def test_three_weeks_with_mistakes(campaign: Campaign, tmp_path: Path) -> None:
     # The answer is that of the model, and not what was read on the highest plate.
     (answer,) = campaign.recommend()
     assert activity(answer.string) >= max(activity(row.string) for row in campaign.store.observations()) - 1
+    # Of a plate with one well next to nothing is known.
+    campaign.record("AACA", reading("AACA", "P4"), context={"plate": "P4"})
+    single = {plate.name: plate for plate in campaign.plates()}
+    assert "one value, which cannot tell an offset" in single["P4"].describe()
+    widths = {name: plate.offset[2] - plate.offset[1] for name, plate in single.items() if plate.offset}
+    assert widths["P4"] > widths["P2"]
     run = read_campaign(campaign.store.path)
     assert run.everything is not None
     assert set(run.everything["context"]) >= {"P1", "P2", "P3"}
