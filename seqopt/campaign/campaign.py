@@ -25,6 +25,8 @@ from seqopt.campaign.inquiring import Inquiring
 from seqopt.campaign.labels import Label, Labels, spending
 from seqopt.campaign.library import Library, packed, same_library
 from seqopt.campaign.narrowing import Narrowed, fitting, narrowed
+from seqopt.campaign.plates import PLATE, offsets_in, plates_of, same_plate
+from seqopt.campaign.plating import Plating
 from seqopt.campaign.recording import Recorder
 from seqopt.campaign.revising import Revising, located
 from seqopt.campaign.rows import (
@@ -33,7 +35,7 @@ from seqopt.campaign.rows import (
     Suggestion,
 )
 from seqopt.campaign.spaces import restored_space
-from seqopt.campaign.status import Status, missed_by, untold, warnings_of
+from seqopt.campaign.status import Status, missed_by, untold, warnings_of, warnings_of_plates
 from seqopt.campaign.store import CampaignStore
 from seqopt.campaign.tables import check_batch_target, check_target, measurements_table, write_batch, write_table
 from seqopt.datasets.sources import file_and_part
@@ -68,7 +70,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Campaign(Revising, Inquiring, Tabulated):
+class Campaign(Plating, Revising, Inquiring, Tabulated):
     """A search that lasts for weeks, with a laboratory as its objective.
 
     Args:
@@ -140,6 +142,8 @@ class Campaign(Revising, Inquiring, Tabulated):
         include: Sequence[str] | str | os.PathLike[str] = (),
         limits: BatchLimits | None = None,
         budget: float | None = None,
+        plates: int | None = None,
+        controls: Sequence[str] | str | os.PathLike[str] = (),
     ) -> Campaign:
         """Begin a campaign in a new file.
 
@@ -180,6 +184,9 @@ class Campaign(Revising, Inquiring, Tabulated):
             include: Strings that are suggested first of all: a list of candidates, or a file of them.
             limits: How much alike the strings of one batch may be: see `seqopt.BatchLimits`.
             budget: Cost that may be spent, where ``contexts`` have costs; by default there is no limit.
+            plates: Wells of a plate, where measurements are made on plates: each has an offset of its own, and what is
+                searched for is what all have in common (`seqopt.strategies.PlateSearch`).
+            controls: What is measured on every plate, in wells of its own: a list of strings, or a file of them.
 
         Raises:
             InputError: For what cannot be used.
@@ -208,6 +215,8 @@ class Campaign(Revising, Inquiring, Tabulated):
             include=include,
             limits=limits,
             budget=budget,
+            plates=plates,
+            controls=controls,
         )
         kept = None
         if library is not None:
@@ -373,7 +382,9 @@ class Campaign(Revising, Inquiring, Tabulated):
             more: Whether to suggest although others are open.
             context: The one way to measure that is free today, where there are several: ``{"fidelity": "docking"}``.
                 Only open suggestions of that kind count as such.
-            shared: Whether all of a batch has to be measured in one way, which is chosen.
+            shared: Whether all of a batch has to be measured in one way, which is chosen. On plates, a batch goes on
+                one anyhow if it fits on one that is open, and else fills those and then fresh ones; the controls of a
+                plate come with the first candidates, besides the ``n``.
 
         Raises:
             InputError: If ``n`` < 1, or ``context`` is none of the campaign's.
@@ -383,13 +394,12 @@ class Campaign(Revising, Inquiring, Tabulated):
             StaleStateError: If another process has changed the campaign meanwhile.
         """
         n = None if n is None else checked_integer("the number of strings", n, 1)
-        waiting, settings = self.store.open_suggestions(), self.store.settings
-        only = self._one_way(context)
+        settings, only = self.store.settings, self._one_way(context)
         if only is not None and only in self.store.screened():
             raise CampaignError(
                 f"{way_of(only)} is known of the candidates by an imported column of scores, and is not suggested"
             )
-        waiting = [row for row in waiting if only in (None, row.context)]
+        waiting = self.waiting(context)
         if waiting and not more:
             return Suggestions(waiting, settings)
         arguments: dict[str, Any] = {"n": n, "more": more}
@@ -400,6 +410,18 @@ class Campaign(Revising, Inquiring, Tabulated):
         made = self._suggest(settings.batch_size if n is None else n, arguments, only=only, shared=shared)
         return Suggestions(made, settings)
 
+    def waiting(self, context: Mapping[str, ContextValue] | None = None) -> list[Suggestion]:
+        """Suggestions that await a result.
+
+        Args:
+            context: Only those that are measured so.
+
+        Raises:
+            InputError: If it is none of the campaign's.
+        """
+        only = self._one_way(context)
+        return [row for row in self.store.open_suggestions() if only in (None, row.context)]
+
     def _one_way(self, context: Mapping[str, ContextValue] | None) -> Context | None:
         """One way to measure, checked."""
         if context is None:
@@ -409,6 +431,8 @@ class Campaign(Revising, Inquiring, Tabulated):
             raise InputError("the campaign knows one way to measure only: leave the context (--fidelity) out")
         from seqopt.data import as_context
 
+        if self.store.settings.plates and set(context) == {PLATE}:
+            context = {PLATE: same_plate(str(context[PLATE]), [plate.name for plate in self._plates()])}
         found = as_context(context)
         contexts.check(found)
         return found
@@ -442,6 +466,7 @@ class Campaign(Revising, Inquiring, Tabulated):
         if costs is not None and contexts is not None and costs.left is not None:
             refuse_unpayable(costs, contexts, only)
             remaining = costs.left
+        room, shared = self._room(n, only, shared)
         session, report = self.session(), self.filter_report()
         noted = {}
         if report is not None:
@@ -450,7 +475,15 @@ class Campaign(Revising, Inquiring, Tabulated):
             noted = {"filtered": True}
         try:
             return session.suggest(
-                n, arguments, explained=explained, noted=noted, remaining=remaining, only=only, shared=shared
+                n,
+                arguments,
+                explained=explained,
+                noted=noted,
+                remaining=remaining,
+                only=only,
+                shared=shared,
+                room=room,
+                besides=self._controls,
             )
         except (ExhaustedError, InputError) as error:
             if isinstance(error, ExhaustedError) and costs is not None and contexts is not None:
@@ -865,12 +898,15 @@ class Campaign(Revising, Inquiring, Tabulated):
             suggestions, library = self.store.suggestions(), self.store.library
             measurements = self.store.measurements()
             calibration = calibration_of(suggestions, measurements)
+            everything = self.store.measurements(discarded=True) if settings.plates else []
         model = {} if latest is None else {"surrogate": latest.surrogate, "n": latest.n, **latest.summary}
         warnings = warnings_of(settings, counts, model)
         if missed := missed_by(settings, suggestions, measurements):
             warnings.append(missed)
         if silent := untold(settings, measurements):
             warnings.append(silent)
+        plates = plates_of(settings, suggestions, everything, offsets_in(model.get("plates", [])))
+        warnings += warnings_of_plates(plates, model)
         if failing:
             from seqopt.filters.filtering import failing_note
 
@@ -891,6 +927,8 @@ class Campaign(Revising, Inquiring, Tabulated):
             costs_so_far(self.store),
             {way_of(context): size for context, size in self.store.screened().items()},
             {name: len(rows) for name, rows in self.store.assays().items()},
+            tuple(plates),
+            model.pop("recommended", {}),
         )
 
     def write_batch(self, path: str | os.PathLike[str], suggestions: Sequence[Suggestion] | None = None) -> None:

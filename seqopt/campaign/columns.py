@@ -77,7 +77,7 @@ def further_role(name: str) -> str:
 def has_costs(settings: Settings) -> bool:
     """Whether tables of a campaign have a column of costs: not where something else is called so."""
     others = (settings.objective, settings.string_column, *settings.context_names, *settings.constraint_names)
-    return settings.contexts is not None and COST not in map(plain_name, others)
+    return settings.contexts is not None and not settings.plates and COST not in map(plain_name, others)
 
 
 def check_column_names(settings: Settings) -> None:

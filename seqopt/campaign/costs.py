@@ -160,7 +160,8 @@ def costs_so_far(store: CampaignStore) -> Costs | None:
     """What a campaign has cost so far; `None` where measurements have no costs."""
     with store.reading():
         settings = store.settings
-        if settings.contexts is None:
+        # Of plates, wells are counted.
+        if settings.contexts is None or settings.plates:
             return None
         imported = {command.id for command in store.history() if command.kind == "import"}
         rows = store.measurements(discarded=True)

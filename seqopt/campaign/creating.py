@@ -13,6 +13,7 @@ from seqopt.campaign.columns import check_column_names
 from seqopt.campaign.costs import check_budget
 from seqopt.campaign.library import read_library
 from seqopt.campaign.narrowing import fitting
+from seqopt.campaign.plates import new_rules
 from seqopt.campaign.rows import Settings
 from seqopt.errors import InputError
 from seqopt.utils.arguments import checked_integer
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from seqopt.datasets import Pool
     from seqopt.evaluation import Direction
     from seqopt.filters.conditions import Filter
+    from seqopt.optimizer import Optimizer
     from seqopt.scorers.limits import BatchLimits
     from seqopt.spaces import Space
 
@@ -54,6 +56,8 @@ def new_campaign(
     include: Sequence[str] | str | os.PathLike[str],
     limits: BatchLimits | None,
     budget: float | None = None,
+    plates: int | None = None,
+    controls: Sequence[str] | str | os.PathLike[str] = (),
 ) -> tuple[Library | None, Space, Settings]:
     """The library of a new campaign, if it searches one, its space, and its settings.
 
@@ -73,6 +77,10 @@ def new_campaign(
     from seqopt.optimizer import Optimizer
     from seqopt.spaces import as_space
 
+    if plates is None and (isinstance(controls, os.PathLike) or len(controls)):
+        raise InputError("controls go with plates: give their size, too (--plates, --plate-size 96)")
+    if plates is not None:
+        parts, contexts = with_plates(parts, contexts)
     surrogate, library = parts.get("surrogate"), None
     budget = check_budget(budget, contexts)
     conditions = checked(filters)
@@ -123,6 +131,7 @@ def new_campaign(
         contexts=contexts,
         seed=seed,
     )
+    rules = None if plates is None else new_rules(plates, control_keys(controls, space, trial))
     if wanted and include:
         asked = {string: (string, space.key(string)) for string in include}
         cells = library_cells(pool, [string for string, _ in asked.values()])
@@ -148,8 +157,58 @@ def new_campaign(
         parts=kept,
         contexts=None if contexts is None else contexts.config(),
         budget=budget,
+        plates=None if rules is None else rules.to_json(),
         constraints=[outcome.config() for outcome in trial.outcomes[1:]],
         extra={} if path_of_model is None else {AUTOENCODER: encoder_name(trial.surrogate)},
     )
     check_column_names(settings)
     return library, space, settings
+
+
+def with_plates(parts: Mapping[str, Any], contexts: Contexts | None) -> tuple[dict[str, Any], Contexts]:
+    """The strategy and the contexts of a campaign with plates.
+
+    Raises:
+        InputError: For contexts of another kind, or parts beside the strategy.
+    """
+    from seqopt.campaign.plates import PLATE
+    from seqopt.data import Contexts
+    from seqopt.strategies import PlateSearch
+
+    if contexts is not None and contexts.open != PLATE:
+        raise InputError("a campaign with plates has one way to measure otherwise: leave contexts (--fidelity) out")
+    given = {name: part for name, part in parts.items() if part is not None}
+    if "strategy" not in given:
+        if given.pop("surrogate", "auto") != "auto":
+            raise InputError("the surrogate of a campaign with plates has to know them: give strategy=PlateSearch(...)")
+        chosen = {name: given.pop(name) for name in ("acquisition", "search") if name in given}
+        given["strategy"] = PlateSearch(**chosen)
+    return given, Contexts.of_plates(PLATE) if contexts is None else contexts
+
+
+def control_keys(
+    controls: Sequence[str] | str | os.PathLike[str], space: Space, optimizer: Optimizer
+) -> dict[str, str]:
+    """The keys of controls by their strings, of a list or a file.
+
+    Raises:
+        InputError: For a string that the campaign cannot learn from, or that is there twice.
+    """
+    from seqopt.filters.listed import read_list
+    from seqopt.spaces import EvolvableSpace
+
+    listed = list(read_list(controls)) if isinstance(controls, str | os.PathLike) else list(controls)
+    found: dict[str, str] = {}
+    for string in listed:
+        try:
+            key = space.key(string)
+            if isinstance(space, EvolvableSpace):
+                space.from_string(string)
+        except InputError as error:
+            raise InputError(f"the control {string!r} cannot be used: {error}") from error
+        for message in optimizer.strategy.unsupported([key]).values():
+            raise InputError(f"the control {string!r} cannot be used: {message}")
+        if string in found:
+            raise InputError(f"the control {string!r} is given twice: keep one of them")
+        found[string] = key
+    return found

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seqopt.campaign.errors import CampaignError
+from seqopt.campaign.plates import PlateRules
 from seqopt.campaign.rows import Settings
 from seqopt.data import Context
 from seqopt.errors import InputError
@@ -86,6 +87,7 @@ def made_optimizer(
         parts = {"strategy": decides}
     elif columns:
         parts["strategy"] = with_columns(parts.get("strategy"), columns)
+    rules = PlateRules.of(settings)
     optimizer = Optimizer(
         allowed if isinstance(space, PoolSpace) else space,
         **parts,
@@ -99,6 +101,7 @@ def made_optimizer(
         contexts=settings.made_contexts(),
         seed=settings.seed,
         allow_repeats=settings.allow_repeats,
+        apart=[] if rules is None else [one.key for one in rules.controls],
     )
     strategy = optimizer.strategy.then
     if isinstance(strategy, ModelBased):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from seqopt.campaign.plate_facts import plate_facts
+from seqopt.campaign.plates import PlateRules
 from seqopt.campaign.rows import NewSnapshot
 from seqopt.models import ExplainedSurrogate
 from seqopt.optimizer import Optimizer
@@ -13,12 +15,13 @@ from seqopt.strategies import ModelBased
 from seqopt.utils.versions import versions
 
 
-def snapshot_of(optimizer: Optimizer, state: dict[str, Any]) -> NewSnapshot:
+def snapshot_of(optimizer: Optimizer, state: dict[str, Any], rules: PlateRules | None = None) -> NewSnapshot:
     """The model that an optimiser last chose by: its parameters, seed and versions, how well it predicts, its state.
 
     Args:
         optimizer: It has just asked.
         state: Of its strategy.
+        rules: How plates are used, where there are some.
     """
     strategy = optimizer.strategy.then
     surrogate = strategy.surrogate if isinstance(strategy, ModelBased) else None
@@ -31,6 +34,8 @@ def snapshot_of(optimizer: Optimizer, state: dict[str, Any]) -> NewSnapshot:
         found = surrogate.leave_one_out()
         summary["r2"] = round(found.r2, 4) if math.isfinite(found.r2) else None
         summary["within_90"] = round(found.within_90, 4) if math.isfinite(found.within_90) else None
+    if rules is not None and surrogate is not None:
+        summary |= plate_facts(optimizer, surrogate, rules)
     if isinstance(optimizer.space, PoolSpace):
         space = optimizer.space
         excluded = optimizer.state().excluded

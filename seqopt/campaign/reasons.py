@@ -219,13 +219,14 @@ def nearest_of(surrogate: ExplainedSurrogate, keys: Sequence[str], measured: Seq
 def measured_values(optimizer: Optimizer) -> dict[str, tuple[float, Censoring | None]]:
     """What was measured of each key, as its target: the mean, and its side where it is only a limit.
 
-    See `seqopt.campaign.rows.averaged`; on a logarithmic scale it is the geometric mean.
+    Where that cannot be measured itself, as it was measured anyhow. See `seqopt.campaign.rows.averaged`; on a
+    logarithmic scale it is the geometric mean.
     """
     log10 = optimizer.transform.name == "log10"
     contexts = optimizer.contexts
     found: dict[str, list[Observation]] = {}
     for row in optimizer.observations.with_status("ok"):
-        if not math.isnan(row.value) and (contexts is None or row.context == contexts.target):
+        if not math.isnan(row.value) and (contexts is None or contexts.latent or row.context == contexts.target):
             found.setdefault(row.key, []).append(row)
     return {
         key: averaged([row.value for row in rows], [row.censored for row in rows], geometric=log10)

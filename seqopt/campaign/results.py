@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 from seqopt.campaign.cells import NO_ERROR, is_reason, read_rows, unfit, wrong_cost
 from seqopt.campaign.columns import COST, Header, suggestion_name, wanted_names
 from seqopt.campaign.entries import Identify, Owned, Remark, ResultEntry, Results, Row, lines_of, short
+from seqopt.campaign.plates import PLATE, Plate, plate_of, plates_of, remarks_on, same_plate
 from seqopt.campaign.replicates import compare_with_earlier, find_repeats
 from seqopt.campaign.rows import LARGEST_VALUE, Measurement, NewExclusion, NewMeasurement, Settings, Suggestion
 from seqopt.campaign.scale import refuse_absurd, warn_of_scale
@@ -293,7 +294,11 @@ def _check(
     if settings.space.get("kind") == "molecule":
         _read_inchi(rows)
     _identify(rows, suggestions, measurements, identify, owned, history=history)
-    _find_contexts(rows, settings, warnings, source, usual)
+    plates = {}
+    if settings.plates:
+        counting = [row for row in suggestions if row.undone_by is None]
+        plates = {plate.name: plate for plate in plates_of(settings, counting, measurements)}
+    _find_contexts(rows, settings, warnings, source, usual, plates)
     answered = [row for row in rows if row.has_result]
     earlier: dict[tuple[str, Context], list[Measurement]] = {}
     for measurement in measurements:
@@ -314,6 +319,8 @@ def _check(
                 settings,
             )
     sound = [row for row in answered if not row.problems]
+    if settings.plates:
+        _remark_on_plates(sound, plates, warnings, source)
     if not history:
         _warn_of_status(sound, suggestions, warnings)
     # What is measured in different ways may be of different sizes.
@@ -386,6 +393,7 @@ def _find_contexts(
     warnings: list[Remark],
     source: str,
     usual: Mapping[str, ContextValue] | None = None,
+    plates: Collection[str] = (),
 ) -> None:
     """How each string was measured: as its suggestion says or, if there is none, as the row says, or as the target."""
     contexts = settings.made_contexts()
@@ -394,6 +402,8 @@ def _find_contexts(
         from seqopt.data import as_context
     for row in rows:
         said = row.entry.context if row.suggestion is not None else {**(usual or {}), **row.entry.context}
+        if settings.plates and PLATE in said:
+            said = {**said, PLATE: same_plate(str(said[PLATE]), plates)}
         if contexts is None:
             if said:
                 row.wrong(f"is said to be measured with {_said(said)}, but this campaign knows only one way to measure")
@@ -409,7 +419,7 @@ def _find_contexts(
             row.context = as_context(given | dict(said))
             contexts.check(row.context)
         except InputError as error:
-            row.wrong(str(error))
+            row.wrong(str(error) if row.context or not settings.plates else _no_plate(plates))
             continue
         if row.suggestion is None and row.has_result and set(said) < set(given):
             silent.append(row)
@@ -417,6 +427,25 @@ def _find_contexts(
         meant = _said(dict(contexts.target))
         message = f"{len(silent)} results do not say how they were measured in all respects: {meant} is assumed"
         warnings.append(Remark(f"{message} ({lines_of(silent)})", source))
+
+
+def _no_plate(plates: Collection[str]) -> str:
+    """What is to be said of a result without its plate."""
+    there = f" (there are {', '.join(plates)})" if plates else ""
+    return (
+        f"does not say on which plate it was measured{there}, and plates differ: give the identifier of its "
+        "suggestion, a column 'plate', or --plate P1"
+    )
+
+
+def _remark_on_plates(sound: Sequence[Row], plates: Mapping[str, Plate], warnings: list[Remark], source: str) -> None:
+    """New and closed plates among results."""
+    by_plate: dict[str, list[Row]] = {}
+    for row in sound:
+        by_plate.setdefault(plate_of(row.context), []).append(row)
+    for name, rows in by_plate.items():
+        if text := remarks_on(name, len(rows), plates, all(row.suggestion is not None for row in rows)):
+            warnings.append(Remark(text, source))
 
 
 def _said(context: Mapping[str, object]) -> str:

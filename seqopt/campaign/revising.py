@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from seqopt.campaign.library import Hashes, Library
     from seqopt.campaign.naming import Naming
     from seqopt.campaign.recording import Recorder
-    from seqopt.campaign.rows import Command, Measurement, Settings, Suggestion
+    from seqopt.campaign.rows import Command, Measurement, NewSuggestion, Settings, Suggestion
     from seqopt.campaign.store import CampaignStore
     from seqopt.data import ContextValue, Direction
     from seqopt.filters.conditions import Filter
@@ -85,6 +85,8 @@ class Revising:
         def filters(self) -> list[Filter]: ...
 
         def _labels(self, strings: Sequence[str]) -> list[Label]: ...
+
+        def _replated(self, again: Sequence[NewSuggestion]) -> list[NewSuggestion]: ...
 
     @property
     def _naming(self) -> Naming:
@@ -219,6 +221,8 @@ class Revising:
     def retry_failed(self, names: Iterable[str] | None = None) -> Suggestions:
         """Suggest again what only failed so far, under new names; a command that can be undone.
 
+        What failed on a plate that is closed or full goes on another one.
+
         Args:
             names: Names of the suggestions that failed, identifiers or strings; by default all.
 
@@ -232,7 +236,7 @@ class Revising:
             raise InputError(f"retry_failed takes a list of names: retry_failed([{names!r}])")
         wanted = None if names is None else [self._naming.called(name) for name in names]
         state = self.store.state
-        again = retried(self.store, wanted)
+        again = self._replated(retried(self.store, wanted))
         # What the library says of them by now, such as the price.
         labels = self._labels([row.string for row in again])
         new = [

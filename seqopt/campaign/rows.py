@@ -70,6 +70,7 @@ class Settings:
             several.
         constraints: Descriptions of what is measured besides the objective (`seqopt.data.Outcome`).
         budget: Cost that may be spent, where contexts have costs; `None` for no limit.
+        plates: How plates are used (`seqopt.campaign.plates.PlateRules`), where they are of a limited size.
         extra: Whatever else belongs to the campaign. What a file of a later version holds and this one does not know
             is found here, too.
     """
@@ -95,12 +96,18 @@ class Settings:
     contexts: dict[str, Any] | None = None
     constraints: list[dict[str, Any]] = field(default_factory=list)
     budget: float | None = None
+    plates: dict[str, Any] | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 
     @property
     def target(self) -> Context:
         """The context that is meant where none is stated; empty where there is only one way to measure."""
         return tuple((name, value) for name, value in self.contexts["target"]) if self.contexts else ()
+
+    @property
+    def latent(self) -> bool:
+        """Whether the target cannot be measured itself: what plates have in common, the mean over folds."""
+        return bool(self.contexts) and not self.target
 
     @property
     def context_names(self) -> tuple[str, ...]:
@@ -459,6 +466,24 @@ class Observed:
                 where a value is not positive.
         """
         return averaged(self.values, self.limits, geometric=geometric)[0]
+
+
+def comparable(settings: Settings, observed: Sequence[Observed]) -> list[Observed]:
+    """What was measured as the target or, where that cannot be measured, of each string what was measured anyhow.
+
+    Args:
+        settings: Of the campaign.
+        observed: Everything, by key and context.
+    """
+    if not settings.latent:
+        return [one for one in observed if one.context == settings.target]
+    groups: dict[str, list[Observed]] = {}
+    for one in observed:
+        groups.setdefault(one.key, []).append(one)
+    return [
+        Observed(key, rows[0].string, tuple(row for one in rows for row in one.measurements))
+        for key, rows in groups.items()
+    ]
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,12 @@ from typing import Any
 
 from seqopt.campaign.journal import Asked, Journal
 from seqopt.campaign.labels import Label
+from seqopt.campaign.plates import CONTROL, Control, PlateRules
 from seqopt.campaign.predictions import snapshot_of
 from seqopt.campaign.reasons import reasons_of
 from seqopt.campaign.rows import Command, Exclusion, Measurement, NewSuggestion, Suggestion, Withdrawal
 from seqopt.campaign.store import CampaignStore
-from seqopt.data import Context, Item, Observation, Query
+from seqopt.data import Context, Item, Observation, Query, Room
 from seqopt.errors import InputError
 from seqopt.optimizer import Optimizer
 from seqopt.spaces import Space
@@ -134,6 +135,8 @@ class Session:
         remaining: float | None = None,
         only: Context | None = None,
         shared: bool = False,
+        room: Room | None = None,
+        besides: Callable[[Sequence[Observation]], Sequence[tuple[Control, Context]]] | None = None,
     ) -> list[Suggestion]:
         """Ask for strings, and keep them in the file.
 
@@ -145,6 +148,8 @@ class Session:
             remaining: See `Optimizer.ask`.
             only: See `Optimizer.ask`.
             shared: See `Optimizer.ask`.
+            room: See `Optimizer.ask`.
+            besides: From what was asked for to what is to be measured with it: the controls of plates.
 
         Raises:
             StaleStateError: If another process has changed the campaign meanwhile: nothing was suggested.
@@ -155,11 +160,18 @@ class Session:
         state_before, self.state = self.state, UNKNOWN
         try:
             started = time.perf_counter()
-            rows = optimizer.ask(n, remaining=remaining, only=only, shared=shared).rows
+            rows = optimizer.ask(n, remaining=remaining, only=only, shared=shared, room=room).rows
             seconds = time.perf_counter() - started
             state = optimizer.strategy.state_dict()
             counters = optimizer.counters
             new = list(_new_suggestions(optimizer, rows, explained=explained))
+            added = [] if besides is None else besides(rows)
+            if added:
+                rows = (*rows, *_add_controls(optimizer, added))
+                new += [
+                    NewSuggestion(one.string, one.key, acquisition=CONTROL, reason={"kind": CONTROL}, context=context)
+                    for one, context in added
+                ]
             if self._labels is not None:
                 labels = self._labels([row.string for row in rows])
                 new = [
@@ -168,7 +180,7 @@ class Session:
                 ]
             snapshot = None
             if self.store.is_file and state != self._kept and optimizer.hyperparameters:
-                snapshot = snapshot_of(optimizer, state)
+                snapshot = snapshot_of(optimizer, state, PlateRules.of(self.settings))
                 snapshot = replace(snapshot, summary=snapshot.summary | dict(noted or {}))
             scale = {"transform": self.settings.transform or "none"}
             given = {**arguments, **counters, **scale, "seconds": round(seconds, 3)}
@@ -425,6 +437,15 @@ def _new_suggestions(optimizer: Optimizer, rows: Sequence[Observation], *, expla
             {"kind": origin} if random else reason,
             row.context,
         )
+
+
+def _add_controls(optimizer: Optimizer, controls: Sequence[tuple[Control, Context]]) -> list[Observation]:
+    """Rows of an optimiser for what nobody has chosen, which await their results like others."""
+    predictions = dict.fromkeys(("predicted", "predicted_low", "predicted_high", "predicted_mean", "predicted_std"))
+    details = {"batch": optimizer.batches} | predictions | {"acquisition": None}
+    rows = [{"string": one.string, "key": one.key, "context": context, "details": details} for one, context in controls]
+    optimizer.replay_ask(rows, optimizer.counters)
+    return optimizer.observations.rows[-len(rows) :]
 
 
 def _answers(row: Measurement) -> bool:

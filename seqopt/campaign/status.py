@@ -9,6 +9,7 @@ from typing import Any
 from seqopt.campaign.calibration import Calibration, first_values
 from seqopt.campaign.costs import Costs, way_of
 from seqopt.campaign.labels import Spending
+from seqopt.campaign.plates import Plate
 from seqopt.campaign.rows import Counts, Measurement, Observed, Settings, Suggestion
 from seqopt.utils.shown import Tabulated
 
@@ -36,6 +37,9 @@ class Status(Tabulated):
         screens: How many strings have a score, by ways to measure whose scores were imported as columns.
         assays: How many values of other assays the model learns from, by their names.
         costs: What was spent on each way to measure, where there are several.
+        plates: The plates, where there are some; their offsets as the last suggestion had them.
+        expected: The measured string of the largest posterior mean of what plates have in common, ``string``, and what
+            is predicted of it, ``predicted_mean`` and ``predicted_std``, as the last suggestion had it; empty before.
     """
 
     settings: Settings
@@ -52,6 +56,8 @@ class Status(Tabulated):
     costs: Costs | None = None
     screens: Mapping[str, int] = field(default_factory=dict)
     assays: Mapping[str, int] = field(default_factory=dict)
+    plates: tuple[Plate, ...] = ()
+    expected: Mapping[str, Any] = field(default_factory=dict)
 
 
 def warnings_of(settings: Settings, counts: Counts, model: dict[str, Any]) -> list[str]:
@@ -73,6 +79,32 @@ def warnings_of(settings: Settings, counts: Counts, model: dict[str, Any]) -> li
     if counts.failures > counts.values and counts.failures >= settings.batch_size:
         found.append(f"most measurements fail ({counts.failures} of {counts.failures + counts.values})")
     return found
+
+
+def warnings_of_plates(plates: Sequence[Plate], model: Mapping[str, Any]) -> list[str]:
+    """What the user should know of plates: controls that disagree, plates that hold more than they can."""
+    found = [str(text) for text in model.get("controls", ())]
+    found += [
+        f"{plate.name} holds {plate.used} measurements, and has {plate.size} wells: look for a plate that was mixed up"
+        for plate in plates
+        if plate.used > plate.size
+    ]
+    return found
+
+
+def side_by_side(settings: Settings, expected: Mapping[str, Any]) -> str:
+    """What is to be said where values of several plates stand side by side: which string is expected to be the best."""
+    names = " and ".join(settings.context_names)
+    text = f"Values as they were read, each with what its {names} adds"
+    if not expected:
+        return f"{text}: which string is the best is said once a model has been fitted (seqopt campaign suggest)."
+    from seqopt.data import shown_number
+
+    mean, std = expected["predicted_mean"], expected["predicted_std"]
+    return (
+        f"{text}. Expected to be the best of what all have in common: {expected['string']}, {shown_number(mean)} ± "
+        f"{shown_number(std)} (1 sd, by the last suggestion)."
+    )
 
 
 def untold(settings: Settings, measurements: Sequence[Measurement]) -> str:

@@ -55,6 +55,7 @@ from seqopt.campaign.rows import (
     Snapshot,
     Suggestion,
     Withdrawal,
+    comparable,
 )
 from seqopt.datasets.sources import file_and_part, named
 from seqopt.errors import InputError
@@ -404,12 +405,11 @@ class CampaignStore:
         Of limits what is certain counts: see `Observed.certain`.
 
         The mean is the geometric one if the campaign's transform is ``"log10"``. Of several ways to measure, the target
-        counts.
+        counts; where that cannot be measured itself, as of plates, values of all stand side by side as they are.
         """
         with self.reading():
             settings, observed = self.settings, self.observations()
-        target = settings.target
-        measured = [group for group in observed if group.values and group.context == target]
+        measured = [group for group in comparable(settings, observed) if group.values]
         geometric = settings.transform == "log10"
         return max(measured, key=lambda group: group.certain(settings.direction, geometric=geometric), default=None)
 

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from seqopt.campaign.rows import Observed, Settings, Suggestion
+from seqopt.campaign.rows import Observed, Settings, Suggestion, comparable
+from seqopt.campaign.status import side_by_side
 from seqopt.campaign.wording import counted, in_words, nearest_in_words, percent
 
 if TYPE_CHECKING:
@@ -85,7 +86,8 @@ def summarize(campaign: Campaign) -> list[Section]:
     called |= {row.string: row.identifier for row in suggestions if row.identifier}
     sections = [
         _heading(status),
-        _best(settings, [one for one in observed if one.context == settings.target], suggestions),
+        _best(settings, comparable(settings, observed), suggestions, status),
+        *([_plates(status)] if status.plates else []),
         _last_batch(settings, suggestions, by_query),
         _open(settings, [row for row in suggestions if row.status == "open"], status),
         _model(status),
@@ -157,8 +159,10 @@ def _heading(status: Status) -> Section:
     return Section(f"{settings.objective} ({settings.direction}{unit})", tuple(lines))
 
 
-def _best(settings: Settings, observed: Sequence[Observed], suggestions: Sequence[Suggestion]) -> Section:
-    names = {row.key: row.name for row in suggestions if row.context == settings.target}
+def _best(
+    settings: Settings, observed: Sequence[Observed], suggestions: Sequence[Suggestion], status: Status
+) -> Section:
+    names = {row.key: row.name for row in suggestions if settings.latent or row.context == settings.target}
     geometric = settings.transform == "log10"
     measured = sorted(
         (one for one in observed if one.values),
@@ -178,8 +182,14 @@ def _best(settings: Settings, observed: Sequence[Observed], suggestions: Sequenc
         for rank, one in enumerate(measured[:BEST], start=1)
     ]
     header = ("", "name", IDENTIFIER, settings.string_column, settings.objective, "replicates", "their std")
-    lines = () if rows else ("Nothing has been measured yet.",)
+    lines = (side_by_side(settings, status.expected),) if rows and settings.latent else ()
+    lines = lines if rows else ("Nothing has been measured yet.",)
     return _section("Best measured", lines, header, rows)
+
+
+def _plates(status: Status) -> Section:
+    lines = ("Offsets, and the 90 % of them, as the last suggestion had them.",) if status.model.get("plates") else ()
+    return Section("Plates", (*lines, *(plate.describe() for plate in status.plates)))
 
 
 def _last_batch(

@@ -13,6 +13,7 @@ from seqopt.data.predictions import (
     shown_number,
 )
 from seqopt.data.query import Context, ContextValue, Item, Query, as_context, context_of, key_of, targets_of
+from seqopt.data.room import Room
 from seqopt.data.table import Data, Measured
 from seqopt.data.transforms import (
     DEFAULT_TRANSFORM,
@@ -50,6 +51,7 @@ __all__ = [
     "Predictions",
     "Query",
     "Role",
+    "Room",
     "Status",
     "Transform",
     "Winsorised",

@@ -8,18 +8,17 @@ from typing import Any
 import numpy as np
 
 from seqopt.errors import ModelError
-from seqopt.models import StringSurrogate
+from seqopt.models import StringSurrogate, Surrogate
 from seqopt.models.context_facts import context_facts
 from seqopt.optimizer.optimizer import Optimizer
 
 
-def learned_contexts(optimizer: Optimizer) -> list[dict[str, Any]]:
+def learned_contexts(optimizer: Optimizer, surrogate: object = None) -> list[dict[str, Any]]:
     """How much each way to measure tells of the target, and its offset, after all that is known.
-
-    The model is fitted to all results, as by `Optimizer.fitted`.
 
     Args:
         optimizer: Of a search with contexts.
+        surrogate: A model that was fitted to all results; by default it is fitted, as by `Optimizer.fitted`.
 
     Returns:
         For each context but the target: ``context``, ``correlation`` and its 90 % interval ``correlation_low``,
@@ -32,7 +31,7 @@ def learned_contexts(optimizer: Optimizer) -> list[dict[str, Any]]:
     if contexts is None:
         return []
     try:
-        surrogate = optimizer.fitted
+        surrogate = optimizer.fitted if surrogate is None else surrogate
     except ModelError:
         return []
     if not isinstance(surrogate, StringSurrogate):
@@ -56,8 +55,12 @@ def learned_contexts(optimizer: Optimizer) -> list[dict[str, Any]]:
     return found
 
 
-def recommended(optimizer: Optimizer) -> dict[str, Any] | None:
+def recommended(optimizer: Optimizer, surrogate: object = None) -> dict[str, Any] | None:
     """The measured string with the best posterior mean of the target, and what is predicted of that.
+
+    Args:
+        optimizer: Of a search.
+        surrogate: See `learned_contexts`.
 
     Returns:
         ``string``, ``predicted_mean`` and ``predicted_std``, in the user's units; `None` where there is no model, or
@@ -67,8 +70,13 @@ def recommended(optimizer: Optimizer) -> dict[str, Any] | None:
     if not rows:
         return None
     try:
-        mean, std = optimizer.predict(list(rows.values()))
+        model = optimizer.fitted if surrogate is None else surrogate
     except ModelError:
         return None
+    if not isinstance(model, Surrogate):
+        return None
+    predictions = zip(*model.predict(list(rows)), strict=True)
+    moments = [optimizer.transform.moments(optimizer.outcome.sign * mean, std) for mean, std in predictions]
+    mean, std = np.array(moments, dtype=np.float64).T
     best = int(np.argmax(optimizer.outcome.sign * mean))
     return {"string": list(rows.values())[best], "predicted_mean": float(mean[best]), "predicted_std": float(std[best])}

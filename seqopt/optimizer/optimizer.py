@@ -27,6 +27,7 @@ from seqopt.data import (
     Outcome,
     Predictions,
     Query,
+    Room,
     Transform,
     as_context,
     central,
@@ -112,6 +113,7 @@ class Optimizer(Tabulated):
         outcomes: What is measured of each string, the objective first, instead of ``direction`` and ``transform``.
         contexts: The ways in which strings can be measured, where there are several. Where their target cannot be
             measured itself, every string that is told has to say how it was measured (`seqopt.data.Query`).
+        apart: Keys of strings that are measured anyhow, such as controls: they are not asked for.
         unavailable: Queries that cannot be made, such as those of a cheap score that some strings lack: they are not
             asked for.
         initial_contexts: How the initial design is measured: as the ``"target"``, or each of its strings in ``"all"``
@@ -151,6 +153,7 @@ class Optimizer(Tabulated):
         outcomes: Sequence[Outcome] | None = None,
         contexts: Contexts | None = None,
         unavailable: Iterable[Query] = (),
+        apart: Iterable[str] = (),
         initial_contexts: Literal["target", "all"] = "target",
         seed: int = 0,
         allow_repeats: bool = False,
@@ -164,6 +167,7 @@ class Optimizer(Tabulated):
         self.space: Space = as_space(space)
         self.contexts = contexts
         self.unavailable = frozenset(unavailable)
+        self.apart = frozenset(apart)
         if strategy is None:
             strategy = ModelBased(surrogate or "auto", acquisition or "gibbon", search or "auto")
         elif not (surrogate is None and acquisition is None and search is None):
@@ -248,6 +252,7 @@ class Optimizer(Tabulated):
         remaining: float | None = None,
         only: Context | Mapping[str, ContextValue] | None = None,
         shared: bool = False,
+        room: Room | None = None,
     ) -> Batch:
         """The next strings to evaluate, as the space's owner wrote them; they are pending from now on.
 
@@ -258,6 +263,7 @@ class Optimizer(Tabulated):
                 strategies that plan ahead use it. Where there are contexts, nothing dearer than that is asked for.
             only: The one context that is free, where there are several: ``{"fidelity": "docking"}``.
             shared: Whether all of the batch is to be measured in one context, which is chosen.
+            room: How many measurements fit into contexts, where they are of a limited size, such as plates.
 
         Returns:
             A list of strings, which a notebook shows with what is predicted of each. Its ``queries`` say how each is to
@@ -278,7 +284,7 @@ class Optimizer(Tabulated):
         batch = self._batches + 1 if self.size >= self.initial else 0
         with doing("choosing what to evaluate next"):
             again = [one for one in self._lost(n) if context in (None, one.context or self._target)]
-            left, state = n - len(again), self.state(remaining, context, shared)
+            left, state = n - len(again), self.state(remaining, context, shared, room)
             if again:
                 queries = tuple(proposal.query if proposal.context else proposal.key for proposal in again)
                 state = replace(state, pending=(*state.pending, *queries))
@@ -286,7 +292,7 @@ class Optimizer(Tabulated):
                     if state.batch is not None:
                         state.batch.add(proposal.key)
             proposals = again + (self.strategy.propose(left, state, rng) if left else [])
-        proposals = self._possible(proposals, context, shared, remaining)
+        proposals = self._possible(proposals, context, shared, remaining, room)
         if not proposals:
             if self.limits is not None:
                 raise ExhaustedError(
@@ -393,7 +399,12 @@ class Optimizer(Tabulated):
         return context
 
     def _possible(
-        self, proposals: Sequence[Proposal], only: Context | None, shared: bool, remaining: float | None
+        self,
+        proposals: Sequence[Proposal],
+        only: Context | None,
+        shared: bool,
+        remaining: float | None,
+        room: Room | None = None,
     ) -> list[Proposal]:
         """Proposals with their contexts, as far as they can be measured together and paid for.
 
@@ -410,6 +421,12 @@ class Optimizer(Tabulated):
                 raise InputError(f"{who}.propose returned {one.string!r} in a context that is not free: {one.query}")
         if shared:
             found = [one for one in found if one.context == found[0].context]
+        if room is not None:
+            fitting: list[Proposal] = []
+            for one in found:
+                if room.is_free(one.context, [other.query for other in fitting]):
+                    fitting.append(one)
+            found = fitting
         if remaining is None or not found:
             return found
         left, kept = remaining * (1 + ROUNDING), []
@@ -423,7 +440,13 @@ class Optimizer(Tabulated):
             raise ExhaustedError(f"what remains, {remaining:.10g}, pays for no measurement: one costs {cheapest:.10g}")
         return kept
 
-    def state(self, remaining: float | None = None, only: Context | None = None, shared: bool = False) -> SearchState:
+    def state(
+        self,
+        remaining: float | None = None,
+        only: Context | None = None,
+        shared: bool = False,
+        room: Room | None = None,
+    ) -> SearchState:
         """Where the search stands, as strategies see it."""
         rows = kept = self.observations.rows
         if self.allow_repeats:
@@ -442,7 +465,7 @@ class Optimizer(Tabulated):
             self.space,
             Data.of(rows, self.outcomes),
             tuple(_item(row) for row in self.observations.pending),
-            excluded,
+            excluded | self.apart if self.apart else excluded,
             {row.query for row in kept} | self.unavailable if self.contexts is not None else frozenset(),
             self._batches,
             self.contexts,
@@ -451,6 +474,7 @@ class Optimizer(Tabulated):
             self._open_batch(),
             only,
             shared,
+            room,
         )
 
     def _open_batch(self) -> OpenBatch | None:

@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 
 from seqopt.campaign import Campaign, CampaignStore, Observed, Settings, Snapshot, Suggestion
-from seqopt.campaign.rows import Measurement
-from seqopt.report.results import Run, of_other_contexts, tidy_evaluations
+from seqopt.campaign.rows import Measurement, comparable
+from seqopt.report.results import Run, of_latent, of_other_contexts, tidy_evaluations, with_contexts
 
 STATUSES = {
     "open": "pending",
@@ -55,9 +55,10 @@ def read_campaign(path: str | os.PathLike[str]) -> Run:
     with CampaignStore.open(path) as store, store.reading():
         settings, snapshots = replace(store.settings, pool=store.library), store.snapshots()
         # What was measured in another way than the target's is not comparable.
-        suggestions = [row for row in store.suggestions() if row.context == settings.target]
-        observed = [one for one in store.observations() if one.context == settings.target]
-        elsewhere = sum(row.context != settings.target for row in store.measurements())
+        suggestions = [row for row in store.suggestions() if settings.latent or row.context == settings.target]
+        everything = store.observations()
+        observed = comparable(settings, everything)
+        elsewhere = 0 if settings.latent else sum(row.context != settings.target for row in store.measurements())
         notes = _Notes.read(store, settings)
         candidates, excluded = store.library_hashes()[0], frozenset(row.key for row in store.exclusions())
         latest = snapshots[-1] if snapshots else None
@@ -66,6 +67,8 @@ def read_campaign(path: str | os.PathLike[str]) -> Run:
         calibration = status.calibration
         judged = [calibration.describe()] if calibration is not None and calibration.count else []
         remarks = tuple(f"{text[:1].upper()}{text[1:]}." for text in (*status.warnings, *judged))
+        if settings.latent and settings.contexts is not None:
+            remarks = (*remarks, of_latent(settings.contexts))
     evaluations = tidy_evaluations(pd.DataFrame(_rows(settings, suggestions, observed, notes), columns=_COLUMNS))
     missing = [] if evaluations["measured"].any() else ["Nothing has been measured yet."]
     if not suggestions:
@@ -88,6 +91,9 @@ def read_campaign(path: str | os.PathLike[str]) -> Run:
         excluded=excluded,
         model=state.get("surrogate") if isinstance(state, dict) else None,
         missing=tuple(missing),
+        everything=_in_contexts(settings, everything, suggestions) if settings.latent else None,
+        learned=tuple(status.model.get("plates", ())),
+        recommended=status.expected,
         remarks=remarks
         if settings.contexts is None or not elsewhere
         else (*remarks, of_other_contexts(elsewhere, settings.contexts)),
@@ -126,7 +132,7 @@ class _Notes:
 
     @classmethod
     def read(cls, store: CampaignStore, settings: Settings) -> _Notes:
-        rows = [row for row in store.measurements(discarded=True) if row.context == settings.target]
+        rows = [row for row in store.measurements(discarded=True) if settings.latent or row.context == settings.target]
         found = cls({}, {})
         corrections = [row for row in rows if row.replaces is not None]
         if corrections:
@@ -168,6 +174,19 @@ def _rows(
         if suggestion.key not in done and chosen[suggestion.key] is suggestion
     ]
     return [{"number": number} | row | {"note": notes.of(row["key"])} for number, row in enumerate(rows, start=1)]
+
+
+def _in_contexts(settings: Settings, observed: Sequence[Observed], suggestions: Sequence[Suggestion]) -> pd.DataFrame:
+    """What was measured, one row for each string on each plate; a well is the unit of cost."""
+    chosen = {(row.key, row.context): row for row in suggestions}
+    geometric = settings.transform == "log10"
+    rows = [
+        {"number": number, **_measured(one, chosen.get((one.key, one.context)), geometric=geometric)}
+        | {**dict(one.context), "cost": float(len(one.measurements))}
+        for number, one in enumerate(observed, start=1)
+    ]
+    columns = [*_COLUMNS, *settings.context_names, "cost"]
+    return with_contexts(pd.DataFrame(rows, columns=columns), settings.contexts or {})
 
 
 def _discarded(row: Measurement) -> dict[str, Any]:

@@ -21,7 +21,7 @@ import torch
 
 from seqopt.acquisition import OutcomeAcquisition, PreparedAcquisition
 from seqopt.acquisition.sampling import largest_upper_confidence_of
-from seqopt.data import Context, Contexts, Item, Query
+from seqopt.data import Context, Contexts, Item, Query, Room
 from seqopt.models import (
     BlockwisePosterior,
     ConditionedProcess,
@@ -108,6 +108,7 @@ class PerCostScoring:
         shared: Whether all queries of the batch have one context, that of the first that is chosen.
         remaining: Cost that the batch may have at most.
         first: How many queries, the first of the batch, are of targets.
+        room: How many queries fit into each context; by default there is no limit.
     """
 
     def __init__(
@@ -127,7 +128,9 @@ class PerCostScoring:
         shared: bool = False,
         remaining: float | None = None,
         first: int = 0,
+        room: Room | None = None,
     ) -> None:
+        self.room = room
         self.only = only
         self.closed = closed
         self.shared = shared
@@ -252,6 +255,8 @@ class PerCostScoring:
         if self.only is None and len(taken) < self.first and context != self.contexts.target:
             return False
         if self.shared and any(query.context != context for query in taken):
+            return False
+        if self.room is not None and not self.room.is_free(context, taken):
             return False
         if self.remaining is None:
             return True

@@ -240,6 +240,7 @@ class MultiFidelity(ModelBased):
             shared=state.shared,
             remaining=state.remaining,
             first=0 if state.contexts.latent else max(LEAST_TARGETS - _targets(state), 0),
+            room=state.room,
         )
 
 

@@ -94,7 +94,7 @@ class InitialDesign(Configurable):
         keys = [proposal.key for proposal in included]
         queries = [proposal.query if proposal.context else proposal.key for proposal in included]
         given = replace(
-            state,
+            state.after(included),
             pending=(*state.pending, *queries),
             excluded=state.excluded | set(keys),
             known=state.known | {proposal.query for proposal in included},

@@ -33,7 +33,8 @@ class PlateSearch(MultiFidelity):
     chosen it is one of those there are, and another fresh one is offered, also within a batch.
 
     A plate that is there is used where a fresh one would tell no more: where plates do not differ, none is opened for
-    a measurement that an old one could hold. The search begins on two plates in turn (`Contexts.beginning`), and
+    a measurement that an old one could hold. Where plates are of a limited size (`seqopt.data.Room`), those there are
+    are filled before a fresh one is opened. Else the search begins on two plates in turn (`Contexts.beginning`). It
     recommends the evaluated string of largest posterior mean of g.
 
     Args:
@@ -83,17 +84,26 @@ class PlateSearch(MultiFidelity):
         refused = self.unsupported(state.pending)
         pending = [item for index, item in enumerate(state.pending) if index not in refused]
         queries = [*state.data.queries, *state.known]
-        met = dict.fromkeys([query.context for query in queries] + [context_of(item) for item in state.pending])
+        met = {query.context for query in queries} | {context_of(item) for item in state.pending}
+        met |= set() if state.room is None else set(state.room.left)
+        met |= set() if state.only is None else {state.only}
+        closed = self.closed | {one for one in met if state.room is not None and not state.room.size(one)}
         return PlateScoring(
             cast("StringSurrogate", self.surrogate),
             cast("OutcomeAcquisition", self.acquisition),
-            with_plates(state.contexts, sorted(met)),
+            with_plates(state.contexts, sorted(met), closed),
+            used=met,
             evaluated=list(dict.fromkeys(key_of(item) for item in state.data.measured().items)),
             known=state.known,
             pending=pending,
             batch_size=n + len(pending),
             costs=self.learned_costs(state, rng),
             rng=rng,
+            only=state.only,
+            closed=self.closed,
+            shared=state.shared,
+            remaining=state.remaining,
+            room=state.room,
         )
 
 
@@ -104,18 +114,28 @@ class PlateScoring(PerCostScoring):
         surrogate: See `seqopt.scorers.PerCostScoring`.
         acquisition: Likewise.
         contexts: The plates, the fresh one last: see `with_plates`.
+        used: All plates there are, also those that are not offered.
         options: See `seqopt.scorers.PerCostScoring`.
     """
 
     def __init__(
-        self, surrogate: StringSurrogate, acquisition: OutcomeAcquisition, contexts: Contexts, **options: Any
+        self,
+        surrogate: StringSurrogate,
+        acquisition: OutcomeAcquisition,
+        contexts: Contexts,
+        *,
+        used: Iterable[Context] = (),
+        **options: Any,
     ) -> None:
         super().__init__(surrogate, acquisition, contexts, **options)
+        self._used = set(used)
         self._old = set(contexts.possible[:-1])
 
     def grown(self, contexts: Contexts, query: Query) -> Contexts:
         """With another fresh plate, where a query has taken the last one."""
-        return with_plates(contexts, ()) if query.context == contexts.possible[-1] else contexts
+        if query.context != contexts.possible[-1]:
+            return contexts
+        return with_plates(contexts, (), self._used - set(contexts.possible))
 
     def scored(
         self, posterior: Posterior, prepared: PreparedAcquisition, offered: Offered, taken: Set[Query]
@@ -129,8 +149,13 @@ class PlateScoring(PerCostScoring):
         return scores
 
 
-def with_plates(contexts: Contexts, met: Iterable[Context]) -> Contexts:
+def with_plates(contexts: Contexts, met: Iterable[Context], without: Set[Context] = frozenset()) -> Contexts:
     """Contexts with the plates that were met among those that are known, and a fresh one after all of them.
+
+    Args:
+        contexts: With those that are known.
+        met: Further ones.
+        without: Those on which nothing is measured any more; a fresh one is not called so, either.
 
     Example:
         >>> from seqopt.data import Contexts
@@ -139,6 +164,8 @@ def with_plates(contexts: Contexts, met: Iterable[Context]) -> Contexts:
         ['A', 'P1', 'P2']
     """
     further = [context for context in met if context not in contexts.possible]
-    fresh = contexts.fresh(further)
-    costs = (*contexts.costs, *(contexts.open_cost for _ in further), contexts.open_cost)
-    return replace(contexts, possible=(*contexts.possible, *further, fresh), costs=costs)
+    fresh = contexts.fresh([*further, *without])
+    stated = dict(zip(contexts.possible, contexts.costs, strict=True))
+    kept = [context for context in (*contexts.possible, *further) if context not in without]
+    costs = (*(stated.get(context, contexts.open_cost) for context in kept), contexts.open_cost)
+    return replace(contexts, possible=(*kept, fresh), costs=costs)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from seqopt.data import Context, Contexts, Data, Item, Query
+from seqopt.data import Context, Contexts, Data, Item, Query, Room
 from seqopt.scorers.limits import OpenBatch
 from seqopt.search import Proposal
 from seqopt.spaces import Space
@@ -33,6 +33,7 @@ class SearchState:
             still join it, and is told what does.
         only: The one context in which anything can be measured now; `None` where all are free.
         shared: Whether all that is proposed has to be measured in one and the same context.
+        room: How many measurements fit into contexts, where they are of a limited size; `None` where they are not.
     """
 
     space: Space
@@ -47,6 +48,7 @@ class SearchState:
     batch: OpenBatch | None = None
     only: Context | None = None
     shared: bool = False
+    room: Room | None = None
 
     @property
     def size(self) -> int:
@@ -62,6 +64,14 @@ class SearchState:
         latent = self.contexts is not None and self.contexts.latent
         return self.excluded | {query.key for query in self.known} if latent else self.excluded
 
+    def after(self, proposals: Sequence[Proposal]) -> SearchState:
+        """Where further proposals of the same batch are measured, after some were chosen."""
+        if self.contexts is None or not proposals:
+            return self
+        room = None if self.room is None else self.room.after(proposal.query for proposal in proposals)
+        only = proposals[0].context if self.shared and self.only is None and proposals[0].context else self.only
+        return replace(self, room=room, only=only)
+
     def beginning(self, place: int) -> Context:
         """How a string that nothing has chosen is measured: see `seqopt.data.Contexts.beginning`.
 
@@ -70,7 +80,13 @@ class SearchState:
         """
         if self.only is not None:
             return self.only
-        return () if self.contexts is None else self.contexts.beginning(self.size + place)
+        if self.contexts is None:
+            return ()
+        if self.room is not None:
+            found = self.room.at(place, self.contexts.fresh)
+            if found is not None:
+                return found
+        return self.contexts.beginning(self.size + place)
 
 
 @runtime_checkable

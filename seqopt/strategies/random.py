@@ -131,7 +131,9 @@ def filled_up(
     if left <= 0:
         return proposals
     chosen = {proposal.key for proposal in proposals}
-    return proposals + random_proposals(left, state, rng, unsupported=unsupported, also_excluded=chosen)
+    return proposals + random_proposals(
+        left, state.after(proposals), rng, unsupported=unsupported, also_excluded=chosen
+    )
 
 
 def _best_on_average(keys: Sequence[str], targets: npt.NDArray[np.float64]) -> str:

@@ -9,7 +9,7 @@ import torch
 
 from seqopt import CandidateSet, Optimizer, StringSpace
 from seqopt.acquisition import MUMBO
-from seqopt.data import Contexts, Query
+from seqopt.data import Contexts, Query, Room
 from seqopt.errors import InputError
 from seqopt.models.contexts import hierarchical
 from seqopt.search import GeneticSearch, PoolSearch
@@ -180,3 +180,49 @@ def test_what_does_not_fit_is_refused():
     for name in ("thompson", "ucb", "logei", "mean"):
         with pytest.raises(InputError, match=f"'{name}' scores a target, whatever is measured"):
             PlateSearch(acquisition=name)
+
+
+@pytest.fixture
+def begun():
+    """A search on two plates, of which the second reads higher."""
+    optimizer = Optimizer(CandidateSet(POOL), strategy=PlateSearch(), contexts=CONTEXTS, initial=8, seed=3)
+    queries = [Query(key, plate) for key, plate in zip(POOL[::4], itertools.cycle([P1, P2]))]
+    optimizer.tell(queries, [float(query.key.count("AB")) + (query.context == P2) for query in queries])
+    return optimizer
+
+
+def plates_in(optimizer, n, **options):
+    return [query.context for query in optimizer.ask(n, **options).queries]
+
+
+def test_what_is_free_is_kept_to(begun):
+    before = begun.state_dict()
+    for options, wanted in [
+        ({"only": P2}, {P2}),
+        ({"only": P4}, {P4}),  # one that nothing is on yet
+        ({"shared": True}, None),
+        ({"room": Room({P1: 0, P2: 9})}, {P2}),
+        ({"room": Room({P1: 0, P2: 0}, further=9)}, {P3}),
+        ({"remaining": 2.0}, None),
+    ]:
+        begun.load_state_dict(before)
+        found = plates_in(begun, 3, **options)
+        assert len(found) == (2 if "remaining" in options else 3)
+        if wanted is not None:
+            assert set(found) == wanted
+        if "shared" in options:
+            assert len(set(found)) == 1
+
+
+def test_open_plates_are_filled_before_fresh_ones(begun):
+    found = plates_in(begun, 6, room=Room({P1: 1, P2: 0, P3: 0}, further=3))
+    assert found.count(P1) == 1
+    assert found.count(P4) == 3  # P3 is full, or closed, and its name is taken
+    assert len(set(found)) == 3
+
+
+def test_random_strings_fill_plates_in_turn():
+    optimizer = Optimizer(CandidateSet(POOL), strategy=PlateSearch(), contexts=CONTEXTS, initial=8, seed=3)
+    assert plates_in(optimizer, 5, room=Room({P1: 2}, further=2)) == [P1, P1, P2, P2, P3]
+    # Nor is more proposed than there is room for.
+    assert plates_in(optimizer, 5, room=Room({P1: 0, P2: 1})) == [P2]

@@ -127,6 +127,25 @@ def new(
     budget_cost: Annotated[
         float | None, typer.Option(help="Cost that may be spent in all.", rich_help_panel=HOW)
     ] = None,
+    plates: Annotated[
+        bool,
+        typer.Option(
+            "--plates",
+            help="Measurements are made on plates, each with an offset; what counts is what all have in common.",
+            rich_help_panel=HOW,
+        ),
+    ] = False,
+    plate_size: Annotated[
+        int | None, typer.Option(help="Wells of a plate. Default: 96.", rich_help_panel=HOW, min=2)
+    ] = None,
+    controls: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STRINGS|@FILE",
+            help="What is measured on every plate: 'CCO,CCN', or @controls.csv.",
+            rich_help_panel=HOW,
+        ),
+    ] = None,
     seed: Annotated[
         int, typer.Option(help="The same seed gives the same suggestions.", rich_help_panel=HOW, min=0)
     ] = 0,
@@ -157,11 +176,18 @@ def new(
     refuse_idle({"--decimal-comma": decimal_comma and pool is None}, "--pool")
     contexts = fidelities_of(fidelity or [], target)
     refuse_idle({"--budget-cost": budget_cost is not None and contexts is None}, "--fidelity NAME:COST")
+    refuse_idle({"--plate-size": plate_size is not None and not plates}, "--plates")
+    refuse_idle({"--controls": controls is not None and not plates}, "--plates")
+    if plates and contexts is not None:
+        raise InputError("--plates and --fidelity do not go together yet: keep one of them")
+    if plates and surrogate != "auto":
+        raise InputError(f"--surrogate {surrogate} knows nothing of plates: leave it out")
     if contexts is not None and surrogate != "auto":
         raise InputError(f"--surrogate {surrogate} knows nothing of fidelities: leave it out")
     show_notes()
     with console.status("reading the candidates"):
         from seqopt.campaign import Campaign
+        from seqopt.campaign.plates import WELLS, PlateRules
 
         campaign = Campaign.create(
             path,
@@ -186,9 +212,12 @@ def new(
             limits=given_limits(per_scaffold, max_similarity),
             contexts=contexts,
             budget=budget_cost,
+            plates=(plate_size or WELLS) if plates else None,
+            controls=controls_of(controls),
         )
     with campaign:
         facts, filters = campaign.store.library, campaign.status().filters
+        rules = PlateRules.of(campaign.store.settings)
     what = f"{facts['size']:,} candidates of {facts['path']}" if facts else "generated strings"
     console.print(f"[bold]{escape(str(path))}[/bold]: {escape(objective)} of {escape(what)}")
     if contexts is not None:
@@ -198,6 +227,10 @@ def new(
         ways = ", ".join(f"{way_of(context)} for {cost:g}" for context, cost in pairs)
         budget = "" if budget_cost is None else f"; {budget_cost:g} may be spent"
         console.print(f"measured as {escape(ways)}; what counts is {escape(way_of(contexts.target))}{budget}")
+    if rules is not None:
+        listed = ", ".join(one.string for one in rules.controls)
+        each = f"; on each: {listed}" if listed else ""
+        console.print(escape(f"measured on plates of {rules.size} wells{each}; what counts is what all have in common"))
     if filters:
         console.print(f"suggested is only: {escape('; '.join(filters))}")
     console.print("next: seqopt campaign suggest --out batch.csv")
@@ -290,6 +323,18 @@ def fidelities_of(texts: list[str], target: str | None) -> Contexts | None:
     from seqopt.data import Contexts
 
     return Contexts.of_levels(FIDELITY, costs, meant)
+
+
+def controls_of(text: str | None) -> list[str] | Path:
+    """Controls as an option names them: a file, or strings with commas between them."""
+    if text is None:
+        return []
+    if text.startswith("@"):
+        return Path(text[1:])
+    found = [one.strip() for one in text.split(",") if one.strip()]
+    if not found:
+        raise InputError("--controls is empty: give strings with commas between them, or @FILE")
+    return found
 
 
 def parts_of(contexts: Contexts | None, surrogate: str, acquisition: str) -> dict[str, Any]:

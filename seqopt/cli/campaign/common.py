@@ -154,6 +154,18 @@ def levels_of(campaign: Campaign, texts: list[str]) -> dict[str, ContextValue]:
     return found
 
 
+def on_plate(campaign: Campaign, name: str | None) -> dict[str, ContextValue] | None:
+    """The plate that an option names, as a context; `None` without one."""
+    if name is None:
+        return None
+    from seqopt.campaign.plates import PLATE
+
+    refuse_idle({"--plate": not campaign.store.settings.plates}, "a campaign that has plates")
+    if not name.strip():
+        raise InputError("--plate is empty; expected the name of a plate, such as P3")
+    return {PLATE: name.strip()}
+
+
 def print_batch(campaign: Campaign, batch: list[Suggestion]) -> None:
     """Suggestions one below the other, each string on a line of its own, from which it can be copied."""
     from seqopt.campaign.costs import way_of

@@ -42,4 +42,8 @@ IdColumn = Annotated[
 PriceColumn = Annotated[
     str | None, typer.Option(help="Column of prices, to show what suggestions cost.", rich_help_panel=WHAT)
 ]
+OnPlate = Annotated[
+    str | None,
+    typer.Option("--plate", help="On which plate it was measured, where neither a table nor a suggestion says it: P3."),
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.")]

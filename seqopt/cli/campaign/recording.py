@@ -14,13 +14,14 @@ from seqopt.cli.campaign.common import (
     FIDELITY,
     levels_of,
     number_of,
+    on_plate,
     opened,
     pairs_of,
     print_results,
     refuse_idle,
     value_of,
 )
-from seqopt.cli.campaign.options import Debug, DecimalComma, Force, Partial, Replicate, Unit, Which
+from seqopt.cli.campaign.options import Debug, DecimalComma, Force, OnPlate, Partial, Replicate, Unit, Which
 from seqopt.cli.running import console, note, show_notes
 from seqopt.datasets.sources import file_and_part
 from seqopt.errors import InputError
@@ -55,6 +56,7 @@ def record(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="How it was measured, where there are several ways: fidelity=docking."),
     ] = None,
+    plate: OnPlate = None,
     cost: Annotated[float | None, typer.Option(help="What it has cost, if not what the campaign says.")] = None,
     also: Annotated[
         list[str] | None,
@@ -110,6 +112,7 @@ def record(
                 decimal_comma=decimal_comma,
                 unit=unit,
                 force=force,
+                context=on_plate(campaign, plate),
             )
             print_results(len(taken), results)
             return
@@ -123,7 +126,7 @@ def record(
             lost=lost,
             standard_error=error,
             replicate=replicate,
-            context=levels_of(campaign, context or []),
+            context=levels_of(campaign, context or []) | (on_plate(campaign, plate) or {}),
             further={name: number_of(text, comma) for name, text in pairs_of("--also", also or []).items()},
             unit=unit,
             force=force,
@@ -150,6 +153,7 @@ def import_history(
             metavar="NAME", help="Results of another assay, from which only the model learns: selectivity_2019."
         ),
     ] = None,
+    plate: OnPlate = None,
     replicate: Replicate = False,
     decimal_comma: DecimalComma = None,
     unit: Unit = None,
@@ -189,7 +193,8 @@ def import_history(
                 note(f"{other.empty:,} rows have no value")
             return
         context = None if fidelity is None else levels_of(campaign, [f"{FIDELITY}={fidelity}"])
-        if context is not None and is_screen(campaign, context, file):
+        context = on_plate(campaign, plate) if context is None else context
+        if context is not None and plate is None and is_screen(campaign, context, file):
             refuse_idle({"--unit": unit is not None, "--force": force}, "results, not with scores of a whole library")
             with console.status("reading the scores"):
                 found = campaign.import_screen(

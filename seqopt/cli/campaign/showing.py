@@ -51,10 +51,13 @@ def status(
             "library": found.library,
             "added": found.added,
             "spending": None if found.spending is None else found.spending._asdict(),
+            "plates": [asdict(one) for one in found.plates],
+            "expected": dict(found.expected),
             "costs": None if found.costs is None else asdict(found.costs) | {"left": found.costs.left},
         }
         typer.echo(json.dumps(facts, indent=1))
         return
+    from seqopt.campaign.status import side_by_side
     from seqopt.campaign.wording import counted
 
     counts, settings = found.counts, found.settings
@@ -67,7 +70,11 @@ def status(
     )
     if found.best is not None:
         called = "" if found.best.identifier is None else f"{escape(found.best.identifier)}, "
-        console.print(f"best: {called}{escape(found.best.string)} with {limit}{value:,.5g}{escape(unit)}")
+        what = "highest value" if settings.direction == "maximize" else "lowest value"
+        what = f"{what} as read" if settings.latent else "best"
+        console.print(f"{what}: {called}{escape(found.best.string)} with {limit}{value:,.5g}{escape(unit)}")
+    if found.best is not None and settings.latent:
+        console.print(escape(side_by_side(settings, found.expected)))
     if found.model:
         from seqopt.campaign.wording import percent
 
@@ -97,6 +104,8 @@ def status(
         console.print(f"candidates are read from {escape(' and '.join((found.library, *found.added)))}")
     if found.filters:
         console.print(f"suggested is only: {escape('; '.join(found.filters))}")
+    for plate in found.plates:
+        console.print(escape(plate.describe()))
     for warning in found.warnings:
         note(warning)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -12,6 +13,7 @@ from seqopt.cli.campaign.app import app
 from seqopt.cli.campaign.common import (
     FIDELITY,
     levels_of,
+    on_plate,
     opened,
     print_batch,
     print_cost,
@@ -23,6 +25,10 @@ from seqopt.cli.campaign.common import (
 )
 from seqopt.cli.campaign.options import Debug, Which
 from seqopt.cli.running import console, note, show_notes
+
+if TYPE_CHECKING:
+    from seqopt.campaign import Suggestion
+    from seqopt.campaign.status import Status
 
 
 @app.command()
@@ -38,6 +44,14 @@ def suggest(
     same_fidelity: Annotated[
         bool, typer.Option("--same-fidelity", help="One way to measure for the whole batch; which, is chosen.")
     ] = False,
+    plate: Annotated[str | None, typer.Option(help="Only this plate: an open one, or a new one by its name.")] = None,
+    same_plate: Annotated[
+        bool,
+        typer.Option(
+            "--same-plate",
+            help="All on one plate, a fresh one where no open one has room, instead of filling those that are open.",
+        ),
+    ] = False,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Suggest again what only failed so far.")
     ] = False,
@@ -46,6 +60,7 @@ def suggest(
 ) -> None:
     """Say what to measure next: the open suggestions, or new ones if there are none."""
     del debug
+    from seqopt.campaign.status import warnings_of_plates
     from seqopt.campaign.tables import check_batch_target
     from seqopt.filters.filtering import failing_note
 
@@ -57,15 +72,19 @@ def suggest(
             again = campaign.retry_failed()
             note(f"what only failed is suggested again: {', '.join(row.name for row in again)}")
         only = None if fidelity is None else levels_of(campaign, [f"{FIDELITY}={fidelity}"])
+        only = on_plate(campaign, plate) if only is None else only
+        has_plates = bool(campaign.store.settings.plates)
+        refuse_idle({"--same-plate": same_plate and not has_plates}, "a campaign that has plates")
         refuse_idle({"--same-fidelity": same_fidelity and campaign.store.contexts is None}, "several ways to measure")
-        waiting = sum(only is None or dict(row.context) == only for row in campaign.store.open_suggestions())
+        waiting = len(campaign.waiting(only))
+        before = {one.name for one in campaign.plates(learned=False)} if has_plates else set()
         with told_if_stopped(campaign), console.status("choosing") as progress, shown_in(progress, "choosing"):
             if more or not waiting:
                 report = campaign.filter_report(progress_in(progress))
                 if report is not None:
                     print_lines(report.lines())
             progress.update("choosing")
-            batch = campaign.suggest(n, more=more, context=only, shared=same_fidelity)
+            batch = campaign.suggest(n, more=more, context=only, shared=same_fidelity or same_plate)
         if waiting and not more:
             from seqopt.campaign.wording import counted
 
@@ -73,11 +92,17 @@ def suggest(
             open_ones = counted(waiting, "suggestion")
             note(f"{open_ones} {are} open: record {their}, withdraw {them}, or add others with --more")
         asked = campaign.store.settings.batch_size if n is None else n
-        if (more or not waiting) and len(batch) < asked:
-            note(f"{len(batch)} instead of {asked}: no other candidate was found that may be suggested")
+        chosen = sum(row.reason.get("kind") != "control" for row in batch)
+        if (more or not waiting) and chosen < asked:
+            note(f"{chosen} instead of {asked}: no other candidate was found that may be suggested")
         status = campaign.status()
         if status.failing:
             note(f"{failing_note(status.failing)}. Withdraw what should not be measured")
+        if has_plates:
+            for text in said_of_plates(status, batch, before):
+                console.print(escape(text))
+            for text in warnings_of_plates(status.plates, status.model):
+                note(text)
         print_batch(campaign, batch)
         print_cost(campaign, batch)
         if out is not None:
@@ -87,6 +112,26 @@ def suggest(
                 f"written to {escape(str(out))}: fill in the last columns, then seqopt campaign record "
                 f"{escape(f'{out}{where}')}"
             )
+
+
+def said_of_plates(status: Status, batch: Sequence[Suggestion], before: set[str]) -> list[str]:
+    """On which plates a batch goes, and which of them are new."""
+    from seqopt.campaign.plates import CONTROL, plate_of
+    from seqopt.campaign.wording import counted
+
+    plates = {one.name: one for one in status.plates}
+    found = []
+    for name in dict.fromkeys(plate_of(row.context) for row in batch):
+        rows = [row for row in batch if plate_of(row.context) == name]
+        controls = sum(row.reason.get("kind") == CONTROL for row in rows)
+        besides = f" and {counted(controls, 'control')}" if controls else ""
+        fresh = (
+            "" if name in before else ", opened now since no open plate has room for more" if before else ", opened now"
+        )
+        plate = plates[name]
+        used = f"{plate.used} of {plate.size} wells are used"
+        found.append(f"on {name}{fresh}: {counted(len(rows) - controls, 'candidate')}{besides}; {used}")
+    return found
 
 
 @app.command()
