@@ -690,8 +690,8 @@ def bench(
         typer.Argument(
             metavar="NAME",
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
-            "filters, choices, ask, intervals, censored, design, formulas, factorial, transforms; NAME --help shows "
-            "its options.",
+            "filters, choices, ask, intervals, censored, design, formulas, factorial, transforms, fidelity, plates; "
+            "NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -702,6 +702,7 @@ def bench(
         *("zinc", "docking", "regression", "boss", "vae", "embedding"),
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
         *("choices", "ask", "intervals", "censored", "design", "formulas", "factorial", "transforms"),
+        *("fidelity", "plates"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:

@@ -1,0 +1,110 @@
+"""What is compared: searches of two fidelities, of one, and none at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from seqopt.bench.fidelity.tasks import VARIABLE, Task
+
+if TYPE_CHECKING:
+    from seqopt.models import StringGP
+    from seqopt.spaces import Space
+    from seqopt.strategies import Strategy
+
+Kind = Literal["multi", "single", "random", "column"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """How queries are chosen.
+
+    Attributes:
+        label: Name in the tables.
+        kind: ``"multi"`` chooses the fidelity, too; ``"single"`` measures targets only; ``"random"`` does so in the
+            order of the seed; ``"column"`` buys the cheap value of every candidate, and then measures targets in the
+            order of these.
+        acquisition: Name of the acquisition function.
+        model: How the fidelities hang together: ``"coregionalised"`` or ``"autoregressive"``.
+        known: The cheap value of every candidate is known already and costs nothing.
+    """
+
+    label: str
+    kind: Kind
+    acquisition: str = "gibbon"
+    model: str = "coregionalised"
+    known: bool = False
+
+    @property
+    def cheap(self) -> bool:
+        """Whether it pays for cheap measurements."""
+        return self.kind in ("multi", "column") and not self.known
+
+
+METHODS: Mapping[str, Method] = {
+    "gibbon": Method("one fidelity, GIBBON", "single"),
+    "ei": Method("one fidelity, EI", "single", "logei"),
+    "random": Method("random", "random"),
+    "column": Method("cheap column, best first", "column"),
+    "mf-gibbon": Method("two fidelities, GIBBON, coregionalised", "multi"),
+    "column-known": Method("cheap column known, best first", "column", known=True),
+}
+"""What is compared; the first is what others are held against."""
+
+REFERENCE = "gibbon"
+
+
+def _ngrams() -> Any:
+    from seqopt.kernels import NgramKernel
+
+    return NgramKernel()
+
+
+def _minmax() -> Any:
+    from seqopt.kernels import MinMaxKernel
+
+    return MinMaxKernel()
+
+
+def _ssk() -> Any:
+    from seqopt.models.string_gp import default_kernel
+
+    return default_kernel()
+
+
+KERNELS: Mapping[str, Callable[[], Any]] = {"ngrams": _ngrams, "minmax": _minmax, "ssk": _ssk}
+"""Kernels on strings by name; ``minmax`` compares counts of Morgan environments."""
+
+
+def encoder_of(task: Task, space: Space) -> Any:
+    """What the kernel of a task reads."""
+    from seqopt.encoding import FeatureEncoder, MorganFingerprint
+
+    return FeatureEncoder(MorganFingerprint(counts=True)) if task.kernel == "minmax" else space.encoder
+
+
+def surrogate_of(task: Task, space: Space) -> StringGP:
+    """A Gaussian process over strings, for one fidelity."""
+    from seqopt.models import StringGP
+
+    return StringGP(KERNELS[task.kernel](), encoder=encoder_of(task, space))
+
+
+def strategy_of(method: Method, task: Task, space: Space) -> Strategy:
+    """What decides in a search of two fidelities."""
+    from seqopt.encoding.fields import ContextEncoder, FieldEncoder
+    from seqopt.kernels import CoregionalizationKernel, OnField, Product
+    from seqopt.models import StringGP
+    from seqopt.strategies import MultiFidelity
+
+    contexts = task.contexts
+    levels = [context[0][1] for context in contexts.possible]
+    encoder = FieldEncoder(
+        {
+            VARIABLE: ContextEncoder(VARIABLE, levels, default=contexts.target[0][1]),
+            "strings": encoder_of(task, space),
+        }
+    )
+    kernel = Product(OnField(KERNELS[task.kernel](), "strings"), OnField(CoregionalizationKernel(2), VARIABLE))
+    return MultiFidelity(StringGP(kernel, encoder=encoder), method.acquisition)
