@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from seqopt.spaces import Space
     from seqopt.strategies import Strategy
 
+BATCH = 4
+"""Measurements that a search of two fidelities chooses at a time: most are cheap, and a fit takes as long for each."""
+
 Kind = Literal["multi", "single", "random", "column"]
 
 
@@ -28,6 +31,7 @@ class Method:
         acquisition: Name of the acquisition function.
         model: How the fidelities hang together: ``"coregionalised"`` or ``"autoregressive"``.
         known: The cheap value of every candidate is known already and costs nothing.
+        batch: Measurements that are chosen at a time.
     """
 
     label: str
@@ -35,6 +39,7 @@ class Method:
     acquisition: str = "gibbon"
     model: str = "coregionalised"
     known: bool = False
+    batch: int = 1
 
     @property
     def cheap(self) -> bool:
@@ -47,7 +52,7 @@ METHODS: Mapping[str, Method] = {
     "ei": Method("one fidelity, EI", "single", "logei"),
     "random": Method("random", "random"),
     "column": Method("cheap column, best first", "column"),
-    "mf-gibbon": Method("two fidelities, GIBBON, coregionalised", "multi"),
+    "mf-gibbon": Method("two fidelities, GIBBON, coregionalised", "multi", batch=BATCH),
     "column-known": Method("cheap column known, best first", "column", known=True),
 }
 """What is compared; the first is what others are held against."""

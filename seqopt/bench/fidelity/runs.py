@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from seqopt.bench.fidelity.methods import METHODS, Method, strategy_of, surrogat
 from seqopt.bench.fidelity.tasks import CHEAP, TARGET, TASKS, VARIABLE, Candidates, Task
 from seqopt.data import Query
 from seqopt.data.replay import top_of
+
+if TYPE_CHECKING:
+    from seqopt.spaces import CandidateSet
 
 Bought = tuple[int, str]
 """The index of a candidate, and the level at which it was measured."""
@@ -98,17 +101,34 @@ def _modelled(
         else {"surrogate": surrogate_of(task, space), "acquisition": method.acquisition}
     )
     first = task.beginning(seed, len(space), cheap=multi)
-    optimizer = Optimizer(space, direction=task.direction, initial=len(first), seed=seed, **chosen)
+    # Searches of several contexts have no transform either.
+    optimizer = Optimizer(
+        space,
+        direction=task.direction,
+        transform=None,
+        initial=len(first),
+        batch_size=method.batch,
+        seed=seed,
+        **chosen,
+    )
     asked: Callable[[Bought], Any] = lambda one: (  # noqa: E731
         Query(space.keys[one[0]], {VARIABLE: one[1]}) if multi else space.keys[one[0]]
     )
     optimizer.tell([asked(one) for one in first], [float(candidates.values(level)[index]) for index, level in first])
     yield from first
     while len(optimizer.observations) < len(space) * (2 if multi else 1):
-        (query,) = optimizer.ask(1).queries
-        index = space.index_of(query.key)
-        assert index is not None  # what is asked for is a candidate
-        level = str(query.get(VARIABLE) or TARGET)
+        queries = optimizer.ask().queries
         parameters |= optimizer.hyperparameters
-        yield index, level
-        optimizer.tell([asked((index, level))], [float(candidates.values(level)[index])])
+        found = [(_index(space, query.key), str(query.get(VARIABLE) or TARGET)) for query in queries]
+        # Of a batch, the cheap ones come first, as they would in a laboratory.
+        found.sort(key=lambda one: one[1] == TARGET)
+        yield from found
+        optimizer.tell(
+            [asked(one) for one in found], [float(candidates.values(level)[index]) for index, level in found]
+        )
+
+
+def _index(space: CandidateSet, key: str) -> int:
+    index = space.index_of(key)
+    assert index is not None  # what is asked for is a candidate
+    return index
