@@ -10,6 +10,7 @@ last. So all columns of a field have the same numbers whatever the strings are.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ import numpy.typing as npt
 import torch
 
 from seqopt.encoding.encoded import EncodedStrings, Encoder
-from seqopt.encoding.features import Encoded, FeatureRows, StringEncoder
+from seqopt.encoding.features import Encoded, FeatureRows, JointEncoder, StringEncoder, TokensAndFeatures
 from seqopt.errors import InputError
 from seqopt.utils.config import Configurable
 
@@ -76,7 +77,7 @@ class Fields:
             shown = ", ".join(f"{name} {length}" for name, length in lengths.items())
             raise InputError(f"fields hold different numbers of items: {shown}")
         for name in list(self.parts)[:-1]:
-            if isinstance(self.parts[name], EncodedStrings):
+            if isinstance(self.parts[name], EncodedStrings | TokensAndFeatures):
                 raise InputError(f"the field {name!r} holds tokens, whose width differs; it must be the last field")
 
     def __len__(self) -> int:
@@ -103,7 +104,7 @@ class Fields:
         found, start = {}, 0
         for name, part in self.parts.items():
             end = start + part.width
-            found[name] = slice(start, None if isinstance(part, EncodedStrings) else end)
+            found[name] = slice(start, None if isinstance(part, EncodedStrings | TokensAndFeatures) else end)
             start = end
         return found
 
@@ -218,6 +219,43 @@ class ContextEncoder(Configurable):
         return float(value)
 
 
+class NameEncoder(ContextEncoder):
+    """Encodes a variable of the context that may be any text, as plates are, as a column of numbers: equal ones for
+    equal texts.
+
+    An item without the variable becomes NaN, which equals nothing: see `seqopt.kernels.SameLevelKernel`. Two different
+    texts have equal numbers with a probability of 2e-16.
+
+    Args:
+        name: The variable.
+
+    Example:
+        >>> from seqopt.data import Query
+        >>> values = NameEncoder("plate").encode([Query("A", {"plate": "P1"}), Query("B", {"plate": "P1"}), "A"]).values
+        >>> bool(values[0] == values[1]), bool(np.isnan(values[2]))
+        (True, True)
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+
+    def config_arguments(self) -> dict[str, Any]:
+        """See `seqopt.utils.config.Configurable`."""
+        return {"name": self.variable}
+
+    def _value(self, item: Item) -> Level:
+        value = None if isinstance(item, str) else dict(item.context).get(self.variable)
+        return "" if value is None else value
+
+    def _number(self, value: Level) -> float:
+        if not isinstance(value, str):
+            raise InputError(f"{self.variable} is {value!r}; expected a text")
+        if not value:
+            return math.nan
+        digest = hashlib.blake2b(value.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        return float(int.from_bytes(digest) >> 11)  # all bits of it are those of a float64
+
+
 class FieldEncoder(Configurable):
     """Encodes items into `Fields`, each field by an encoder of its own.
 
@@ -240,7 +278,7 @@ class FieldEncoder(Configurable):
     def __init__(self, fields: Mapping[str, StringEncoder | ContextEncoder]) -> None:
         if not fields:
             raise InputError("there are no fields; give at least one encoder")
-        tokens = [name for name, encoder in fields.items() if isinstance(encoder, Encoder)]
+        tokens = [name for name, encoder in fields.items() if isinstance(encoder, Encoder | JointEncoder)]
         if len(tokens) > 1:
             raise InputError(f"the fields {' and '.join(tokens)} hold tokens; at most one can")
         self.fields = {name: fields[name] for name in [*(name for name in fields if name not in tokens), *tokens]}

@@ -1,12 +1,13 @@
 """Surrogates: models of the objective on strings, all behind one protocol."""
 
 from seqopt.models import pathwise  # noqa: F401  # BoTorch's draws of functions find the sub-sequence kernel
-from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess, measurement_std
+from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess, in_units_of, measurement_std
 from seqopt.models.contributions import Contributions, contributions_of
 from seqopt.models.distances import DistanceSurrogate, KernelDistances
 from seqopt.models.fully_bayesian import FullyBayesianGP, FullyBayesianStringGP, KernelDiagnostics
 from seqopt.models.gaussian import GaussianSurrogate
 from seqopt.models.leave_one_out import LeaveOneOut
+from seqopt.models.levels import Levels
 from seqopt.models.protocols import (
     CensoredSurrogate,
     ConditionedProcess,
@@ -44,6 +45,7 @@ __all__ = [
     "KernelDiagnostics",
     "KernelDistances",
     "LeaveOneOut",
+    "Levels",
     "MeasurementSurrogate",
     "NoiseAwareSurrogate",
     "PoolSurrogate",
@@ -56,6 +58,7 @@ __all__ = [
     "Untransform",
     "contributions_of",
     "default_surrogate",
+    "in_units_of",
     "measurement_std",
     "resolve_surrogate",
     "unsupported",

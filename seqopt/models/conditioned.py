@@ -98,6 +98,7 @@ class StringsPosterior:
         self._conditioning = conditioning
         self._n = len(conditioning.state.keys)
         self._outcome = _Columns(conditioning, process.encoder.encode(items), items, dtype)
+        self._noise = conditioning.state.noise_at(items)
         targets = targets_of(items)
         self._target = self._outcome
         if targets is not None:
@@ -130,7 +131,8 @@ class StringsPosterior:
         state = self._conditioning.state
         link = self._outcome.solved[..., index]
         own = self._outcome.prior_with(self._outcome, index)
-        corner = (own[:, index] + state.noise_variance - link.square().sum(-1)).clamp_min(state.floor[:, None][:, 0])
+        noise = self._noise[:, index] if self._noise.shape[1] > 1 else self._noise[:, 0]
+        corner = (own[:, index] + noise - link.square().sum(-1)).clamp_min(state.floor[:, None][:, 0])
         root = corner.sqrt()[:, None]
         outcome = (own - (link[:, None] @ self._outcome.solved)[:, 0]) / root
         found = object.__new__(StringsPosterior)
@@ -146,8 +148,7 @@ class StringsPosterior:
             target = (crossed - (link[:, None] @ self._target.solved)[:, 0]) / root
             found._target = self._target.extended(target)
             left = torch.maximum(self._moments.conditional_variance - target.square(), floor)
-            noise = state.noise_variance[:, None]
-            remaining = torch.maximum(self._moments.remaining_variance - outcome.square(), noise + floor)
+            remaining = torch.maximum(self._moments.remaining_variance - outcome.square(), self._noise + floor)
             found._moments = self._moments.given(left, remaining)
         found._conditioned_mean = torch.cat([self._conditioned_mean, self._moments.mean[:, index, None]], -1)
         return found
@@ -182,8 +183,8 @@ class StringsPosterior:
         variance, conditional = variances(self._target)
         mean = self._target.mean
         if self._target is self._outcome:
-            return Moments.of_target(mean, variance, conditional, state.noise_variance)
-        noise = state.noise_variance[:, None]
+            return Moments.of_target(mean, variance, conditional, self._noise)
+        noise = self._noise
         own, left = variances(self._outcome)
         between = (self._outcome.solved[:, :n] * self._target.solved[:, :n]).sum(1)
         covariance = _paired(self._outcome, self._target) - between
@@ -288,6 +289,24 @@ class BlockwisePosterior:
             at = self._process.at([*items, *chosen])
             parts.append(at.cross(torch.arange(len(items), len(items) + len(chosen)))[:, : len(items)])
         return torch.cat(parts, 1)
+
+
+def in_units_of(
+    surrogate: StringSurrogate, items: Sequence[Item], mean: npt.ArrayLike, variance: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray]:
+    """Means and standard deviations of outcomes, in the units in which each query is measured.
+
+    Args:
+        surrogate: Fitted; one that knows no units of levels has the same for all.
+        items: N queries.
+        mean: Standardised means of their outcomes, N.
+        variance: Standardised variances, N.
+    """
+    own = getattr(surrogate, "untransform_outcomes", None)
+    if own is None:
+        return surrogate.untransform(mean, variance)
+    found: tuple[FloatArray, FloatArray] = own(items, mean, variance)
+    return found
 
 
 def measurement_std(surrogate: object, strings: Sequence[str], std: npt.ArrayLike) -> npt.NDArray[np.float64]:

@@ -32,9 +32,10 @@ from seqopt.models.censoring import Sides, telling
 from seqopt.models.checks import differ
 from seqopt.models.covariance import AdaptiveKernel, FittedKernel, FloatArray
 from seqopt.models.dense_likelihood import DenseLikelihood, family_of
+from seqopt.models.levels import Levels
 from seqopt.models.log_units import LogBounds, LogUnitNormalPrior
 from seqopt.models.marginal_likelihood import DenseMarginalLogLikelihood
-from seqopt.models.noise import PartlyKnownNoise
+from seqopt.models.noise import LevelledNoise, PartlyKnownNoise
 from seqopt.models.row_model import RowModel, ScaledStandardize
 
 logger = logging.getLogger(__name__)
@@ -88,17 +89,20 @@ class TrainingData:
         targets: Their values, or limits of them.
         known: Known variances of their noise.
         sides: Which values are limits (`seqopt.models.censoring`); `None` where none is.
+        numbers: The level of each value, where levels have noise of their own.
     """
 
     encoded: Encoded
     targets: FloatArray
     known: FloatArray
     sides: Sides | None = None
+    numbers: npt.NDArray[np.int64] | None = None
 
     def take(self, indices: npt.NDArray[np.int64]) -> TrainingData:
         """Those at ``indices``."""
         sides = None if self.sides is None or not self.sides[indices].any() else self.sides[indices]
-        return TrainingData(self.encoded.take(indices), self.targets[indices], self.known[indices], sides)
+        numbers = None if self.numbers is None else self.numbers[indices]
+        return TrainingData(self.encoded.take(indices), self.targets[indices], self.known[indices], sides, numbers)
 
     @property
     def telling(self) -> FloatArray:
@@ -123,6 +127,7 @@ class PointEstimate:
         interpolate: Whether Gram matrices may be interpolated in the gap decay, from `INTERPOLATED` strings on.
         priors: Whether priors have a say in what is best; starts are drawn from them in any case.
         noise: Variance of the noise in units of the values' variance, where it is not learned.
+        levels: Levels that have noise of their own; data say which level each value has.
     """
 
     kernel: gpytorch.kernels.Kernel
@@ -131,6 +136,7 @@ class PointEstimate:
     interpolate: bool = True
     priors: bool = True
     noise: float | None = None
+    levels: Levels | None = None
 
     def build(self, data: TrainingData) -> SingleTaskGP:
         """The model of ``data`` at the parameters to start from."""
@@ -147,11 +153,17 @@ class PointEstimate:
         # BoTorch scales no values that differ by less than 1e-8: dissociation constants in mol/l do. Equal ones have a
         # standard deviation of rounding errors, which is none to scale by.
         smallest = SMALLEST_SPREAD if data.differ else math.inf
-        if known.any() or data.sides is not None:
+        if known.any() or data.sides is not None or self.levels is not None:
             # The model sees standardised values.
             spread = data.telling.std(ddof=1) if len(data.telling) > 1 else 0.0
             spread = spread if spread >= smallest else 1.0
-            likelihood = PartlyKnownNoise(torch.from_numpy(known / spread**2), inputs, **options)
+            standardized = torch.from_numpy(known / spread**2)
+            if self.levels is None:
+                likelihood = PartlyKnownNoise(standardized, inputs, **options)
+            else:
+                assert data.numbers is not None
+                of, levels = torch.from_numpy(data.numbers), self.levels
+                likelihood = LevelledNoise(of, levels.count, levels.target_number, standardized, inputs, **options)
         # Limits on one side alone say nothing of how far beyond them the values lie: the mean would have no bound.
         only_limits = data.sides is not None and bool(data.sides.all())
         mean = gpytorch.means.ConstantMean(gpytorch.priors.NormalPrior(0.0, 1.0) if only_limits else None)
@@ -353,12 +365,14 @@ def _transfer(source: SingleTaskGP, target: SingleTaskGP) -> None:
     (source_mean, source_unit), (mean, unit) = units_of(source), units_of(target)
     ratio = source_unit / unit
     with torch.no_grad():
-        scale, noise = float(source.covar_module.outputscale), float(source.likelihood.noise.mean())
+        scale = float(source.covar_module.outputscale)
         outputscale_bounds = target.covar_module.raw_outputscale_constraint
         noise_bounds = target.likelihood.noise_covar.raw_noise_constraint
         target.covar_module.outputscale = outputscale_bounds.nearest(scale * ratio**2)
         if target.likelihood.noise_covar.raw_noise.requires_grad:
-            target.likelihood.noise = noise_bounds.nearest(noise * ratio**2)
+            found = [noise_bounds.nearest(noise * ratio**2) for noise in source.likelihood.noise.reshape(-1).tolist()]
+            shape = target.likelihood.noise.shape
+            target.likelihood.noise = torch.tensor(found, dtype=torch.float64).reshape(shape) if found[1:] else found[0]
         target.mean_module.constant.copy_(source.mean_module.constant * ratio + (source_mean - mean) / unit)
 
 

@@ -39,6 +39,7 @@ from seqopt.models.checks import checked_noise, checked_values, differ
 from seqopt.models.covariance import Evaluator, KernelEvaluator, StackedEvaluator
 from seqopt.models.gaussian import GaussianSurrogate
 from seqopt.models.gp_state import BatchedGPState
+from seqopt.models.levels import LevelNoise, Levels
 from seqopt.models.sampling import (
     GOOD_R_HAT,
     GridSampler,
@@ -48,6 +49,7 @@ from seqopt.models.sampling import (
     Sampler,
     SliceSampler,
 )
+from seqopt.models.sampling.density import NOISE_RATIO, ratio_name
 from seqopt.models.sampling.parameters import MEAN, NOISE_VARIANCE, OUTPUTSCALE, Numbers
 from seqopt.models.stacking import independent_densities, leave_one_out_densities, stacking_weights
 from seqopt.spaces import PoolSpace, Space
@@ -160,11 +162,15 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         draws: Number of draws.
         refit_growth: See above.
         mean_std: Standard deviation of the prior of the constant mean, of standardised values; with 0 it is 0.
+        levels: Levels of the context that have noise, mean and scale of their own (`seqopt.models.levels`). The noise
+            of the target has the prior above, that of each other level in units of it the prior (0, 1) of its
+            logarithm.
 
     Raises:
         InputError: If ``draws`` < 1, ``refit_growth`` < 0 or ``mean_std`` < 0, there is no kernel or one has a batch
             shape, the numbers of kernels, samplers and probabilities differ, ``weights`` or ``null`` is not as above,
-            or both ``tokenizer`` and ``encoder`` are given. When fitted: if no kernel can take the strings.
+            both ``tokenizer`` and ``encoder`` are given, or ``levels`` with stacking or a `GridSampler`. When fitted:
+            if no kernel can take the strings.
 
     Example:
         >>> from seqopt.kernels import NgramKernel
@@ -189,6 +195,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         draws: int = 8,
         refit_growth: float = 0.1,
         mean_std: float = 1.0,
+        levels: Levels | None = None,
     ) -> None:
         if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 1:
             raise InputError(f"draws is {draws!r}; it must be an integer of at least 1")
@@ -212,7 +219,13 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             if not isinstance(found, gpytorch.kernels.Kernel):
                 raise InputError(f"{found!r} of type {type(found).__name__} is not a kernel")
             KernelParameters(found)  # refuses what cannot be sampled
+        if sampler is None and levels is not None:
+            sampler = SliceSampler()
         self._samplers = _samplers(sampler, self._kernels)
+        if levels is not None and (
+            weights == "stacking" or any(isinstance(one, GridSampler) for one in self._samplers)
+        ):
+            raise InputError("noise of levels is sampled by a SliceSampler, and kernels are weighed by evidence then")
         self._prior: Numbers = _probabilities(prior, len(self._kernels))
         self._weights = weights
         self._null = float(null)
@@ -221,7 +234,9 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         self._mean_std = float(mean_std)
         self.draws = int(draws)
         self.refit_growth = refit_growth
-        super().__init__(Encoder("characters" if tokenizer is None else tokenizer) if encoder is None else encoder)
+        super().__init__(
+            Encoder("characters" if tokenizer is None else tokenizer) if encoder is None else encoder, levels=levels
+        )
         self._encoder_chosen = tokenizer is not None or encoder is not None
         self._chosen_encoder = self.encoder if self._encoder_chosen else None
         if isinstance(encoder, FieldEncoder):
@@ -249,6 +264,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             "draws": self.draws,
             "refit_growth": self.refit_growth,
             "mean_std": self._mean_std,
+            **({} if self.levels is None else {"levels": self.levels}),
         }
 
     takes_noise_variance = True
@@ -274,8 +290,8 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
 
     @property
     def units(self) -> tuple[float, float]:
-        """See `GaussianSurrogate`."""
-        return self._units
+        """See `GaussianSurrogate`: those of the target, where levels have their own."""
+        return self._target_units() or self._units
 
     def bind(self, space: Space) -> None:
         """Take the encoder of ``space``, unless one was chosen. Called by the optimiser."""
@@ -353,6 +369,12 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         targets = checked_values(strings, values)
         known = checked_noise(strings, noise_variance)
         sides = checked_sides(strings, censored)
+        numbers, own_scales = None, None
+        if self.levels is not None:
+            numbers = self.levels.numbers(strings)
+            own_scales = self.levels.scales(numbers, targets)
+            targets = own_scales.standardized(numbers, targets)
+            known = known / own_scales.units[numbers] ** 2
         weighed = targets[telling(targets, sides)]
         spread = float(weighed.std(ddof=1)) if differ(weighed) else 0.0
         if spread == 0.0:
@@ -362,6 +384,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
                 targets[0],
             )
         self._units = float(weighed.mean()), spread or 1.0
+        self._level_scales = None if own_scales is None else own_scales.within(*self._units)
         standardized = (targets - self._units[0]) / self._units[1]
         known = known / self._units[1] ** 2
         encoded = self.encoder.encode(strings)
@@ -374,7 +397,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             or change >= self.refit_growth * self._full_fit_size
             or self._units_moved()
         ):
-            self._draw(encoded, standardized, known, sides, rng)
+            self._draw(encoded, standardized, known, sides, rng, numbers)
             self._full_fit_size = len(strings)
             self._drawn_units = self._units
             self._forget_columns()
@@ -382,6 +405,9 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         scale, noise = (torch.tensor(self._parameters[name], dtype=torch.float64) for name in OF_ALL[:2])
         mean = torch.tensor(self._parameters.get(MEAN, [0.0] * self.draws), dtype=torch.float64)
         wanted = targets_of(strings)
+        level_noise = None
+        if self.levels is not None and numbers is not None:
+            level_noise = LevelNoise.of(self.levels, self._noise_by_level(noise), torch.from_numpy(known), numbers)
         self._state = BatchedGPState.build(
             self.evaluator(encoded.width),
             list(strings),
@@ -393,7 +419,27 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             torch.from_numpy(known),
             wanted=None if wanted is None else self.encoder.encode(wanted),
             sides=None if sides is None else torch.from_numpy(sides),
+            level_noise=level_noise,
         )
+
+    @property
+    def _reference(self) -> int:
+        """The level whose noise is the noise variance: that of the target, or the first where that is latent."""
+        assert self.levels is not None
+        return self.levels.target_number % self.levels.count
+
+    def _noise_by_level(self, noise: torch.Tensor) -> torch.Tensor:
+        """Variances of the noise of all levels, D x L."""
+        assert self.levels is not None
+        assert self._parameters is not None
+        found = noise[:, None].repeat(1, self.levels.count)
+        for level in range(self.levels.count):
+            for number in range(len(self._kernels)):
+                ratios = self._parameters.get(self._prefix(number) + ratio_name(level))
+                for draw, ratio in enumerate(ratios or ()):
+                    if ratio is not None:
+                        found[draw, level] *= ratio
+        return found
 
     def _units_moved(self) -> bool:
         """Whether draws that are kept are in units other than those of the values now.
@@ -407,7 +453,13 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         return bool(abs(mean - before) > MOVED * unit or not 1.0 - MOVED <= spread / unit <= 1.0 + MOVED)
 
     def _draw(
-        self, encoded: Encoded, targets: Numbers, known: Numbers, sides: Sides | None, rng: np.random.Generator
+        self,
+        encoded: Encoded,
+        targets: Numbers,
+        known: Numbers,
+        sides: Sides | None,
+        rng: np.random.Generator,
+        numbers: npt.NDArray[np.int64] | None,
     ) -> None:
         """Draw all parameters from their posterior."""
         lengths = _lengths(encoded)
@@ -420,8 +472,9 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         for kernel, fits in zip(self._kernels, taken, strict=True):
             if not fits:
                 logger.info("%s compares strings of one length, and takes no part", type(kernel).__name__)
+        own_noise = (0, 1) if self.levels is None else (self._reference, self.levels.count)
         densities = [
-            LogPosterior(kernel, encoded, targets, known, self._mean_std, sides) if fits else None
+            LogPosterior(kernel, encoded, targets, known, self._mean_std, sides, numbers, *own_noise) if fits else None
             for kernel, fits in zip(self._kernels, taken, strict=True)
         ]
         several = sum(taken) > 1
@@ -566,7 +619,8 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         found = {}
         for name, values in self._parameters.items():
             value = values[draw]
-            if name not in OF_ALL and name.startswith(prefix) and value is not None:
+            kernels = name not in OF_ALL and not name.removeprefix(prefix).startswith(NOISE_RATIO)
+            if kernels and name.startswith(prefix) and value is not None:
                 found[name.removeprefix(prefix)] = value
         return found
 

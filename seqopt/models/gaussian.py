@@ -15,6 +15,7 @@ from torch import Tensor
 
 from seqopt.data.query import Item, key_of
 from seqopt.encoding import Encoded, JointEncoder, StringEncoder, TokensAndFeatures
+from seqopt.encoding.fields import FieldEncoder
 from seqopt.errors import InputError, ModelError
 from seqopt.models.column_cache import ColumnCache
 from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess
@@ -22,6 +23,7 @@ from seqopt.models.covariance import FloatArray, correlations
 from seqopt.models.distances import KernelDistances
 from seqopt.models.gp_state import BatchedGPState, Conditioning, stacked
 from seqopt.models.leave_one_out import LeaveOneOut, leave_one_out
+from seqopt.models.levels import Levels, LevelScales
 from seqopt.models.pool_posterior import PoolPosterior
 from seqopt.models.stored_columns import stored_columns
 from seqopt.models.streamed_posterior import StreamedPosterior
@@ -44,13 +46,26 @@ class GaussianSurrogate:
     Args:
         encoder: Turns strings into what the kernel takes.
         mean: Prior mean of the values at strings, in their units, besides a constant; `None` for a constant alone.
+        levels: Levels of the context that have noise, mean and scale of their own.
+
+    Raises:
+        InputError: For levels with a prior mean, or an encoder that does not see contexts.
     """
 
     encoder: StringEncoder
 
-    def __init__(self, encoder: StringEncoder, mean: PriorMean | None = None) -> None:
+    def __init__(self, encoder: StringEncoder, mean: PriorMean | None = None, levels: Levels | None = None) -> None:
+        if levels is not None and mean is not None:
+            raise InputError("a prior mean is in one unit, and levels have units of their own: give one of the two")
+        if levels is not None and not isinstance(encoder, FieldEncoder):
+            raise InputError(
+                f"levels of {levels.variable} are told apart by the context, which {type(encoder).__name__} does not "
+                "encode: give a seqopt.encoding.fields.FieldEncoder"
+            )
         self.encoder = encoder
         self.mean = mean
+        self.levels = levels
+        self._level_scales: LevelScales | None = None
         self._state: BatchedGPState | None = None
         self._pools: WeakKeyDictionary[PoolSpace, Encoded] = WeakKeyDictionary()
         self._caches: WeakKeyDictionary[PoolSpace, ColumnCache] = WeakKeyDictionary()
@@ -78,8 +93,36 @@ class GaussianSurrogate:
         """Mean and standard deviation by which values are standardised."""
         raise NotImplementedError
 
+    def units_at(self, items: Sequence[Item]) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation by which values of queries are standardised, each in its own context: N each."""
+        if self.levels is None or self._level_scales is None:
+            offset, unit = self.units
+            return np.full(len(items), offset), np.full(len(items), unit)
+        numbers = self.levels.numbers(items)
+        return self._level_scales.offsets[numbers], self._level_scales.units[numbers]
+
+    def untransform_outcomes(
+        self, items: Sequence[Item], mean: npt.ArrayLike, variance: npt.ArrayLike
+    ) -> tuple[FloatArray, FloatArray]:
+        """As `untransform`, of the outcomes of queries, in the units in which each is measured.
+
+        Args:
+            items: N queries.
+            mean: Standardised means, N.
+            variance: Standardised variances, N.
+        """
+        offset, unit = self.units_at(items)
+        return offset + unit * np.asarray(mean), unit * np.sqrt(np.asarray(variance))
+
+    def _target_units(self) -> tuple[float, float] | None:
+        """Mean and scale of the target, where levels have their own."""
+        if self.levels is None or self._level_scales is None:
+            return None
+        number = self.levels.target_number
+        return float(self._level_scales.offsets[number]), float(self._level_scales.units[number])
+
     def untransform(self, mean: npt.ArrayLike, variance: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation in the values' units, from standardised mean and variance."""
+        """Mean and standard deviation of targets in the values' units, from standardised mean and variance."""
         offset, unit = self.units
         return offset + unit * np.asarray(mean), unit * np.sqrt(np.asarray(variance))
 
@@ -248,12 +291,12 @@ class GaussianSurrogate:
         if state.limits is not None:
             censored = state.limits.sides != 0
             # A measurement has noise, but not the variance of the factor that stands for a limit.
-            without = (variance - state.observed_noise).clamp_min(0.0) + state.noise_variance[:, None]
+            without = (variance - state.observed_noise).clamp_min(0.0) + state.noise_at(state.keys)
             variance = torch.where(censored, without, variance)
             values = torch.where(censored, math.nan, state.known_values)
         spread = variance.mean(0) + mean.var(0, correction=0)
-        offset, unit = self.units
-        predicted = self.untransform(mean.mean(0).numpy(), spread.numpy())
+        offset, unit = self.units_at(state.keys)
+        predicted = self.untransform_outcomes(state.keys, mean.mean(0).numpy(), spread.numpy())
         return LeaveOneOut(offset + unit * values.numpy(), *predicted)
 
     def __getstate__(self) -> dict[str, Any]:

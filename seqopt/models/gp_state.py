@@ -30,6 +30,7 @@ from seqopt.data.query import Item, key_of
 from seqopt.encoding import Encoded
 from seqopt.models.censoring import censored_sites
 from seqopt.models.covariance import Evaluator, FloatArray
+from seqopt.models.levels import LevelNoise
 from seqopt.posteriors import stable_cholesky
 
 logger = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ class BatchedGPState:
         targets: Standardised training values, n, or D x n with censored ones: each draw has its own in place of them.
         constant: Prior mean, D.
         scale: Output scale, D.
-        noise_variance: Variance of the noise of one observation to come, D.
+        noise_variance: Variance of the noise of one observation of a target to come, D.
         observed_noise: Variance of the noise of each training value, D x n.
         cholesky: Lower factors of the training covariance with noise, D x n x n.
         alpha: (training covariance + noise)^-1 (targets - mean), D x n.
@@ -72,6 +73,7 @@ class BatchedGPState:
             are what is left of the values without it.
         wanted: Targets of the training queries, encoded; `None` where the queries are their own targets.
         limits: What the censored values are known by, where there are any.
+        level_noise: Variances of the noise of levels, where each has its own.
     """
 
     evaluator: Evaluator
@@ -87,6 +89,7 @@ class BatchedGPState:
     prior_mean: Callable[[Sequence[Item]], Tensor] | None = None
     wanted: Encoded | None = None
     limits: Limits | None = None
+    level_noise: LevelNoise | None = None
 
     @classmethod
     def build(
@@ -102,17 +105,22 @@ class BatchedGPState:
         prior_mean: Callable[[Sequence[Item]], Tensor] | None = None,
         wanted: Encoded | None = None,
         sides: Tensor | None = None,
+        level_noise: LevelNoise | None = None,
     ) -> BatchedGPState:
         """Factorise the covariance of the training queries.
 
         ``noise_variance`` (D) is what every value has, ``known_noise`` (n) what each has besides; a value to come will
         have the mean of these (0 counting where nothing is known). ``sides`` (n) says which ``targets`` are limits:
         expectation propagation gives each draw values and further noise in place of them (`seqopt.models.censoring`).
+        Where levels have noise of their own, ``level_noise`` says so, and ``noise_variance`` is not looked at.
         """
         own = evaluator.self_similarity(encoded)
         gram = stacked(evaluator.cross(encoded, None, own), len(scale))
         prior = scale[:, None, None] * 0.5 * (gram + gram.mT)
-        observed_noise = noise_variance[:, None] + known_noise
+        learned = noise_variance[:, None]
+        if level_noise is not None:
+            learned = level_noise.learned[:, torch.from_numpy(level_noise.levels.numbers(keys))]
+        observed_noise = learned + known_noise
         residuals = targets - constant[:, None]
         limits = None
         if sides is not None:
@@ -128,7 +136,7 @@ class BatchedGPState:
             targets = residuals + constant[:, None]
         factor, _ = stable_cholesky(prior + observed_noise.diag_embed())
         alpha = torch.cholesky_solve(residuals[..., None], factor)[..., 0]
-        coming = noise_variance + known_noise.mean()
+        coming = noise_variance + known_noise.mean() if level_noise is None else level_noise.of_target
         return cls(
             evaluator,
             keys,
@@ -143,6 +151,7 @@ class BatchedGPState:
             prior_mean,
             wanted,
             limits,
+            level_noise,
         )
 
     def of_exact(self) -> BatchedGPState | None:
@@ -163,7 +172,12 @@ class BatchedGPState:
             self.limits.known_noise[rows],
             self.prior_mean,
             None if self.wanted is None else self.wanted.take(rows.numpy()),
+            level_noise=self.level_noise,
         )
+
+    def noise_at(self, items: Sequence[Item]) -> Tensor:
+        """Variance of the noise of a measurement to come of each query, D x N (or D x 1 where it is the same)."""
+        return self.noise_variance[:, None] if self.level_noise is None else self.level_noise.at(items)
 
     @property
     def draws(self) -> int:
@@ -334,7 +348,7 @@ class Conditioning:
         mean = state.mean([key_of(key)]) + (state.alpha[:, None] @ seen[:, : len(state.keys)])[:, 0]
         prior = state.scale * stacked(state.evaluator.variance(encoded, own)[..., None, :], state.draws)[:, 0, 0]
         link = (self.inverse @ rows)[..., 0]
-        corner = torch.maximum(prior + state.noise_variance - link.square().sum(-1), state.floor).sqrt()
+        corner = torch.maximum(prior + state.noise_at([key])[:, 0] - link.square().sum(-1), state.floor).sqrt()
         weights = (self.inverse.mT @ link[..., None])[..., 0]
         m = self.count
         inverse = torch.zeros(state.draws, m + 1, m + 1, dtype=torch.float64)

@@ -57,3 +57,43 @@ class PartlyKnownNoise(GaussianLikelihood):
         # Rows of training may have been padded with zeros since.
         width = max(given.shape[-1], self.inputs.shape[-1])
         return torch.equal(padded(given, width), padded(self.inputs, width))
+
+
+class LevelledNoise(PartlyKnownNoise):
+    """Gaussian noise whose variance is learned for each of L levels, plus a known variance for each training value.
+
+    A value to come is one of the target.
+
+    Args:
+        levels: The level of each of the n training values, integers.
+        count: L.
+        target: The level that is meant; L for the mean over all.
+        known: See `PartlyKnownNoise`.
+        inputs: See `PartlyKnownNoise`.
+        options: Those of `gpytorch.likelihoods.GaussianLikelihood`.
+
+    Example:
+        >>> from gpytorch.distributions import MultivariateNormal
+        >>> likelihood = LevelledNoise(torch.tensor([0, 1, 1]), 2, 1, torch.zeros(3), torch.zeros(3, 1))
+        >>> likelihood.noise = torch.tensor([[0.5], [2.0]])
+        >>> likelihood(MultivariateNormal(torch.zeros(3), torch.eye(3))).variance
+        tensor([1.5000, 3.0000, 3.0000], grad_fn=<ExpandBackward0>)
+    """
+
+    def __init__(self, levels: Tensor, count: int, target: int, known: Tensor, inputs: Tensor, **options: Any) -> None:
+        super().__init__(known, inputs, batch_shape=torch.Size([count]), **options)
+        self.levels = levels
+        self.target = target
+
+    @property
+    def by_level(self) -> Tensor:
+        """Learned variances, L."""
+        noise: Tensor = self.noise_covar.noise.reshape(-1)
+        return noise
+
+    def _shaped_noise_covar(self, base_shape: torch.Size, *params: Any, **kwargs: Any) -> LinearOperator:
+        noise = self.by_level
+        if self._of_training(params):
+            return DiagLinearOperator(noise[self.levels] + self.known)
+        of_target = noise.mean() if self.target == len(noise) else noise[self.target]
+        return DiagLinearOperator((of_target + self.coming).expand(base_shape))

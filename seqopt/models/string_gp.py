@@ -30,7 +30,9 @@ from seqopt.models.covariance import KernelEvaluator
 from seqopt.models.fitting import Parameters, PointEstimate, TrainingData, parameters_of, units_of
 from seqopt.models.gaussian import GaussianSurrogate, PriorMean, prior_mean_of
 from seqopt.models.gp_state import BatchedGPState
+from seqopt.models.levels import LevelNoise, Levels
 from seqopt.models.measurements import AVERAGED, MeasurementVariance
+from seqopt.models.noise import LevelledNoise
 from seqopt.spaces import PoolSpace, Space
 from seqopt.utils.config import Configurable
 
@@ -85,6 +87,9 @@ class StringGP(GaussianSurrogate, Configurable):
             alone. Further starts are drawn from the priors either way.
         noise: Variance of the noise that all values share, in units of the values' variance, where it is known and not
             to be learned: such as 1e-6 for an objective that is computed exactly.
+        levels: Levels of the context that have noise, mean and scale of their own (`seqopt.models.levels`): those of a
+            cheap score and a costly assay, say. ``encoder`` has to encode their variable. `model` sees values
+            standardised by these.
         mean: Prior mean of the values at strings (what a cheaper method predicts, say): a function from a list of
             strings to a list of numbers, in the units of the values that `fit` is given, which an optimiser that
             minimises gives with the opposite sign. A constant is learned besides. `model` sees what is left without it.
@@ -115,6 +120,7 @@ class StringGP(GaussianSurrogate, Configurable):
         priors: bool = True,
         noise: float | None = None,
         mean: PriorMean | None = None,
+        levels: Levels | None = None,
     ) -> None:
         if restarts < 1:
             raise InputError(f"restarts is {restarts}; at least 1 fit is needed")
@@ -134,7 +140,7 @@ class StringGP(GaussianSurrogate, Configurable):
         if tokenizer is not None and encoder is not None:
             raise InputError("give a tokenizer or an encoder, not both: an encoder has its own tokeniser")
         super().__init__(
-            Encoder("characters" if tokenizer is None else tokenizer) if encoder is None else encoder, mean
+            Encoder("characters" if tokenizer is None else tokenizer) if encoder is None else encoder, mean, levels
         )
         if isinstance(encoder, FieldEncoder):
             bind_fields(self.kernel, encoder.columns)
@@ -161,6 +167,7 @@ class StringGP(GaussianSurrogate, Configurable):
             "priors": self.priors,
             "noise": self.noise,
             "mean": self.mean,
+            **({} if self.levels is None else {"levels": self.levels}),
         }
 
     takes_noise_variance = True
@@ -256,7 +263,14 @@ class StringGP(GaussianSurrogate, Configurable):
             "outputscale": float(model.covar_module.outputscale.detach()),
             "noise_variance": float(model.likelihood.noise.detach().mean()),
             "mean": float(model.mean_module.constant.detach()),
+            **self._noise_by_level(),
         }
+
+    def _noise_by_level(self) -> dict[str, float]:
+        if self.levels is None:
+            return {}
+        found = self.model.likelihood.by_level.detach().tolist()
+        return {f"noise_variance[{level}]": noise for level, noise in zip(self.levels.values, found, strict=True)}
 
     def fit(
         self,
@@ -299,7 +313,13 @@ class StringGP(GaussianSurrogate, Configurable):
         if full is None:
             grown = len(strings) - self._full_fit_size >= self.refit_growth * self._full_fit_size
             full = grown or not set(self._keys) <= set(strings)
-        data = TrainingData(encoded, targets, known, sides)
+        numbers, own_scales = None, None
+        if self.levels is not None:
+            numbers = self.levels.numbers(strings)
+            own_scales = self.levels.scales(numbers, targets)
+            targets = own_scales.standardized(numbers, targets)
+            known = known / own_scales.units[numbers] ** 2
+        data = TrainingData(encoded, targets, known, sides, numbers)
         informative = data.differ
         if not informative:
             logger.warning(
@@ -308,7 +328,7 @@ class StringGP(GaussianSurrogate, Configurable):
                 targets[0],
             )
         estimate = PointEstimate(
-            self.kernel, self._parameters, self.fit_size, self.interpolate, self.priors, self.noise
+            self.kernel, self._parameters, self.fit_size, self.interpolate, self.priors, self.noise, self.levels
         )
         model = estimate.build(data)
         model.symbols = len(self.encoder.alphabet) if isinstance(self.encoder, Encoder) else 0
@@ -327,12 +347,16 @@ class StringGP(GaussianSurrogate, Configurable):
             self._forget_columns()
         model.eval()
         self._model = model
+        self._level_scales = None if own_scales is None else own_scales.within(*units_of(model))
         self._keys = list(strings)
         self._measurements = None
         self._state = self._gaussian_state(model, encoded, sides)
         if sides is not None:
             # Predictions of the model, too, are given what stands for the censored values.
-            model.likelihood.replaced((self._state.observed_noise - model.likelihood.noise.detach())[0])
+            learned = model.likelihood.noise.detach()
+            if isinstance(model.likelihood, LevelledNoise):
+                learned = model.likelihood.by_level.detach()[model.likelihood.levels]
+            model.likelihood.replaced((self._state.observed_noise - learned)[0])
             model.set_train_data(targets=self._state.targets[0], strict=False)
 
     def measurement_std(self, strings: Sequence[str]) -> npt.NDArray[np.floating]:
@@ -373,6 +397,10 @@ class StringGP(GaussianSurrogate, Configurable):
             for parameter in (model.mean_module.constant, model.covar_module.outputscale, model.likelihood.noise)
         )
         wanted = targets_of(self._keys)
+        level_noise = None
+        if self.levels is not None:
+            by_level = model.likelihood.by_level.detach().to(torch.float64)[None]
+            level_noise = LevelNoise.of(self.levels, by_level, known, self.levels.numbers(self._keys))
         return BatchedGPState.build(
             KernelEvaluator(model.covar_module.base_kernel, self._width),
             list(self._keys),
@@ -385,6 +413,7 @@ class StringGP(GaussianSurrogate, Configurable):
             self._prior_mean(),
             None if wanted is None else self.encoder.encode(wanted).padded(self._width),
             None if sides is None else torch.from_numpy(sides),
+            level_noise,
         )
 
     def state_dict(self) -> dict[str, Any]:
@@ -401,8 +430,8 @@ class StringGP(GaussianSurrogate, Configurable):
 
     @property
     def units(self) -> tuple[float, float]:
-        """See `GaussianSurrogate`."""
-        return units_of(self.model)
+        """See `GaussianSurrogate`: those of the target, where levels have their own."""
+        return self._target_units() or units_of(self.model)
 
 
 def _narrowed(state: BatchedGPState, exact: BatchedGPState, encoded: Encoded) -> torch.Tensor:

@@ -10,11 +10,9 @@ import numpy as np
 
 from seqopt.acquisition import GIBBON
 from seqopt.data import Contexts, key_of
-from seqopt.encoding.fields import ContextEncoder, FieldEncoder
 from seqopt.errors import InputError
-from seqopt.kernels import CoregionalizationKernel, OnField, Product
-from seqopt.models import StringGP, StringSurrogate, Surrogate
-from seqopt.models.string_gp import default_kernel
+from seqopt.models import GaussianSurrogate, StringSurrogate, Surrogate, in_units_of
+from seqopt.models.contexts import default_contexts
 from seqopt.scorers import Scoring
 from seqopt.scorers.per_cost import PerCostScoring
 from seqopt.search import Proposal
@@ -28,8 +26,9 @@ class MultiFidelity(ModelBased):
     """Chooses strings, and the context in which each is measured, by GIBBON per cost.
 
     By default the model is a Gaussian process over (string, level) with the covariance k(s, t) B(i, j) of intrinsic
-    coregionalisation: k is the sub-sequence kernel, and B, the covariances of the levels, is learned. Values of all
-    levels are in one unit, and have one mean and one noise: bring a cheap score to the scale of the costly one first.
+    coregionalisation: k is the kernel of the space, and B, the covariances of the levels, is learned
+    (`seqopt.models.contexts.coregionalized`). Each level has a unit, a mean and a noise of its own. Other models are in
+    `seqopt.models.contexts`.
 
     A string that was measured as its target is not proposed again, in any context; nor is one whose evaluation failed.
 
@@ -54,6 +53,8 @@ class MultiFidelity(ModelBased):
         True
     """
 
+    chooses_contexts = True
+
     def __init__(
         self,
         surrogate: Surrogate | None = None,
@@ -63,7 +64,7 @@ class MultiFidelity(ModelBased):
         if isinstance(surrogate, str):
             raise InputError(f"the surrogate {surrogate!r} knows nothing of contexts: give an object, or none")
         super().__init__("auto" if surrogate is None else surrogate, acquisition, search)
-        self._default: StringGP | None = None
+        self._default: GaussianSurrogate | None = None
         if not isinstance(self.acquisition, GIBBON):
             raise InputError(
                 f"the acquisition function {self.acquisition.name!r} scores a target, whatever is measured, so the "
@@ -88,7 +89,7 @@ class MultiFidelity(ModelBased):
                 f"{type(self).__name__} chooses among ways to measure: give the optimiser contexts=, such as "
                 "Contexts.of_levels('fidelity', {'docking': 0.01, 'assay': 1.0}, target='assay')"
             )
-        self._default = coregionalized(space, contexts) if isinstance(self._given[0], str) else None
+        self._default = default_contexts(space, contexts) if isinstance(self._given[0], str) else None
         super().start(space, contexts)
         name = type(self.surrogate).__name__
         if isinstance(self.search, PartsCheckedSearch) or not isinstance(self.surrogate, StringSurrogate):
@@ -112,7 +113,8 @@ class MultiFidelity(ModelBased):
         # Of a mixture, where parameters are averaged over.
         mean, spread = found.outcome_mean.mean(0), found.outcome_mean.var(0, unbiased=False)
         variance = found.outcome_variance.mean(0) + spread
-        means, stds = surrogate.untransform(mean.numpy(), variance.numpy())
+        queries = [one.query for one in others]
+        means, stds = in_units_of(surrogate, queries, mean.numpy(), variance.numpy())
         noises = [(one.measurement_std or 0.0) ** 2 - (one.predicted_std or 0.0) ** 2 for one in others]
         told = {
             one.query: replace(
@@ -141,26 +143,3 @@ class MultiFidelity(ModelBased):
             batch_size=n + len(pending),
             rng=rng,
         )
-
-
-def coregionalized(space: Space, contexts: Contexts) -> StringGP:
-    """A Gaussian process over strings and the levels of one context variable, learned with their covariances.
-
-    Args:
-        space: Gives the tokeniser.
-        contexts: That differ in one variable.
-
-    Raises:
-        InputError: If they differ in several.
-    """
-    names = {tuple(name for name, _ in context) for context in contexts.possible}
-    if len(names) > 1 or len(next(iter(names))) != 1:
-        raise InputError(
-            "the default surrogate of MultiFidelity learns the levels of one variable, and these contexts have others: "
-            "give contexts that differ in one thing, or a surrogate"
-        )
-    ((name,),) = names
-    levels = [context[0][1] for context in contexts.possible]
-    encoder = FieldEncoder({"tokens": space.encoder, name: ContextEncoder(name, levels, default=contexts.target[0][1])})
-    kernel = Product(OnField(default_kernel(), "tokens"), OnField(CoregionalizationKernel(len(levels)), name))
-    return StringGP(kernel, encoder=encoder)

@@ -33,6 +33,7 @@ from dataclasses import dataclass
 
 import gpytorch
 import numpy as np
+import numpy.typing as npt
 import torch
 from scipy import special
 
@@ -57,6 +58,15 @@ SCALE_PRIOR = (0.0, 1.0)
 NOISE_PRIOR = (-4.0, 1.0)
 """Likewise of the noise variance."""
 
+
+RATIO_PRIOR = (0.0, 1.0)
+"""Likewise of the noise of a level, in units of that of the target."""
+
+RATIO_BOUNDS = (1e-4, 1e4)
+"""Smallest and largest of these."""
+
+NOISE_RATIO = "noise_ratio"
+"""Name of that parameter, with the number of the level in square brackets."""
 
 SITE_TOLERANCE = 1e-5
 """Largest relative change with which what stands for censored values counts as found: log p(y) then errs by far less
@@ -83,9 +93,14 @@ class LogPosterior:
         known: Known variance of the noise of each, n.
         mean_std: Standard deviation m of the prior of the constant mean; 0 for a mean that is known to be 0.
         sides: Which targets are limits, n (`seqopt.models.censoring`); `None` where none is.
+        numbers: The level of each value, n, where levels have noise of their own.
+        reference: The level whose noise is the noise variance; that of each other one is a multiple of it, which is
+            learned, too (`NOISE_RATIO`).
+        levels: Number of levels.
 
     Attributes:
-        coordinates: Those of the kernel, then the logarithms of the output scale and of the noise variance.
+        coordinates: Those of the kernel, then, as logarithms, by what the noise of other levels is a multiple, the
+            output scale and the noise variance.
         evaluations: Evaluations of the density so far.
         grams: Gram matrices computed so far.
 
@@ -108,6 +123,9 @@ class LogPosterior:
         known: Numbers,
         mean_std: float = 1.0,
         sides: Sides | None = None,
+        numbers: npt.NDArray[np.int64] | None = None,
+        reference: int = 0,
+        levels: int = 1,
     ) -> None:
         self.parameters = KernelParameters(kernel, encoded)
         self.encoded = encoded
@@ -116,12 +134,15 @@ class LogPosterior:
         self.mean_std = mean_std
         self.sides = sides
         self.evaluations = self.grams = 0
+        self.numbers = numbers
+        self.others = [level for level in range(levels) if level != reference]
         self.coordinates = [
             *self.parameters.coordinates,
+            *(_positive(ratio_name(level), RATIO_BOUNDS, *RATIO_PRIOR) for level in self.others),
             _positive(OUTPUTSCALE, SCALE_BOUNDS, *SCALE_PRIOR),
             _positive(NOISE_VARIANCE, NOISE_BOUNDS, *NOISE_PRIOR),
         ]
-        self._equal_noise = bool(np.ptp(known) == 0.0)
+        self._equal_noise = bool(np.ptp(known) == 0.0) and not self.others
         self._rows: torch.Tensor | None = None
         self._last: _Gram | None = None
         self._found: CensoredSites | None = None
@@ -174,7 +195,7 @@ class LogPosterior:
     def gram(self, own: Sequence[float]) -> Numbers:
         """Gram matrix of the training queries at values of the kernel's parameters, n x n."""
         self.grams += 1
-        kernel = self.parameters.set(own)
+        kernel = self.parameters.set(self._of_kernel(own))
         if self._rows is None:
             self._rows = self.encoded.to_tensor()
         if isinstance(kernel, DescribedKernel) and kernel.active_dims is None:
@@ -199,14 +220,26 @@ class LogPosterior:
         found: Numbers = -0.5 * (terms.sum(-1) - self.mean_std**2 * crossed**2 / shrunk + np.log(shrunk))
         return found
 
+    def _of_kernel(self, own: Sequence[float]) -> Sequence[float]:
+        return own[: len(own) - len(self.others)] if self.others else own
+
+    def _noises(self, own: Sequence[float], noise: float) -> Numbers | float:
+        """Learned variance of the noise of each value."""
+        if self.numbers is None or not self.others:
+            return noise
+        ratios = np.ones(len(self.others) + 1)
+        ratios[self.others] = own[len(own) - len(self.others) :]
+        by_value: Numbers = noise * ratios[self.numbers]
+        return by_value
+
     def _sites(self, own: Sequence[float], scale: float, noise: float) -> tuple[torch.Tensor, CensoredSites]:
         """Prior covariance of the values, mean integrated out, and what stands for the censored ones."""
         assert self.sides is not None
-        key = tuple(own)
+        key = tuple(self._of_kernel(own))
         if self._last is None or self._last.key != key:
             self._last = _Gram(key, self.gram(own))
         covariance = torch.from_numpy(scale * self._last.matrix + self.mean_std**2)
-        covariance.diagonal().add_(torch.from_numpy(noise + self.known))
+        covariance.diagonal().add_(torch.from_numpy(self._noises(own, noise) + self.known))
         targets, sides = torch.from_numpy(self.targets), torch.from_numpy(self.sides)
         found = censored_sites(covariance, targets, sides, self._found, SITE_TOLERANCE)
         self._found = found if math.isfinite(found.log_density) else None
@@ -231,7 +264,7 @@ class LogPosterior:
 
     def _forms(self, own: Sequence[float], scale: float, noise: float) -> tuple[float, float, float, float]:
         """y^T C^-1 y, 1^T C^-1 y, 1^T C^-1 1 and log |C|."""
-        key = tuple(own)
+        key = tuple(self._of_kernel(own))
         gram = self._last
         if gram is None or gram.key != key:
             gram = _Gram(key, self.gram(own))
@@ -241,7 +274,7 @@ class LogPosterior:
         if gram.spectrum is None:
             # torch, because `sampling` keeps it to one thread: waiting for a second one costs small matrices most.
             covariance = torch.from_numpy(scale * gram.matrix)
-            covariance.diagonal().add_(torch.from_numpy(noise + self.known))
+            covariance.diagonal().add_(torch.from_numpy(self._noises(own, noise) + self.known))
             factor, failed = torch.linalg.cholesky_ex(covariance)
             if not failed:
                 sides = torch.from_numpy(np.stack([self.targets, np.ones_like(self.targets)], axis=1))
@@ -252,7 +285,7 @@ class LogPosterior:
             gram = _Gram(key, gram.matrix, _spectrum(gram.matrix, self.targets))
         assert gram.spectrum is not None
         eigenvalues, projected, ones = gram.spectrum
-        variances = scale * eigenvalues + noise + self.known.mean()
+        variances = scale * eigenvalues + np.mean(self._noises(own, noise)) + self.known.mean()
         inverse = 1.0 / variances
         weighted = projected * inverse
         return (
@@ -261,6 +294,11 @@ class LogPosterior:
             float((ones * inverse) @ ones),
             float(np.log(variances).sum()),
         )
+
+
+def ratio_name(level: int) -> str:
+    """What the noise of a level in units of that of the target is called."""
+    return f"{NOISE_RATIO}[{level}]"
 
 
 def _spectrum(gram: Numbers, targets: Numbers) -> tuple[Numbers, Numbers, Numbers]:
