@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from seqopt.bench.fidelity.tasks import VARIABLE, Task
+from seqopt.bench.fidelity.tasks import Candidates, Task
 
 if TYPE_CHECKING:
-    from seqopt.models import StringGP
+    from seqopt.models import GaussianSurrogate
     from seqopt.spaces import Space
-    from seqopt.strategies import Strategy
 
 BATCH = 4
 """Measurements that a search of two fidelities chooses at a time: most are cheap, and a fit takes as long for each."""
@@ -53,7 +52,10 @@ METHODS: Mapping[str, Method] = {
     "random": Method("random", "random"),
     "column": Method("cheap column, best first", "column"),
     "mf-gibbon": Method("two fidelities, GIBBON, coregionalised", "multi", batch=BATCH),
+    "mf-gibbon-ar": Method("two fidelities, GIBBON, autoregressive", "multi", model="autoregressive", batch=BATCH),
+    "mf-mumbo": Method("two fidelities, MUMBO, coregionalised", "multi", "mumbo", batch=BATCH),
     "column-known": Method("cheap column known, best first", "column", known=True),
+    "screened": Method("cheap column known, GIBBON", "single", known=True),
 }
 """What is compared; the first is what others are held against."""
 
@@ -89,27 +91,26 @@ def encoder_of(task: Task, space: Space) -> Any:
     return FeatureEncoder(MorganFingerprint(counts=True)) if task.kernel == "minmax" else space.encoder
 
 
-def surrogate_of(task: Task, space: Space) -> StringGP:
-    """A Gaussian process over strings, for one fidelity."""
+def surrogate_of(method: Method, task: Task, candidates: Candidates) -> GaussianSurrogate:
+    """The model of a search: of one fidelity, of one with the cheap column as a known term, or of two."""
     from seqopt.models import StringGP
+    from seqopt.models.contexts import autoregressive, coregionalized, screened
 
-    return StringGP(KERNELS[task.kernel](), encoder=encoder_of(task, space))
+    space = candidates.space
+    kernel, encoder = KERNELS[task.kernel](), encoder_of(task, space)
+    if method.kind == "single" and method.known:
+        return screened(space, dict(zip(space.keys, candidates.cheap.tolist(), strict=True)), kernel, encoder=encoder)
+    if method.kind == "single":
+        return StringGP(kernel, encoder=encoder)
+    build = {"coregionalised": coregionalized, "autoregressive": autoregressive}[method.model]
+    return build(space, task.contexts, kernel, encoder=encoder)
 
 
-def strategy_of(method: Method, task: Task, space: Space) -> Strategy:
-    """What decides in a search of two fidelities."""
-    from seqopt.encoding.fields import ContextEncoder, FieldEncoder
-    from seqopt.kernels import CoregionalizationKernel, OnField, Product
-    from seqopt.models import StringGP
+def arguments_of(method: Method, task: Task, candidates: Candidates) -> dict[str, Any]:
+    """What an optimiser is given: surrogate and acquisition function or, for two fidelities, a strategy."""
     from seqopt.strategies import MultiFidelity
 
-    contexts = task.contexts
-    levels = [context[0][1] for context in contexts.possible]
-    encoder = FieldEncoder(
-        {
-            VARIABLE: ContextEncoder(VARIABLE, levels, default=contexts.target[0][1]),
-            "strings": encoder_of(task, space),
-        }
-    )
-    kernel = Product(OnField(KERNELS[task.kernel](), "strings"), OnField(CoregionalizationKernel(2), VARIABLE))
-    return MultiFidelity(StringGP(kernel, encoder=encoder), method.acquisition)
+    surrogate = surrogate_of(method, task, candidates)
+    if method.kind == "single":
+        return {"surrogate": surrogate, "acquisition": method.acquisition}
+    return {"strategy": MultiFidelity(surrogate, method.acquisition), "contexts": task.contexts}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seqopt.bench.fidelity.measures import HALF, TOP, costs_of
-from seqopt.bench.fidelity.methods import METHODS, Method, strategy_of, surrogate_of
+from seqopt.bench.fidelity.methods import METHODS, Method, arguments_of
 from seqopt.bench.fidelity.tasks import CHEAP, TARGET, TASKS, VARIABLE, Candidates, Task
 from seqopt.data import Query
 from seqopt.data.replay import top_of
@@ -95,11 +95,7 @@ def _modelled(
     from seqopt.optimizer import Optimizer
 
     space, multi = candidates.space, method.kind == "multi"
-    chosen: dict[str, Any] = (
-        {"strategy": strategy_of(method, task, space), "contexts": task.contexts}
-        if multi
-        else {"surrogate": surrogate_of(task, space), "acquisition": method.acquisition}
-    )
+    chosen = arguments_of(method, task, candidates)
     first = task.beginning(seed, len(space), cheap=multi)
     # Searches of several contexts have no transform either.
     optimizer = Optimizer(
