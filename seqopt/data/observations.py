@@ -41,6 +41,7 @@ class Observation:
         context: How the string is measured; empty where there is only one way.
         censored: ``"<"`` or ``">"`` where the value of the objective is only a limit, below or above which the
             measurement lies.
+        cost: What the evaluation was told to have cost, `None` where nobody has said.
     """
 
     string: str
@@ -51,6 +52,7 @@ class Observation:
     details: dict[str, Any] = field(default_factory=dict)
     context: Context = ()
     censored: Censoring | None = None
+    cost: float | None = None
 
     @cached_property
     def query(self) -> Query:
@@ -147,7 +149,7 @@ def observation_table(rows: Sequence[Observation], outcomes: Sequence[str] = ())
     """One row per observation, numbered from 1, with the columns of ``evaluations.csv``.
 
     Where there are several ways to measure, or several outcomes, each has a column of its own at the end; likewise the
-    signs of limits, ``<`` and ``>``, where values are censored.
+    signs of limits, ``<`` and ``>``, where values are censored, and costs where some were told.
 
     Args:
         rows: The observations.
@@ -161,8 +163,9 @@ def observation_table(rows: Sequence[Observation], outcomes: Sequence[str] = ())
     # What their owner calls them, where that is known.
     owned = ["identifier"] if any("identifier" in row.details for row in rows) else []
     limits = [CENSORED] if any(row.censored for row in rows) else []
-    named = {name: name if name not in (*COLUMNS, CENSORED, *owned) else f"{name} (context)" for name in contexts}
-    taken = {*COLUMNS, CENSORED, *owned, *named.values()}
+    paid = [COST] if any(row.cost is not None for row in rows) else []
+    named = {name: name if name not in (*COLUMNS, CENSORED, COST, *owned) else f"{name} (context)" for name in contexts}
+    taken = {*COLUMNS, CENSORED, COST, *owned, *named.values()}
     measured = {name: name if name not in taken else f"{name} (outcome)" for _, name in further}
     records = [
         {
@@ -181,13 +184,14 @@ def observation_table(rows: Sequence[Observation], outcomes: Sequence[str] = ())
             "seconds": row.details.get("seconds"),
             "error": row.details.get("error") or "",
             **dict.fromkeys(limits, row.censored or ""),
+            **dict.fromkeys(paid, row.cost),
             **{name: row.details.get(name) for name in owned},
             **{named[name]: value for name, value in row.context},
             **{measured[name]: row.values[index] if index < len(row.values) else math.nan for index, name in further},
         }
         for number, row in enumerate(rows, start=1)
     ]
-    columns = [COLUMNS[0], *owned, *COLUMNS[1:], *limits, *named.values(), *measured.values()]
+    columns = [COLUMNS[0], *owned, *COLUMNS[1:], *limits, *paid, *named.values(), *measured.values()]
     return pd.DataFrame.from_records(records, columns=columns)
 
 
@@ -211,3 +215,6 @@ COLUMNS = (
 
 CENSORED = "censored"
 """A further column where values are censored: ``<`` or ``>`` beside a limit."""
+
+COST = "cost"
+"""A further column where costs were told."""

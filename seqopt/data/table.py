@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,7 @@ class Data:
         outcomes: What the m columns are.
         censored: Of which values of the objective only a limit is known, n: 1 for one above it, -1 for one below, in
             the user's units, 0 for a known value; `None` where all are known.
+        costs: What each evaluation was told to have cost, n, NaN where nobody has said; `None` where none was told.
     """
 
     queries: tuple[Query, ...]
@@ -35,6 +37,7 @@ class Data:
     failed: npt.NDArray[np.bool_]
     outcomes: tuple[Outcome, ...] = (Outcome(),)
     censored: npt.NDArray[np.int8] | None = None
+    costs: npt.NDArray[np.float64] | None = None
 
     @classmethod
     def of(cls, rows: Sequence[Observation], outcomes: tuple[Outcome, ...] = (Outcome(),)) -> Data:
@@ -46,7 +49,10 @@ class Data:
         censored = None
         if any(row.censored for row in finished):
             censored = np.array([_SIDES[row.censored] for row in finished], dtype=np.int8)
-        return cls(tuple(row.query for row in finished), values, noise, failed, outcomes, censored)
+        costs = None
+        if any(row.cost is not None for row in finished):
+            costs = np.array([math.nan if row.cost is None else row.cost for row in finished])
+        return cls(tuple(row.query for row in finished), values, noise, failed, outcomes, censored, costs)
 
     def column(self, name: str) -> int:
         """The number of an outcome.

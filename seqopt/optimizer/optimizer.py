@@ -406,6 +406,7 @@ class Optimizer(Tabulated):
         censored: Sequence[Censoring | None] | None = None,
         errors: Sequence[str | None] | None = None,
         seconds: Sequence[float | None] | None = None,
+        costs: Sequence[float | None] | None = None,
     ) -> None:
         """Record results.
 
@@ -424,12 +425,14 @@ class Optimizer(Tabulated):
             errors: Why each failed evaluation failed. One with a reason and without a value of the objective has
                 failed, whatever else was measured.
             seconds: How long each evaluation took.
+            costs: What each evaluation cost, failed ones included, in any one unit; `None` where it is not known.
+                Strategies that learn costs use it (`seqopt.strategies.MultiFidelity`).
 
         Raises:
             InputError: If the numbers differ, a string is invalid or not in the space, a context is not possible, a
                 value is no number, or has no image under the transform, a limit is no number or has a standard error,
-                or if the model cannot take a string (of another length for ``one-hot``, unreadable for an autoencoder)
-                or limits; then nothing is recorded.
+                a cost is not positive, or if the model cannot take a string (of another length for ``one-hot``,
+                unreadable for an autoencoder) or limits; then nothing is recorded.
 
         Example:
             >>> optimizer = Optimizer(["AAAA", "AAAT", "AATT", "ATTT"], initial=2)
@@ -449,6 +452,7 @@ class Optimizer(Tabulated):
             ("signs of limits", censored),
             ("errors", errors),
             ("seconds", seconds),
+            ("costs", costs),
         )
         for name, given in lists:
             if given is not None and len(given) != len(strings):
@@ -457,6 +461,7 @@ class Optimizer(Tabulated):
         if any(known) and not self.strategy.takes_noise_variance:
             raise InputError(f"{self.learner} cannot take standard errors into account: leave them out")
         self._check_limits(strings, table, known, censored)
+        paid = [_known_cost(cost) for cost in costs] if costs is not None else [None] * len(strings)
         contexts = [self._context(string) for string in strings]
         written = [string.key if isinstance(string, Query) else string for string in strings]
         keys = [self.space.key(string) for string in written]
@@ -492,6 +497,7 @@ class Optimizer(Tabulated):
                 f"the value is {'None' if _is_none(values, i) else f'{numbers[0]:g}'}" if failed else ""
             )
             found.details["seconds"] = seconds[i] if seconds else None
+            found.cost = paid[i]
         self._fitted = None
 
     def _check_limits(
@@ -792,6 +798,7 @@ class Optimizer(Tabulated):
                     "censored": row.censored,
                     "noise_variance": None if row.noise_variance is None else list(row.noise_variance),
                     "details": row.details,
+                    **({} if row.cost is None else {"cost": row.cost}),
                 }
                 for row in self.observations.rows
             ],
@@ -812,6 +819,7 @@ class Optimizer(Tabulated):
                     dict(row["details"]),
                     as_context((name, value) for name, value in row["context"]),
                     row.get("censored"),
+                    row.get("cost"),
                 )
             )
         self.replay_ask([], state)
@@ -919,3 +927,22 @@ def _known_variance(standard_error: float | None) -> float | None:
     if not 0 <= number <= LARGEST_VALUE:
         raise InputError(f"a standard error is {standard_error!r}; expected a number from 0, or None if it is unknown")
     return number**2
+
+
+def _known_cost(cost: float | None) -> float | None:
+    """A cost; `None` where it is not known.
+
+    Raises:
+        InputError: If it is no positive number.
+    """
+    if cost is None:
+        return None
+    try:
+        number = float(cost)
+    except (TypeError, ValueError):
+        number = -1.0
+    if math.isnan(number):
+        return None
+    if not 0 < number <= LARGEST_VALUE:
+        raise InputError(f"a cost is {cost!r}; expected a positive number, or None if it is unknown")
+    return number

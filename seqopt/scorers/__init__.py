@@ -2,6 +2,7 @@
 
 from seqopt.scorers.checks import checked_scores
 from seqopt.scorers.classifier import ClassifierScoring
+from seqopt.scorers.costs import Costs, LearnedCosts, StatedCosts
 from seqopt.scorers.feasibility import FeasibilityScoring, feasible_scores
 from seqopt.scorers.gaussian import GaussianScoring
 from seqopt.scorers.limits import BatchLimits, LimitedScoring, OpenBatch
@@ -12,14 +13,17 @@ __all__ = [
     "BatchLimits",
     "Choice",
     "ClassifierScoring",
+    "Costs",
     "FeasibilityScoring",
     "GaussianScoring",
+    "LearnedCosts",
     "LimitedScoring",
     "OpenBatch",
     "PerCostScoring",
     "PoolScorer",
     "Scorer",
     "Scoring",
+    "StatedCosts",
     "checked_scores",
     "feasible_scores",
     "value_per_cost",

@@ -23,7 +23,7 @@ from seqopt.models import (
 from seqopt.posteriors import Moments, Posterior
 from seqopt.scorers.checks import checked_scores
 from seqopt.scorers.conditioning import GrowingProcess, GrowingScores
-from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray, PoolScorer
+from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray, PoolScorer, repeats
 from seqopt.spaces import PoolSpace
 
 BLOCK = 1000
@@ -294,6 +294,11 @@ class SubsetScorer:
     def __init__(self, scorer: PoolScorer, members: IndexArray) -> None:
         self._scorer = scorer
         self._members = members
+
+    @property
+    def repeats(self) -> bool:
+        """See `seqopt.scorers.protocols.RepeatingScorer`."""
+        return repeats(self._scorer)
 
     def best(self, allowed: BoolArray, count: int = 1) -> tuple[IndexArray, FloatArray]:
         """See `seqopt.scorers.PoolScorer`."""

@@ -1,7 +1,8 @@
 """Scores of strings that can be measured in several ways, each at its cost: information per cost.
 
-GIBBON scores a query by what its outcome, at a low fidelity say, tells of the maximum of the target. A string gets the
-score of its best context.
+GIBBON and MUMBO score a query by what its outcome, at a low fidelity say, tells of the maximum of the target. A string
+gets the score of its best context. Acquisition functions that do not see outcomes (MES) score queries of the target
+only.
 
 References:
     Moss, H. B. (2021). General-purpose Information-Theoretical Bayesian Optimisation. PhD thesis, chapters 3 and 5
@@ -18,13 +19,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from seqopt.acquisition import Acquisition, PreparedAcquisition
+from seqopt.acquisition import OutcomeAcquisition, PreparedAcquisition
 from seqopt.acquisition.sampling import largest_upper_confidence
 from seqopt.data import Context, Contexts, Item, Query
 from seqopt.models import BlockwisePosterior, ConditionedProcess, StringSurrogate, unsupported
 from seqopt.posteriors import DensePosterior, Moments, Posterior
 from seqopt.scorers.checks import checked_scores
 from seqopt.scorers.conditioning import GrowingProcess, GrowingScores
+from seqopt.scorers.costs import Costs, StatedCosts
 from seqopt.scorers.gaussian import BLOCK, SubsetScorer, predicted, top
 from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray, PoolScorer
 from seqopt.spaces import PoolSpace
@@ -61,27 +63,31 @@ class PerCostScoring:
 
     Args:
         surrogate: Fitted to queries; a plain string stands for its target.
-        acquisition: What to maximise: it must see outcomes (`seqopt.posteriors.Moments`), as GIBBON does.
+        acquisition: What to maximise. One that does not see outcomes (`seqopt.acquisition.OutcomeAcquisition`) chooses
+            among queries of the target only.
         contexts: The ways to measure, and their costs.
         evaluated: Keys of the strings that the surrogate was fitted to, each once.
         known: Queries that must not be chosen.
         pending: Queries whose results are awaited.
         batch_size: Elements of the batch, pending ones included.
+        costs: What measurements cost; by default what ``contexts`` state.
         rng: The only source of randomness.
     """
 
     def __init__(
         self,
         surrogate: StringSurrogate,
-        acquisition: Acquisition,
+        acquisition: OutcomeAcquisition,
         contexts: Contexts,
         *,
         evaluated: Sequence[str],
         known: Set[Query] = frozenset(),
         pending: Sequence[Item] = (),
         batch_size: int = 1,
+        costs: Costs | None = None,
         rng: np.random.Generator,
     ) -> None:
+        self.costs = StatedCosts(contexts) if costs is None else costs
         self.surrogate = surrogate
         self.acquisition = acquisition
         self.contexts = contexts
@@ -131,7 +137,12 @@ class PerCostScoring:
         return SubsetScorer(PerCostPoolScorer(self, prepared, [keys[int(index)] for index in members]), members)
 
     def query_scores(
-        self, posterior: Posterior, prepared: PreparedAcquisition, queries: Sequence[Query], taken: Set[Query]
+        self,
+        posterior: Posterior,
+        prepared: PreparedAcquisition,
+        queries: Sequence[Query],
+        taken: Set[Query],
+        costs: FloatArray | None = None,
     ) -> FloatArray:
         """Scores of queries: acquisition per cost, minus infinity for those that are out of the question.
 
@@ -140,12 +151,21 @@ class PerCostScoring:
             prepared: The acquisition function of this step.
             queries: n of them.
             taken: Queries that were chosen for this batch.
+            costs: What they cost, where that is known already.
         """
         values = checked_scores(prepared(posterior), len(queries), self.acquisition.name)
-        scores = value_per_cost(values, [self.contexts.cost(query) for query in queries])
-        out = [query in self.known or query in taken for query in queries]
+        scores = value_per_cost(values, self.costs.of(queries) if costs is None else costs)
+        # A string that will be known as its target is of no further use.
+        done = {query.key for query in taken if query.context == self.contexts.target}
+        out = [query in self.known or query in taken or query.key in done for query in queries]
+        if not self.acquisition.sees_outcomes:
+            out = [one or query.context != self.contexts.target for one, query in zip(out, queries, strict=True)]
         scores[np.array(out, dtype=np.bool_) | ~_informative(posterior.moments)] = -np.inf
         return scores
+
+    def grown(self, contexts: Contexts, query: Query) -> Contexts:
+        """The ways to measure what comes after a query that was chosen; here they stay."""
+        return contexts
 
     def choice(self, query: Query, score: float, moments: Moments) -> Choice:
         """A choice, with what is predicted of its target."""
@@ -174,14 +194,19 @@ class PerCostScoring:
 class PerCostScorer:
     """Scores of any strings in their best context; implements `seqopt.scorers.Scorer`.
 
+    A string may join a batch in several contexts, until it is chosen as its target.
+
     Args:
         scoring: Of this step.
         prepared: The acquisition function of this step.
     """
 
+    repeats = True
+
     def __init__(self, scoring: PerCostScoring, prepared: PreparedAcquisition) -> None:
         self._scoring = scoring
         self._prepared = prepared
+        self._contexts = scoring.contexts
         self._process = GrowingProcess(scoring.process)
         self._taken: set[Query] = set()
         self._seen: dict[str, tuple[float, Context]] = {}
@@ -193,13 +218,13 @@ class PerCostScorer:
         values = np.full(len(keys), -np.inf)
         taken = [index for index in range(len(keys)) if index not in without]
         if taken:
-            queries = scoring.contexts.queries([keys[index] for index in taken])
+            queries = self._contexts.queries([keys[index] for index in taken])
             found = scoring.query_scores(process.at(queries), self._prepared, queries, self._taken)
             table = found.reshape(-1, len(taken))
             best = table.argmax(0)
             values[taken] = table[best, np.arange(len(taken))]
             for place, index in enumerate(taken):
-                self._seen[keys[index]] = float(values[index]), scoring.contexts.possible[best[place]]
+                self._seen[keys[index]] = float(values[index]), self._contexts.possible[best[place]]
         return values
 
     def choose(self, key: str) -> Choice:
@@ -212,11 +237,14 @@ class PerCostScorer:
         self._process.choose(query)
         self._seen = {}
         self._taken.add(query)
+        self._contexts = self._scoring.grown(self._contexts, query)
         return choice
 
 
 class PerCostPoolScorer:
     """Scores of N candidates in their best contexts; implements `seqopt.scorers.PoolScorer`.
+
+    A candidate may join a batch in several contexts, until it is chosen as its target.
 
     Args:
         scoring: Of this step.
@@ -224,16 +252,31 @@ class PerCostPoolScorer:
         keys: Of the candidates.
     """
 
+    repeats = True
+
     def __init__(self, scoring: PerCostScoring, prepared: PreparedAcquisition, keys: Sequence[str]) -> None:
         self._scoring = scoring
+        self._prepared = prepared
+        self._keys = keys
         self._count = len(keys)
-        self._queries = queries = scoring.contexts.queries(keys)
         self._taken: set[Query] = set()
-        process, few = scoring.process, len(queries) <= AT_ONCE
+        self._process = scoring.process
+        self._since: list[Query] = []
+        self._offer(scoring.contexts)
+
+    def _offer(self, contexts: Contexts) -> None:
+        """Score the candidates in these contexts, given all that was chosen."""
+        for query in self._since:
+            self._process = self._process.given(query)
+        self._since = []
+        scoring, process, count = self._scoring, self._process, self._count
+        self._contexts, self._queries = contexts, contexts.queries(self._keys)
+        queries = self._queries
+        few, costs = len(queries) <= AT_ONCE, scoring.costs.of(queries)
         # One row for each context.
         self._table = GrowingScores(
             process.at(queries) if few else BlockwisePosterior(process, queries, BLOCK),
-            lambda given: scoring.query_scores(given, prepared, queries, self._taken).reshape(-1, len(keys)),
+            lambda given: scoring.query_scores(given, self._prepared, queries, self._taken, costs).reshape(-1, count),
         )
 
     def best(self, allowed: BoolArray, count: int = 1) -> tuple[IndexArray, FloatArray]:
@@ -248,7 +291,11 @@ class PerCostPoolScorer:
         moments = self._table.posterior().moments.take(torch.tensor([place]))
         choice = self._scoring.choice(query, float(table[:, index].max()), moments)
         self._taken.add(query)
+        self._since.append(query)
         self._table.choose(place)
+        contexts = self._scoring.grown(self._contexts, query)
+        if contexts is not self._contexts:
+            self._offer(contexts)
         return choice
 
 

@@ -77,6 +77,24 @@ class PoolScorer(Protocol):
 
 
 @runtime_checkable
+class RepeatingScorer(Protocol):
+    """A `Scorer` or `PoolScorer` under which one string may join a batch several times, to be measured in several ways.
+
+    It gives minus infinity to a string that has nothing left to be chosen for.
+    """
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it may."""
+        ...
+
+
+def repeats(scorer: object) -> bool:
+    """Whether a string that was chosen may be chosen again for the same batch: see `RepeatingScorer`."""
+    return isinstance(scorer, RepeatingScorer) and scorer.repeats
+
+
+@runtime_checkable
 class Scoring(Protocol):
     """All that one step of a search may be scored by; made anew for each step."""
 

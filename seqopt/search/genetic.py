@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from seqopt.errors import InputError
 from seqopt.scorers import Scoring
+from seqopt.scorers.protocols import repeats
 from seqopt.search.growing import sampled
 from seqopt.search.memory import Scores
 from seqopt.search.protocols import Proposal
@@ -169,7 +170,8 @@ class GeneticSearch(Configurable):
                 break
             key = scores.keys[scores.best]
             chosen.append(Proposal.of(scores.best, scorer.choose(key)))
-            taken.add(key)
+            if not repeats(scorer):
+                taken.add(key)
             if len(chosen) < n:
                 individuals = self._next(space, archive, scores, rng, evaluated)
         return chosen

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from seqopt.scorers import PoolScorer, Scorer
-from seqopt.scorers.protocols import BoolArray, FloatArray
+from seqopt.scorers.protocols import BoolArray, FloatArray, repeats
 from seqopt.search.protocols import Proposal
 from seqopt.spaces import Space
 
@@ -54,6 +54,8 @@ class Scores:
 def fill_batch(n: int, scorer: PoolScorer, allowed: BoolArray, string_of: Callable[[int], str]) -> list[Proposal]:
     """A greedy batch of at most ``n`` candidates, each the best given those before it.
 
+    A candidate joins it once, but where the scorer has it measured in several ways.
+
     Args:
         n: Batch size.
         scorer: Is told of each candidate that is chosen.
@@ -68,5 +70,5 @@ def fill_batch(n: int, scorer: PoolScorer, allowed: BoolArray, string_of: Callab
             break
         index = int(indices[0])
         chosen.append(Proposal.of(string_of(index), scorer.choose(index)))
-        allowed[index] = False
+        allowed[index] = repeats(scorer)
     return chosen

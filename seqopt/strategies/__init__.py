@@ -7,6 +7,7 @@ from seqopt.strategies.fidelity import MultiFidelity
 from seqopt.strategies.initial import InitialDesign
 from seqopt.strategies.latent import RandomLatentStrategy
 from seqopt.strategies.model_based import ModelBased, default_search
+from seqopt.strategies.plates import PlateSearch
 from seqopt.strategies.protocols import SearchState, Strategy
 from seqopt.strategies.published import (
     maximum_likelihood_gp,
@@ -25,6 +26,7 @@ __all__ = [
     "MedoidsDesign",
     "ModelBased",
     "MultiFidelity",
+    "PlateSearch",
     "RandomLatentStrategy",
     "RandomStrategy",
     "SearchState",

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 
-from seqopt.acquisition import GIBBON
+from seqopt.acquisition import OutcomeAcquisition
 from seqopt.data import Contexts, key_of
 from seqopt.errors import InputError
 from seqopt.models import GaussianSurrogate, StringSurrogate, Surrogate, in_units_of
 from seqopt.models.contexts import default_contexts
 from seqopt.scorers import Scoring
+from seqopt.scorers.costs import FEWEST, Costs, LearnedCosts, StatedCosts, paid_rows
 from seqopt.scorers.per_cost import PerCostScoring
 from seqopt.search import Proposal
 from seqopt.search.protocols import PartsCheckedSearch, SomeSearch
 from seqopt.spaces import Space
-from seqopt.strategies.model_based import ModelBased
+from seqopt.strategies.model_based import ModelBased, SpaceBound, check_contexts
 from seqopt.strategies.protocols import SearchState
 
 
 class MultiFidelity(ModelBased):
-    """Chooses strings, and the context in which each is measured, by GIBBON per cost.
+    """Chooses strings, and the context in which each is measured, by information per cost.
 
     By default the model is a Gaussian process over (string, level) with the covariance k(s, t) B(i, j) of intrinsic
     coregionalisation: k is the kernel of the space, and B, the covariances of the levels, is learned
@@ -35,11 +37,17 @@ class MultiFidelity(ModelBased):
     Args:
         surrogate: A surrogate of queries (`seqopt.data.Query`), where a plain string stands for its target. By default
             as said above, which needs contexts that differ in one thing.
-        acquisition: ``"gibbon"``, or a `seqopt.acquisition.GIBBON`: others score the target, whatever is measured.
+        acquisition: ``"gibbon"``; ``"mumbo"``, the exact value of a single measurement, at some hundred times the
+            cost of computing; ``"mes"``, which scores the target whatever is measured, and so has every string measured
+            as its target; or an object that says which it is (`seqopt.acquisition.OutcomeAcquisition`).
         search: See `ModelBased`.
+        costs: ``"stated"``, what the contexts say; ``"learned"``, from what is told of costs (``tell(...,
+            costs=[...])``): a Gaussian process like the default surrogate on the logarithm of what was paid as a
+            multiple of what is stated; or such a model, a surrogate of queries. Until two costs have been told, those
+            stated are used. See `seqopt.scorers.costs.LearnedCosts`.
 
     Raises:
-        InputError: For another acquisition function.
+        InputError: For another acquisition function, or other costs.
 
     Example:
         >>> from seqopt import Optimizer
@@ -55,50 +63,99 @@ class MultiFidelity(ModelBased):
 
     chooses_contexts = True
 
+    opens_plates = False
+    """Whether it makes up further values of an open variable."""
+
     def __init__(
         self,
         surrogate: Surrogate | None = None,
-        acquisition: GIBBON | str = "gibbon",
+        acquisition: OutcomeAcquisition | str = "gibbon",
         search: SomeSearch | str = "auto",
+        costs: Surrogate | str = "stated",
     ) -> None:
         if isinstance(surrogate, str):
             raise InputError(f"the surrogate {surrogate!r} knows nothing of contexts: give an object, or none")
         super().__init__("auto" if surrogate is None else surrogate, acquisition, search)
         self._default: GaussianSurrogate | None = None
-        if not isinstance(self.acquisition, GIBBON):
+        if not isinstance(self.acquisition, OutcomeAcquisition):
             raise InputError(
                 f"the acquisition function {self.acquisition.name!r} scores a target, whatever is measured, so the "
-                "cheapest context would always win: choose gibbon"
+                "cheapest context would always win: choose gibbon or mumbo, or mes to measure targets only"
             )
+        if isinstance(costs, str) and costs not in ("stated", "learned"):
+            raise InputError(f"costs is {costs!r}; expected 'stated', 'learned' or a surrogate of queries")
+        if not isinstance(costs, str) and (isinstance(costs, type) or not isinstance(costs, StringSurrogate)):
+            raise InputError(f"costs is {costs!r}; expected 'stated', 'learned' or a surrogate of queries")
+        self.costs = costs
+        self._cost_model: Surrogate | None = None
+        self._costs_at_first: dict[str, Any] | None = None
 
     def config_arguments(self) -> dict[str, Any]:
         """See `seqopt.utils.config.Configurable`."""
         surrogate, search = self._given
         chosen = None if isinstance(surrogate, str) else surrogate
-        return {"surrogate": chosen, "acquisition": self.acquisition, "search": search}
+        found = {"surrogate": chosen, "acquisition": self.acquisition, "search": search}
+        return found if self.costs == "stated" else found | {"costs": self.costs}
 
     def start(self, space: Space, contexts: Contexts | None = None) -> None:
         """See `ModelBased.start`.
 
         Raises:
-            InputError: Also without contexts, for a surrogate that does not take them, or a search that follows
-                gradients.
+            InputError: Also without contexts, for a surrogate that does not take them, a search that follows
+                gradients, or an acquisition function of targets where these cannot be measured.
         """
         if contexts is None:
             raise InputError(
                 f"{type(self).__name__} chooses among ways to measure: give the optimiser contexts=, such as "
                 "Contexts.of_levels('fidelity', {'docking': 0.01, 'assay': 1.0}, target='assay')"
             )
+        if contexts.open is not None and not self.opens_plates:
+            raise InputError(
+                f"{type(self).__name__} chooses among the ways to measure that are known, and {contexts.open} is open: "
+                "take seqopt.strategies.PlateSearch()"
+            )
+        if contexts.latent and not cast("OutcomeAcquisition", self.acquisition).sees_outcomes:
+            raise InputError(
+                f"the acquisition function {self.acquisition.name!r} has targets measured, and the target of these "
+                "contexts cannot be: choose gibbon or mumbo"
+            )
         self._default = default_contexts(space, contexts) if isinstance(self._given[0], str) else None
         super().start(space, contexts)
         name = type(self.surrogate).__name__
         if isinstance(self.search, PartsCheckedSearch) or not isinstance(self.surrogate, StringSurrogate):
             raise InputError(f"{type(self.search).__name__} and {name} do not go with {type(self).__name__}")
+        self._start_costs(space, contexts)
+
+    def _start_costs(self, space: Space, contexts: Contexts) -> None:
+        if isinstance(self.costs, str):
+            self._cost_model = None
+            if self.costs == "learned":
+                self._cost_model = cast("Surrogate", default_contexts(space, contexts))
+        else:
+            self._costs_at_first = self._costs_at_first or copy.deepcopy(self.costs.state_dict())
+            self.costs.load_state_dict(copy.deepcopy(self._costs_at_first))
+            self._cost_model = self.costs
+        if self._cost_model is None:
+            return
+        if isinstance(self._cost_model, SpaceBound):
+            self._cost_model.bind(space)
+        check_contexts(self._cost_model, space, contexts)
+
+    def state_dict(self) -> dict[str, Any]:
+        """See `ModelBased.state_dict`; with that of the model of costs, where there is one."""
+        costs = {} if self._cost_model is None else {"costs": self._cost_model.state_dict()}
+        return super().state_dict() | costs
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore `state_dict`."""
+        super().load_state_dict(state)
+        if self._cost_model is not None and "costs" in state:
+            self._cost_model.load_state_dict(state["costs"])
 
     def _begin_anew(self) -> None:
         super()._begin_anew()
         if self._default is not None:
-            self._surrogate = self._default
+            self._surrogate = cast("Surrogate", self._default)
 
     def propose(self, n: int, state: SearchState, rng: np.random.Generator) -> list[Proposal]:
         """See `ModelBased.propose`; what is predicted of a string is predicted of it as it is to be measured."""
@@ -127,19 +184,27 @@ class MultiFidelity(ModelBased):
         }
         return [told.get(one.query, one) for one in proposals]
 
+    def learned_costs(self, state: SearchState, rng: np.random.Generator) -> Costs:
+        """What measurements cost, as far as is known now: see ``costs``."""
+        assert state.contexts is not None  # see `start`
+        if self._cost_model is None or len(paid_rows(state.data)) < FEWEST:
+            return StatedCosts(state.contexts)
+        return LearnedCosts(self._cost_model, state.contexts, state.data, rng)
+
     def scoring(self, n: int, state: SearchState, rng: np.random.Generator) -> Scoring:
-        """GIBBON per cost at every string in every context."""
+        """The acquisition function per cost at every string in every context."""
         assert state.contexts is not None  # see `start`
         refused = self.unsupported(state.pending)
         pending = [item for index, item in enumerate(state.pending) if index not in refused]
         evaluated = dict.fromkeys(key_of(item) for item in state.data.measured().items)
         return PerCostScoring(
             cast("StringSurrogate", self.surrogate),
-            self.acquisition,
+            cast("OutcomeAcquisition", self.acquisition),
             state.contexts,
             evaluated=list(evaluated),
             known=state.known,
             pending=pending,
             batch_size=n + len(pending),
+            costs=self.learned_costs(state, rng),
             rng=rng,
         )

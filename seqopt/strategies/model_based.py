@@ -114,7 +114,7 @@ class ModelBased(Configurable):
                     "cannot be measured: give a strategy that chooses contexts, such as "
                     "seqopt.strategies.MultiFidelity()"
                 )
-            _check_contexts(self.surrogate, space, contexts)
+            check_contexts(self.surrogate, space, contexts)
         self._search = default_search(space) if isinstance(self._search, str) else self._search
         if not isinstance(self._search, Search) or isinstance(self._search, type):
             raise InputError(
@@ -323,7 +323,7 @@ def _with_measurements(proposals: Sequence[Proposal], surrogate: Surrogate) -> l
     return found
 
 
-def _check_contexts(surrogate: Surrogate, space: Space, contexts: Contexts) -> None:
+def check_contexts(surrogate: Surrogate, space: Space, contexts: Contexts) -> None:
     """Refuse a surrogate that cannot learn from all contexts.
 
     Raises:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from seqopt import CandidateSet
-from seqopt.acquisition import GIBBON
+from seqopt import CandidateSet, StringSpace
+from seqopt.acquisition import GIBBON, MES, MUMBO
 from seqopt.acquisition.gibbon import PreparedGIBBON
 from seqopt.data import Contexts, Query
 from seqopt.encoding import Encoder
@@ -16,6 +16,8 @@ from seqopt.encoding.fields import ContextEncoder, FieldEncoder
 from seqopt.kernels import CoregionalizationKernel, OnField, Product, SubsequenceKernel
 from seqopt.models import StringGP
 from seqopt.scorers import GaussianScoring, PerCostScoring, PoolScorer, Scorer, Scoring, value_per_cost
+from seqopt.scorers.protocols import repeats
+from seqopt.search import GeneticSearch, PoolSearch
 
 POOL = ["".join(symbols) for symbols in itertools.product("AB", repeat=5)]
 CONTEXTS = Contexts.of_levels("fidelity", {"docking": 0.1, "assay": 1.0}, target="assay")
@@ -194,3 +196,95 @@ def test_the_maximum_is_bounded_by_targets_not_by_what_was_measured():
     torch.testing.assert_close(seen[0].observed_mean, targets)
     best = evaluated[int(targets[0].argmax())]
     assert at.incumbents(1) == [best]
+
+
+@pytest.mark.parametrize("acquisition", [GIBBON(repulsion=1.0), MUMBO(repulsion=1.0)], ids=["gibbon", "mumbo"])
+def test_on_a_space_of_strings_too_a_useless_fidelity_is_never_bought_and_a_perfect_one_always(acquisition):
+    cheap = Contexts.of_levels("fidelity", {"docking": 1e-6, "assay": 1.0}, target="assay")
+    for factors, variances, context in (
+        ([[0.0], [0.0]], [1.0, 1.0], cheap.target),
+        ([[1.0], [1.0]], 1e-6, (("fidelity", "docking"),)),
+    ):
+        gp = surrogate(factors, variances)
+        evaluated = [query.key for query in gp.fitted.keys]
+        scores = PerCostScoring(gp, acquisition, cheap, evaluated=evaluated, rng=np.random.default_rng(5))
+        scorer = GeneticSearch(population=8, sample=10, evolutions=2, restarts=0)
+        found = scorer.propose(
+            4, space=StringSpace("AB", 5), scoring=scores, excluded=set(evaluated), rng=np.random.default_rng(0)
+        )
+        assert len(found) == 4
+        assert {proposal.context for proposal in found} == {context}
+
+
+def test_what_does_not_see_outcomes_has_targets_measured_only():
+    gp = surrogate([[0.8], [1.0]], [0.3, 0.2])
+    cheap = Contexts.of_levels("fidelity", {"docking": 1e-6, "assay": 1.0}, target="assay")
+    at = PerCostScoring(gp, MES(), cheap, evaluated=[], rng=np.random.default_rng(5))
+    scorer = at.pool_scorer(CandidateSet(POOL))
+    (index,), _ = scorer.best(np.ones(len(POOL), dtype=bool))
+    assert scorer.choose(int(index)).context == cheap.target
+
+
+def test_a_batch_is_worth_the_determinant_of_its_outcomes_and_may_hold_two_measurements_of_one_string():
+    """Definition 5.4.3 with R, the correlations of the outcomes, entry by entry."""
+    gp = surrogate([[0.8], [1.0]], [0.3, 0.2])
+    maxima = torch.tensor([[1.9, 2.4]], dtype=torch.float64)
+    keys = [key for key in POOL if key not in POOL[::6]][:5]
+    queries = CONTEXTS.queries(keys)
+    at = scoring(gp)
+    state = gp.fitted
+    items = [*state.keys, *queries]
+    prior = torch.from_numpy(float(state.scale[0]) * gp.model.covar_module.base_kernel.cross(gp.encoder.encode(items)))
+    n, noise = len(state.keys), float(state.noise_variance[0])
+    gain = prior[n:, :n] @ torch.linalg.inv(prior[:n, :n] + noise * torch.eye(n, dtype=torch.float64))
+    outcomes = prior[n:, n:] - gain @ prior[:n, n:] + noise * torch.eye(len(queries), dtype=torch.float64)
+    deviations = outcomes.diagonal().sqrt()
+    correlations = outcomes / torch.outer(deviations, deviations)
+    for prepared in (PreparedGIBBON(maxima, 1.0), MUMBO().prepared(maxima, 1.0)):
+        singles = prepared(at.process.at(queries))
+        # Both measurements of the first string, and another one.
+        posterior, value, members = at.process.at(queries), 0.0, [0, 5, 3]
+        for place, member in enumerate(members):
+            value += float(prepared(posterior)[member])
+            posterior = posterior.given(member)
+            batch = members[: place + 1]
+            expected = singles[batch].sum() + 0.5 * torch.logdet(correlations[batch][:, batch])
+            assert value == pytest.approx(float(expected), abs=1e-6)
+
+
+def test_a_string_joins_a_batch_cheaply_and_then_as_its_target_and_no_more():
+    gp = surrogate([[0.8], [1.0]], [0.3, 0.2])
+    for made in (lambda: scoring(gp).pool_scorer(CandidateSet(POOL[1:3])), lambda: scoring(gp).scorer(POOL[1:3])):
+        scorer = made()
+        assert repeats(scorer)
+        contexts = []
+        for _ in range(2):
+            if isinstance(scorer, PoolScorer):
+                assert len(scorer.best(np.array([True, False]))[0]) == 1
+                contexts.append(scorer.choose(0).context)
+            else:
+                assert np.isfinite(scorer.scores(POOL[1:2])).all()
+                contexts.append(scorer.choose(POOL[1]).context)
+        assert contexts == [(("fidelity", "docking"),), CONTEXTS.target]
+        last = scorer.best(np.array([True, False]))[0] if isinstance(scorer, PoolScorer) else scorer.scores(POOL[1:2])
+        assert not np.isfinite(last).any()
+    # A pool of two strings holds three measurements at least.
+    found = PoolSearch().propose(
+        3, space=CandidateSet(POOL[1:3]), scoring=scoring(gp), excluded=set(), rng=np.random.default_rng(0)
+    )
+    assert len({proposal.query for proposal in found}) == 3
+
+
+def test_a_loss_at_a_high_cost_does_not_come_first():
+    gp = surrogate([[0.8], [1.0]], [0.3, 0.2])
+    queries = CONTEXTS.queries(POOL[1:4])
+    at = scoring(gp)
+
+    def losing(posterior):
+        return torch.tensor([-1.0, -2.0, -0.5, -1.0, -2.0, -0.5], dtype=torch.float64)
+
+    found = at.query_scores(at.process.at(queries), losing, queries, frozenset())
+    # Of a string the cheap measurement first, of a way to measure the smallest loss.
+    assert (found[:3] > found[3:]).all()
+    assert found.argmax() == 2
+    assert found[3:].argmax() == 2

@@ -10,9 +10,9 @@ from seqopt.data import Contexts, Query
 from seqopt.errors import InputError
 from seqopt.kernels import CoregionalizationKernel
 from seqopt.models import StringGP
+from seqopt.models.contexts import coregionalized
 from seqopt.search import GeneticSearch, PoolSearch, RandomSearch
 from seqopt.strategies import MultiFidelity, RandomStrategy, Strategy
-from seqopt.strategies.fidelity import coregionalized
 
 POOL = ["".join(symbols) for symbols in itertools.product("AB", repeat=6)]
 CONTEXTS = Contexts.of_levels("fidelity", {"docking": 0.05, "assay": 1.0}, target="assay")
@@ -107,7 +107,7 @@ def test_a_cheaper_measurement_is_chosen_more_often():
         go(optimizer, 3)
         return np.mean([row.context == DOCKING for row in optimizer.observations.rows[4:]])
 
-    assert share(0.01) > 0.5 > share(100.0)
+    assert share(0.01) >= 1 / 3 > share(100.0)
 
 
 def test_wrong_contexts_are_refused_by_name():
@@ -157,5 +157,4 @@ def test_the_default_model_learns_the_covariances_of_the_levels():
     optimizer = Optimizer(POOL, strategy=strategy, contexts=CONTEXTS, initial=4, seed=0)
     go(optimizer, 2)
     kernels = [part for part in strategy.surrogate.model.modules() if isinstance(part, CoregionalizationKernel)]
-    assert len(kernels) == 1
-    assert kernels[0].levels == 2
+    assert [kernel.levels for kernel in kernels] == [2, 2]  # of functions, and of offsets
