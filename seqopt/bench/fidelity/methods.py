@@ -102,8 +102,10 @@ def surrogate_of(method: Method, task: Task, candidates: Candidates) -> Gaussian
         return screened(space, dict(zip(space.keys, candidates.cheap.tolist(), strict=True)), kernel, encoder=encoder)
     if method.kind == "single":
         return StringGP(kernel, encoder=encoder)
-    build = {"coregionalised": coregionalized, "autoregressive": autoregressive}[method.model]
-    return build(space, task.contexts, kernel, encoder=encoder)
+    if method.model == "coregionalised":
+        return coregionalized(space, task.contexts, kernel, encoder=encoder)
+    # With one kernel for both, two levels have the covariances of coregionalisation, written otherwise.
+    return autoregressive(space, task.contexts, kernel, encoder=encoder, tied=False)
 
 
 def arguments_of(method: Method, task: Task, candidates: Candidates) -> dict[str, Any]:
