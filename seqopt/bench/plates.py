@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from seqopt.bench.records import ENDING, read_records
 from seqopt.bench.runner import header, replace_section, run_jobs, with_error
-from seqopt.data import Contexts, Query
+from seqopt.data import Contexts, Query, as_context
 
 if TYPE_CHECKING:
     from seqopt.optimizer import Optimizer
@@ -260,7 +260,9 @@ class _Search:
         if self._method.how == "chosen":
             names = self._folds or tuple(f"P{number}" for number in range(1, 2 + max(place for _, place in found)))
             variable = "fold" if self._folds else "plate"
-            items = [Query(key, {variable: names[place]}) for key, (_, place) in zip(keys, found, strict=True)]
+            items = [
+                Query(key, as_context({variable: names[place]})) for key, (_, place) in zip(keys, found, strict=True)
+            ]
         self._optimizer.tell(items, values)
         self.measured += [one for several in places for one in several]
 
@@ -277,10 +279,12 @@ def _optimizer(task: Task, method: Method, space: CandidateSet, seed: int, initi
         chosen = {"surrogate": StringGP(HammingKernel()), "acquisition": method.acquisition}
     elif task.kind == "folds":
         contexts = Contexts.of_folds("fold", task.tables)
-        chosen = {"strategy": MultiFidelity(fold_mean(space, contexts, HammingKernel())), "contexts": contexts}
+        model: Any = fold_mean(space, contexts, HammingKernel())
+        chosen = {"strategy": MultiFidelity(model), "contexts": contexts}
     else:
         contexts = Contexts.of_plates()
-        chosen = {"strategy": PlateSearch(hierarchical(space, contexts, HammingKernel())), "contexts": contexts}
+        model = hierarchical(space, contexts, HammingKernel())
+        chosen = {"strategy": PlateSearch(model), "contexts": contexts}
     # Searches of several contexts have no transform.
     return Optimizer(space, transform=None, initial=initial, seed=seed, **chosen)
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from seqopt.bench.fidelity.tasks import Candidates, Task
 
 if TYPE_CHECKING:
-    from seqopt.models import GaussianSurrogate
     from seqopt.spaces import Space
 
 BATCH = 4
@@ -91,7 +90,7 @@ def encoder_of(task: Task, space: Space) -> Any:
     return FeatureEncoder(MorganFingerprint(counts=True)) if task.kernel == "minmax" else space.encoder
 
 
-def surrogate_of(method: Method, task: Task, candidates: Candidates) -> GaussianSurrogate:
+def surrogate_of(method: Method, task: Task, candidates: Candidates) -> Any:
     """The model of a search: of one fidelity, of one with the cheap column as a known term, or of two."""
     from seqopt.models import StringGP
     from seqopt.models.contexts import autoregressive, coregionalized, screened

@@ -12,7 +12,7 @@ import numpy as np
 from seqopt.bench.fidelity.measures import HALF, TOP, costs_of
 from seqopt.bench.fidelity.methods import METHODS, Method, arguments_of
 from seqopt.bench.fidelity.tasks import CHEAP, TARGET, TASKS, VARIABLE, Candidates, Task
-from seqopt.data import Query
+from seqopt.data import Query, as_context
 from seqopt.data.replay import top_of
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _modelled(
         **chosen,
     )
     asked: Callable[[Bought], Any] = lambda one: (  # noqa: E731
-        Query(space.keys[one[0]], {VARIABLE: one[1]}) if multi else space.keys[one[0]]
+        Query(space.keys[one[0]], as_context({VARIABLE: one[1]})) if multi else space.keys[one[0]]
     )
     optimizer.tell([asked(one) for one in first], [float(candidates.values(level)[index]) for index, level in first])
     yield from first
