@@ -1,6 +1,7 @@
 """Acquisition functions: what an evaluation is worth, as a function of a posterior and of nothing else."""
 
 from seqopt.acquisition.confidence import PosteriorMean, UpperConfidenceBound
+from seqopt.acquisition.determinantal import DPPExpectedImprovement
 from seqopt.acquisition.gibbon import GIBBON, gibbon, log_gibbon, single_gibbon
 from seqopt.acquisition.improvement import LogExpectedImprovement
 from seqopt.acquisition.max_values import ExactMaxValueSampler, GumbelMaxValueSampler, MaxValueSampler
@@ -22,6 +23,7 @@ __all__ = [
     "MES",
     "MUMBO",
     "Acquisition",
+    "DPPExpectedImprovement",
     "DensePosterior",
     "ExactMaxValueSampler",
     "GumbelMaxValueSampler",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from seqopt.acquisition.confidence import PosteriorMean, UpperConfidenceBound
+from seqopt.acquisition.determinantal import DPPExpectedImprovement
 from seqopt.acquisition.gibbon import GIBBON
 from seqopt.acquisition.improvement import LogExpectedImprovement
 from seqopt.acquisition.mes import MES
@@ -18,6 +19,7 @@ ACQUISITIONS: dict[str, Callable[[], Acquisition]] = {
     "mes": MES,
     "mumbo": MUMBO,
     "logei": LogExpectedImprovement,
+    "dpp-ei": DPPExpectedImprovement,
     "ucb": UpperConfidenceBound,
     "thompson": ThompsonSampling,
     "mean": PosteriorMean,

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from seqopt.acquisition.protocols import Posterior
+from seqopt.posteriors import Moments
 
 SELECTION_BETA = 9.0
 """Points for joint draws have the largest mean + sqrt(SELECTION_BETA) std: three standard deviations."""
@@ -27,7 +28,11 @@ def largest_upper_confidence(posterior: Posterior, k: int, beta: float = SELECTI
         >>> largest_upper_confidence(posterior, 2)
         tensor([0, 1])
     """
-    moments = posterior.moments
+    return largest_upper_confidence_of(posterior.moments, k, beta)
+
+
+def largest_upper_confidence_of(moments: Moments, k: int, beta: float = SELECTION_BETA) -> Tensor:
+    """As `largest_upper_confidence`, from moments."""
     bound = moments.mean + math.sqrt(beta) * moments.variance.sqrt()
     bound = bound.reshape(-1, bound.shape[-1]).mean(0)
     if k >= len(bound):

@@ -32,13 +32,16 @@ CHECKPOINTS = (100, 200, 300, 400, 500, 600)
 SEEDS = 5
 
 
+PENALISED = "penalised-"
+
+
 @dataclass(frozen=True)
 class Method:
     """How batches are chosen.
 
     Attributes:
         surrogate: Name of the surrogate; ``vae`` is the autoencoder of molecules of ``seqopt bench vae``.
-        acquisition: Name of the acquisition function.
+        acquisition: Name of the acquisition function; ``penalised-NAME`` by local penalisation.
         colour: In the plot, which shows GIBBON with every surrogate; `None` for the rest.
     """
 
@@ -46,10 +49,25 @@ class Method:
     acquisition: str
     colour: str | None = None
 
+    def build_strategy(self, surrogate: Any) -> Any:
+        """A surrogate with its acquisition function, by local penalisation where that is asked for."""
+        from seqopt.strategies import LocalPenalisation, ModelBased
+
+        if self.acquisition.startswith(PENALISED):
+            return LocalPenalisation(surrogate, self.acquisition.removeprefix(PENALISED))
+        return ModelBased(surrogate, self.acquisition)
+
     @property
     def label(self) -> str:
         """Name in table and plot."""
-        how = {"gibbon": "GIBBON", "mean": "greedy mean", "ucb": "UCB"}
+        how = {
+            "gibbon": "GIBBON",
+            "mean": "greedy mean",
+            "ucb": "UCB",
+            "dpp-ei": "DPP-EI",
+            "penalised-logei": "local penalisation of EI",
+            "penalised-mes": "local penalisation of MES",
+        }
         return "random" if self.acquisition == "random" else f"{self.surrogate}, {how[self.acquisition]}"
 
 
@@ -62,6 +80,9 @@ METHODS: Mapping[str, Method] = {
     "tanimoto-gibbon": Method("tanimoto", "gibbon", "#E69F00"),
     "minmax-mean": Method("minmax", "mean"),
     "minmax-gibbon": Method("minmax", "gibbon", "#009E73"),
+    "minmax-dpp-ei": Method("minmax", "dpp-ei"),
+    "minmax-penalised-ei": Method("minmax", "penalised-logei"),
+    "minmax-penalised-mes": Method("minmax", "penalised-mes"),
     "minmax-ucb": Method("minmax", "ucb"),
     "ngrams+minmax-mean": Method("ngrams+minmax", "mean"),
     "ngrams+minmax-gibbon": Method("ngrams+minmax", "gibbon", "#CC79A7"),
@@ -112,8 +133,7 @@ def work(job: Job) -> dict[str, Any]:
     method = METHODS[job.method]
     optimizer = Optimizer(
         space,
-        surrogate=surrogate_name(method.surrogate),
-        acquisition=method.acquisition,
+        strategy=method.build_strategy(surrogate_name(method.surrogate)),
         batch_size=BATCH,
         initial=BATCH,
         direction="minimize",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from seqopt.spaces import CandidateSet
 
 INITIAL, BUDGET, FRESH = 20, 100, 1000
+PENALISED = "penalised-"
 CHECKPOINTS = (20, 40, 60, 80, 100, 120)
 
 
@@ -41,7 +42,7 @@ class Method:
 
     Attributes:
         label: Name in the table.
-        acquisition: Name of the acquisition function.
+        acquisition: Name of the acquisition function; ``penalised-NAME`` by local penalisation.
         batch: Batch size.
         candidates: Random candidates looked at in each step, or `None` for the whole pool.
         colour: In the plot, or `None` to leave the method out of it.
@@ -98,6 +99,14 @@ class Method:
             return LogExpectedImprovement("value")
         return resolve_acquisition(self.acquisition)
 
+    def build_strategy(self, search: Any) -> Any:
+        """A surrogate, an acquisition function and a search."""
+        from seqopt.strategies import LocalPenalisation, ModelBased
+
+        if self.acquisition.startswith(PENALISED):
+            return LocalPenalisation(self.build_surrogate(), self.acquisition.removeprefix(PENALISED), search)
+        return ModelBased(self.build_surrogate(), self.build(), search)
+
     def build_surrogate(self) -> Any:
         """The surrogate, or its name."""
         from seqopt.bench.vae import surrogate_name
@@ -151,6 +160,15 @@ METHODS = {
     "published-ei-1": Method(
         "Published expected improvement, one at a time", "ei", 1, FRESH, "#DDCC77", seeds=50, fit="likelihood"
     ),
+    **{
+        f"{name}-{batch}": Method(f"{label}, batches of {batch}", acquisition, batch, FRESH, None, seeds=10)
+        for name, label, acquisition in (
+            ("dpp-ei", "DPP and expected improvement", "dpp-ei"),
+            ("penalised-ei", "Local penalisation of expected improvement", "penalised-logei"),
+            ("penalised-mes", "Local penalisation of MES", "penalised-mes"),
+        )
+        for batch in (5, 10)
+    },
     "ei-1": Method("Expected improvement, one at a time", "logei", 1, FRESH, "#E69F00"),
     "mean-1": Method("Greedy mean, one at a time", "mean", 1, FRESH, "#CC79A7"),
     "random": Method("Random search", "random", 10, FRESH, "#999999"),
@@ -230,9 +248,7 @@ def work(job: Job) -> dict[str, Any]:
     searched = readable() if method.surrogate == "vae" else space
     optimizer = Optimizer(
         searched,
-        surrogate=method.build_surrogate(),
-        acquisition=method.build(),
-        search=PoolSearch(method.candidates),
+        strategy=method.build_strategy(PoolSearch(method.candidates)),
         batch_size=method.batch,
         initial=INITIAL,
         seed=job.seed,

@@ -81,8 +81,8 @@ AcquisitionName = Annotated[
     str,
     typer.Option(
         help="How a batch is chosen: gibbon (information about the best value), mes and mumbo (the same, exact for "
-        "single strings: without and with noise), logei (expected improvement), ucb, thompson, mean (greedy), or "
-        "random (no model, for comparison).",
+        "single strings: without and with noise), logei (expected improvement), dpp-ei, ucb, thompson, mean (greedy), "
+        "or random (no model, for comparison).",
         rich_help_panel=HOW,
     ),
 ]
@@ -691,8 +691,8 @@ def bench(
         typer.Argument(
             metavar="NAME",
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
-            "filters, choices, ask, intervals, censored, design, formulas, factorial, transforms, fidelity, plates; "
-            "NAME --help shows its options.",
+            "filters, choices, ask, levels, intervals, censored, design, formulas, factorial, transforms, fidelity, "
+            "plates; NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -702,7 +702,7 @@ def bench(
     names = (
         *("zinc", "docking", "regression", "boss", "vae", "embedding"),
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
-        *("choices", "ask", "intervals", "censored", "design", "formulas", "factorial", "transforms"),
+        *("choices", "ask", "levels", "intervals", "censored", "design", "formulas", "factorial", "transforms"),
         *("fidelity", "plates"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}

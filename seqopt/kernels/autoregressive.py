@@ -21,7 +21,7 @@ from torch import Tensor
 from seqopt.errors import InputError
 from seqopt.kernels.base import shown
 from seqopt.kernels.composite import OnField, Product, Sum
-from seqopt.kernels.levels import VARIANCE_BOUNDS, LevelKernel, fitting
+from seqopt.kernels.levels import VARIANCE_BOUNDS, LevelKernel, Reading, Setting, fitting
 
 FACTOR = 0.8
 """Multiple of the level before it that a level is to begin with; each has variance 1 then."""
@@ -66,7 +66,7 @@ class AutoregressiveKernel(LevelKernel):
         shape = (*self.batch_shape, self.levels)
         beginning = fitting("factors", FACTOR if factors is None else factors, (*shape[:-1], self.levels - 1))
         self.register_parameter("raw_factors", torch.nn.Parameter(beginning))
-        self.register_prior("factors_prior", NormalPrior(*FACTOR_PRIOR), "raw_factors")
+        self.register_prior("factors_prior", NormalPrior(*FACTOR_PRIOR), Reading("factors"), Setting("factors"))
         start = torch.full((self.levels,), 1.0 - FACTOR**2, dtype=torch.float64)
         start[0] = 1.0
         start = fitting("variances", start if variances is None else variances, shape)

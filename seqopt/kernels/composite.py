@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Self
 
@@ -139,6 +139,7 @@ class OnField(_Composed):
         self.field = field
         self.columns = columns
         self._kept: tuple[weakref.ref[Tensor], int, Tensor] | None = None
+        self._shared: dict[str, tuple[tuple[Any, ...], FloatArray]] | None = None
 
     def _parts(self) -> list[gpytorch.kernels.Kernel]:
         return [self.kernel]
@@ -183,12 +184,29 @@ class OnField(_Composed):
 
     def self_similarity(self, a: Fields) -> FloatArray:
         """What `cross` needs of each item alone, ``... x n``, as the kernel has it."""
-        own = _own(self.kernel, self._of(a))
-        return np.zeros((0, len(a))) if own is None else own
+        part = self._of(a)
+
+        def compute() -> FloatArray:
+            own = _own(self.kernel, part)
+            return np.zeros((0, len(a))) if own is None else own
+
+        return self._once("own", (part,), compute)
 
     def variance(self, a: Fields, self_a: FloatArray | None = None) -> FloatArray:
         """k(s, s) of each item, float64."""
-        return _variance(self.kernel, self._of(a), _some(self_a))
+        part = self._of(a)
+        return self._once("variance", (part,), lambda: _variance(self.kernel, part, _some(self_a)))
+
+    def _once(self, what: str, parts: tuple[Any, ...], compute: Callable[[], FloatArray], *more: Any) -> FloatArray:
+        """What was computed last of the same parts while columns are shared; a copy, which its user may change."""
+        if self._shared is None or parts[-1].width == 1:
+            return compute()
+        kept = self._shared.get(what)
+        # The parts are held, so that no other can be at their place in memory.
+        if kept is None or len(kept[0]) != len(parts) + len(more) or not all(map(_is, kept[0], (*parts, *more))):
+            kept = ((*parts, *more), compute())
+            self._shared[what] = kept
+        return kept[1].copy()
 
     def cross(
         self,
@@ -199,12 +217,21 @@ class OnField(_Composed):
         dtype: npt.DTypeLike = np.float64,
     ) -> FloatArray:
         """Covariances between encoded items, without a graph: see `SubsequenceKernel.cross`."""
-        columns = None if b is None else self._of(b)
-        return _cross(self.kernel, self._of(a), columns, _some(self_a), _some(self_b), dtype)
+        rows, columns = self._of(a), None if b is None else self._of(b)
+        if columns is None:
+            return _cross(self.kernel, rows, None, _some(self_a), _some(self_b), dtype)
+
+        def compute() -> FloatArray:
+            return _cross(self.kernel, rows, columns, _some(self_a), _some(self_b), dtype)
+
+        return self._once("cross", (rows, columns), compute, np.dtype(dtype))
 
     def paired(self, a: Fields, b: Fields, self_a: FloatArray | None = None) -> FloatArray:
         """k(a_i, b_i), float64, ``... x n``."""
-        return _paired(self.kernel, self._of(a), self._of(b), _some(self_a))
+        rows, columns = self._of(a), self._of(b)
+        if self._shared is not None and rows is columns:
+            return self.variance(a, self_a)
+        return _paired(self.kernel, rows, columns, _some(self_a))
 
     def forget(self) -> None:
         """Free what is kept for further evaluations of the same strings, as after a fit."""
@@ -219,7 +246,7 @@ class OnField(_Composed):
         return OnField(self.kernel.expand_batch(*sizes), self.field, self.columns).train(self.training)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_kept": None}  # a weak reference cannot be copied
+        return {**self.__dict__, "_kept": None, "_shared": None}  # a weak reference cannot be copied
 
 
 class _Combination(_Composed):
@@ -355,6 +382,30 @@ class Product(_Combination):
 
     def _combined(self, values: Iterable[Any]) -> Any:
         return _accumulated(values, product=True)
+
+
+@contextmanager
+def sharing_columns(kernels: Iterable[gpytorch.kernels.Kernel]) -> Iterator[None]:
+    """Within this context, what a kernel says of the same strings in several contexts is computed once.
+
+    Strings are the same where their field is the same object. Of each `OnField` the latest result is held.
+
+    Args:
+        kernels: That are evaluated on encoded items.
+    """
+    parts = {id(part): part for kernel in kernels for part in kernel.modules() if isinstance(part, OnField)}
+    before = [(part, part._shared) for part in parts.values()]
+    for part, _ in before:
+        part._shared = {}
+    try:
+        yield
+    finally:
+        for part, kept in before:
+            part._shared = kept
+
+
+def _is(first: Any, second: Any) -> bool:
+    return first is second or (isinstance(first, np.dtype) and first == second)
 
 
 def bind_fields(kernel: gpytorch.kernels.Kernel, columns: Mapping[str, slice]) -> None:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from seqopt.kernels.base import shown
 from seqopt.kernels.composite import _Combination
-from seqopt.kernels.levels import VARIANCE_BOUNDS, fitting
+from seqopt.kernels.levels import VARIANCE_BOUNDS, Reading, Setting, fitting
 from seqopt.utils.config import from_config
 
 BEGINNING = 0.1
@@ -75,7 +75,7 @@ class HierarchicalKernel(_Combination):
         for name, value in (("deviation", deviation), ("offset", offset)):
             self.register_parameter(f"raw_{name}", torch.nn.Parameter(fitting(name, value, (1,))))
             self.register_constraint(f"raw_{name}", NonTransformedInterval(*VARIANCE_BOUNDS).double())
-            self.register_prior(f"{name}_prior", LogNormalPrior(*PRIOR), f"raw_{name}")
+            self.register_prior(f"{name}_prior", LogNormalPrior(*PRIOR), Reading(name), Setting(name))
             setattr(self, name, value)
 
     def config_arguments(self) -> Mapping[str, Any]:
@@ -83,8 +83,8 @@ class HierarchicalKernel(_Combination):
         return {
             "kernel": self.kernels[0],
             "plates": self.kernels[1],
-            "deviation": float(self.deviation),
-            "offset": float(self.offset),
+            "deviation": float(self.deviation.detach()),
+            "offset": float(self.offset.detach()),
         }
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import gpytorch
@@ -132,6 +133,31 @@ def column(rows: Any, kernel: gpytorch.kernels.Kernel) -> Any:
     if rows.shape[-1] != 1:
         raise InputError(f"{type(kernel).__name__} compares rows of one column; got {rows.shape[-1]}: use OnField")
     return rows[..., 0]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Reads a parameter of a kernel, for its prior; unlike a function within another one, it can be pickled."""
+
+    name: str
+
+    def __call__(self, kernel: gpytorch.kernels.Kernel) -> Any:
+        """The parameter."""
+        return getattr(kernel, self.name)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Sets a parameter of a kernel, as what is drawn from its prior."""
+
+    name: str
+
+    def __call__(self, kernel: gpytorch.kernels.Kernel, value: Any) -> None:
+        """Give it a value, rounded to the bounds where it has some."""
+        constraint = kernel._constraints.get(f"raw_{self.name}_constraint")
+        if constraint is not None:
+            value = value.clamp(constraint.lower_bound, constraint.upper_bound)
+        setattr(kernel, self.name, value)
 
 
 def counted(name: str, value: Any) -> int:

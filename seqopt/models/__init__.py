@@ -2,6 +2,7 @@
 
 from seqopt.models import pathwise  # noqa: F401  # BoTorch's draws of functions find the sub-sequence kernel
 from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess, in_units_of, measurement_std
+from seqopt.models.contexts_posterior import ContextsPosterior
 from seqopt.models.contributions import Contributions, contributions_of
 from seqopt.models.distances import DistanceSurrogate, KernelDistances
 from seqopt.models.fully_bayesian import FullyBayesianGP, FullyBayesianStringGP, KernelDiagnostics
@@ -32,6 +33,7 @@ __all__ = [
     "BlockwisePosterior",
     "CensoredSurrogate",
     "ConditionedProcess",
+    "ContextsPosterior",
     "Contributions",
     "DistanceSurrogate",
     "DoubtingSurrogate",

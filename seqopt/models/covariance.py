@@ -112,6 +112,11 @@ class KernelEvaluator:
         self.width = width
 
     @property
+    def kernels(self) -> list[gpytorch.kernels.Kernel]:
+        """The kernel, as a list."""
+        return [self.kernel]
+
+    @property
     def draws(self) -> int:
         """How many kernels there are: one for each entry of its batch shape."""
         return int(self.kernel.batch_shape.numel())
@@ -214,6 +219,11 @@ class StackedEvaluator:
         self.index = list(index)
         # How each member shapes what it says of single strings; known once it was asked.
         self._shapes: list[tuple[int, ...] | None] | None = None
+
+    @property
+    def kernels(self) -> list[gpytorch.kernels.Kernel]:
+        """All kernels that differ."""
+        return [member.kernel for member in self.members]
 
     @property
     def kernel(self) -> gpytorch.kernels.Kernel:

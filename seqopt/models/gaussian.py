@@ -13,12 +13,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from seqopt.data.contexts import Contexts
 from seqopt.data.query import Item, key_of
 from seqopt.encoding import Encoded, JointEncoder, StringEncoder, TokensAndFeatures
 from seqopt.encoding.fields import FieldEncoder
 from seqopt.errors import InputError, ModelError
 from seqopt.models.column_cache import ColumnCache
 from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess
+from seqopt.models.contexts_posterior import ContextsCache, ContextsPosterior
 from seqopt.models.covariance import FloatArray, correlations
 from seqopt.models.distances import KernelDistances
 from seqopt.models.gp_state import BatchedGPState, Conditioning, stacked
@@ -70,6 +72,7 @@ class GaussianSurrogate:
         self._pools: WeakKeyDictionary[PoolSpace, Encoded] = WeakKeyDictionary()
         self._caches: WeakKeyDictionary[PoolSpace, ColumnCache] = WeakKeyDictionary()
         self._posteriors: WeakKeyDictionary[PoolSpace, PoolPosterior | StreamedPosterior] = WeakKeyDictionary()
+        self._of_contexts: WeakKeyDictionary[PoolSpace, ContextsCache] = WeakKeyDictionary()
 
     @property
     def fitted(self) -> BatchedGPState:
@@ -180,6 +183,43 @@ class GaussianSurrogate:
             found = PoolPosterior(conditioning, self._caches[pool], pool.keys)
         self._posteriors[pool] = found
         return found
+
+    def contexts_posterior(
+        self,
+        pool: PoolSpace,
+        contexts: Contexts,
+        indices: npt.NDArray[np.int64] | None = None,
+        pending: Sequence[Item] = (),
+    ) -> ContextsPosterior | BlockwisePosterior:
+        """Posterior in standardised units at the candidates of ``pool`` in every context, draws apart.
+
+        Queries are in the order of `seqopt.data.Contexts.queries`. What a kernel says of strings is computed once for
+        all contexts, and kept until its parameters change, as long as it fits into `COLUMN_MEMORY`; beyond, only
+        moments are kept.
+
+        Args:
+            pool: The candidates.
+            contexts: The ways to measure.
+            indices: Positions of the candidates to look at; default all.
+            pending: Suggestions whose results are awaited.
+
+        Raises:
+            ModelError: Before the first fit.
+        """
+        state, process = self.fitted, self.conditioned(pending)
+        keys = pool.keys if indices is None else [pool.keys[int(index)] for index in indices]
+        count = len(keys) * (len(contexts.possible) + contexts.latent)
+        fits = 8 * state.draws * count * len(set(state.keys)) <= COLUMN_MEMORY
+        if not (fits and isinstance(self.encoder, FieldEncoder) and len(contexts.possible)):
+            return BlockwisePosterior(process, contexts.queries(keys))
+        known = self._of_contexts.get(pool) if indices is None else None
+        if known is None or known.contexts != contexts:
+            strings = self._encoded_pool(pool)
+            strings = strings if indices is None else strings.take(indices)
+            known = ContextsCache(state.evaluator, self.encoder, strings, contexts, state.draws)
+            if indices is None:
+                self._of_contexts[pool] = known
+        return ContextsPosterior(process, known, keys)
 
     def predict(self, strings: Sequence[Item]) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and noiseless standard deviation at each string, in the values' units.
@@ -301,15 +341,17 @@ class GaussianSurrogate:
 
     def __getstate__(self) -> dict[str, Any]:
         # What is kept of pools belongs to objects of this process, and is computed again where it is needed.
-        return {**self.__dict__, "_pools": None, "_caches": None, "_posteriors": None}
+        return {**self.__dict__, "_pools": None, "_caches": None, "_posteriors": None, "_of_contexts": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._pools, self._caches, self._posteriors = WeakKeyDictionary(), WeakKeyDictionary(), WeakKeyDictionary()
+        self._of_contexts = WeakKeyDictionary()
 
     def _forget_columns(self) -> None:
         """Drop covariances with pools: the kernel has changed."""
         self._caches, self._posteriors = WeakKeyDictionary(), WeakKeyDictionary()
+        self._of_contexts = WeakKeyDictionary()
 
     def _posterior_at(
         self, conditioning: Conditioning, encoded: Encoded, keys: Sequence[str]

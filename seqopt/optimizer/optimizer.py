@@ -82,8 +82,8 @@ class Optimizer(Tabulated):
             `seqopt.spaces.CandidateSet` takes them: a list of strings, a Series, a DataFrame, RDKit molecules.
         surrogate: A `seqopt.models.Surrogate`, the name of one of `seqopt.models.SURROGATES`, or ``"auto"``: see
             `seqopt.models.default_surrogate`.
-        acquisition: A name (``gibbon``, ``mes``, ``mumbo``, ``logei``, ``ucb``, ``thompson``, ``mean``, ``random``)
-            or an object.
+        acquisition: A name (``gibbon``, ``mes``, ``mumbo``, ``logei``, ``dpp-ei``, ``ucb``, ``thompson``,
+            ``mean``, ``random``) or an object.
         search: The inner search. ``"auto"`` scores the whole pool of a candidate set (`PoolSearch`), evolves strings
             where they can be mutated and crossed (`GeneticSearch`), and else takes the best of random ones
             (`RandomSearch`).

@@ -11,7 +11,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
 
@@ -20,9 +20,16 @@ import numpy.typing as npt
 import torch
 
 from seqopt.acquisition import OutcomeAcquisition, PreparedAcquisition
-from seqopt.acquisition.sampling import largest_upper_confidence
+from seqopt.acquisition.sampling import largest_upper_confidence_of
 from seqopt.data import Context, Contexts, Item, Query
-from seqopt.models import BlockwisePosterior, ConditionedProcess, StringSurrogate, unsupported
+from seqopt.models import (
+    BlockwisePosterior,
+    ConditionedProcess,
+    ContextsPosterior,
+    GaussianSurrogate,
+    StringSurrogate,
+    unsupported,
+)
 from seqopt.posteriors import DensePosterior, Moments, Posterior
 from seqopt.scorers.checks import checked_scores
 from seqopt.scorers.conditioning import GrowingProcess, GrowingScores
@@ -54,6 +61,10 @@ def value_per_cost(values: npt.ArrayLike, costs: npt.ArrayLike) -> FloatArray:
     """
     found, paid = np.asarray(values, dtype=np.float64), np.asarray(costs, dtype=np.float64)
     return np.where(found > 0, found / paid, found * paid)
+
+
+PosteriorIn = Callable[[Contexts, Sequence[Query]], Posterior]
+"""From contexts and chosen queries to the posterior at N candidates in all of the contexts."""
 
 
 class PerCostScoring:
@@ -121,7 +132,18 @@ class PerCostScoring:
     def pool_scorer(self, pool: PoolSpace, indices: IndexArray | None = None) -> PerCostPoolScorer:
         """The acquisition function at the candidates of a pool, in every context."""
         keys = pool.keys if indices is None else [pool.keys[int(index)] for index in indices]
-        return PerCostPoolScorer(self, self._prepared_on_promising(keys), keys)
+        surrogate = self.surrogate
+        if not isinstance(surrogate, GaussianSurrogate) or len(keys) * len(self.contexts.possible) <= AT_ONCE:
+            return PerCostPoolScorer(self, self._prepared_on_promising(keys), keys)
+        # What a kernel says of a large pool's strings is computed once for all contexts, and kept.
+        whole = surrogate.contexts_posterior(pool, self.contexts, indices, self.pending)
+
+        def posterior_in(contexts: Contexts, chosen: Sequence[Query]) -> Posterior:
+            if contexts is self.contexts and not chosen:
+                return whole
+            return surrogate.contexts_posterior(pool, contexts, indices, [*self.pending, *chosen])
+
+        return PerCostPoolScorer(self, self._prepared_on_promising(keys, whole), keys, posterior_in)
 
     def sample_scorer(self, keys: Sequence[str]) -> PoolScorer:
         """The acquisition function at strings that were drawn for this step, in every context.
@@ -171,8 +193,12 @@ class PerCostScoring:
         """A choice, with what is predicted of its target."""
         return replace(predicted(query.key, score, moments, self.surrogate.untransform), context=query.context)
 
-    def _prepared_on_promising(self, keys: Sequence[str]) -> PreparedAcquisition:
-        bound = largest_upper_confidence(BlockwisePosterior(self.process, keys, BLOCK), BLOCK)
+    def _prepared_on_promising(self, keys: Sequence[str], posterior: Posterior | None = None) -> PreparedAcquisition:
+        if isinstance(posterior, ContextsPosterior):
+            targets = posterior.target_moments
+        else:
+            targets = BlockwisePosterior(self.process, keys, BLOCK).moments
+        bound = largest_upper_confidence_of(targets, BLOCK)
         return self._prepared([keys[int(index)] for index in bound])
 
     def _prepared(self, sample: Sequence[str]) -> PreparedAcquisition:
@@ -250,34 +276,46 @@ class PerCostPoolScorer:
         scoring: Of this step.
         prepared: The acquisition function of this step.
         keys: Of the candidates.
+        posterior_in: The posterior at the candidates in any contexts, given chosen queries, where there is a quicker
+            way.
     """
 
     repeats = True
 
-    def __init__(self, scoring: PerCostScoring, prepared: PreparedAcquisition, keys: Sequence[str]) -> None:
+    def __init__(
+        self,
+        scoring: PerCostScoring,
+        prepared: PreparedAcquisition,
+        keys: Sequence[str],
+        posterior_in: PosteriorIn | None = None,
+    ) -> None:
         self._scoring = scoring
         self._prepared = prepared
         self._keys = keys
         self._count = len(keys)
         self._taken: set[Query] = set()
-        self._process = scoring.process
-        self._since: list[Query] = []
+        self._chosen: list[Query] = []
+        self._posterior_in = self._posterior if posterior_in is None else posterior_in
         self._offer(scoring.contexts)
 
     def _offer(self, contexts: Contexts) -> None:
         """Score the candidates in these contexts, given all that was chosen."""
-        for query in self._since:
-            self._process = self._process.given(query)
-        self._since = []
-        scoring, process, count = self._scoring, self._process, self._count
+        scoring, count = self._scoring, self._count
         self._contexts, self._queries = contexts, contexts.queries(self._keys)
-        queries = self._queries
-        few, costs = len(queries) <= AT_ONCE, scoring.costs.of(queries)
+        queries, costs = self._queries, scoring.costs.of(self._queries)
         # One row for each context.
         self._table = GrowingScores(
-            process.at(queries) if few else BlockwisePosterior(process, queries, BLOCK),
+            self._posterior_in(contexts, self._chosen),
             lambda given: scoring.query_scores(given, self._prepared, queries, self._taken, costs).reshape(-1, count),
         )
+
+    def _posterior(self, contexts: Contexts, chosen: Sequence[Query]) -> Posterior:
+        process = self._scoring.process
+        for query in chosen:
+            process = process.given(query)
+        queries = contexts.queries(self._keys)
+        few = len(queries) <= AT_ONCE
+        return process.at(queries) if few else BlockwisePosterior(process, queries, BLOCK)
 
     def best(self, allowed: BoolArray, count: int = 1) -> tuple[IndexArray, FloatArray]:
         """See `seqopt.scorers.PoolScorer`."""
@@ -291,7 +329,7 @@ class PerCostPoolScorer:
         moments = self._table.posterior().moments.take(torch.tensor([place]))
         choice = self._scoring.choice(query, float(table[:, index].max()), moments)
         self._taken.add(query)
-        self._since.append(query)
+        self._chosen.append(query)
         self._table.choose(place)
         contexts = self._scoring.grown(self._contexts, query)
         if contexts is not self._contexts:

@@ -7,6 +7,7 @@ from seqopt.strategies.fidelity import MultiFidelity
 from seqopt.strategies.initial import InitialDesign
 from seqopt.strategies.latent import RandomLatentStrategy
 from seqopt.strategies.model_based import ModelBased, default_search
+from seqopt.strategies.penalised import LocalPenalisation
 from seqopt.strategies.plates import PlateSearch
 from seqopt.strategies.protocols import SearchState, Strategy
 from seqopt.strategies.published import (
@@ -22,6 +23,7 @@ __all__ = [
     "Design",
     "FeasibleModelBased",
     "InitialDesign",
+    "LocalPenalisation",
     "MaxMinDesign",
     "MedoidsDesign",
     "ModelBased",

@@ -111,6 +111,7 @@ def test_a_search_with_an_autoencoder_that_was_not_trained_names_the_command(
         "filters",
         "choices",
         "ask",
+        "levels",
         "intervals",
         "formulas",
     ],

@@ -8,7 +8,19 @@ import pytest
 import torch
 from gpytorch.test.base_kernel_test_case import BaseKernelTestCase
 
-from seqopt.kernels import HammingKernel, NgramKernel, OnField, Product, SubsequenceKernel, SubstitutionKernel, Sum
+from seqopt.kernels import (
+    AutoregressiveKernel,
+    DegenerateKernel,
+    HammingKernel,
+    HierarchicalKernel,
+    NgramKernel,
+    OnField,
+    Product,
+    SameLevelKernel,
+    SubsequenceKernel,
+    SubstitutionKernel,
+    Sum,
+)
 
 
 def token_rows(*shape):
@@ -41,6 +53,55 @@ class TestSumAndProduct(TestSubsequenceKernel):
         # Columns are chosen by the part that reads them.
         strings = OnField(SubsequenceKernel(2, **kwargs), "tokens", slice(None))
         return Sum(Product(strings, SubsequenceKernel(3, **kwargs)), NgramKernel(2, **kwargs))
+
+
+class LevelSuite(BaseKernelTestCase):
+    """On rows of one column, numbers of three levels."""
+
+    def create_data_no_batch(self):
+        return token_rows(50, 1) % 3
+
+    def create_data_single_batch(self):
+        return token_rows(2, 50, 1) % 3
+
+    def create_data_double_batch(self):
+        return token_rows(3, 2, 50, 1) % 3
+
+    def test_active_dims_list(self):
+        self.skipTest("one column has no others to leave out")
+
+    def test_active_dims_range(self):
+        self.skipTest("one column has no others to leave out")
+
+    def test_kernel_dtype_device(self):
+        self.skipTest("parameters are of double precision from the start, as those of all kernels on levels")
+
+
+@pytest.mark.filterwarnings("ignore:The last_dim_is_batch argument")
+class TestAutoregressiveKernel(LevelSuite, unittest.TestCase):
+    def create_kernel_no_ard(self, **kwargs):
+        return AutoregressiveKernel(3, **kwargs)
+
+
+@pytest.mark.filterwarnings("ignore:The last_dim_is_batch argument")
+class TestDegenerateKernel(LevelSuite, unittest.TestCase):
+    def create_kernel_no_ard(self, **kwargs):
+        return DegenerateKernel("linear", 0.0, 2.0, **kwargs)
+
+
+class TestHierarchicalKernel(TestSubsequenceKernel):
+    def create_kernel_no_ard(self, **kwargs):
+        plates = OnField(SameLevelKernel(**kwargs), "plate", slice(0, 1))
+        return HierarchicalKernel(OnField(SubsequenceKernel(2, **kwargs), "tokens", slice(None)), plates)
+
+    def test_active_dims_list(self):
+        self.skipTest("fields say which columns are read")
+
+    def test_active_dims_range(self):
+        self.skipTest("fields say which columns are read")
+
+    def test_kernel_dtype_device(self):
+        self.skipTest("variances of departures are of double precision from the start")
 
 
 class TestHammingKernel(TestSubsequenceKernel):

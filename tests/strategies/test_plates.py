@@ -88,6 +88,22 @@ def test_two_fresh_plates_of_one_batch_are_different_plates():
         assert len(set(fresh)) >= 2
 
 
+def test_large_pools_open_plates_as_small_ones_do(monkeypatch):
+    gp, queries = known_model(100.0, 1e-6)
+
+    def found():
+        at = scoring(gp, queries, batch_size=4)
+        space = CandidateSet(POOL)
+        chosen = PoolSearch().propose(4, space=space, scoring=at, excluded=set(), rng=np.random.default_rng(0))
+        return [proposal.query for proposal in chosen], [proposal.acquisition for proposal in chosen]
+
+    few, values = found()
+    monkeypatch.setattr("seqopt.scorers.per_cost.AT_ONCE", 10)
+    many, others = found()
+    assert few == many
+    np.testing.assert_allclose(values, others, rtol=1e-3)
+
+
 def test_batches_over_plates_are_conditioned_as_the_determinant_says():
     gp, queries = known_model(0.5, 0.5)
     at = scoring(gp, queries, MUMBO(repulsion=1.0), batch_size=3)

@@ -1,0 +1,268 @@
+"""The Gaussian-process posterior over many candidates in every context, conditioned on queries one by one.
+
+A covariance of queries is made of covariances of strings and of levels: of a pool, those of strings are computed once
+and used in all contexts (`seqopt.kernels.composite.sharing_columns`). The formulas are those of
+`seqopt.models.pool_posterior`, with one row of V for the outcomes in each context, and one for the targets.
+
+Memory: 8 D C N bytes of float64 for every training or conditioned query, for C contexts (the target among them) of N
+candidates and D draws of the parameters, and blocks of fixed size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from seqopt.data.contexts import Contexts
+from seqopt.data.query import Context, Item, Query
+from seqopt.encoding import Encoded, FeatureRows
+from seqopt.encoding.fields import ContextEncoder, FieldEncoder, Fields
+from seqopt.kernels.composite import sharing_columns
+from seqopt.models.column_cache import BLOCK_CANDIDATES
+from seqopt.models.conditioned import GaussianProcess
+from seqopt.models.covariance import Evaluator
+from seqopt.models.gp_state import BatchedGPState, stacked
+from seqopt.posteriors import Moments
+
+
+class ContextsCache:
+    """Prior covariances, without output scale, between a list of candidates in every context and queries.
+
+    Args:
+        evaluator: The kernel.
+        encoder: Encodes queries; its variables of the context are encoded once for all candidates.
+        strings: The N candidates, encoded in any context.
+        contexts: The ways to measure.
+        draws: D.
+    """
+
+    def __init__(
+        self, evaluator: Evaluator, encoder: FieldEncoder, strings: Fields, contexts: Contexts, draws: int
+    ) -> None:
+        self.evaluator = evaluator
+        self.encoder = encoder
+        self.strings = strings
+        self.contexts = contexts
+        self.draws = draws
+        self.ways: list[Context] = list(contexts.possible)
+        if contexts.latent:
+            self.ways.append(())
+        self.target = self.ways.index(contexts.target)
+        shape = len(self.ways), draws, len(strings)
+        self.variance, self.with_target = (torch.empty(shape, dtype=torch.float64) for _ in range(2))
+        for block, ways in self._blocks():
+            targets = ways[self.target]
+            own_of_targets = evaluator.self_similarity(targets)
+            for way, fields in enumerate(ways):
+                own = evaluator.self_similarity(fields)
+                self.variance[way, :, block] = self._lined(evaluator.variance(fields, own))
+                found = evaluator.paired(fields, targets, own, own_of_targets)
+                self.with_target[way, :, block] = self._lined(found)
+        self._rows: dict[Item, Tensor] = {}
+
+    def __len__(self) -> int:
+        return len(self.strings)
+
+    def rows(self, keys: Sequence[Item], encoded: Encoded) -> list[Tensor]:
+        """Covariances of queries with all candidates in every context: for each query C x D x N."""
+        first = {key: place for place, key in reversed(list(enumerate(keys)))}
+        missing = [key for key in first if key not in self._rows]
+        if missing:
+            self._compute(missing, encoded.take(np.array([first[key] for key in missing])))
+        return [self._rows[key] for key in keys]
+
+    def _compute(self, keys: Sequence[Item], encoded: Any) -> None:
+        shape = len(self.ways), self.draws, len(self.strings)
+        found = [torch.empty(shape, dtype=torch.float64) for _ in keys]
+        own = self.evaluator.self_similarity(encoded)
+        for block, ways in self._blocks():
+            for way, fields in enumerate(ways):
+                others = self.evaluator.self_similarity(fields)
+                part = stacked(self.evaluator.cross(encoded, fields, own, others), self.draws)
+                for place, rows in enumerate(found):
+                    rows[way, :, block] = part[:, place]
+        self._rows |= dict(zip(keys, found, strict=True))
+
+    def _blocks(self) -> Iterator[tuple[slice, list[Fields]]]:
+        """Blocks of candidates, in all contexts; what is computed of their strings is shared."""
+        columns = [
+            {
+                name: encoder.encode([Query("", way)])
+                for name, encoder in self.encoder.fields.items()
+                if isinstance(encoder, ContextEncoder)
+            }
+            for way in self.ways
+        ]
+        with sharing_columns(self.evaluator.kernels):
+            for start in range(0, max(len(self.strings), 1), BLOCK_CANDIDATES):
+                block = slice(start, min(start + BLOCK_CANDIDATES, len(self.strings)))
+                strings = self.strings.take(block)
+                yield block, [_in_context(strings, of_way) for of_way in columns]
+
+    def _lined(self, values: npt.NDArray[np.floating]) -> Tensor:
+        return stacked(values[..., None, :], self.draws)[:, 0]
+
+
+class ContextsPosterior:
+    """Posterior at N candidates in every context; implements `seqopt.posteriors.Posterior`.
+
+    Queries are in the order of `seqopt.data.Contexts.queries`: all candidates in the first context, all in the second.
+
+    Args:
+        process: The fitted processes, with the queries whose results are awaited.
+        cache: Prior covariances with the candidates, at the same kernel parameters.
+        keys: Keys of the candidates.
+    """
+
+    def __init__(self, process: GaussianProcess, cache: ContextsCache, keys: Sequence[str]) -> None:
+        self._process = process
+        self._cache = cache
+        self._keys = keys
+        self._moments = self._given_data()
+
+    @property
+    def state(self) -> BatchedGPState:
+        """The fitted processes."""
+        return self._process.state
+
+    @property
+    def moments(self) -> Moments:
+        """See `seqopt.posteriors.Posterior`."""
+        return self._moments
+
+    @property
+    def target_moments(self) -> Moments:
+        """Those of the N candidates alone, measured as the target is."""
+        names = ("mean", "variance", "conditional_variance")
+        of_targets = (getattr(self._moments, name)[:, : len(self._keys)] for name in names)
+        return Moments.of_target(*of_targets, self.state.noise_variance)
+
+    @property
+    def observed_mean(self) -> Tensor:
+        """See `seqopt.posteriors.Posterior`."""
+        return self.state.observed_mean
+
+    @property
+    def conditioned_mean(self) -> Tensor:
+        """See `seqopt.posteriors.Posterior`."""
+        return self._process.conditioning.mean
+
+    @property
+    def best_observed(self) -> float:
+        """See `seqopt.posteriors.Posterior`."""
+        return self.state.best_observed
+
+    def query(self, index: int) -> Query:
+        """The query at ``index``."""
+        way, place = divmod(index, len(self._keys))
+        return Query(self._keys[place], self._cache.contexts.possible[way])
+
+    def given(self, index: int) -> ContextsPosterior:
+        """The posterior given an outcome, of unknown value, of the query at ``index``."""
+        query, before, cache = self.query(index), self._process.conditioning, self._cache
+        encoded = cache.encoder.encode([query])
+        _, weights, corner = before.given(query, encoded, cache.encoder.encode([query.key]))
+        (own,) = cache.rows([query], encoded)
+        update = own.clone()
+        for place, rows in enumerate(cache.rows(before.keys, before.encoded)):
+            update -= weights[:, place, None] * rows
+        update *= (self.state.scale / corner)[:, None]
+        found = object.__new__(ContextsPosterior)
+        found.__dict__.update(self.__dict__)
+        found._process = self._process.given(query)
+        found._moments = self._less(self._moments, update.square_())
+        return found
+
+    def joint(self, indices: Tensor, include_observed: bool = False) -> tuple[Tensor, Tensor]:
+        """Mean and noiseless covariance of targets; see `seqopt.models.conditioned.StringsPosterior.joint`."""
+        chosen = self._process.at([self.query(int(index)) for index in indices])
+        return chosen.joint(torch.arange(len(indices)), include_observed)
+
+    def cross(self, indices: Tensor) -> Tensor:
+        """Covariances of targets given the data between all queries and some, D x (C N) x k."""
+        state, cache = self.state, self._cache
+        chosen = [self.query(int(index)).key for index in indices]
+        encoded = cache.encoder.encode(chosen)
+        own = state.evaluator.self_similarity(encoded)
+        data = state.unconditioned
+        weights = data.inverse.mT @ (data.inverse @ data.prior_rows(encoded, own))
+        found = torch.stack([rows[cache.target] for rows in cache.rows(chosen, encoded)], -1)
+        for place, rows in enumerate(cache.rows(state.keys, state.encoded)):
+            found -= rows[cache.target][..., None] * weights[:, place, None, :]
+        found *= state.scale[:, None, None]
+        return found.repeat(1, len(cache.contexts.possible), 1)
+
+    def _given_data(self) -> Moments:
+        state, cache = self.state, self._cache
+        conditioning, n = self._process.conditioning, len(self.state.keys)
+        scale = state.scale[:, None, None]
+        shape = len(cache.ways), state.draws, len(cache)
+        mean, lost, crossed, later = (torch.empty(shape, dtype=torch.float64) for _ in range(4))
+        rows = cache.rows(conditioning.keys, conditioning.encoded)
+        inverse = conditioning.inverse
+        for start in range(0, max(len(cache), 1), BLOCK_CANDIDATES):
+            block = slice(start, min(start + BLOCK_CANDIDATES, len(cache)))
+            solved_of_targets = inverse @ (scale * torch.stack([one[cache.target, :, block] for one in rows], 1))
+            for way in range(len(cache.ways)):
+                columns = scale * torch.stack([one[way, :, block] for one in rows], 1)
+                solved = solved_of_targets if way == cache.target else inverse @ columns
+                mean[way, :, block] = (state.alpha[:, None] @ columns[:, :n])[:, 0]
+                lost[way, :, block] = solved[:, :n].square().sum(1)
+                crossed[way, :, block] = (solved[:, :n] * solved_of_targets[:, :n]).sum(1)
+                later[way, :, block] = solved[:, n:].square().sum(1)
+        scale = state.scale[None, :, None]
+        floor = state.floor[None, :, None]
+        mean += state.mean(self._keys)[None]
+        own = torch.maximum(scale * cache.variance - lost, floor)
+        covariance = scale * cache.with_target - crossed
+        variance = own[cache.target]
+        noise = self._noise()
+        residual = (own - covariance.square() / variance).clamp_min_(0.0)
+        return Moments(
+            *(
+                self._lined(part)
+                for part in (
+                    mean[cache.target].expand_as(mean),
+                    variance.expand_as(own),
+                    mean,
+                    own + noise,
+                    covariance,
+                    residual + noise,
+                    torch.maximum(variance - later[cache.target], state.floor[:, None]).expand_as(own),
+                    torch.maximum(own - later, floor) + noise,
+                )
+            )
+        )
+
+    def _noise(self) -> Tensor:
+        """C x D x 1."""
+        of_ways = self.state.noise_at([Query("", way) if way else "" for way in self._cache.ways])
+        return of_ways.expand(self.state.draws, len(self._cache.ways)).T[..., None]
+
+    def _lined(self, values: Tensor) -> Tensor:
+        """From all ways, C' x D x N, to those that are possible, D x (C N)."""
+        possible = values[: len(self._cache.contexts.possible)]
+        return possible.transpose(0, 1).reshape(self.state.draws, -1)
+
+    def _less(self, moments: Moments, squares: Tensor) -> Moments:
+        floor = self.state.floor[:, None]
+        target = squares[self._cache.target].repeat(1, len(self._cache.contexts.possible))
+        left = torch.maximum(moments.conditional_variance - target, floor)
+        noise = self._lined(self._noise().expand_as(squares))
+        return moments.given(left, torch.maximum(moments.remaining_variance - self._lined(squares), noise + floor))
+
+
+def _in_context(strings: Fields, columns: dict[str, FeatureRows]) -> Fields:
+    """The same strings in another context."""
+    count = len(strings)
+    return Fields(
+        {
+            name: FeatureRows(np.repeat(columns[name].dense(), count, axis=0)) if name in columns else part
+            for name, part in strings.parts.items()
+        }
+    )

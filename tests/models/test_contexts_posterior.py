@@ -1,0 +1,101 @@
+"""Posteriors of a pool in every context, against those of the same queries one after another."""
+
+import numpy as np
+import pytest
+import torch
+
+from seqopt import CandidateSet
+from seqopt.data import Contexts, Query
+from seqopt.kernels import SubsequenceKernel
+from seqopt.kernels.composite import OnField, sharing_columns
+from seqopt.models import BlockwisePosterior, SliceSampler, gaussian
+from seqopt.models.contexts import coregionalized, fold_mean, hierarchical
+from seqopt.models.contexts_posterior import ContextsPosterior
+from seqopt.posteriors import Moments, Posterior
+
+POOL = ["ABC", "AAB", "CCA", "BCA", "CABA", "BBB", "ACAC", "CC"]
+SPACE = CandidateSet(POOL)
+CONTEXTS = {
+    "levels": (coregionalized, Contexts.of_levels("f", {"a": 0.1, "b": 1.0}, target="b")),
+    "folds": (fold_mean, Contexts.of_folds("f", ["a", "b"])),
+    "plates": (hierarchical, Contexts.of_plates("f", known=["a", "b"])),
+}
+
+
+def fitted(name, averaged=False):
+    build, contexts = CONTEXTS[name]
+    gp = build(SPACE, contexts, kernel=SubsequenceKernel(2), averaged=averaged)
+    items = [Query(key, {"f": level}) for level in "ab" for key in POOL[:5]]
+    if averaged:
+        gp._samplers = [SliceSampler(draws=8, burn_in=4, extensions=0)]
+    rng = np.random.default_rng(0)
+    gp.fit(items, [key.key.count("A") + rng.normal() for key in items], rng=rng)
+    return gp, contexts
+
+
+@pytest.mark.parametrize("averaged", [False, True])
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_moments_are_those_of_the_queries(name, averaged, monkeypatch):
+    monkeypatch.setattr("seqopt.models.contexts_posterior.BLOCK_CANDIDATES", 3)
+    gp, contexts = fitted(name, averaged)
+    queries = contexts.queries(POOL)
+    pending = [Query("BBB", {"f": "a"})]
+    found = gp.contexts_posterior(SPACE, contexts, pending=pending)
+    assert isinstance(found, ContextsPosterior)
+    assert isinstance(found, Posterior)
+    expected = gp.conditioned(pending).at(queries)
+    for step in (None, 2, 11, 2):
+        if step is not None:
+            found, expected = found.given(step), expected.given(step)
+        for part in Moments.__dataclass_fields__:
+            torch.testing.assert_close(
+                getattr(found.moments, part), getattr(expected.moments, part), rtol=1e-6, atol=1e-8, msg=part
+            )
+    torch.testing.assert_close(found.conditioned_mean, expected.conditioned_mean)
+    chosen = torch.tensor([1, 9, 12])
+    for first, second in zip(found.joint(chosen, True), expected.joint(chosen, True), strict=True):
+        torch.testing.assert_close(first, second, rtol=1e-6, atol=1e-8)
+    torch.testing.assert_close(found.cross(chosen), expected.cross(chosen), rtol=1e-6, atol=1e-8)
+    plain = gp.conditioned(pending).at(POOL).moments
+    torch.testing.assert_close(gp.contexts_posterior(SPACE, contexts).target_moments.mean, plain.mean)
+
+
+def test_some_candidates_and_where_memory_does_not_suffice(monkeypatch):
+    gp, contexts = fitted("levels")
+    some = gp.contexts_posterior(SPACE, contexts, np.array([5, 1]))
+    whole = gp.contexts_posterior(SPACE, contexts)
+    torch.testing.assert_close(some.moments.mean, whole.moments.mean[:, [5, 1, 13, 9]])
+    monkeypatch.setattr(gaussian, "COLUMN_MEMORY", 10)
+    blockwise = gp.contexts_posterior(SPACE, contexts)
+    assert isinstance(blockwise, BlockwisePosterior)
+    torch.testing.assert_close(blockwise.moments.outcome_mean, whole.moments.outcome_mean, rtol=1e-6, atol=1e-8)
+
+
+def test_strings_are_compared_once_for_all_contexts(monkeypatch):
+    gp, contexts = fitted("levels")
+    seen = []
+    evaluated = SubsequenceKernel.cross
+
+    def counted(self, a, b=None, *rest, **more):
+        seen.append((len(a), len(a if b is None else b)))
+        return evaluated(self, a, b, *rest, **more)
+
+    monkeypatch.setattr(SubsequenceKernel, "cross", counted)
+    posterior = gp.contexts_posterior(SPACE, contexts)
+    assert seen == [(10, len(POOL))]
+    posterior.given(6)
+    assert [one for one in seen[1:] if one[1] == len(POOL)] == [(1, len(POOL))]
+    seen.clear()
+    gp.contexts_posterior(SPACE, contexts)  # columns are kept
+    assert not seen
+
+
+def test_what_is_shared_is_not_changed_by_its_user():
+    kernel = OnField(SubsequenceKernel(2), "strings")
+    items = fitted("levels")[0].encoder.encode(POOL)
+    with sharing_columns([kernel]):
+        first = kernel.cross(items, items)
+        kept = first.copy()
+        first *= 0.0
+        np.testing.assert_array_equal(kernel.cross(items, items), kept)
+    assert kernel._shared is None
