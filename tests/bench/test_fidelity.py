@@ -153,6 +153,37 @@ def test_the_table_pairs_by_seed_and_says_what_was_not_reached(tmp_path: Path) -
     assert double[4].strip() == "0.7 ± 4.8"
 
 
+def test_what_never_sees_cheap_values_is_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TASKS, "spoilt", replace(TASK, label="spoilt", spoil="noise", base="letters"))  # type: ignore[arg-type]
+    jobs = command.planned(["letters", "spoilt"], ["gibbon", "random", "mf-gibbon", "screened"], 1)
+    assert [(job.task, job.method) for job in jobs] == [
+        *[("letters", method) for method in ("gibbon", "random", "mf-gibbon", "screened")],
+        *[("spoilt", method) for method in ("mf-gibbon", "screened")],
+    ]
+    for method in ("random", "gibbon"):
+        # The chooser of a blind method gives the same whatever the cheap column holds.
+        runs = [
+            search(replace(task, budget=5.0), METHODS[method], task.candidates(0), 0)
+            for task in (TASK, TASKS["spoilt"])
+        ]
+        assert runs[0][0] == runs[1][0]
+    append_record(tmp_path / "letters.jsonl", _run("gibbon", [(0, 1)]), ["job"])
+    append_record(
+        tmp_path / "spoilt.jsonl",
+        {**_run("screened", [(0, 1)]), "job": {"task": "spoilt", "method": "screened", "seed": 0}},
+        ["job"],
+    )
+    found = command.read_runs(tmp_path)
+    assert set(found["spoilt"]) == {"gibbon", "screened"}
+    assert set(found["letters"]) == {"gibbon"}
+
+
+@pytest.mark.parametrize("name", [name for name, task in TASKS.items() if task.base])
+def test_tasks_that_share_runs_differ_in_nothing_else(name: str) -> None:
+    task, base = TASKS[name], TASKS[str(TASKS[name].base)]
+    assert replace(task, label="", start="both", spoil=None, base=None) == replace(base, label="")
+
+
 def test_the_command_resumes_and_writes_its_section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[Job] = []
 

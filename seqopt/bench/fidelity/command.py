@@ -53,7 +53,14 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def planned(tasks: Sequence[str], methods: Sequence[str], seeds: int) -> list[Job]:
     """All runs that are wanted, seed by seed, so that a study that is stopped has compared all methods."""
-    return [Job(task, method, seed) for seed in range(seeds) for task in tasks for method in methods]
+    wanted = [Job(_home(task, method), method, seed) for seed in range(seeds) for task in tasks for method in methods]
+    return list(dict.fromkeys(wanted))
+
+
+def _home(task: str, method: str) -> str:
+    """The task whose runs of a method count for a task, too."""
+    base = TASKS[task].base
+    return base if base is not None and METHODS[method].blind else task
 
 
 Runs = Mapping[str, Mapping[str, Mapping[int, Mapping[str, Any]]]]
@@ -61,11 +68,16 @@ Runs = Mapping[str, Mapping[str, Mapping[int, Mapping[str, Any]]]]
 
 
 def read_runs(results: Path) -> Runs:
-    """All stored runs."""
+    """All stored runs; those that never look at cheap values count for every task with the same targets."""
     found: dict[str, dict[str, dict[int, Mapping[str, Any]]]] = {}
     for task in TASKS:
         for run in read_records(results / f"{task}{ENDING}", ["job"]):
             found.setdefault(task, {}).setdefault(run["job"]["method"], {})[run["job"]["seed"]] = run
+    for task in list(found):
+        for method in METHODS:
+            home = _home(task, method)
+            if home != task and method in found.get(home, {}):
+                found[task][method] = found[home][method]
     return found
 
 

@@ -44,6 +44,11 @@ class Method:
         """Whether it pays for cheap measurements."""
         return self.kind in ("multi", "column") and not self.known
 
+    @property
+    def blind(self) -> bool:
+        """Whether it never looks at cheap values."""
+        return not self.cheap and not self.known
+
 
 METHODS: Mapping[str, Method] = {
     "gibbon": Method("one fidelity, GIBBON", "single"),

@@ -8,9 +8,9 @@ References:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -71,6 +71,8 @@ class Task:
         cost: Of a cheap measurement; a costly one costs 1.
         spoil: What is done to the cheap column: ``"noise"`` adds normal noise of `SPOILT` standard deviations of the
             column, ``"permuted"`` gives the values to other candidates; both by the seed.
+        base: Name of a task with the same candidates, targets, beginning and budget: what never looks at cheap values
+            is run there, once for both.
     """
 
     label: str
@@ -82,6 +84,7 @@ class Task:
     budget: float = 40.0
     cost: float = 0.1
     spoil: Literal["noise", "permuted"] | None = None
+    base: str | None = None
 
     @property
     def maximize(self) -> bool:
@@ -171,15 +174,24 @@ def _pbe0(seed: int) -> Candidates:
     return _computed("photoswitch", "pbe0")
 
 
+_FREESOLV = Task("FreeSolv, computed and measured", _freesolv, "minimize", "ngrams", budget=50.0)
+_CAM = Task("Photoswitch, CAM-B3LYP and measured", _cam, "maximize", "minmax")
+_PBE0 = Task("Photoswitch, PBE0 and measured", _pbe0, "maximize", "minmax")
+
+
+def _variant(task: Task, base: str, words: str, **changes: Any) -> Task:
+    return replace(task, label=f"{task.label.split(',')[0]}, {words}", base=base, **changes)
+
+
 TASKS: Mapping[str, Task] = {
-    "freesolv": Task("FreeSolv, computed and measured", _freesolv, "minimize", "ngrams"),
-    "freesolv-halves": Task(
-        "FreeSolv, protocol of chem-MFBO", _freesolv, "minimize", "ngrams", start="halves", budget=50.0
-    ),
-    "freesolv-noise": Task("FreeSolv, cheap column with noise", _freesolv, "minimize", "ngrams", spoil="noise"),
-    "freesolv-permuted": Task("FreeSolv, cheap column permuted", _freesolv, "minimize", "ngrams", spoil="permuted"),
-    "photoswitch-cam": Task("Photoswitch, CAM-B3LYP and measured", _cam, "maximize", "minmax"),
-    "photoswitch-pbe0": Task("Photoswitch, PBE0 and measured", _pbe0, "maximize", "minmax"),
+    "freesolv": _FREESOLV,
+    "freesolv-halves": _variant(_FREESOLV, "freesolv", "protocol of chem-MFBO", start="halves"),
+    "freesolv-noise": _variant(_FREESOLV, "freesolv", "cheap column with noise", spoil="noise"),
+    "freesolv-permuted": _variant(_FREESOLV, "freesolv", "cheap column permuted", spoil="permuted"),
+    "photoswitch-cam": _CAM,
+    "photoswitch-cam-halves": _variant(_CAM, "photoswitch-cam", "CAM-B3LYP, beginning of chem-MFBO", start="halves"),
+    "photoswitch-pbe0": _PBE0,
+    "photoswitch-pbe0-halves": _variant(_PBE0, "photoswitch-pbe0", "PBE0, beginning of chem-MFBO", start="halves"),
     "esol": Task("ESOL, predicted and measured", _esol, "maximize", "ngrams"),
     "genes": Task(f"genes, pairs within {SPAN} bases and any", _genes, "minimize", "ssk"),
 }
