@@ -7,15 +7,17 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from seqopt.data import Contexts
+from seqopt.utils.cache import digest, read_cached, write_cached
 
 if TYPE_CHECKING:
     from seqopt.spaces import CandidateSet
@@ -150,12 +152,23 @@ def _computed(name: str, column: str) -> Candidates:
 def _genes(seed: int) -> Candidates:
     """Random genes of the protein of 60 residues of the thesis, with their folding energies."""
     from seqopt.bench.boss.tasks import TASKS as BOSS
-    from seqopt.objectives import MinimumFreeEnergy
     from seqopt.spaces import CandidateSet
 
     drawn = dict.fromkeys(BOSS["thesis-60"].space().sample(GENES, np.random.default_rng([seed, 2])))
     space = CandidateSet(list(drawn), kind="dna")
-    return Candidates(space, MinimumFreeEnergy()(space.keys), MinimumFreeEnergy(span=SPAN)(space.keys))
+    return Candidates(space, _energies(space.keys, None), _energies(space.keys, SPAN))
+
+
+def _energies(genes: Sequence[str], span: int | None) -> FloatArray:
+    """Folding energies, which are kept in the cache folder, by the genes and the version of ViennaRNA."""
+    from seqopt.objectives import MinimumFreeEnergy
+
+    file = f"mfe-{digest(genes)[:24]}-span{span}-viennarna{version('viennarna')}.txt"
+    cached = read_cached(file, len(genes))
+    if cached is None:
+        cached = [f"{value:.2f}" for value in MinimumFreeEnergy(span=span)(genes)]
+        write_cached(file, cached)
+    return np.array(cached, dtype=np.float64)
 
 
 def _freesolv(seed: int) -> Candidates:
