@@ -153,13 +153,16 @@ def test_the_table_pairs_by_seed_and_says_what_was_not_reached(tmp_path: Path) -
     assert double[4].strip() == "0.7 ± 4.8"
 
 
-def test_what_never_sees_cheap_values_is_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_sees_the_same_is_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TASKS, "spoilt", replace(TASK, label="spoilt", spoil="noise", base="letters"))  # type: ignore[arg-type]
     jobs = command.planned(["letters", "spoilt"], ["gibbon", "random", "mf-gibbon", "screened"], 1)
     assert [(job.task, job.method) for job in jobs] == [
         *[("letters", method) for method in ("gibbon", "random", "mf-gibbon", "screened")],
         *[("spoilt", method) for method in ("mf-gibbon", "screened")],
     ]
+    monkeypatch.setitem(TASKS, "halves", replace(TASK, label="halves", start="halves", base="letters"))  # type: ignore[arg-type]
+    jobs = command.planned(["halves"], ["gibbon", "mf-gibbon", "screened", "column"], 1)
+    assert [job.task for job in jobs] == ["letters", "halves", "letters", "letters"]
     for method in ("random", "gibbon"):
         # The chooser of a blind method gives the same whatever the cheap column holds.
         runs = [

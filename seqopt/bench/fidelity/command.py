@@ -59,8 +59,10 @@ def planned(tasks: Sequence[str], methods: Sequence[str], seeds: int) -> list[Jo
 
 def _home(task: str, method: str) -> str:
     """The task whose runs of a method count for a task, too."""
-    base = TASKS[task].base
-    return base if base is not None and METHODS[method].blind else task
+    base, found = TASKS[task].base, METHODS[method]
+    # How a search of two fidelities begins is of no matter to others that see the same cheap values.
+    same = found.blind or (found.kind != "multi" and TASKS[task].spoil is None)
+    return base if base is not None and same else task
 
 
 Runs = Mapping[str, Mapping[str, Mapping[int, Mapping[str, Any]]]]
@@ -68,7 +70,7 @@ Runs = Mapping[str, Mapping[str, Mapping[int, Mapping[str, Any]]]]
 
 
 def read_runs(results: Path) -> Runs:
-    """All stored runs; those that never look at cheap values count for every task with the same targets."""
+    """All stored runs; those that see and do the same in another task count there, too."""
     found: dict[str, dict[str, dict[int, Mapping[str, Any]]]] = {}
     for task in TASKS:
         for run in read_records(results / f"{task}{ENDING}", ["job"]):

@@ -73,8 +73,8 @@ class Task:
         cost: Of a cheap measurement; a costly one costs 1.
         spoil: What is done to the cheap column: ``"noise"`` adds normal noise of `SPOILT` standard deviations of the
             column, ``"permuted"`` gives the values to other candidates; both by the seed.
-        base: Name of a task with the same candidates, targets, beginning and budget: what never looks at cheap values
-            is run there, once for both.
+        base: Name of a task with the same candidates, targets, beginning and budget: what sees the same in both is run
+            there, once.
     """
 
     label: str
