@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from seqopt.datasets.configurations import CONFIGURATIONS, Configurations, load_configurations
     from seqopt.datasets.named import (
         DATASETS,
         Dataset,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from seqopt.utils.cache import cache_dir
 
 _HOMES = {
+    **dict.fromkeys(("CONFIGURATIONS", "Configurations", "load_configurations"), "seqopt.datasets.configurations"),
     **dict.fromkeys(
         (
             "DATASETS",
@@ -50,7 +52,9 @@ _HOMES = {
 }
 
 __all__ = [
+    "CONFIGURATIONS",
     "DATASETS",
+    "Configurations",
     "Dataset",
     "Duplicate",
     "Points",
@@ -60,6 +64,7 @@ __all__ = [
     "Sheet",
     "cache_dir",
     "load",
+    "load_configurations",
     "load_enamine10k_docking",
     "load_esol",
     "load_freesolv",

@@ -25,8 +25,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import math
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +52,9 @@ class Dataset:
         unit: The unit of the values.
         lines: The line of the file on which each string stands.
         sha256: Checksum of the file.
+        computed: What was computed of the same strings, by short names: cheap values that tell something of the
+            measured ones. As many as strings, NaN where there is none.
+        licence: Of the repository that the file is from, by its SPDX identifier; empty where nothing is said.
     """
 
     name: str
@@ -60,6 +65,8 @@ class Dataset:
     unit: str
     lines: npt.NDArray[np.int64]
     sha256: str
+    computed: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
+    licence: str = ""
 
     def __len__(self) -> int:
         return len(self.strings)
@@ -75,6 +82,8 @@ class _Source:
     unit: str
     sha256: str
     url: str
+    computed: Mapping[str, str] = field(default_factory=dict)
+    licence: str = "MIT"
 
 
 _GAUCHE = "https://raw.githubusercontent.com/leojklarner/gauche/33804013/gauche/datasets/property_prediction/"
@@ -87,6 +96,7 @@ _SOURCES = {
         "log10(mol/l)",
         "7af5d09ba78f194df727c346ac777565f53d3581aa997af0e2152894ac507387",
         _GAUCHE + "ESOL.csv",
+        {"predicted": "ESOL predicted log solubility in mols per litre"},
     ),
     "freesolv": _Source(
         "FreeSolv.csv",
@@ -95,6 +105,7 @@ _SOURCES = {
         "kcal/mol",
         "a4fbf3b28fe2e604d6bd7ea0e20b4494ff732400a80f58d1b393677cfbc1b06c",
         _GAUCHE + "FreeSolv.csv",
+        {"calc": "calc"},
     ),
     "lipophilicity": _Source(
         "Lipophilicity.csv",
@@ -111,6 +122,10 @@ _SOURCES = {
         "nm",
         "4d18321fea3618acd4d7910f5e2a6e4da20640dfcfc43e939e60a96baf78ed09",
         _GAUCHE + "Photoswitch.csv",
+        {
+            "cam-b3lyp": "CAM-B3LYP/6-31G** DFT E isomer pi-pi* wavelength in nm",
+            "pbe0": "PBE0 DFT E isomer pi-pi* wavelength in nm",
+        },
     ),
     "enamine10k_docking": _Source(
         "enamine10k_docking.csv.gz",
@@ -160,6 +175,11 @@ def load(name: str, data: str | Path | None = None) -> Dataset:
         unit=source.unit,
         lines=table.lines[measured],
         sha256=source.sha256,
+        computed={
+            short: np.array([_number_or_nan(table.columns[column][row]) for row in measured])
+            for short, column in source.computed.items()
+        },
+        licence=source.licence,
     )
 
 
@@ -174,12 +194,19 @@ def load_zinc250k() -> list[str]:
 
 
 def load_esol(data: str | Path | None = None) -> Dataset:
-    """ESOL: measured water solubility of 1,128 molecules, in log10(mol/l). See `load`."""
+    """ESOL: measured water solubility of 1,128 molecules, in log10(mol/l). See `load`.
+
+    ``computed["predicted"]`` is what the linear model of the paper predicts. It was fitted to these very measurements,
+    so it knows more of them than a prediction of new molecules would.
+    """
     return load("esol", data)
 
 
 def load_freesolv(data: str | Path | None = None) -> Dataset:
-    """FreeSolv: measured hydration free energy of 642 molecules, in kcal/mol. See `load`."""
+    """FreeSolv: measured hydration free energy of 642 molecules, in kcal/mol. See `load`.
+
+    ``computed["calc"]`` is what molecular dynamics (alchemical free energies) computes of each.
+    """
     return load("freesolv", data)
 
 
@@ -191,6 +218,9 @@ def load_lipophilicity(data: str | Path | None = None) -> Dataset:
 def load_photoswitch(data: str | Path | None = None) -> Dataset:
     """Photoswitch: wavelength of the E isomer's pi-pi* transition, in nm, of 392 molecules (of 405 rows). See
     `load`.
+
+    ``computed`` holds the same wavelength by time-dependent density functional theory, of some of the molecules:
+    ``"cam-b3lyp"`` and ``"pbe0"``.
     """
     return load("photoswitch", data)
 
@@ -198,6 +228,10 @@ def load_photoswitch(data: str | Path | None = None) -> Dataset:
 def load_enamine10k_docking(data: str | Path | None = None) -> Dataset:
     """Docking scores of 10,449 Enamine molecules, in kcal/mol; lower is better. See `load`."""
     return load("enamine10k_docking", data)
+
+
+def _number_or_nan(cell: str) -> float:
+    return float(cell) if cell.strip() else math.nan
 
 
 def _zinc250k() -> Dataset:

@@ -34,6 +34,9 @@ ORGANISMS: Mapping[str, str] = {
 }
 """Tables of the package python-codon-tables, by the names used here; the number is the NCBI taxonomy's."""
 
+LEAST_SPAN = 5
+"""Bases from one of a pair to the other, with the three of the smallest hairpin loop between them."""
+
 LEAST_ADAPTIVENESS = 0.01
 """Relative adaptiveness of a codon that the reference set does not have (Bulmer, 1988)."""
 
@@ -55,9 +58,13 @@ class MinimumFreeEnergy:
 
     Args:
         temperature: In degrees Celsius.
+        span: Largest number of bases from one of a pair to the other, both included; `None` for any. A limited span
+            leaves fewer structures: the energy is no lower, and sooner computed, a cheap stand-in for that of a long
+            RNA.
 
     Raises:
-        InputError: For a temperature that is not a finite number above absolute zero.
+        InputError: For a temperature that is not a finite number above absolute zero, or a span below 5, which leaves
+            no room for a hairpin.
         ObjectiveError: If ViennaRNA is not installed.
 
     Example:
@@ -66,8 +73,11 @@ class MinimumFreeEnergy:
     """
 
     temperature: float = 37.0
+    span: int | None = None
 
     def __post_init__(self) -> None:
+        if self.span is not None and self.span < LEAST_SPAN:
+            raise InputError(f"the span of base pairs is {self.span}; expected {LEAST_SPAN} bases or more, or none")
         if not (math.isfinite(self.temperature) and self.temperature > -273.15):
             raise InputError(f"temperature must be above -273.15 degrees Celsius, not {self.temperature}")
         _require("RNA", "viennarna")
@@ -82,6 +92,8 @@ class MinimumFreeEnergy:
 
         model = RNA.md()
         model.temperature = self.temperature
+        if self.span is not None:
+            model.max_bp_span = self.span
         energies = [RNA.fold_compound(bases.translate(_TO_RNA), model).mfe()[1] for bases in _read(strings)]
         # ViennaRNA counts in hundredths of kcal/mol and returns them in single precision.
         return np.array([round(energy, 2) for energy in energies], dtype=np.float64)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from seqopt import datasets
@@ -46,6 +47,30 @@ def test_sets_have_their_published_size_and_range(
     assert lowest <= dataset.values.min()
     assert dataset.values.max() <= highest
     assert getattr(datasets, f"load_{name}")(_folder(file) / file).strings == dataset.strings
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "column", "original", "least"),
+    [
+        ("esol", "ESOL.csv", "predicted", "ESOL predicted log solubility in mols per litre", 0.89),
+        ("freesolv", "FreeSolv.csv", "calc", "calc", 0.89),
+        ("photoswitch", "Photoswitch.csv", "cam-b3lyp", "CAM-B3LYP/6-31G** DFT E isomer pi-pi* wavelength in nm", 0.7),
+        ("photoswitch", "Photoswitch.csv", "pbe0", "PBE0 DFT E isomer pi-pi* wavelength in nm", 0.7),
+    ],
+)
+def test_computed_values_stand_beside_the_measured_ones(
+    name: str, file: str, column: str, original: str, least: float
+) -> None:
+    dataset = load(name, _folder(file))
+    table = pd.read_csv(_folder(file) / file)
+    table = table[table[dataset.target].notna()]
+    np.testing.assert_array_equal(dataset.computed[column], table[original])
+    # What is computed is of the quantity that was measured, not of another one.
+    there = np.isfinite(dataset.computed[column])
+    assert dataset.values is not None
+    assert there.sum() > 100
+    assert np.corrcoef(dataset.computed[column][there], dataset.values[there])[0, 1] > least
+    assert dataset.licence == "MIT"
 
 
 def test_sets_are_found_in_the_folder_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

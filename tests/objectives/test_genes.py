@@ -7,7 +7,7 @@ import math
 import pickle
 import subprocess
 import sys
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +78,19 @@ def test_spelling_does_not_matter() -> None:
     codons = ["CTGACCTAA", "CUGACCUAA", "ctgacctaa"]
     assert len(set(CodonAdaptationIndex()(codons).tolist())) == 1
     assert MinimumFreeEnergy()(["GGGAAATCCC"])[0] == -2.5
+
+
+def test_a_limited_span_leaves_fewer_structures() -> None:
+    # The ten bases pair end to end; with a span of nine that pair is out, and with five there is no structure left.
+    assert MinimumFreeEnergy(span=10)(["GGGAAATCCC"])[0] == -2.5
+    assert MinimumFreeEnergy(span=9)(["GGGAAATCCC"])[0] > -2.5
+    genes = ["".join(np.random.default_rng(seed).choice(list("ACGU"), 60)) for seed in range(5)]
+    energies = [MinimumFreeEnergy(span=span)(genes) for span in (5, 15, 30, 60, None)]
+    assert all((shorter >= longer).all() for shorter, longer in pairwise(energies))
+    assert (energies[0] > energies[-1]).any()
+    np.testing.assert_array_equal(energies[-2], energies[-1])
+    with pytest.raises(InputError, match="span of base pairs is 4; expected 5"):
+        MinimumFreeEnergy(span=4)
 
 
 def test_hotter_folds_less() -> None:

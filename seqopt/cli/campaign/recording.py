@@ -173,7 +173,12 @@ def import_history(
     show_notes()
     with opened(which) as campaign:
         if assay is not None:
-            idle = {"--unit": unit is not None, "--force": force, "--fidelity": fidelity is not None}
+            idle = {
+                "--unit": unit is not None,
+                "--force": force,
+                "--fidelity": fidelity is not None,
+                "--plate": plate is not None,
+            }
             refuse_idle(idle, "results of this campaign, not with those of another assay")
             with console.status("reading the results, and working out what they are worth"):
                 other = campaign.import_assay(
