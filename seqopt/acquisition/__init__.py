@@ -4,9 +4,12 @@ from seqopt.acquisition.confidence import PosteriorMean, UpperConfidenceBound
 from seqopt.acquisition.gibbon import GIBBON, gibbon, log_gibbon, single_gibbon
 from seqopt.acquisition.improvement import LogExpectedImprovement
 from seqopt.acquisition.max_values import ExactMaxValueSampler, GumbelMaxValueSampler, MaxValueSampler
+from seqopt.acquisition.mes import MES, log_mes
+from seqopt.acquisition.mumbo import MUMBO, log_mumbo
 from seqopt.acquisition.protocols import (
     Acquisition,
     MonotoneAcquisition,
+    OutcomeAcquisition,
     PreparedAcquisition,
 )
 from seqopt.acquisition.randomised import RandomAcquisition, ThompsonSampling
@@ -16,6 +19,8 @@ from seqopt.posteriors import DensePosterior, Posterior
 __all__ = [
     "ACQUISITIONS",
     "GIBBON",
+    "MES",
+    "MUMBO",
     "Acquisition",
     "DensePosterior",
     "ExactMaxValueSampler",
@@ -23,6 +28,7 @@ __all__ = [
     "LogExpectedImprovement",
     "MaxValueSampler",
     "MonotoneAcquisition",
+    "OutcomeAcquisition",
     "Posterior",
     "PosteriorMean",
     "PreparedAcquisition",
@@ -31,6 +37,8 @@ __all__ = [
     "UpperConfidenceBound",
     "gibbon",
     "log_gibbon",
+    "log_mes",
+    "log_mumbo",
     "resolve_acquisition",
     "single_gibbon",
 ]

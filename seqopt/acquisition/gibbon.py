@@ -28,28 +28,15 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from seqopt.acquisition.max_values import ExactMaxValueSampler, GumbelMaxValueSampler, MaxValueSampler
-from seqopt.acquisition.numerics import (
-    in_blocks,
-    log_mean_exp,
-    log_neg_log1p_neg,
-    ordered_exp,
-    positive_std,
-    truncation_shrinkage,
-)
-from seqopt.acquisition.protocols import Posterior, PreparedAcquisition
-from seqopt.errors import InputError
-from seqopt.posteriors import Moments
-from seqopt.utils.config import Configurable
+from seqopt.acquisition.information import InformationAcquisition, PreparedInformation, Repulsion, log_single
+from seqopt.acquisition.numerics import log_neg_log1p_neg, truncation_shrinkage
 
-Repulsion = float | Literal["1/B", "1/B^2", "1/m^2"] | Callable[[int], float]
+__all__ = ["GIBBON", "PreparedGIBBON", "Repulsion", "gibbon", "log_gibbon", "log_gibbon_of", "single_gibbon"]
 
 
 def log_gibbon(gamma: Tensor, rho2: Tensor) -> Tensor:
@@ -70,7 +57,7 @@ def log_gibbon(gamma: Tensor, rho2: Tensor) -> Tensor:
         >>> log_gibbon(torch.tensor([0.0, 100.0]), torch.tensor(0.9))
         tensor([-8.5464e-01, -4.9971e+03])
     """
-    return _log_gibbon(gamma, rho2, 1.0 - rho2)
+    return log_gibbon_of(gamma, rho2, 1.0 - rho2)
 
 
 def single_gibbon(
@@ -94,7 +81,7 @@ def single_gibbon(
         tensor([0.1181, 0.0989, 0.0370])
     """
     noise = torch.as_tensor(noise_variance, dtype=variance.dtype)[..., None]
-    log_alpha = _log_single(mean, variance, variance, variance + noise, noise, max_values)
+    log_alpha = log_single(log_gibbon_of, mean, variance, variance, variance + noise, noise, max_values)
     return log_alpha if log else log_alpha.exp()
 
 
@@ -122,7 +109,7 @@ def gibbon(mean: Tensor, covariance: Tensor, noise_variance: Tensor | float, max
     return 0.5 * log_correlation + single_gibbon(mean, variance, noise, max_values).sum(-1)
 
 
-class GIBBON(Configurable):
+class GIBBON(InformationAcquisition):
     """GIBBON acquisition function, for single points and greedy batches.
 
     A score is the increment of the batch's value, in nats, averaged over kernel-parameter draws. Values
@@ -143,6 +130,7 @@ class GIBBON(Configurable):
         InputError: For an unknown sampler or repulsion, or ``num_samples`` less than 1.
 
     Example:
+        >>> import numpy as np
         >>> from seqopt.acquisition import DensePosterior
         >>> covariance = torch.tensor([[1.0, 0.6, 0.1], [0.6, 1.2, 0.3], [0.1, 0.3, 0.8]])
         >>> posterior = DensePosterior(torch.tensor([0.5, 0.2, 0.0]), covariance, 0.1)
@@ -153,29 +141,14 @@ class GIBBON(Configurable):
     """
 
     name = "gibbon"
+    sees_outcomes = True
 
-    def __init__(
-        self, num_samples: int = 5, sampler: str | MaxValueSampler = "exact", repulsion: Repulsion = "1/B"
-    ) -> None:
-        if num_samples < 1:
-            raise InputError(f"num_samples is {num_samples}; expected at least 1")
-        self.num_samples = num_samples
-        self.sampler = _resolve_sampler(sampler)
-        self.repulsion = repulsion
-        _resolve_repulsion(repulsion, 1)
-
-    @property
-    def monotone(self) -> bool:
-        """True where the repulsion is known not to be negative; see `MonotoneAcquisition`."""
-        return not callable(self.repulsion)
-
-    def prepare(self, posterior: Posterior, rng: np.random.Generator, batch_size: int = 1) -> PreparedAcquisition:
-        """Draw the max-values of one step; see `seqopt.acquisition.protocols.Acquisition`."""
-        max_values = self.sampler(posterior, self.num_samples, rng)
-        return PreparedGIBBON(max_values, _resolve_repulsion(self.repulsion, batch_size))
+    def prepared(self, max_values: Tensor, repulsion: float | Literal["1/m^2"]) -> PreparedGIBBON:
+        """GIBBON with given max-values."""
+        return PreparedGIBBON(max_values, repulsion)
 
 
-class PreparedGIBBON:
+class PreparedGIBBON(PreparedInformation):
     """GIBBON with given max-values.
 
     Args:
@@ -184,91 +157,10 @@ class PreparedGIBBON:
     """
 
     def __init__(self, max_values: Tensor, repulsion: float | Literal["1/m^2"] = 1.0) -> None:
-        self.max_values = max_values
-        self.repulsion = repulsion
-        # The single-point part does not change while a batch is filled: it is kept for the tensors, which nobody
-        # changes in place, that it was computed from.
-        self._key: tuple[Tensor, ...] = ()
-        self._single = torch.empty(0)
-
-    def __call__(self, posterior: Posterior) -> Tensor:
-        """Increment of the batch's value for each point, in nats; see `PreparedAcquisition`."""
-        moments = posterior.moments
-        single, factor = self._single_values(moments), self._factor(posterior)
-        if factor == 0.0:
-            return single
-        total = moments.outcome_variance
-        lost = (total - moments.remaining_variance) / total.clamp_min(1e-300)
-        increment = (0.5 * factor) * torch.log1p(-lost)
-        return single + increment.reshape(-1, increment.shape[-1]).mean(0)
-
-    def _factor(self, posterior: Posterior) -> float:
-        if self.repulsion == "1/m^2":
-            return 1.0 / max(1, posterior.conditioned_mean.shape[-1]) ** 2
-        return self.repulsion
-
-    def _single_values(self, moments: Moments) -> Tensor:
-        key = (
-            moments.mean,
-            moments.variance,
-            moments.covariance,
-            moments.outcome_variance,
-            moments.residual_variance,
-        )
-        if len(key) == len(self._key) and all(one is other for one, other in zip(key, self._key, strict=True)):
-            return self._single
-        found = in_blocks(self._average, *key)
-        # A look at a few points in between does not drop what was computed for all.
-        if len(found) >= len(self._single):
-            self._key, self._single = key, found
-        return found
-
-    def _average(
-        self, mean: Tensor, variance: Tensor, covariance: Tensor, outcome_variance: Tensor, residual: Tensor
-    ) -> Tensor:
-        log_alpha = _log_single(mean, variance, covariance, outcome_variance, residual, self.max_values)
-        return ordered_exp(log_mean_exp(log_alpha.reshape(-1, log_alpha.shape[-1]), dim=0))
+        super().__init__(max_values, repulsion, log_gibbon_of)
 
 
-def _log_single(
-    mean: Tensor, variance: Tensor, covariance: Tensor, outcome_variance: Tensor, residual: Tensor, max_values: Tensor
-) -> Tensor:
-    """Logarithm of the single-point value, averaged over max-values, from moments of target and outcome."""
-    tiny = torch.finfo(variance.dtype).tiny
-    total = outcome_variance.clamp_min(tiny)
-    # rho^2 = covariance^2 / (variance total), in the order that is exact where the covariance is the variance.
-    rho2 = covariance / variance.clamp_min(tiny) * (covariance / total)
-    gamma = (max_values[..., None] - mean[..., None, :]) / positive_std(variance)[..., None, :]
-    log_values = _log_gibbon(gamma, rho2[..., None, :], (residual / total)[..., None, :])
-    return log_mean_exp(log_values, dim=-2)
-
-
-def _log_gibbon(gamma: Tensor, rho2: Tensor, residual: Tensor) -> Tensor:
+def log_gibbon_of(gamma: Tensor, rho2: Tensor, residual: Tensor) -> Tensor:
+    """`log_gibbon` with 1 - rho2 given as well, which keeps its digits where rho2 rounds to 1."""
     log_shrinkage, remaining = truncation_shrinkage(gamma)
     return log_neg_log1p_neg(rho2.log() + log_shrinkage, residual + rho2 * remaining) - math.log(2.0)
-
-
-def _resolve_sampler(sampler: str | MaxValueSampler) -> MaxValueSampler:
-    if isinstance(sampler, str):
-        if sampler == "exact":
-            return ExactMaxValueSampler()
-        if sampler == "gumbel":
-            return GumbelMaxValueSampler()
-    elif isinstance(sampler, MaxValueSampler) and not isinstance(sampler, type):
-        return sampler
-    raise InputError(f"unknown max-value sampler {sampler!r}; expected 'exact', 'gumbel' or a MaxValueSampler")
-
-
-def _resolve_repulsion(repulsion: Repulsion, batch_size: int) -> float | Literal["1/m^2"]:
-    if callable(repulsion):
-        return float(repulsion(batch_size))
-    if isinstance(repulsion, str):
-        if repulsion == "1/B":
-            return 1.0 / batch_size
-        if repulsion == "1/B^2":
-            return 1.0 / batch_size**2
-        if repulsion == "1/m^2":
-            return repulsion
-    elif repulsion >= 0:
-        return float(repulsion)
-    raise InputError(f"repulsion is {repulsion!r}; expected at least 0, 1/B, 1/B^2, 1/m^2 or a function")

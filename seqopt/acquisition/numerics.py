@@ -84,6 +84,24 @@ def truncation_shrinkage(x: Tensor) -> tuple[Tensor, Tensor]:
     return log_t, remaining
 
 
+def inverse_mills(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The pair r(x) = phi(x) / Phi(x) and x + r(x), which is positive and does not cancel below `TAIL`.
+
+    Example:
+        >>> inverse_mills(torch.tensor([-1e4, 0.0], dtype=torch.float64))[1]
+        tensor([1.0000e-04, 7.9788e-01], dtype=torch.float64)
+    """
+    inner = x.clamp_min(TAIL)
+    r = torch.exp(log_phi(inner) - _log_ndtr_above_tail(inner))
+    gap = inner + r
+    tail = x < TAIL
+    if bool(tail.any()):
+        y = -x[tail]
+        d, _ = _tail_terms(y)
+        r[tail], gap[tail] = y + d, d
+    return r, gap
+
+
 def log_improvement(x: Tensor) -> Tensor:
     """Logarithm of h(x) = phi(x) + x Phi(x).
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from seqopt.posteriors import Posterior
 
-__all__ = ["Acquisition", "MonotoneAcquisition", "Posterior", "PreparedAcquisition"]
+__all__ = ["Acquisition", "MonotoneAcquisition", "OutcomeAcquisition", "Posterior", "PreparedAcquisition"]
 
 
 @runtime_checkable
@@ -60,5 +60,21 @@ class MonotoneAcquisition(Acquisition, Protocol):
         """Whether the score of a point does not fall when its own conditional variance, and nothing else, grows.
 
         The conditional variances of other points must not enter it.
+        """
+        ...
+
+
+@runtime_checkable
+class OutcomeAcquisition(Acquisition, Protocol):
+    """An acquisition function of which it is known how it judges queries that measure something else than their target.
+
+    Only these are fit for a search that chooses how strings are measured, each way at its cost.
+    """
+
+    @property
+    def sees_outcomes(self) -> bool:
+        """Whether a score is what the *outcome* of a query tells of its target; else it is what the target would tell.
+
+        Where it is false, only queries of the target itself can be scored among others.
         """
         ...

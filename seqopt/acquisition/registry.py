@@ -7,12 +7,16 @@ from collections.abc import Callable
 from seqopt.acquisition.confidence import PosteriorMean, UpperConfidenceBound
 from seqopt.acquisition.gibbon import GIBBON
 from seqopt.acquisition.improvement import LogExpectedImprovement
+from seqopt.acquisition.mes import MES
+from seqopt.acquisition.mumbo import MUMBO
 from seqopt.acquisition.protocols import Acquisition
 from seqopt.acquisition.randomised import RandomAcquisition, ThompsonSampling
 from seqopt.errors import InputError
 
 ACQUISITIONS: dict[str, Callable[[], Acquisition]] = {
     "gibbon": GIBBON,
+    "mes": MES,
+    "mumbo": MUMBO,
     "logei": LogExpectedImprovement,
     "ucb": UpperConfidenceBound,
     "thompson": ThompsonSampling,

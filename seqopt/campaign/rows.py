@@ -103,8 +103,9 @@ class Settings:
     @property
     def context_names(self) -> tuple[str, ...]:
         """What contexts differ in: names of columns of tables."""
-        possible = self.contexts["possible"] if self.contexts else []
-        return tuple(sorted({str(name) for context in possible for name, _ in context}))
+        known = self.contexts or {"possible": []}
+        opened = [known["open"]] if known.get("open") else []
+        return tuple(sorted({*opened, *(str(name) for context in known["possible"] for name, _ in context)}))
 
     @property
     def constraint_names(self) -> tuple[str, ...]:

@@ -80,8 +80,9 @@ SurrogateName = Annotated[
 AcquisitionName = Annotated[
     str,
     typer.Option(
-        help="How a batch is chosen: gibbon (information about the best value), logei (expected improvement), ucb, "
-        "thompson, mean (greedy), or random (no model, for comparison).",
+        help="How a batch is chosen: gibbon (information about the best value), mes and mumbo (the same, exact for "
+        "single strings: without and with noise), logei (expected improvement), ucb, thompson, mean (greedy), or "
+        "random (no model, for comparison).",
         rich_help_panel=HOW,
     ),
 ]

@@ -10,6 +10,7 @@ last. So all columns of a field have the same numbers whatever the strings are.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -216,6 +217,43 @@ class ContextEncoder(Configurable):
         if isinstance(value, str | bool) or not math.isfinite(value):
             raise InputError(f"{self.variable} is {value!r}; expected a finite number, because it has no named levels")
         return float(value)
+
+
+class NameEncoder(ContextEncoder):
+    """Encodes a variable of the context that may be any text, as plates are, as a column of numbers: equal ones for
+    equal texts.
+
+    An item without the variable becomes NaN, which equals nothing: see `seqopt.kernels.SameLevelKernel`. Two different
+    texts have equal numbers with a probability of 2e-16.
+
+    Args:
+        name: The variable.
+
+    Example:
+        >>> from seqopt.data import Query
+        >>> values = NameEncoder("plate").encode([Query("A", {"plate": "P1"}), Query("B", {"plate": "P1"}), "A"]).values
+        >>> bool(values[0] == values[1]), bool(np.isnan(values[2]))
+        (True, True)
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+
+    def config_arguments(self) -> dict[str, Any]:
+        """See `seqopt.utils.config.Configurable`."""
+        return {"name": self.variable}
+
+    def _value(self, item: Item) -> Level:
+        value = None if isinstance(item, str) else dict(item.context).get(self.variable)
+        return "" if value is None else value
+
+    def _number(self, value: Level) -> float:
+        if not isinstance(value, str):
+            raise InputError(f"{self.variable} is {value!r}; expected a text")
+        if not value:
+            return math.nan
+        digest = hashlib.blake2b(value.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        return float(int.from_bytes(digest) >> 11)  # all bits of it are those of a float64
 
 
 class FieldEncoder(Configurable):

@@ -13,7 +13,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import gpytorch
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -24,17 +23,13 @@ from seqopt.encoding import FeatureRows
 from seqopt.errors import InputError
 from seqopt.kernels.base import shown
 from seqopt.kernels.composite import FieldKernel
-
-FloatArray = npt.NDArray[np.floating]
-
-VARIANCE_BOUNDS = (1e-6, 1e3)
-"""Lowest and highest variance of what a level has of its own."""
+from seqopt.kernels.levels import VARIANCE_BOUNDS, FloatArray, LevelKernel, column, counted, fitting
 
 SHARED = 0.8
 """Share of a level's variance that all levels have in common to begin with."""
 
 
-class CoregionalizationKernel(FieldKernel):
+class CoregionalizationKernel(LevelKernel):
     r"""Covariances of the levels of a context variable, learned: intrinsic coregionalisation.
 
     .. math:: k(i, j) = B_{ij}, \qquad B = W W^\top + \mathrm{diag}(v)
@@ -70,9 +65,6 @@ class CoregionalizationKernel(FieldKernel):
         [[1.25, 0.5], [0.5, 0.5]]
     """
 
-    normalize = False
-    """`cross` does not need `self_similarity`."""
-
     def __init__(
         self,
         levels: int,
@@ -82,17 +74,13 @@ class CoregionalizationKernel(FieldKernel):
         variances: Any = None,
         batch_shape: torch.Size | None = None,
     ) -> None:
-        super().__init__(batch_shape=batch_shape)
-        for name, value in (("levels", levels), ("rank", rank)):
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise InputError(f"{name} is {value!r}; it must be an integer of at least 1")
-        self.levels = int(levels)
-        self.rank = int(rank)
+        super().__init__(levels, batch_shape=batch_shape)
+        self.rank = counted("rank", rank)
         shape = (*self.batch_shape, self.levels, self.rank)
         beginning = _first_factors(self.levels, self.rank) if factors is None else factors
-        self.register_parameter("raw_factors", torch.nn.Parameter(_fitting("factors", beginning, shape)))
+        self.register_parameter("raw_factors", torch.nn.Parameter(fitting("factors", beginning, shape)))
         lower, upper = VARIANCE_BOUNDS
-        start = _fitting("variances", 1.0 - SHARED if variances is None else variances, shape[:-1])
+        start = fitting("variances", 1.0 - SHARED if variances is None else variances, shape[:-1])
         self.register_parameter("raw_variances", torch.nn.Parameter(start))
         self.register_constraint("raw_variances", NonTransformedInterval(lower, upper).double())
         self.variances = start
@@ -105,7 +93,7 @@ class CoregionalizationKernel(FieldKernel):
 
     @factors.setter
     def factors(self, value: Any) -> None:
-        self.initialize(raw_factors=_fitting("factors", value, self.raw_factors.shape).to(self.raw_factors))
+        self.initialize(raw_factors=fitting("factors", value, self.raw_factors.shape).to(self.raw_factors))
 
     @property
     def variances(self) -> Tensor:
@@ -116,7 +104,7 @@ class CoregionalizationKernel(FieldKernel):
     @variances.setter
     def variances(self, value: Any) -> None:
         lower, upper = VARIANCE_BOUNDS
-        found = _fitting("variances", value, self.raw_variances.shape)
+        found = fitting("variances", value, self.raw_variances.shape)
         if not bool(((found >= lower) & (found <= upper)).all()):
             raise InputError(f"variances are {value!r}; they must lie in [{lower:g}, {upper:g}]")
         self.initialize(raw_variances=found.to(self.raw_variances))
@@ -133,85 +121,6 @@ class CoregionalizationKernel(FieldKernel):
             "factors": shown(self.factors),
             "variances": shown(self.variances),
         }
-
-    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Tensor:
-        """Covariances of rows, see `gpytorch.kernels.Kernel.forward`.
-
-        Args:
-            x1: ``... x n x 1``.
-            x2: ``... x m x 1``.
-            diag: Only k(x1_i, x2_i), ``... x n``.
-            params: Ignored.
-
-        Returns:
-            ``... x n x m``, in the precision of the rows, at least that of the parameters.
-
-        Raises:
-            InputError: As the class says.
-        """
-        covariance = self.covariance.to(x1.device)
-        # A product with indicators broadcasts over batches on either side, and there are few levels.
-        rows = self._indicators(x1).to(covariance)
-        columns = rows if x2 is x1 else self._indicators(x2).to(covariance)
-        if diag:
-            return ((rows @ covariance) * columns).sum(-1)
-        return rows @ covariance @ columns.mT
-
-    def _indicators(self, x: Tensor) -> Tensor:
-        numbers = self._numbers(x.detach().cpu().numpy())
-        return torch.nn.functional.one_hot(torch.from_numpy(numbers), self.levels).to(x.device)
-
-    def _numbers(self, values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """The levels of rows, ``... x n``."""
-        column = _column(values, self)
-        with np.errstate(invalid="ignore"):
-            numbers = column.astype(np.int64)
-        wrong = (numbers != column) | (numbers < 0) | (numbers >= self.levels)
-        if wrong.any():
-            raise InputError(
-                f"{column[wrong].flat[0]:g} is not the number of a level; expected integers from 0 to {self.levels - 1}"
-            )
-        return numbers
-
-    def _matrix(self) -> FloatArray:
-        covariance: FloatArray = self.covariance.detach().double().cpu().numpy()
-        return covariance
-
-    def self_similarity(self, a: FeatureRows) -> FloatArray:
-        """k(s, s) of each item, float64, ``batch_shape x n``."""
-        return self.variance(a)
-
-    def variance(self, a: FeatureRows, self_a: FloatArray | None = None) -> FloatArray:
-        """k(s, s) of each item, float64, ``batch_shape x n``; ``self_a`` is ignored."""
-        return self.paired(a, a)
-
-    def paired(self, a: FeatureRows, b: FeatureRows, self_a: FloatArray | None = None) -> FloatArray:
-        """k(a_i, b_i), float64, ``batch_shape x n``; ``self_a`` is ignored."""
-        return self._matrix()[..., self._numbers(a.dense()), self._numbers(b.dense())]
-
-    def cross(
-        self,
-        a: FeatureRows,
-        b: FeatureRows | None = None,
-        self_a: FloatArray | None = None,
-        self_b: FloatArray | None = None,
-        dtype: npt.DTypeLike = np.float64,
-    ) -> FloatArray:
-        """Covariances between encoded items, without a graph, ``batch_shape x len(a) x len(b)``.
-
-        Args:
-            a: The levels of the rows.
-            b: Those of the columns; `None` stands for ``a`` again.
-            self_a: Ignored.
-            self_b: Ignored.
-            dtype: float64 or float32.
-
-        Raises:
-            InputError: As the class says.
-        """
-        rows = self._numbers(a.dense())
-        columns = rows if b is None else self._numbers(b.dense())
-        return self._matrix().astype(dtype)[..., rows[:, None], columns[None, :]]
 
 
 class SameLevelKernel(FieldKernel):
@@ -251,7 +160,7 @@ class SameLevelKernel(FieldKernel):
         Raises:
             InputError: For rows of more than one column.
         """
-        rows, columns = _column(x1, self), _column(x2, self)
+        rows, columns = column(x1, self), column(x2, self)
         same = rows == columns if diag else rows[..., :, None] == columns[..., None, :]
         values = same.to(x1.dtype if x1.is_floating_point() else torch.float64)
         tail = 1 if diag else 2
@@ -268,7 +177,7 @@ class SameLevelKernel(FieldKernel):
 
     def paired(self, a: FeatureRows, b: FeatureRows, self_a: FloatArray | None = None) -> FloatArray:
         """k(a_i, b_i), float64, ``batch_shape x n``; ``self_a`` is ignored."""
-        same = _column(a.dense(), self) == _column(b.dense(), self)
+        same = column(a.dense(), self) == column(b.dense(), self)
         return np.broadcast_to(same, (*self.batch_shape, len(same))).astype(np.float64)
 
     def cross(
@@ -280,17 +189,10 @@ class SameLevelKernel(FieldKernel):
         dtype: npt.DTypeLike = np.float64,
     ) -> FloatArray:
         """Covariances between encoded items, without a graph: see `CoregionalizationKernel.cross`."""
-        rows = _column(a.dense(), self)
-        columns = rows if b is None else _column(b.dense(), self)
+        rows = column(a.dense(), self)
+        columns = rows if b is None else column(b.dense(), self)
         same = rows[:, None] == columns[None, :]
         return np.broadcast_to(same, (*self.batch_shape, *same.shape)).astype(dtype)
-
-
-def _column(rows: Any, kernel: gpytorch.kernels.Kernel) -> Any:
-    """The only column of rows."""
-    if rows.shape[-1] != 1:
-        raise InputError(f"{type(kernel).__name__} compares rows of one column; got {rows.shape[-1]}: use OnField")
-    return rows[..., 0]
 
 
 def _first_factors(levels: int, rank: int) -> Tensor:
@@ -299,14 +201,3 @@ def _first_factors(levels: int, rank: int) -> Tensor:
     factors = 0.1 * torch.cos(angles.double())
     factors[:, 0] = math.sqrt(SHARED)
     return factors
-
-
-def _fitting(name: str, value: Any, shape: tuple[int, ...]) -> Tensor:
-    try:
-        tensor = torch.as_tensor(value, dtype=torch.float64).detach()
-        expanded = tensor.expand(shape).clone()
-    except (TypeError, ValueError, RuntimeError):
-        raise InputError(f"{name} are {value!r}; expected numbers that expand to {tuple(shape)}") from None
-    if not bool(torch.isfinite(expanded).all()):
-        raise InputError(f"{name} are {value!r}; expected finite numbers")
-    return expanded

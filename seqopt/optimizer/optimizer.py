@@ -82,7 +82,8 @@ class Optimizer(Tabulated):
             `seqopt.spaces.CandidateSet` takes them: a list of strings, a Series, a DataFrame, RDKit molecules.
         surrogate: A `seqopt.models.Surrogate`, the name of one of `seqopt.models.SURROGATES`, or ``"auto"``: see
             `seqopt.models.default_surrogate`.
-        acquisition: A name (``gibbon``, ``logei``, ``ucb``, ``thompson``, ``mean``, ``random``) or an object.
+        acquisition: A name (``gibbon``, ``mes``, ``mumbo``, ``logei``, ``ucb``, ``thompson``, ``mean``, ``random``)
+            or an object.
         search: The inner search. ``"auto"`` scores the whole pool of a candidate set (`PoolSearch`), evolves strings
             where they can be mutated and crossed (`GeneticSearch`), and else takes the best of random ones
             (`RandomSearch`).
@@ -101,7 +102,8 @@ class Optimizer(Tabulated):
             `seqopt.data.LearnedTransform`); ``"log10"`` for values that span decades; or `None`. The user's units stay
             outside.
         outcomes: What is measured of each string, the objective first, instead of ``direction`` and ``transform``.
-        contexts: The ways in which strings can be measured, where there are several.
+        contexts: The ways in which strings can be measured, where there are several. Where their target cannot be
+            measured itself, every string that is told has to say how it was measured (`seqopt.data.Query`).
         seed: Fixes every random draw: the same seed and the same results told give the same suggestions.
         allow_repeats: For noisy objectives: whether measured strings may be suggested again. Pending and failed ones
             never are.
@@ -302,6 +304,11 @@ class Optimizer(Tabulated):
             if proposal.query in found:
                 raise InputError(f"{who} {proposal.string!r} twice in one batch")
             found.add(proposal.query)
+            if self.contexts is not None:
+                try:
+                    self.contexts.check(proposal.context or self._target)
+                except InputError as error:
+                    raise InputError(f"{who} {proposal.string!r}, which cannot be measured so: {error}") from error
             if batch is not None:
                 # What the user asked for is not held against limits.
                 if proposal.why != "included" and not batch.allows([proposal.key])[0]:
@@ -719,10 +726,16 @@ class Optimizer(Tabulated):
     def best_of(self, rows: Sequence[Observation]) -> Observation | None:
         """The best measured one of some rows, the first of equals; `None` if none is measured.
 
-        Of several ways to measure, the target counts; of censored values see `best`.
+        Of several ways to measure, the target counts, or all where that cannot be measured; of censored values see
+        `best`.
         """
         target = self._target
-        measured = [row for row in rows if row.status == "ok" and row.context == target and not math.isnan(row.value)]
+        anyhow = self.contexts is not None and self.contexts.latent
+        measured = [
+            row
+            for row in rows
+            if row.status == "ok" and (anyhow or row.context == target) and not math.isnan(row.value)
+        ]
         return max(measured, key=self._certain) if measured else None
 
     def _certain(self, row: Observation) -> tuple[bool, float, bool]:

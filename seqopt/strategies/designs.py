@@ -240,7 +240,7 @@ def designed_proposals(
     for _ in range(1 if state.batch is None else RETRIES):
         members = [proposal.key for proposal in found]
         # Also what may not join the batch is not chosen again.
-        left = replace(state, batch=None, excluded=state.excluded | set(members) | refused)
+        left = replace(state, batch=None, excluded=state.met | set(members) | refused)
         known = [*(query.key for query in state.data.queries), *map(key_of, state.pending), *members]
         chosen = _chosen(n - len(found), left, list(dict.fromkeys(known)), rng, design, distances, unsupported)
         for proposal in chosen:
@@ -287,14 +287,16 @@ def _of_pool(
 ) -> list[Proposal]:
     """What a design chooses among all candidates of a pool that are not excluded."""
     left = np.ones(len(pool), dtype=np.bool_)
-    left[[index for key in state.excluded if (index := pool.index_of(key)) is not None]] = False
+    left[[index for key in state.met if (index := pool.index_of(key)) is not None]] = False
     allowed = np.flatnonzero(left)
     if not len(allowed):
         return []
     between = _Part(distances(pool, known), np.concatenate([allowed, len(pool) + np.arange(len(known))]))
-    context = () if state.contexts is None else state.contexts.target
     chosen = [int(allowed[index]) for index in design.choose(n, between, len(known), rng)]
-    return [Proposal(pool[index], pool.keys[index], context, why=design.name) for index in chosen]
+    return [
+        Proposal(pool[index], pool.keys[index], state.beginning(place), why=design.name)
+        for place, index in enumerate(chosen)
+    ]
 
 
 class _Part:

@@ -54,6 +54,8 @@ class MultiFidelity(ModelBased):
         True
     """
 
+    chooses_contexts = True
+
     def __init__(
         self,
         surrogate: Surrogate | None = None,

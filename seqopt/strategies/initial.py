@@ -101,7 +101,6 @@ class InitialDesign(Configurable):
             return []
         pool = state.space if isinstance(state.space, PoolSpace) else None
         known = {query.key for query in state.data.queries} | {key_of(item) for item in state.pending}
-        context = () if state.contexts is None else state.contexts.target
         found: dict[str, Proposal] = {}
         for string in self.include:
             key = state.space.key(string)
@@ -110,7 +109,7 @@ class InitialDesign(Configurable):
                 continue
             index = None if pool is None else pool.index_of(key)
             written = string if pool is None or index is None else pool[index]
-            found.setdefault(key, Proposal(written, key, context, why="included"))
+            found.setdefault(key, Proposal(written, key, state.beginning(len(found)), why="included"))
         return list(found.values())[:n]
 
     def _chosen(self, n: int, state: SearchState, rng: np.random.Generator) -> list[Proposal]:

@@ -79,6 +79,9 @@ class ModelBased(Configurable):
         ('StringGP', 'PoolSearch')
     """
 
+    chooses_contexts = False
+    """Whether it says how a string is measured; others have strings measured as their target."""
+
     def __init__(
         self,
         surrogate: Surrogate | str = "auto",
@@ -105,6 +108,12 @@ class ModelBased(Configurable):
         if isinstance(self._surrogate, SpaceBound):
             self._surrogate.bind(space)
         if contexts is not None and not isinstance(self.acquisition, RandomAcquisition):
+            if contexts.latent and not self.chooses_contexts:
+                raise InputError(
+                    f"{type(self).__name__} has strings measured as their target, and the target of these contexts "
+                    "cannot be measured: give a strategy that chooses contexts, such as "
+                    "seqopt.strategies.MultiFidelity()"
+                )
             _check_contexts(self.surrogate, space, contexts)
         self._search = default_search(space) if isinstance(self._search, str) else self._search
         if not isinstance(self._search, Search) or isinstance(self._search, type):

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from seqopt.data import Contexts, Data, Item, Query
+from seqopt.data import Context, Contexts, Data, Item, Query
 from seqopt.scorers.limits import OpenBatch
 from seqopt.search import Proposal
 from seqopt.spaces import Space
@@ -48,6 +48,23 @@ class SearchState:
     def size(self) -> int:
         """Strings asked for or told so far, failed, pending and withdrawn ones included."""
         return len(self.data) + len(self.pending) + self.withdrawn
+
+    @property
+    def met(self) -> Set[str]:
+        """Keys that are not drawn at random while there are others.
+
+        Where the target cannot be measured, a string that was measured may be of further use, but new ones teach more.
+        """
+        latent = self.contexts is not None and self.contexts.latent
+        return self.excluded | {query.key for query in self.known} if latent else self.excluded
+
+    def beginning(self, place: int) -> Context:
+        """How a string that nothing has chosen is measured: see `seqopt.data.Contexts.beginning`.
+
+        Args:
+            place: Which one of a batch it is.
+        """
+        return () if self.contexts is None else self.contexts.beginning(self.size + place)
 
 
 @runtime_checkable

@@ -7,8 +7,10 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from seqopt.data import Item, context_of, key_of
+from seqopt.data import Context, Item, Query, context_of, key_of
+from seqopt.data.contexts import BEGINNING
 from seqopt.errors import InputError, ModelError
 from seqopt.search import Proposal
 from seqopt.search.growing import grown
@@ -30,6 +32,8 @@ def random_proposals(
 ) -> list[Proposal]:
     """Up to ``n`` distinct random strings that are not excluded, each to be measured as its target.
 
+    Where that cannot be measured, contexts take turns, and strings that have been measured come only after all others.
+
     Args:
         n: How many.
         state: Where the search stands.
@@ -41,13 +45,30 @@ def random_proposals(
         InputError: If nothing has been evaluated, and no string was found that the model can take.
     """
     excluded = state.excluded | also_excluded
+    met = state.met - excluded
+    if met:
+        found_new = _random(n, state, rng, unsupported, excluded | met, 0)
+        again = excluded | {proposal.key for proposal in found_new}
+        left = n - len(found_new)
+        return found_new + (_random(left, state, rng, unsupported, again, len(found_new)) if left else [])
+    return _random(n, state, rng, unsupported, excluded, 0)
+
+
+def _random(
+    n: int,
+    state: SearchState,
+    rng: np.random.Generator,
+    unsupported: Callable[[Sequence[str]], dict[int, str]] | None,
+    excluded: Set[str],
+    place: int,
+) -> list[Proposal]:
+    """`random_proposals`, of which the first is at ``place`` of its batch."""
     batch = state.batch
-    context = () if state.contexts is None else state.contexts.target
     found: dict[str, Proposal] = {}
     without: dict[int, str] = {}
     for attempt in range(REDRAWS):
         # Enough are drawn that n are left even when every excluded one is among them.
-        size = n + len(excluded)
+        size = n + len(excluded | state.met)
         if batch is not None and attempt:
             # Of a pool, all in the end: what may join a batch may be rare.
             whole = attempt == REDRAWS - 1 and isinstance(state.space, PoolSpace)
@@ -58,9 +79,12 @@ def random_proposals(
         for index, (string, key) in enumerate(zip(drawn, keys, strict=True)):
             if key in excluded or index in without or key in found:
                 continue
+            context = _way(key, state, place + len(found))
+            if context is None:
+                continue
+            if batch is not None and (len(found) == n or not batch.allows([key])[0]):
+                continue
             if batch is not None:
-                if len(found) == n or not batch.allows([key])[0]:
-                    continue
                 batch.add(key)
             found[key] = Proposal(string, key, context)
         if len(found) >= n or not (without or batch is not None):
@@ -68,6 +92,13 @@ def random_proposals(
     if without and not found and not state.size:
         raise InputError(f"no string was found that the surrogate can take: {next(iter(without.values()))}")
     return list(found.values())[:n]
+
+
+def _way(key: str, state: SearchState, place: int) -> Context | None:
+    """How a string is measured: as a search begins or, if that has been done, as comes next; `None` if all has."""
+    ways = 1 if state.contexts is None or not state.contexts.latent else max(len(state.contexts.possible), BEGINNING)
+    turns = (state.beginning(place + turn) for turn in range(ways))
+    return next((one for one in turns if ways == 1 or Query(key, one) not in state.known), None)
 
 
 def _drawn(state: SearchState, size: int, rng: np.random.Generator) -> list[str]:
@@ -103,6 +134,14 @@ def filled_up(
     return proposals + random_proposals(left, state, rng, unsupported=unsupported, also_excluded=chosen)
 
 
+def _best_on_average(keys: Sequence[str], targets: npt.NDArray[np.float64]) -> str:
+    """The string of the largest mean value."""
+    values: dict[str, list[float]] = {}
+    for key, value in zip(keys, targets.tolist(), strict=True):
+        values.setdefault(key, []).append(value)
+    return max(values, key=lambda key: sum(values[key]) / len(values[key]))
+
+
 class RandomStrategy(Configurable):
     """Proposes random strings, and recommends the one that was measured best; implements
     `seqopt.strategies.Strategy`.
@@ -128,6 +167,8 @@ class RandomStrategy(Configurable):
         if measured.censored is not None and (measured.censored >= 0).any():
             targets = np.where(measured.censored < 0, -np.inf, targets)
         if state.contexts is not None:
+            if state.contexts.latent:
+                return _best_on_average([key_of(item) for item in measured.items], targets)
             # Values of other contexts may be of another kind; they decide only where there are no others.
             meant = np.array([context_of(item) == state.contexts.target for item in measured.items])
             targets = np.where(meant, targets, -np.inf) if meant.any() else targets

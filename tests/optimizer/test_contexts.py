@@ -97,3 +97,62 @@ def test_values_of_several_contexts_together_show_no_tail() -> None:
     assert optimizer.transform.name == "auto"
     assert isinstance(optimizer.transform, LearnedTransform)
     assert optimizer.transform.current.name == "none"
+
+
+LATENT = [Contexts.of_folds("fold", ["a", "b"]), Contexts.of_plates("fold")]
+
+
+@pytest.mark.parametrize("contexts", LATENT, ids=["folds", "plates"])
+def test_where_the_target_cannot_be_measured_every_result_says_how_it_was(contexts: Contexts) -> None:
+    optimizer = Optimizer(POOL, contexts=contexts, initial=4, strategy=RandomStrategy())
+    with pytest.raises(InputError, match=r"cannot be measured itself: say on which fold"):
+        optimizer.tell(["AAAA"], [1.0])
+    assert not len(optimizer.observations)
+    asked = optimizer.ask(4)
+    ways = [query.context for query in asked.queries]
+    assert len(set(ways)) == 2
+    assert sorted(map(ways.count, set(ways))) == [2, 2]  # in turn
+    with pytest.raises(InputError, match=r"cannot be measured itself"):
+        optimizer.tell(list(asked), [1.0, 2.0, 3.0, 4.0])
+    optimizer.tell(asked.queries, [1.0, 2.0, 3.0, 4.0])
+    assert (optimizer.best.string, optimizer.best.value) == (asked[3], 4.0)
+    assert not optimizer.pending
+    with pytest.raises(InputError, match="cannot be measured itself"):
+        optimizer.withdraw(["AAAA"])
+
+
+@pytest.mark.parametrize("contexts", LATENT, ids=["folds", "plates"])
+def test_random_search_measures_all_strings_once_before_any_twice(contexts: Contexts) -> None:
+    optimizer = Optimizer(POOL, contexts=contexts, initial=3, strategy=RandomStrategy())
+    seen = []
+    for size in (5, 7, 10, 10):
+        asked = optimizer.ask(size).queries
+        optimizer.tell(asked, [float(query.key.count("T")) for query in asked])
+        seen += asked
+    assert len({query.key for query in seen[:16]}) == 16
+    assert len(set(seen)) == len(seen) == 32  # both ways of all
+
+
+def test_random_search_recommends_the_best_mean() -> None:
+    optimizer = Optimizer(POOL, contexts=LATENT[0], initial=3, strategy=RandomStrategy())
+    told = [Query("AAAA", {"fold": "a"}), Query("AAAA", {"fold": "b"}), Query("TTTT", {"fold": "a"})]
+    optimizer.tell(told, [5.0, 0.0, 3.0])
+    assert optimizer.recommend().key == "TTTT"
+    assert optimizer.best.key == "AAAA"
+
+
+def test_states_of_open_contexts_are_restored() -> None:
+    first = Optimizer(POOL, contexts=LATENT[1], initial=3, strategy=RandomStrategy())
+    first.tell([Query("AAAA", {"fold": "mine"})], [5.0])
+    first.ask(2)
+    second = Optimizer(POOL, contexts=LATENT[1], initial=3, strategy=RandomStrategy())
+    second.load_state_dict(first.state_dict())
+    assert second.ask(3).queries == first.ask(3).queries
+    assert second.observations.rows[0].context == (("fold", "mine"),)
+
+
+def test_a_strategy_that_measures_targets_does_not_go_with_a_latent_one() -> None:
+    encoder = FieldEncoder({"fold": ContextEncoder("fold", levels=["a", "b"], default="a"), "tokens": Encoder()})
+    kernel = Product(OnField(SubsequenceKernel(order=2), "tokens"), OnField(CoregionalizationKernel(2), "fold"))
+    with pytest.raises(InputError, match="target of these contexts cannot be measured"):
+        Optimizer(POOL, contexts=LATENT[0], surrogate=StringGP(kernel, encoder=encoder))
