@@ -691,7 +691,7 @@ def bench(
         typer.Argument(
             metavar="NAME",
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
-            "filters, choices, ask, intervals, censored, design, formulas, factorial, transforms; NAME --help shows "
+            "filters, choices, ask, intervals, censored, design, formulas, factorial, transforms, euclid; NAME --help shows "
             "its options.",
         ),
     ] = "",
@@ -702,7 +702,7 @@ def bench(
     names = (
         *("zinc", "docking", "regression", "boss", "vae", "embedding"),
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
-        *("choices", "ask", "intervals", "censored", "design", "formulas", "factorial", "transforms"),
+        *("choices", "ask", "intervals", "censored", "design", "formulas", "factorial", "transforms", "euclid"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import gpytorch
 import torch
 from botorch.models.gpytorch import GPyTorchModel
 from torch import Tensor
@@ -41,7 +42,9 @@ class Process:
 
     def prior(self, one: Tensor, two: Tensor) -> Tensor:
         """Prior covariances, ``n x m``."""
-        found: Tensor = self.model.covar_module(one, two).to_dense()
+        # At once, not when needed: of small matrices, laziness is what costs.
+        with gpytorch.settings.lazily_evaluate_kernels(False):
+            found: Tensor = self.model.covar_module(one, two).to_dense()
         return found
 
     def prior_variance(self, points: Tensor) -> Tensor:
@@ -51,18 +54,17 @@ class Process:
 
     def prior_mean(self, points: Tensor) -> Tensor:
         """Prior means, ``n``."""
-        found: Tensor = self.model.mean_module(points)
-        if found.ndim > 1:  # a column for each level
-            return found.gather(-1, points[:, -1:].long())[:, 0]
-        return found.expand(len(points))
+        return means(self.model, points)
 
     def mean(self, points: Tensor) -> Tensor:
         """Posterior means, ``n``; gradients flow to the points."""
         return self.prior_mean(points) + self.prior(points, self.inputs) @ self._weights
 
-    def whitened(self, points: Tensor) -> Tensor:
-        """Prior covariances with the data, solved by their factor, ``n_data x n``."""
-        return torch.linalg.solve_triangular(self._factor, self.prior(self.inputs, points), upper=False)
+    def whitened(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Posterior means, ``n``, and prior covariances with the data, solved by their factor, ``n_data x n``."""
+        prior = self.prior(self.inputs, points)
+        rows = torch.linalg.solve_triangular(self._factor, prior, upper=False)
+        return self.prior_mean(points) + self._weights @ prior, rows
 
     def targets(self, points: Tensor) -> Tensor:
         """The targets of points."""
@@ -81,6 +83,14 @@ class Process:
     def at(self, points: Tensor, best_observed: float = -torch.inf) -> PointsPosterior:
         """The posterior at N points, ``N x (d + 1)``."""
         return PointsPosterior(self, points, best_observed)
+
+
+def means(model: GPyTorchModel, points: Tensor) -> Tensor:
+    """Prior means of a model at points, ``n``."""
+    found: Tensor = model.mean_module(points)
+    if found.ndim > 1:  # a column for each level
+        return found.gather(-1, points[:, -1:].long())[:, 0]
+    return found.expand(len(points))
 
 
 def noise_of(model: GPyTorchModel) -> Tensor:
@@ -121,8 +131,10 @@ class PointsPosterior:
         self._own = process.targets(points)
         # Where points are their own targets, everything is computed once.
         self._plain = bool((self._own[:, -1] == points[:, -1]).all())
-        self._outcome_rows = process.whitened(points)
-        self._target_rows = self._outcome_rows if self._plain else process.whitened(self._own)
+        self._outcome_mean, self._outcome_rows = process.whitened(points)
+        self._mean, self._target_rows = self._outcome_mean, self._outcome_rows
+        if not self._plain:
+            self._mean, self._target_rows = process.whitened(self._own)
         self._moments = self._given_data()
 
     @property
@@ -157,7 +169,7 @@ class PointsPosterior:
         points, rows, mean = self._own[indices], self._target_rows[:, indices], self._moments.mean[indices]
         if include_observed:
             points = torch.cat([self._observed, points])
-            rows = torch.cat([self.process.whitened(self._observed), rows], dim=-1)
+            rows = torch.cat([self.process.whitened(self._observed)[1], rows], dim=-1)
             mean = torch.cat([self.observed_mean, mean])
         return mean, self.process.prior(points, points) - rows.T @ rows
 
@@ -218,7 +230,7 @@ class PointsPosterior:
 
     def _given_data(self) -> Moments:
         process = self.process
-        mean = process.mean(self._own)
+        mean = self._mean
         variance = (process.prior_variance(self._own) - self._target_rows.square().sum(0)).clamp_min(0.0)
         noise = self._floor = process.noise(self.points)
         if self._plain:
@@ -229,7 +241,7 @@ class PointsPosterior:
         return Moments(
             mean,
             variance,
-            process.mean(self.points),
+            self._outcome_mean,
             own + noise,
             between,
             (own - explained).clamp_min(0.0) + noise,

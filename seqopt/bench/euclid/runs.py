@@ -30,6 +30,7 @@ from seqopt.bench.euclid.plates import PlateProblem
 from seqopt.bench.euclid.search import Ways, recommend
 from seqopt.bench.euclid.tasks import TASKS, Task
 from seqopt.bench.records import ENDING, Run, read_records
+from seqopt.errors import InputError
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -243,6 +244,33 @@ def read_runs(results: Path, tasks: Iterable[str] = TASKS) -> dict[str, dict[str
             if several := stored.get(name, {}).get(method):
                 found.setdefault(name, {})[method] = sorted(several, key=lambda run: int(run["job"]["seed"]))
     return found
+
+
+def check(run: Run) -> None:
+    """Compute the noiseless values of a run's points again.
+
+    Raises:
+        InputError: If a recorded value is further from that of its point than noise explains.
+    """
+    job = run["job"]
+    task = TASKS[job["task"]]
+    points, values = np.array(run["points"]), np.array(run["values"])
+    if task.part == "plates":
+        assert task.plates is not None
+        if METHODS[job["method"]].plates is not None:
+            return  # means over plates, and values on plates that are not recorded
+        problem = task.plates(job["seed"])
+        again = np.concatenate([problem.on_plate(point[None, :-1], int(point[-1])) for point in points])
+        allowed = np.full(len(values), 1e-5)
+    else:
+        again = task.function.value(points[:, :-1], points[:, -1])
+        noise = np.sqrt(task.function.noise_variance(points[:, -1]))
+        # Coordinates are stored to so many digits, and functions are steep.
+        allowed = 1e-5 * np.maximum(1.0, np.abs(values)) + 6.0 * noise
+    wrong = np.flatnonzero(~(np.abs(values - again) <= allowed))
+    if len(wrong):
+        one = int(wrong[0])
+        raise InputError(f"{job}: point {one + 1} has the value {again[one]:g}, not {values[one]:g} as recorded")
 
 
 def _build(problem: Problem, method: Method, task: Task) -> Build:

@@ -19,6 +19,12 @@ BATCH_METHODS = (
 )
 PLATE_METHODS = ("bosh", "fixed-1", "fixed-1-ei", "fixed-5", "random-1")
 
+SEEDS, SLOW_SEEDS = 10, 3
+"""Runs of each task and method, and of those in `SLOW`."""
+
+SLOW = ("nei", "kg")
+"""Methods whose runs take several times as long as all others together."""
+
 OFFSET = 0.1
 """Variance of what a whole plate is off by in the draws with plates."""
 
@@ -80,28 +86,23 @@ def _plates(label: str, evaluations: int, plates: Callable[[int], PlateProblem],
 
 
 TASKS: dict[str, Task] = {
-    "currin": _fidelity("currin", 100, 40, (*FIDELITY_METHODS, "gibbon-icm", "mumbo-icm")),
-    "currin-largest": _fidelity("currin-largest", 100, 40, (*FIDELITY_METHODS, "gibbon-icm", "mumbo-icm")),
-    "hartmann3": _fidelity("hartmann3", 1_000, 40),
-    "hartmann6": _fidelity("hartmann6", 10_000, 40),
-    "borehole": _fidelity("borehole", 100, 40),
-    "currin-continuous": _fidelity("currin-continuous", 10, 40),
-    "rosenbrock": _fidelity("rosenbrock", 10_000, 40),
+    "currin": _fidelity("currin", 100, 25),
+    "hartmann3": _fidelity("hartmann3", 1_000, 25),
+    "hartmann6": _fidelity("hartmann6", 10_000, 25),
+    "borehole": _fidelity("borehole", 100, 25),
+    "currin-continuous": _fidelity("currin-continuous", 10, 25),
+    "rosenbrock": _fidelity("rosenbrock", 10_000, 25),
+    "draw-none": _plates("draw without k_f", 30, lambda seed: HierarchicalDraw(seed, 0.0, 0.0), (16, 20, 30)),
+    "draw-small": _plates("draw with small k_f", 45, lambda seed: HierarchicalDraw(seed, 0.05, OFFSET), (20, 30, 45)),
+    "draw-large": _plates("draw with large k_f", 45, lambda seed: HierarchicalDraw(seed, 0.5, OFFSET), (20, 30, 45)),
+    "facility": _plates("facility allocation", 55, Warehouses, (20, 35, 45, 55)),
+    "shekel-5": _batch("shekel", 5, 6),
+    "ackley-5": _batch("ackley", 5, 6),
+    "hartmann6-5": _batch("hartmann6-noisy", 5, 6),
     "shekel-1": _batch("shekel", 1, 20),
     "ackley-1": _batch("ackley", 1, 20),
     "hartmann6-1": _batch("hartmann6-noisy", 1, 20),
-    "shekel-5": _batch("shekel", 5, 8),
-    "ackley-5": _batch("ackley", 5, 8),
-    "hartmann6-5": _batch("hartmann6-noisy", 5, 8),
-    "draw-none": _plates(
-        "draw without k_f", 40, lambda seed: HierarchicalDraw(seed, 0.0, 0.0), (15, 25, 40)
-    ),
-    "draw-small": _plates(
-        "draw with small k_f", 60, lambda seed: HierarchicalDraw(seed, 0.05, OFFSET), (20, 30, 40, 60)
-    ),
-    "draw-large": _plates(
-        "draw with large k_f", 60, lambda seed: HierarchicalDraw(seed, 0.5, OFFSET), (20, 30, 40, 60)
-    ),
-    "facility": _plates("facility allocation", 70, Warehouses, (20, 40, 55, 70)),
+    "forrester": _fidelity("forrester", 100, 20),
+    "currin-largest": _fidelity("currin-largest", 100, 25, (*FIDELITY_METHODS, "gibbon-icm", "mumbo-icm")),
 }
 """By name."""

@@ -1,0 +1,3 @@
+
+def tables(runs): return []
+def write_document(a,b): pass
