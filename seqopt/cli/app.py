@@ -691,8 +691,8 @@ def bench(
         typer.Argument(
             metavar="NAME",
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
-            "filters, choices, ask, intervals, censored, design, formulas, factorial, transforms, euclid; NAME --help shows "
-            "its options.",
+            "filters, choices, ask, intervals, censored, design, formulas, factorial, transforms, euclid; NAME --help "
+            "shows its options.",
         ),
     ] = "",
 ) -> None:

@@ -80,9 +80,7 @@ class DegenerateKernel(FieldKernel):
         self.lower, self.upper = float(lower), float(upper)
         start = [1.0] if basis == "slope" else [1.0, 0.0, 0.5**0.5]
         shape = (*self.batch_shape, len(start))
-        self.register_parameter(
-            "raw_root", torch.nn.Parameter(fitting("root", start if root is None else root, shape))
-        )
+        self.register_parameter("raw_root", torch.nn.Parameter(fitting("root", start if root is None else root, shape)))
 
     def config_arguments(self) -> Mapping[str, Any]:
         """See `seqopt.utils.config.Configurable`."""

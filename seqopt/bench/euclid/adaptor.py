@@ -75,7 +75,7 @@ class Process:
         if bool((self._noise == self._noise[0]).all()):
             return self._noise[:1].expand(len(points))
         found = self._noise.max().expand(len(points)).clone()
-        for way in self.inputs[:, -1].unique():
+        for way in set(self.inputs[:, -1].tolist()):
             found[points[:, -1] == way] = self._noise[self.inputs[:, -1] == way].mean()
         return found
 
@@ -149,8 +149,7 @@ class PointsPosterior:
 
     @cached_property
     def _observed(self) -> Tensor:
-        found: Tensor = self.process.targets(self.process.inputs).unique(dim=0)
-        return found
+        return torch.unique(self.process.targets(self.process.inputs), dim=0)
 
     @cached_property
     def observed_mean(self) -> Tensor:

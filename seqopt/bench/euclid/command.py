@@ -13,8 +13,8 @@ from seqopt.bench.euclid.runs import Job, check, read_runs, work
 from seqopt.bench.euclid.tasks import SEEDS, SLOW, SLOW_SEEDS, TASKS, Part
 from seqopt.bench.runner import header, run_jobs
 
-DESCRIPTION = """The experiments of the thesis on functions of the unit cube: several fidelities (sections 3.5 and 5.7.2),
-batches (5.7.1), and plates (6.6.1 and 6.6.4). BoTorch fits the models; the acquisition functions are seqopt's own.
+DESCRIPTION = """The experiments of the thesis on functions of the unit cube: fidelities (sections 3.5 and 5.7.2),
+batches (5.7.1), and plates (6.6.1 and 6.6.4). The models are BoTorch's; the acquisition functions are seqopt's own.
 
 Runs that are there already are kept, whatever they were made with; the tables hold all runs of the folder."""
 
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--seeds",
         type=int,
-        help=f"runs of each task and method (default {SEEDS}; {SLOW_SEEDS} of {' and '.join(SLOW)}, which take longest)",
+        help=f"runs of each task and method (default {SEEDS}; {SLOW_SEEDS} of {' and '.join(SLOW)}, the slow ones)",
     )
     parser.add_argument("--first-seed", type=int, default=0, help="of so many seeds in a row (default 0)")
     parser.add_argument("--steps", type=int, help="another number of steps, for trials; needs a separate --results")

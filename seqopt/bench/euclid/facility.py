@@ -1,10 +1,10 @@
 """Where to put two warehouses: a day of orders, simulated (section D.3.4 of the thesis).
 
-Orders arrive from 8 to 17 o'clock as a Poisson process of 0.3 a minute, over a square whose sides are 30 km, with density
-proportional to 1.6 - (|x - 0.8| + |y - 0.8|) in units of the side. The closer warehouse serves an order with one of its
-ten trucks, or queues it until one is back. Trucks drive along x and y only, at 30 km/h; to load takes an exponential time
-of mean 5 minutes and to unload one of mean 10. Score: the share of orders that are delivered (unloaded) within 60 minutes
-of their arrival, in percent.
+Orders arrive from 8 to 17 o'clock as a Poisson process of 0.3 a minute, over a square whose sides are 30 km, with
+density proportional to 1.6 - (|x - 0.8| + |y - 0.8|) in units of the side. The closer warehouse serves an order with
+one of its ten trucks, or queues it until one is back. Trucks drive along x and y only, at 30 km/h; to load takes an
+exponential time of mean 5 minutes and to unload one of mean 10. Score: the share of orders that are delivered
+(unloaded) within 60 minutes of their arrival, in percent.
 
 The thesis runs the code of the SimOpt library, which is not repeated here: this is written from the text, and what
 the text leaves open is our reading (loading begins when a truck is free; a truck is back after unloading and the way).

@@ -1,6 +1,6 @@
 """Synthetic functions of the thesis, to be maximised: minus what is printed there.
 
-BoTorch's multi-fidelity functions of the same names are other problems, so these are written from the text, with what it
+BoTorch's multi-fidelity functions of the same names are other problems, so these are written from the text, with
 misprints put right: the matrices P of both Hartmann functions are in units of 1e-4, Shekel's beta in tenths, the last
 side of Borehole's box ends at 12045, and the continuous Currin function is read so that its objective, at fidelity 1,
 is the discrete one's (see `currin_continuous`).
@@ -224,9 +224,7 @@ _BOREHOLE = (
 )
 
 PROBLEMS: dict[str, Problem] = {
-    "forrester": Problem(
-        "Forrester", (_UNIT,), _minus(forrester), 6.020740056, (0.0, 1.0, 2.0), cost=_costs(10, 5, 2)
-    ),
+    "forrester": Problem("Forrester", (_UNIT,), _minus(forrester), 6.020740056, (0.0, 1.0, 2.0), cost=_costs(10, 5, 2)),
     "currin": Problem("Currin-2", (_UNIT,) * 2, _minus(currin), -1.180408020862, (0.0, 1.0), cost=_costs(10, 1)),
     "currin-largest": Problem("Currin-2, largest", (_UNIT,) * 2, currin, 13.798722045, (0.0, 1.0), cost=_costs(10, 1)),
     "hartmann3": Problem(

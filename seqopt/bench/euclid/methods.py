@@ -66,7 +66,9 @@ class Method:
     plates: int | None = None
 
 
-def ours(build: Callable[[], Acquisition], *, per_cost: bool = False, polished: bool = True) -> Callable[[State], Tensor]:
+def ours(
+    build: Callable[[], Acquisition], *, per_cost: bool = False, polished: bool = True
+) -> Callable[[State], Tensor]:
     """One of our acquisition functions, maximised by `seqopt.bench.euclid.search`."""
 
     def choose(state: State) -> Tensor:
@@ -96,9 +98,7 @@ def botorch_nei(state: State) -> Tensor:
 
 def botorch_kg(state: State) -> Tensor:
     """BoTorch's knowledge gradient, the whole batch at once."""
-    acquisition = qKnowledgeGradient(
-        state.process.model, num_fantasies=FANTASIES, sampler=_sampler(FANTASIES, state)
-    )
+    acquisition = qKnowledgeGradient(state.process.model, num_fantasies=FANTASIES, sampler=_sampler(FANTASIES, state))
     return _maximised(acquisition, state, sequential=False)
 
 

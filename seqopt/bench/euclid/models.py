@@ -106,9 +106,7 @@ def coregionalized(points: Tensor, values: Tensor, noise: Tensor | None) -> GPyT
     """`MultiTaskGP`, with the Matern kernel of the others."""
     kernel = get_matern_kernel_with_gamma_prior(points.shape[-1] - 1)
     kernel.active_dims = torch.arange(points.shape[-1] - 1)
-    return MultiTaskGP(
-        points, values, task_feature=-1, train_Yvar=noise, covar_module=kernel, outcome_transform=None
-    )
+    return MultiTaskGP(points, values, task_feature=-1, train_Yvar=noise, covar_module=kernel, outcome_transform=None)
 
 
 def degenerate(points: Tensor, values: Tensor, noise: Tensor | None) -> GPyTorchModel:
@@ -131,8 +129,8 @@ def _gp(points: Tensor, values: Tensor, noise: Tensor | None, kernel: torch.nn.M
 def _fitted(model: GPyTorchModel, iterations: int) -> float | None:
     """Fit a model in place; the objective, or None where it failed.
 
-    It is what `botorch.fit.fit_gpytorch_mll` maximises, computed without the layers in between, which take several times
-    as long as the arithmetic for as few values as there are here.
+    It is what `botorch.fit.fit_gpytorch_mll` maximises, computed without the layers in between, which take several
+    times as long as the arithmetic for as few values as there are here.
     """
     mll = ExactMarginalLogLikelihood(model.likelihood, model)
     parameters, bounds = get_parameters_and_bounds(mll)

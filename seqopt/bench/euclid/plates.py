@@ -1,7 +1,7 @@
 """Objectives that are seen through plates only: draws of a hierarchical Gaussian process, and warehouses.
 
-A *plate* is a number from 1, here the seed of a simulation; on each there is another function f_s, and the objective g is
-what they have in common. New plates can be had without end.
+A *plate* is a number from 1, here the seed of a simulation; on each there is another function f_s, and the objective g
+is what they have in common. New plates can be had without end.
 
 References:
     Moss, H. B. (2021). PhD thesis, sections 6.6.1, 6.6.4 and D.3.4.
@@ -9,7 +9,7 @@ References:
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -36,20 +36,23 @@ class PlateProblem(Protocol):
 
     Attributes:
         dim: Number of variables, each in [0, 1].
-        optimum: Largest value of g, NaN where it is not known.
-        exact: Whether a plate gives the same value again and again, and a smooth function.
+        exact: Whether values on a plate are those of a smooth function, without noise.
     """
 
     dim: int
-    optimum: float
     exact: bool
+
+    @property
+    def optimum(self) -> float:
+        """Largest value of g, NaN where it is not known."""
+        ...
 
     def on_plate(self, points: FloatArray, plate: int) -> FloatArray:
         """Values of points ``n x d`` on a plate."""
         ...
 
     def objective(self, points: FloatArray) -> FloatArray:
-        """g at points ``n x d``."""
+        """The objective g at points ``n x d``."""
         ...
 
 
@@ -68,9 +71,12 @@ class HierarchicalDraw:
     def __init__(self, seed: int, lower: float, constant: float) -> None:
         self.seed, self.lower, self.constant = seed, lower, constant
         self._g = self._draw(0)
-        fine = np.linspace(0.0, 1.0, 100 * (GRID - 1) + 1)
-        self.optimum = float(self._g(fine).max())
         self._plates: dict[int, CubicSpline] = {}
+
+    @cached_property
+    def optimum(self) -> float:
+        """See `PlateProblem`; on a grid that is finer than that of the draw."""
+        return float(self._g(np.linspace(0.0, 1.0, 100 * (GRID - 1) + 1)).max())
 
     def objective(self, points: FloatArray) -> FloatArray:
         """See `PlateProblem`."""

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import torch
 
 from seqopt.bench.euclid.functions import Problem
+from seqopt.bench.euclid.kernels import COMMON
 from seqopt.bench.euclid.methods import METHODS, Method, State
 from seqopt.bench.euclid.models import (
     EXACT_NOISE,
@@ -25,7 +26,6 @@ from seqopt.bench.euclid.models import (
     hierarchical,
     single,
 )
-from seqopt.bench.euclid.kernels import COMMON
 from seqopt.bench.euclid.plates import PlateProblem
 from seqopt.bench.euclid.search import Ways, recommend
 from seqopt.bench.euclid.tasks import TASKS, Task
@@ -125,7 +125,7 @@ def with_fidelities(
     spent, times = [0.0], Times([], [])
     regret: list[float] = []
     while True:
-        state, scale = _fitted(problem, surrogate, data, ways, task.batch, rng, times)
+        state = _fitted(problem, surrogate, data, ways, task.batch, rng, times)
         regret.append(float(problem.regret(state.near.numpy()[None])[0]))
         if len(regret) > steps or spent[-1] >= task.budget:
             break
@@ -198,7 +198,7 @@ def with_plates(
             break
         values_of = (*(float(plate) for plate in plates), float(max(plates) + 1)) if bosh else (0.0,)
         way = Ways(values_of, _with_tie_break(values_of[-1]) if bosh else np.ones_like)
-        state = State(process, lambda count, way=way: way, 1, best, float(values.max()), rng)
+        state = State(process, _always(way), 1, best, float(values.max()), rng)
         measure(_chosen(method, state, times))
     found: Run = {"counts": counts, "worth": worth, **_stored(data, times)}
     if bosh:
@@ -207,6 +207,10 @@ def with_plates(
     if not math.isnan(problem.optimum):
         found["regret"] = [problem.optimum - one for one in worth]
     return found
+
+
+def _always(ways: Ways) -> Callable[[int], Ways]:
+    return lambda count: ways
 
 
 def _with_tie_break(fresh: float) -> Callable[[FloatArray], FloatArray]:
@@ -289,7 +293,7 @@ def _fitted(
     batch: int,
     rng: np.random.Generator,
     times: Times,
-) -> tuple[State, float]:
+) -> State:
     mean, scale = float(data.values.mean()), float(data.values.std()) or 1.0
     values = torch.from_numpy((data.values - mean) / scale)
     noise = None
@@ -300,7 +304,7 @@ def _fitted(
     process = surrogate.fit(torch.from_numpy(data.points), values, noise)
     times.fit.append(time.process_time() - started)
     best = float(values[torch.from_numpy(data.points[:, -1] == problem.target)].max())
-    return State(process, lambda count: ways, batch, recommend(process, rng), best, rng), scale
+    return State(process, _always(ways), batch, recommend(process, rng), best, rng)
 
 
 def _chosen(method: Method, state: State, times: Times) -> FloatArray:

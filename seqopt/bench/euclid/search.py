@@ -60,8 +60,8 @@ class Ways:
 
 def sobol(count: int, dim: int, rng: np.random.Generator) -> Tensor:
     """Scrambled Sobol points of the unit cube, ``count x dim``."""
-    found: Tensor = SobolEngine(dim, scramble=True, seed=int(rng.integers(2**31))).draw(count, dtype=torch.float64)
-    return found
+    engine = SobolEngine(dim, scramble=True, seed=int(rng.integers(2**31)))  # type: ignore[no-untyped-call]
+    return engine.draw(count, dtype=torch.float64)
 
 
 def propose(
@@ -174,7 +174,7 @@ def recommend(process: Process, rng: np.random.Generator, count: int = 2_000) ->
     Sobol points and those that were measured are looked at, and the best are polished by the gradient.
     """
     dim = process.inputs.shape[-1] - 1
-    known = process.inputs[:, :-1].unique(dim=0)
+    known = torch.unique(process.inputs[:, :-1], dim=0)
     points = torch.cat([known, sobol(count, dim, rng)])
 
     def mean(points: Tensor) -> Tensor:

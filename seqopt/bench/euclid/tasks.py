@@ -81,7 +81,9 @@ def _batch(name: str, batch: int, steps: int) -> Task:
     )
 
 
-def _plates(label: str, evaluations: int, plates: Callable[[int], PlateProblem], checkpoints: tuple[float, ...]) -> Task:
+def _plates(
+    label: str, evaluations: int, plates: Callable[[int], PlateProblem], checkpoints: tuple[float, ...]
+) -> Task:
     return Task(label, "plates", evaluations, PLATE_METHODS, checkpoints, plates=plates)
 
 
