@@ -48,7 +48,7 @@ def regrets(name: str, by_method: Mapping[str, Sequence[Run]]) -> Table:
     rows = []
     for method, runs in by_method.items():
         curves = np.stack([at(run, task.checkpoints, several) for run in runs])
-        cells = [with_error(column, digits(column)) for column in curves.T]
+        cells = [mean(column, digits(column)) for column in curves.T]
         row = [METHODS[method].label, str(len(runs)), *cells, f"{np.median(curves[:, -1]):.2g}"]
         row.append(_difference(name, by_method, method))
         if several:
@@ -83,9 +83,7 @@ def plates(name: str, by_method: Mapping[str, Sequence[Run]]) -> Table:
     rows = []
     for method, runs in by_method.items():
         curves = np.stack([_after(run, "regret" if known else "worth", task.checkpoints) for run in runs])
-        cells = [
-            "not begun" if np.isnan(column).all() else with_error(column, 3 if known else 2) for column in curves.T
-        ]
+        cells = ["not begun" if np.isnan(column).all() else mean(column, 3 if known else 2) for column in curves.T]
         opened = [run["plates"][-1] - run["plates"][0] for run in runs if "plates" in run]
         rows.append(
             (
@@ -159,6 +157,11 @@ def choosing(runs: Iterable[Run]) -> float:
     return _mean_seconds(runs, "choose_seconds")
 
 
+def mean(values: FloatArray, digits: int) -> str:
+    """Mean and standard error, or of a single run its number."""
+    return with_error(values, digits) if len(values) > 1 else f"{values[0]:.{digits}f}"
+
+
 def digits(values: npt.ArrayLike) -> int:
     """Decimals with which a mean of regrets shows two figures.
 
@@ -166,8 +169,8 @@ def digits(values: npt.ArrayLike) -> int:
         >>> digits([120.0]), digits([0.5]), digits([0.002])
         (0, 2, 4)
     """
-    mean = float(np.mean(np.abs(np.asarray(values, dtype=np.float64))))
-    return int(np.clip(1 - np.floor(np.log10(max(mean, 1e-9))), 0, 6))
+    size = float(np.mean(np.abs(np.asarray(values, dtype=np.float64))))
+    return int(np.clip(1 - np.floor(np.log10(max(size, 1e-9))), 0, 6))
 
 
 def _mean_seconds(runs: Iterable[Run], field: str) -> float:

@@ -25,6 +25,11 @@ def test_regret_at_a_cost_is_the_last_one_that_was_affordable():
     assert at(run, (0, 1, 2, 7), False).tolist() == [1.0, 0.5, 0.25, 0.25]
 
 
+def test_a_single_run_is_shown_without_an_error():
+    table = regrets("currin", {"gibbon": [fidelity(0)]})
+    assert dict(zip(table.columns, table.rows[0], strict=True))["100"] == "0.25"
+
+
 def test_overhead_leaves_out_the_fit_that_no_choice_followed():
     assert overhead([fidelity(0), fidelity(1)]) == 0.75
     assert choosing([fidelity(0)]) == 0.5

@@ -100,7 +100,8 @@ def test_means_over_plates_are_what_a_fixed_strategy_sees():
 
 def test_recorded_values_are_checked(run):
     check(run)
-    check(work(Job("draw-small", "bosh", 0, steps=13)))
+    for method, steps in (("bosh", 13), ("fixed-5", 25), ("random-1", 6)):
+        check(work(Job("draw-small", method, 0, steps=steps)))
     values = [*run["values"][:-1], run["values"][-1] + 0.01]
     with pytest.raises(InputError, match="point 10 has the value"):
         check({**run, "values": values})
