@@ -1,0 +1,110 @@
+"""The experiments: what is optimised, from how many points on, and how far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from seqopt.bench.euclid.functions import PROBLEMS, Problem
+from seqopt.bench.euclid.plates import HierarchicalDraw, PlateProblem, Warehouses
+
+Part = Literal["fidelity", "batch", "plates"]
+
+FIDELITY_METHODS = ("gibbon", "mumbo", "ei", "mes")
+SEQUENTIAL_METHODS = ("gibbon-one", "mes", "ei", "thompson", "nei", "kg")
+BATCH_METHODS = (
+    *("gibbon-one", "gibbon-own", "dpp-ei", "lp-ei", "lp-mes", "believer", "thompson"),
+    *("nei", "kg"),
+)
+PLATE_METHODS = ("bosh", "fixed-1", "fixed-1-ei", "fixed-5", "random-1")
+
+SEEDS, SLOW_SEEDS = 10, 3
+"""Runs of each task and method, and of those in `SLOW`."""
+
+SLOW = ("nei", "kg")
+"""Methods whose runs take several times as long as all others together."""
+
+OFFSET = 0.1
+"""Variance of what a whole plate is off by in the draws with plates."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One experiment.
+
+    Attributes:
+        label: As tables name it.
+        part: Which section of the thesis it is of.
+        steps: Batches at most after the initial points; for plates evaluations, the initial ones included.
+        methods: Those that are compared.
+        problem: Name of a function, where there are no plates.
+        plates: What there is with plates, by seed.
+        budget: Cost that may be spent after the initial points.
+        batch: Points a step.
+        checkpoints: Costs, steps or evaluations at which tables look.
+    """
+
+    label: str
+    part: Part
+    steps: int
+    methods: tuple[str, ...]
+    checkpoints: tuple[float, ...]
+    problem: str = ""
+    plates: Callable[[int], PlateProblem] | None = None
+    budget: float = float("inf")
+    batch: int = 1
+
+    @property
+    def function(self) -> Problem:
+        """The function that is maximised."""
+        return PROBLEMS[self.problem]
+
+
+def _fidelity(name: str, budget: float, steps: int, methods: tuple[str, ...] = FIDELITY_METHODS) -> Task:
+    # Not the whole budget, which runs that end at the largest number of steps need not reach.
+    shares = (0.1, 0.3, 1.0)
+    return Task(
+        PROBLEMS[name].label, "fidelity", steps, methods, tuple(share * budget for share in shares), name, None, budget
+    )
+
+
+def _batch(name: str, batch: int, steps: int) -> Task:
+    return Task(
+        f"{PROBLEMS[name].label}, B = {batch}",
+        "batch",
+        steps,
+        SEQUENTIAL_METHODS if batch == 1 else BATCH_METHODS,
+        (0, steps // 2, steps),
+        name,
+        batch=batch,
+    )
+
+
+def _plates(
+    label: str, evaluations: int, plates: Callable[[int], PlateProblem], checkpoints: tuple[float, ...]
+) -> Task:
+    return Task(label, "plates", evaluations, PLATE_METHODS, checkpoints, plates=plates)
+
+
+TASKS: dict[str, Task] = {
+    "currin": _fidelity("currin", 100, 25),
+    "hartmann3": _fidelity("hartmann3", 1_000, 25),
+    "hartmann6": _fidelity("hartmann6", 10_000, 25),
+    "borehole": _fidelity("borehole", 100, 25),
+    "currin-continuous": _fidelity("currin-continuous", 10, 25),
+    "rosenbrock": _fidelity("rosenbrock", 10_000, 25),
+    "draw-none": _plates("draw without k_f", 30, lambda seed: HierarchicalDraw(seed, 0.0, 0.0), (16, 20, 30)),
+    "draw-small": _plates("draw with small k_f", 45, lambda seed: HierarchicalDraw(seed, 0.05, OFFSET), (20, 30, 45)),
+    "draw-large": _plates("draw with large k_f", 45, lambda seed: HierarchicalDraw(seed, 0.5, OFFSET), (20, 30, 45)),
+    "facility": _plates("facility allocation", 55, Warehouses, (20, 35, 45, 55)),
+    "shekel-5": _batch("shekel", 5, 6),
+    "ackley-5": _batch("ackley", 5, 6),
+    "hartmann6-5": _batch("hartmann6-noisy", 5, 6),
+    "shekel-1": _batch("shekel", 1, 20),
+    "ackley-1": _batch("ackley", 1, 20),
+    "hartmann6-1": _batch("hartmann6-noisy", 1, 20),
+    "forrester": _fidelity("forrester", 100, 20),
+    "currin-largest": _fidelity("currin-largest", 100, 25, (*FIDELITY_METHODS, "gibbon-icm", "mumbo-icm")),
+}
+"""By name."""
