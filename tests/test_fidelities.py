@@ -103,6 +103,15 @@ def test_it_is_a_short_form_of_contexts():
     assert len(result.evaluations) == 8
 
 
+@pytest.mark.parametrize("cost", [None, 400.0])
+def test_a_budget_of_evaluations_is_no_budget_in_cost(cost):
+    # In units in which every measurement costs more than there are evaluations.
+    options = {"fidelities": {"docking": (docking, 5.0)}, "target_cost": 100.0, "initial": 4, "batch_size": 2}
+    result = search(**options, budget=2, budget_cost=cost)
+    assert result.evaluations["fidelity"].tolist()[:4] == ["target", "docking"] * 2
+    assert len(result.evaluations) == 6
+
+
 def test_a_run_resumes_exactly(tmp_path):
     whole = search(budget=6, run_folder=tmp_path / "whole")
     search(budget=3, run_folder=tmp_path / "part")

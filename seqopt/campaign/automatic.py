@@ -299,8 +299,12 @@ class _Driver:
             f"{self.campaign.store.path} is changed all the time by other processes: run it again later"
         )
 
-    def _remaining(self, left: int) -> float:
-        return float(left) if self.budget_cost is None else min(self._money(self.session()), float(left))
+    def _remaining(self, left: int) -> float | None:
+        """Evaluations that are left, or what may be spent where there are several ways to measure: see `SearchState`."""
+        session = self.session()
+        if session.optimizer.contexts is None:
+            return float(left)
+        return None if self.budget_cost is None else self._money(session)
 
     def record(self, evaluation: Evaluation) -> None:
         """Keep one result."""

@@ -447,7 +447,8 @@ class Campaign(Plating, Revising, Inquiring, Tabulated):
         Args:
             n: How many.
             explained: Whether the reasons are worked out and kept.
-            remaining: Evaluations that may still be asked for, these included.
+            remaining: Evaluations, or cost where there are several ways to measure, that may still be asked for, these
+                included; `None` where there is no limit.
         """
         return self._suggest(n, {"n": n, "more": True}, explained=explained, remaining=remaining)
 

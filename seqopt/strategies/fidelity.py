@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from dataclasses import replace
 from typing import Any, cast
 
@@ -13,6 +12,7 @@ from seqopt.acquisition import OutcomeAcquisition
 from seqopt.data import Context, Contexts, context_of, key_of
 from seqopt.errors import InputError
 from seqopt.models import GaussianSurrogate, StringSurrogate, Surrogate, in_units_of
+from seqopt.models.conditioned import GaussianProcess
 from seqopt.models.contexts import default_contexts
 from seqopt.scorers import Scoring
 from seqopt.scorers.costs import FEWEST, Costs, LearnedCosts, StatedCosts, paid_rows
@@ -185,21 +185,24 @@ class MultiFidelity(ModelBased):
         if not others:
             return proposals
         surrogate = cast("StringSurrogate", self.surrogate)
-        found = surrogate.conditioned().at([one.query for one in others]).moments
+        queries = [one.query for one in others]
+        process = surrogate.conditioned()
+        found = process.at(queries).moments
         # Of a mixture, where parameters are averaged over.
         mean, spread = found.outcome_mean.mean(0), found.outcome_mean.var(0, unbiased=False)
         variance = found.outcome_variance.mean(0) + spread
-        queries = [one.query for one in others]
+        # What the residual of an outcome given its target holds besides noise is no noise.
+        noise = process.state.noise_at(queries).mean(0) if isinstance(process, GaussianProcess) else 0.0
         means, stds = in_units_of(surrogate, queries, mean.numpy(), variance.numpy())
-        noises = [(one.measurement_std or 0.0) ** 2 - (one.predicted_std or 0.0) ** 2 for one in others]
+        _, exact = in_units_of(surrogate, queries, mean.numpy(), (variance - noise).clamp_min(0.0).numpy())
         told = {
             one.query: replace(
                 one,
                 predicted_mean=float(mean),
-                predicted_std=math.sqrt(max(float(std) ** 2 - max(noise, 0.0), 0.0)),
+                predicted_std=float(without),
                 measurement_std=float(std),
             )
-            for one, mean, std, noise in zip(others, means, stds, noises, strict=True)
+            for one, mean, std, without in zip(others, means, stds, exact, strict=True)
         }
         return [told.get(one.query, one) for one in proposals]
 

@@ -158,3 +158,30 @@ def test_the_default_model_learns_the_covariances_of_the_levels():
     go(optimizer, 2)
     kernels = [part for part in strategy.surrogate.model.modules() if isinstance(part, CoregionalizationKernel)]
     assert [kernel.levels for kernel in kernels] == [2, 2]  # of functions, and of offsets
+
+
+@pytest.mark.parametrize("transform", [None, "log10"])
+def test_what_is_predicted_of_a_measurement_is_in_its_own_units(transform):
+    def measured(query):
+        found = value(query) / 3 + 0.1 * len(query.key.lstrip("A")) * (query.context == DOCKING)
+        shift = 5.0 if query.context == DOCKING else -2.0
+        return 10 ** (found + shift) if transform else 1e3 * found if query.context == DOCKING else found
+
+    optimizer = made(transform=transform)
+    told = [Query(key, context) for context, step in ((DOCKING, 3), (ASSAY, 10)) for key in POOL[::step]]
+    optimizer.tell(told, [measured(query) for query in told])
+    optimizer.ask(4)
+    rows = [row for row in optimizer.observations.rows if row.status == "pending" and row.context == DOCKING]
+    assert rows
+    gp = optimizer.strategy.then.surrogate
+    # Deviations of the level's own values from what a noiseless one would be, by the joint distribution of functions.
+    mean, covariance = gp.conditioned().functions([row.query for row in rows])
+    offset, unit = gp.units_at([row.query for row in rows])
+    for place, row in enumerate(rows):
+        centre = offset[place] + unit[place] * float(mean[0, place])
+        std = unit[place] * float(covariance[0, place, place]) ** 0.5
+        if transform:
+            centre, std = optimizer.transform.moments(centre, std)
+        assert row.details["predicted_mean"] == pytest.approx(centre, rel=1e-6)
+        assert row.details["predicted_std"] == pytest.approx(std, rel=1e-6)
+        assert row.details["predicted_low"] < row.details["predicted"] < row.details["predicted_high"]
