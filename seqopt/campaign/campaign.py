@@ -907,7 +907,7 @@ class Campaign(Plating, Revising, Inquiring, Tabulated):
         if silent := untold(settings, measurements):
             warnings.append(silent)
         plates = plates_of(settings, suggestions, everything, offsets_in(model.get("plates", [])))
-        warnings += warnings_of_plates(plates, model)
+        warnings += warnings_of_plates(plates, model, settings.transform)
         if failing:
             from seqopt.filters.filtering import failing_note
 

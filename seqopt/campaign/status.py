@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from seqopt.campaign.calibration import Calibration, first_values
+from seqopt.campaign.controls import differing_controls
 from seqopt.campaign.costs import Costs, way_of
 from seqopt.campaign.labels import Spending
 from seqopt.campaign.plates import Plate
@@ -81,9 +82,14 @@ def warnings_of(settings: Settings, counts: Counts, model: dict[str, Any]) -> li
     return found
 
 
-def warnings_of_plates(plates: Sequence[Plate], model: Mapping[str, Any]) -> list[str]:
+def warnings_of_plates(plates: Sequence[Plate], model: Mapping[str, Any], transform: str | None = None) -> list[str]:
     """What the user should know of plates: controls that disagree, plates that hold more than they can."""
     found = [str(text) for text in model.get("controls", ())]
+    found += [
+        text
+        for name, text in differing_controls(plates, geometric=transform == "log10").items()
+        if not any(f" on {name}," in other for other in found)
+    ]
     found += [
         f"{plate.name} holds {plate.used} measurements, and has {plate.size} wells: look for a plate that was mixed up"
         for plate in plates

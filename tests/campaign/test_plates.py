@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from seqopt.campaign import Campaign, CampaignError
+from seqopt.campaign.controls import differing_controls
 from seqopt.campaign.plates import CONTROL, Plate, PlateRules, plate_of, plates_of, room_on
 from seqopt.campaign.rows import Measurement, Settings, Suggestion
 from seqopt.cli import main
@@ -277,6 +278,26 @@ def test_room_is_kept_for_controls() -> None:
     assert not shared
     assert [room.size(plate.context) for plate in plates] == [2, 0, 1]
     assert room.further == 4
+
+
+def test_two_controls_that_differ_otherwise_are_named_and_chance_seldom_is() -> None:
+    rng = random.Random(0)
+
+    def plates(count: int, wrong: float = 0.0) -> list[Plate]:
+        found = []
+        for number in range(count):
+            shift = rng.gauss(0.0, 5.0)
+            read = {"A": (3.0 + shift + rng.gauss(0.0, 0.1),), "B": (4.0 + shift + rng.gauss(0.0, 0.1),)}
+            if number == 1:
+                read["B"] = (read["B"][0] + wrong,)
+            found.append(Plate(f"P{number}", 96, 2, 2, controls=read))
+        return found
+
+    # Shifts of whole plates are no reason, whatever they are.
+    alarms = sum(bool(differing_controls(plates(5))) for _ in range(400))
+    assert alarms <= 32  # 5 %, and three standard deviations more
+    assert all(list(differing_controls(plates(6, wrong=3.0))) == ["P1"] for _ in range(20))
+    assert differing_controls(plates(2, wrong=100.0)) == {}
 
 
 def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,10 +49,10 @@ def plates(which: Which = None, debug: Debug = False) -> None:
     show_notes()
     with opened(which) as campaign, console.status("fitting the model"):
         found = campaign.plates()
-        controls = campaign.disagreeing_controls()
+        controls, transform = campaign.disagreeing_controls(), campaign.store.settings.transform
     for one in found:
         console.print(escape(one.describe()))
     if not found:
         console.print("no plates yet: seqopt campaign suggest opens one, or seqopt campaign plate open")
-    for text in warnings_of_plates(found, {"controls": controls}):
+    for text in warnings_of_plates(found, {"controls": controls}, transform):
         note(text)

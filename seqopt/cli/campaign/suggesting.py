@@ -101,7 +101,7 @@ def suggest(
         if has_plates:
             for text in said_of_plates(status, batch, before):
                 console.print(escape(text))
-            for text in warnings_of_plates(status.plates, status.model):
+            for text in warnings_of_plates(status.plates, status.model, status.settings.transform):
                 note(text)
         print_batch(campaign, batch)
         print_cost(campaign, batch)
