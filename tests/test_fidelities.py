@@ -112,6 +112,22 @@ def test_a_budget_of_evaluations_is_no_budget_in_cost(cost):
     assert len(result.evaluations) == 6
 
 
+@pytest.mark.parametrize("unit", [100.0, 0.01])
+def test_a_budget_of_evaluations_counts_them_whatever_they_cost(unit):
+    ways = {"docking": (docking, 0.02 * unit)}
+    frame = search(fidelities=ways, target_cost=unit, budget=3, budget_cost=None).evaluations
+    assert len(frame) == 9
+    assert frame.head(6)["fidelity"].value_counts().to_dict() == {"docking": 3, "target": 3}
+
+
+def test_what_is_left_of_a_budget_in_cost_buys_whole_batches_of_cheap_measurements():
+    frame = search(budget_cost=5.0).evaluations
+    spent = frame.groupby("batch")["cost"].sum().cumsum()
+    batches = frame[~frame["batch"].isin([frame["batch"].min(), frame["batch"].max()])].groupby("batch")
+    assert set(batches["string"].count()) == {3}, spent
+    assert spent.iloc[-1] <= 5.0
+
+
 def test_a_run_resumes_exactly(tmp_path):
     whole = search(budget=6, run_folder=tmp_path / "whole")
     search(budget=3, run_folder=tmp_path / "part")

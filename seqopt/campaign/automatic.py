@@ -267,14 +267,17 @@ class _Driver:
         return self.budget_cost * (1 + ROUNDING) - spent - sum(self._cost(session, r) for r in self.evaluating.values())
 
     def _affordable(self, session: Session) -> int:
-        """How many measurements can be paid for, whatever they are; the initial design was paid for at once."""
+        """How many may be suggested: none once the dearest cannot be paid for; the initial design was paid for at once.
+
+        What a batch may cost in all is a matter of `_remaining`: of cheap measurements more can be paid for.
+        """
         contexts, money = session.optimizer.contexts, self._money(session)
         missing = _missing(session.optimizer)
         if contexts is None or math.isinf(money):
             return sys.maxsize
         if missing > 0:
             return missing
-        return max(int(money / dearest_of(contexts)), 0)
+        return sys.maxsize if money >= dearest_of(contexts) else 0
 
     def _cost(self, session: Session, row: Suggestion) -> float:
         contexts = session.optimizer.contexts
@@ -300,7 +303,7 @@ class _Driver:
         )
 
     def _remaining(self, left: int) -> float | None:
-        """Evaluations that are left, or what may be spent where there are several ways to measure: see `SearchState`."""
+        """Evaluations that are left, or what may be spent where there are several ways to measure."""
         session = self.session()
         if session.optimizer.contexts is None:
             return float(left)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from seqopt.campaign.columns import COST, Columns, context_role, further_role
+from seqopt.campaign.costs import cost_of
 from seqopt.campaign.entries import ResultEntry, Row
 from seqopt.campaign.rows import LARGEST_VALUE, Censoring, Settings
 from seqopt.datasets.numbers import DIAGNOSES
@@ -76,7 +77,7 @@ def rows_of(
             single.get("remark") or "",
             _prediction(single, decimal_comma),
             censored,
-            _cost(row, texts, settings, decimal_comma),
+            _cost(row, texts, settings, contexts, decimal_comma),
         )
         yield row
 
@@ -122,17 +123,26 @@ def _context(
     return found
 
 
-def _cost(row: Row, texts: Mapping[str, _Texts], settings: Settings, decimal_comma: bool) -> float | None:
+def _cost(
+    row: Row, texts: Mapping[str, _Texts], settings: Settings, contexts: Contexts | None, decimal_comma: bool
+) -> float | None:
     """What a row says that its measurement has cost."""
     text, column = texts.get(COST, _NOTHING)[0]
     if not text:
         return None
-    number, problem = _number(text, decimal_comma)
+    # Batches state costs with points, also to laboratories that fill in their values with commas.
+    number, problem = _number(text, decimal_comma and not _is_stated_cost(text, contexts))
     if number is not None and not problem:
         problem = wrong_cost(number, settings)
     if problem:
         row.wrong(problem, text, column)
     return None if problem else number
+
+
+def _is_stated_cost(text: str, contexts: Contexts | None) -> bool:
+    """Whether a cell holds a cost as batches state it."""
+    stated = () if contexts is None else (cost_of(context, contexts) for context in contexts.possible)
+    return any(text in {repr(cost), f"{cost:g}"} for cost in stated)
 
 
 def wrong_cost(cost: float, settings: Settings) -> str:

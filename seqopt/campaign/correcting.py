@@ -53,7 +53,9 @@ def one_result(found: Sequence[Measurement], what: str, was: float | str | None)
     """
     chosen = chosen_results(found, what, was)
     if len(chosen) > 1:
-        raise CampaignError(f"{what} has several results: there {_listed(chosen)}; say which, by what it was (--was)")
+        ways = len({row.context for row in chosen}) > 1
+        how = "how it was measured (--context) or what it was (--was)" if ways else "what it was (--was)"
+        raise CampaignError(f"{what} has several results: there {_listed(chosen)}; say which, by {how}")
     return chosen[0]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqopt.campaign.ranking import measured_here, outlook_at, pool_outlook, unmeasured
-from seqopt.campaign.reasons import found_reasons, measured_values, nearest_of
+from seqopt.campaign.reasons import compared_keys, found_reasons, measured_values, nearest_of
 from seqopt.campaign.rows import Settings
 from seqopt.data.transforms import LearnedTransform
 from seqopt.errors import InputError, ModelError
@@ -214,7 +214,7 @@ def predict(optimizer: Optimizer, strings: Sequence[str], keys: Sequence[str]) -
     rows = optimizer.observations.rows
     states = {row.key: STATES[row.status] for row in sorted(rows, key=lambda row: row.status == "ok")}
     written = {row.key: row.string for row in rows}
-    known = list(dict.fromkeys(row.key for row in optimizer.observations.with_status("ok")))
+    known = compared_keys(optimizer)
     nearest: list[tuple[int, float]] | None = None
     if isinstance(surrogate, ExplainedSurrogate):
         nearest = nearest_of(surrogate, keys, known)

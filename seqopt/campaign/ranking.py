@@ -107,10 +107,16 @@ def _best_of(surrogate: object, measured: Sequence[str] | None) -> Tensor | None
 
 
 def unmeasured(optimizer: Optimizer, space: PoolSpace) -> npt.NDArray[np.bool_]:
-    """Which candidates of a pool have no result yet, and were not withdrawn."""
+    """Which candidates of a pool have no result yet, and were not withdrawn.
+
+    Where there are several ways to measure, one of which is the target, a result is one of the target.
+    """
+    contexts = optimizer.contexts
+    target = None if contexts is None or contexts.latent else contexts.target
     found = np.ones(len(space), dtype=bool)
     for row in optimizer.observations.rows:
-        index = space.index_of(row.key) if row.status != "pending" else None
+        counts = row.status == "withdrawn" or (row.status != "pending" and target in {None, row.context})
+        index = space.index_of(row.key) if counts else None
         if index is not None:
             found[index] = False
     return found

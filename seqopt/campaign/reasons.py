@@ -162,7 +162,7 @@ def found_reasons(
     from seqopt.spaces import PoolSpace
 
     observed, space = optimizer.observations, optimizer.space
-    measured = list(dict.fromkeys(row.key for row in observed.with_status("ok")))
+    measured = compared_keys(optimizer)
     written = {row.key: row.string for row in observed.rows}
     values = measured_values(optimizer)
     here = measured_here(optimizer)
@@ -214,6 +214,15 @@ def nearest_of(surrogate: ExplainedSurrogate, keys: Sequence[str], measured: Seq
         best = similarity.argmax(axis=1)
         found += zip(best.tolist(), similarity[np.arange(len(best)), best].tolist(), strict=True)
     return found
+
+
+def compared_keys(optimizer: Optimizer) -> list[str]:
+    """The keys that strings are compared with: all that were measured; of several ways, in the target if any was."""
+    measured = list(dict.fromkeys(row.key for row in optimizer.observations.with_status("ok")))
+    if optimizer.contexts is None:
+        return measured
+    values = measured_values(optimizer)
+    return [key for key in measured if key in values] or measured
 
 
 def measured_values(optimizer: Optimizer) -> dict[str, tuple[float, Censoring | None]]:

@@ -425,7 +425,12 @@ def _find_contexts(
             silent.append(row)
     if silent and contexts is not None:
         meant = _said(dict(contexts.target))
-        message = f"{len(silent)} results do not say how they were measured in all respects: {meant} is assumed"
+        who = (
+            "1 result does not say how it was"
+            if len(silent) == 1
+            else f"{len(silent)} results do not say how they were"
+        )
+        message = f"{who} measured in all respects: {meant} is assumed"
         warnings.append(Remark(f"{message} ({lines_of(silent)})", source))
 
 

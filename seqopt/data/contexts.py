@@ -224,7 +224,7 @@ class Contexts(Configurable):
         raise InputError(f"the context {written(context)} is not one of this search: it has {known}")
 
     def level(self, name: str, text: str) -> ContextValue:
-        """One part of a context as somebody wrote it: a text, or a number that is written in any way.
+        """One part of a context as somebody wrote it: a text in any case, or a number that is written in any way.
 
         Raises:
             InputError: If none of the possible contexts has it; the message names those that some have.
@@ -238,6 +238,9 @@ class Contexts(Configurable):
         if not known:
             names = ", ".join(self.names)
             raise InputError(f"is said of {name}, which this search does not have: its contexts have {names}")
+        alike = [value for value in known if isinstance(value, str) and value.casefold() == text.casefold()]
+        if len(alike) == 1:
+            return alike[0]
         listed = ", ".join(f"{value:g}" if isinstance(value, float) else value for value in known)
         raise InputError(f"is not a {name} of this search: expected one of {listed}")
 

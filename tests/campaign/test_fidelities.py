@@ -166,6 +166,39 @@ def test_what_is_wrong_with_a_table_is_named_and_nothing_is_recorded(
     campaign.close()
 
 
+def test_commas_and_fidelities_in_another_case_are_read_beside_costs_as_batches_state_them(
+    campaign: Campaign, tmp_path: Path
+) -> None:
+    batch = campaign.suggest()
+    campaign.write_batch(tmp_path / "batch.csv")
+    commas = {row.name.replace("-", "_"): {"activity": "4,5", "fidelity": "Assay"} for row in batch}
+    campaign.record_file(fill(tmp_path / "batch.csv", **commas), decimal_comma=True)
+    rows = campaign.store.measurements()
+    assert [(row.value, row.context) for row in rows] == [(4.5, (("fidelity", "assay"),))] * 4
+    costs = campaign.costs()
+    assert costs is not None
+    assert costs.spent == 4.0
+    with pytest.raises(CampaignError, match=r"'1\.5' has a point, but commas are decimal"):
+        campaign.record_file(fill(tmp_path / "batch.csv", B01_01={"cost": "1.5"}), decimal_comma=True, replicates=True)
+    campaign.close()
+
+
+def test_what_was_only_docked_is_ranked_and_compared_with_what_was_assayed(campaign: Campaign) -> None:
+    for string in POOL:
+        campaign.record(string, measured(string, "docking"), context={"fidelity": "docking"})
+    assayed = POOL[::16]
+    for string in assayed:
+        campaign.record(string, measured(string, "assay"), context={"fidelity": "assay"})
+    ranked = campaign.rank(None)
+    assert {row.string for row in ranked} == set(POOL) - set(assayed)
+    assert {row.nearest for row in ranked} <= set(assayed)
+    (one,) = campaign.suggest(1, context={"fidelity": "assay"})
+    assert one.reason["of"] == len(POOL) - len(assayed)
+    with pytest.raises(CampaignError, match=r"has several results.*how it was measured .--context."):
+        campaign.correct(assayed[0], 3.0)
+    campaign.close()
+
+
 def test_costs_are_recorded_corrected_and_taken_back(campaign: Campaign, tmp_path: Path) -> None:
     campaign.suggest()
     campaign.write_batch(tmp_path / "batch.csv")
@@ -293,5 +326,6 @@ def test_the_command_line_begins_such_a_campaign(
     fill(Path("batch.csv"))
     run("record", "batch.csv")
     assert "spent 0.03 of 9 (docking 0.03 for 3)" in run("status")
+    assert "spent 0.03 of 8" in run("set", "--budget-cost", "8")
     run("set", "--budget-cost", "none")
     assert "spent 0.03 (docking" in run("status")

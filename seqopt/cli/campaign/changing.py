@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from seqopt.cli.campaign.app import app
-from seqopt.cli.campaign.common import levels_of, number_of, opened, value_of
+from seqopt.cli.campaign.common import levels_of, opened, value_of
 from seqopt.cli.campaign.options import Debug, Force, IdColumn, PriceColumn, Which
 from seqopt.cli.running import console, note, show_notes
 from seqopt.errors import InputError
@@ -124,12 +124,22 @@ def set_settings(
     if transform is not None:
         given["transform"] = None if transform == "none" else transform
     if budget is not None:
-        given["budget"] = None if budget == "none" else number_of(budget)
+        given["budget"] = None if budget == "none" else _budget_of(budget)
     if not given:
         raise InputError("say what to change: --maximize or --minimize, --unit, --batch, --transform or --budget-cost")
     with opened(which) as campaign:
         campaign.change(**given)
         console.print(f"changed: {escape(str(campaign.history()[-1].arguments['what']))}")
+        costs = campaign.costs() if "budget" in given else None
+        if costs is not None:
+            console.print(escape(costs.describe()))
+
+
+def _budget_of(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"--budget-cost is {text!r}; expected a positive number, or none for no limit") from None
 
 
 @app.command()
