@@ -298,7 +298,7 @@ class _Driver:
         )
 
     def _remaining(self, left: int) -> float | None:
-        """Evaluations that are left, or what may be spent where there are several ways to measure: see `SearchState`."""
+        """Evaluations that are left or, with several ways to measure, what may be spent: see `SearchState`."""
         session = self.session()
         if session.optimizer.contexts is None:
             return float(left)
