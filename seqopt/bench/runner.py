@@ -225,12 +225,14 @@ def replace_section(document: Path, name: str, text: str) -> None:
 
 
 def with_error(numbers: npt.ArrayLike, digits: int = 3) -> str:
-    """Mean and one standard error of it, NaN of a single number.
+    """Mean and one standard error of it; a single number has none.
 
     Example:
-        >>> with_error([1.0, 2.0, 3.0], 2)
-        '2.00 ± 0.58'
+        >>> with_error([1.0, 2.0, 3.0], 2), with_error([1.0], 2)
+        ('2.00 ± 0.58', '1.00')
     """
     values = np.asarray(numbers, dtype=np.float64)
-    error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    if len(values) == 1:
+        return f"{values[0]:.{digits}f}"
+    error = values.std(ddof=1) / math.sqrt(len(values))
     return f"{values.mean():.{digits}f} ± {error:.{digits}f}"

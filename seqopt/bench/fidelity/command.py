@@ -134,10 +134,15 @@ def _table(name: str, label: str, found: Mapping[str, Mapping[int, Measures]]) -
                 for seed, one in several.items()
                 if seed in reference
             ]
-            cells.append("" if method == REFERENCE or not pairs else with_error(pairs, 1))
+            cells.append("" if method == REFERENCE or not pairs else _paired(pairs, len(several)))
         for place in range(len(CHECKPOINTS)):
             regrets = np.array([one.regret[place] for one in several.values()])
             cells.append("" if np.isnan(regrets).any() else with_error(regrets, 2))
         cells.append(f"{100 * np.mean([one.share for one in several.values()]):.0f}")
         lines.append(f"| {' | '.join(cells)} |")
     return lines
+
+
+def _paired(pairs: Sequence[float], seeds: int) -> str:
+    """Mean difference, and of how many pairs where the reference was not run for all seeds."""
+    return with_error(pairs, 1) + (f" ({len(pairs)} pairs)" if len(pairs) < seeds else "")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from seqopt.spaces import Space
 
 BATCH = 4
-"""Measurements that a search of two fidelities chooses at a time: most are cheap, and a fit takes as long for each."""
+"""Measurements that some searches choose at a time: most are cheap, and there are fewer fits."""
 
 Kind = Literal["multi", "single", "random", "column"]
 
@@ -52,12 +52,16 @@ class Method:
 
 METHODS: Mapping[str, Method] = {
     "gibbon": Method("one fidelity, GIBBON", "single"),
+    "gibbon-4": Method("one fidelity, GIBBON, four at a time", "single", batch=BATCH),
     "ei": Method("one fidelity, EI", "single", "logei"),
     "random": Method("random", "random"),
     "column": Method("cheap column, best first", "column"),
-    "mf-gibbon": Method("two fidelities, GIBBON, coregionalised", "multi", batch=BATCH),
-    "mf-gibbon-ar": Method("two fidelities, GIBBON, autoregressive", "multi", model="autoregressive", batch=BATCH),
-    "mf-mumbo": Method("two fidelities, MUMBO, coregionalised", "multi", "mumbo", batch=BATCH),
+    "mf-gibbon": Method("two fidelities, GIBBON", "multi"),
+    "mf-gibbon-4": Method("two fidelities, GIBBON, four at a time", "multi", batch=BATCH),
+    "mf-gibbon-ar": Method(
+        "two fidelities, GIBBON, autoregressive, four at a time", "multi", model="autoregressive", batch=BATCH
+    ),
+    "mf-mumbo": Method("two fidelities, MUMBO, four at a time", "multi", "mumbo", batch=BATCH),
     "column-known": Method("cheap column known, best first", "column", known=True),
     "screened": Method("cheap column known, GIBBON", "single", known=True),
 }
