@@ -17,13 +17,18 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from botorch.utils.constraints import NonTransformedInterval
+from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
 from seqopt.encoding import FeatureRows
 from seqopt.errors import InputError
 from seqopt.kernels.base import shown
 from seqopt.kernels.composite import FieldKernel
-from seqopt.kernels.levels import VARIANCE_BOUNDS, FloatArray, LevelKernel, column, counted, fitting
+from seqopt.kernels.levels import VARIANCE_BOUNDS, FloatArray, LevelKernel, Reading, Setting, column, counted, fitting
+
+VARIANCE_PRIOR = (math.log(0.3), 1.0)
+"""Mean and standard deviation of the logarithm of such a variance under its prior. Without one, a few strings that were
+measured at two levels make a fit take these for one and the same."""
 
 SHARED = 0.8
 """Share of a level's variance that all levels have in common to begin with."""
@@ -43,7 +48,8 @@ class CoregionalizationKernel(LevelKernel):
 
     By default all levels begin with variance 1 and correlation 0.8; further factors begin small and different, or they
     would stay equal. The raw parameters ``raw_factors`` and ``raw_variances`` *are* W and v; the bounds of v reach
-    L-BFGS-B through `botorch.fit.fit_gpytorch_mll`.
+    L-BFGS-B through `botorch.fit.fit_gpytorch_mll`. The prior of each v is log-normal about 0.3 (`VARIANCE_PRIOR`): it
+    keeps levels apart that a few strings cannot tell apart.
 
     Args:
         levels: Number of levels L, at least 1.
@@ -83,6 +89,9 @@ class CoregionalizationKernel(LevelKernel):
         start = fitting("variances", 1.0 - SHARED if variances is None else variances, shape[:-1])
         self.register_parameter("raw_variances", torch.nn.Parameter(start))
         self.register_constraint("raw_variances", NonTransformedInterval(lower, upper).double())
+        self.register_prior(
+            "variances_prior", LogNormalPrior(*VARIANCE_PRIOR), Reading("variances"), Setting("variances")
+        )
         self.variances = start
 
     @property

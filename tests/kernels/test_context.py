@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from gpytorch.kernels import IndexKernel
+from scipy import stats
 
 from seqopt.encoding import FeatureRows
 from seqopt.errors import InputError
@@ -91,3 +92,11 @@ def test_same_level() -> None:
 def test_what_does_not_fit_is_refused(act: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         act()  # type: ignore[operator]
+
+
+def test_the_variances_of_levels_have_a_prior_that_keeps_them_apart():
+    kernel = CoregionalizationKernel(2, variances=[0.05, 0.7])
+    ((_, of, prior, reading, _),) = kernel.named_priors()
+    density = prior.log_prob(reading(of)).detach().numpy()
+    np.testing.assert_allclose(density, stats.lognorm.logpdf([0.05, 0.7], s=1.0, scale=0.3), rtol=1e-5)
+    assert stats.lognorm.cdf(1e-3, s=1.0, scale=0.3) < 1e-6  # levels that are one and the same but for rounding
