@@ -756,7 +756,7 @@ class Campaign(Plating, Revising, Inquiring, Tabulated):
             >>> folder = tempfile.TemporaryDirectory()
             >>> pool = CandidateSet(["AAA", "AAB", "ABB", "BBB", "BAA", "BBA"])
             >>> campaign = Campaign.create(Path(folder.name, "a.seqopt"), pool, objective="activity", batch_size=2)
-            >>> _ = Path(folder.name, "old.csv").write_text("string,value\nAAA,10\nABB,30\nBAB,20\n")
+            >>> _ = Path(folder.name, "old.csv").write_text("string,value\\nAAA,10\\nABB,30\\nBAB,20\\n")
             >>> campaign.import_assay(Path(folder.name, "old.csv"), "old").worth.describe()
             '0 results of activity are too few to tell what old is worth: 8 or more are needed'
             >>> campaign.status().counts.values

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from seqopt.data.observations import LOST
 from seqopt.errors import InputError, StoppedRunError
 
 if TYPE_CHECKING:
@@ -103,6 +102,8 @@ def lost_reason(failure: str | None, lost: str | None) -> str | None:
         raise InputError("a result failed or was lost, not both: give one reason")
     if not lost.strip():
         raise InputError("a loss needs a reason: say what happened")
+    from seqopt.data.observations import LOST
+
     return f"{LOST}{lost.strip()}"
 
 

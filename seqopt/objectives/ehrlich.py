@@ -55,7 +55,7 @@ class Ehrlich:
         InputError: If a number is out of its range, or the motifs are longer than the strings.
 
     Example:
-        >>> task = Ehrlich(letters=5, length=8, motifs=1, motif_length=3, seed=0)
+        >>> task = Ehrlich(letters=8, length=8, motifs=1, motif_length=3, seed=0)
         >>> best = task.solution()
         >>> task([best]).tolist()
         [1.0]

@@ -58,7 +58,7 @@ class OtherAssay:
 
     Example:
         >>> OtherAssay("selectivity", {"AA": -3.0, "AB": -4.0}).seen("log10").round(3).tolist()
-        [5.119, 0.195]
+        [10.0, 0.1]
     """
 
     name: str
