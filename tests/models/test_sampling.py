@@ -132,7 +132,7 @@ CODONS = FeatureEncoder(CodonFeatures()).encode(GENES)
 
 def variance_axes():
     names = [f"kernels.1.kernel.variances[{place}]" for place in range(2)]
-    return [log_normal(name, 0.2, 2.0, 1e-6, 1e3, 24) for name in names]
+    return [log_normal(name, 0.3, 1.0, 1e-6, 1e3, 48) for name in names]
 
 
 CASES = {
