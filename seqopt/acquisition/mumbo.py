@@ -92,7 +92,7 @@ class MUMBO(InformationAcquisition):
     """MUMBO, exact for a single outcome of any fidelity, noise included.
 
     Where what is measured is the target with noise it is max-value entropy search for noisy measurements. It costs some
-    hundred times as much as `seqopt.acquisition.GIBBON`, its lower bound, for each point and max-value.
+    300 times as much as `seqopt.acquisition.GIBBON`, its lower bound, for each point and max-value.
 
     Batches are filled as by GIBBON: half the logarithm of the determinant of the outcomes' correlations is added.
 
