@@ -37,6 +37,7 @@ def test_a_named_score_on_a_file(library: Path, tmp_path: Path) -> None:
     assert [step.evaluations for step in result.steps] == [4, 6, 8]
 
 
+@pytest.mark.slow
 def test_identifiers_of_the_file_stand_in_the_table_of_a_run(library: Path, tmp_path: Path) -> None:
     seqopt.maximize("logp", library, run_folder=tmp_path / "run", **QUICK)
     table = pd.read_csv(tmp_path / "run" / "evaluations.csv")
@@ -103,7 +104,7 @@ def weight(strings: list[str]) -> list[float]:
 
 @pytest.mark.parametrize(
     "kind",
-    [pytest.param(kind, marks=pytest.mark.slow) if kind in ("lengths", "positions") else kind for kind in SPACES],
+    [pytest.param(kind, marks=pytest.mark.slow) if kind != "strings" else kind for kind in SPACES],
 )
 def test_every_kind_of_space_is_searched_and_resumed(kind: str, tmp_path: Path) -> None:
     space = SPACES[kind]()

@@ -94,7 +94,18 @@ def test_blocks_say_what_they_are(page: Path) -> None:
             assert not others, f"{block.location}: {others} cannot be run here; say why: <!-- not run: the reason -->"
 
 
-@pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(ROOT)))
+# What a newcomer reads first always runs; the other pages take minutes together.
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(
+            page,
+            id=str(page.relative_to(ROOT)),
+            marks=() if page.name in ("README.md", "getting-started.md", "campaigns.md") else pytest.mark.slow,
+        )
+        for page in RUN
+    ],
+)
 def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in run_blocks(blocks_of(page), tmp_path, monkeypatch):
         pass
@@ -210,11 +221,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder, process.stdout + process.stderr
 
 
+@pytest.mark.slow
 def test_the_site_is_built_without_a_warning(site: tuple[Path, str]) -> None:
     assert "WARNING" not in site[1]
     assert "ERROR" not in site[1]
 
 
+@pytest.mark.slow
 def test_the_site_needs_no_other_host_and_its_links_hold(site: tuple[Path, str]) -> None:
     folder, _ = site
     pages: dict[Path, Links] = {}
@@ -238,12 +251,14 @@ def test_the_site_needs_no_other_host_and_its_links_hold(site: tuple[Path, str])
         assert not re.search(r"url\(\s*['\"]?https?:|@import", style.read_text(encoding="utf-8")), style.name
 
 
+@pytest.mark.slow
 def test_formulas_are_drawn_without_scripts(site: tuple[Path, str]) -> None:
     text = (site[0] / "methods" / "kernels.html").read_text(encoding="utf-8")
     assert text.count("<math ") > 10
     assert "$$" not in text
 
 
+@pytest.mark.slow
 def test_room_pages_show_their_public_names(site: tuple[Path, str]) -> None:
     """A name of ``__all__`` stands in the API reference."""
     rooms = sorted(path.stem for path in (ROOT / "docs" / "api").glob("*.md") if path.stem not in ("seqopt", "testing"))
@@ -259,6 +274,7 @@ def test_room_pages_show_their_public_names(site: tuple[Path, str]) -> None:
         assert not missing, (room, missing)
 
 
+@pytest.mark.slow
 def test_the_page_of_conformance_suites_shows_all_of_them(site: tuple[Path, str]) -> None:
     text = (site[0] / "api" / "testing.html").read_text(encoding="utf-8")
     found = [

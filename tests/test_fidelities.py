@@ -147,6 +147,7 @@ def test_a_run_resumes_exactly(tmp_path):
     assert "offset" not in learned  # each has a unit of its own
 
 
+@pytest.mark.slow
 def test_a_larger_budget_in_cost_extends_a_run(tmp_path):
     first = search(budget_cost=5.0, run_folder=tmp_path / "run")
     more = search(budget_cost=7.0, run_folder=tmp_path / "run", resume=True)

@@ -141,6 +141,7 @@ def test_lengths_that_differ_leave_kernels_by_position_out() -> None:
     assert len(result.evaluations) >= 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_run_keeps_what_is_known_and_is_resumed_with_it(tmp_path: Path, asynchronous: bool) -> None:
     known = {"ABABAB": [3.0, 3.5], "AAAAAA": 0.0, "BBBBBB": [0.5]}

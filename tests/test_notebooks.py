@@ -85,7 +85,9 @@ def own_logging() -> Iterator[None]:
         logger.setLevel(level)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [name if name == "molecules" else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
+)
 def test_a_notebook_runs_from_top_to_bottom(name: str) -> None:
     namespace: dict[str, Any] = {"__name__": f"notebook_{name}", "display": show}
     shortened = 0

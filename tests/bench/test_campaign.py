@@ -20,6 +20,7 @@ FACTS = {
 }
 
 
+@pytest.mark.slow
 def test_commands_run_in_their_own_process_and_failures_are_told(tmp_path: Path) -> None:
     (tmp_path / "pool.csv").write_text("text\nab\nba\nbb\naa\nabb\n")
     said: list[Timing] = []

@@ -129,6 +129,7 @@ def test_a_cheap_column_that_tells_all_is_worth_its_cost() -> None:
     assert paid["mf-gibbon"] < paid["random"]
 
 
+@pytest.mark.slow
 def test_a_run_is_fixed_by_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TASKS, "letters", replace(TASK, budget=6.0))  # type: ignore[arg-type]
     runs = [work(Job("letters", "mf-gibbon", 0)) for _ in range(2)]

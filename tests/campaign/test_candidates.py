@@ -60,6 +60,7 @@ def test_rows_in_another_order_and_other_columns_change_nothing(
     assert "have changed" not in caplog.text
 
 
+@pytest.mark.slow
 def test_added_rows_are_taken_up_and_removed_ones_left(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     pool = write(tmp_path / "pool.csv", WORDS[:20])
     before = search(pool, tmp_path / "run", 3)

@@ -38,6 +38,7 @@ def test_nine_of_ten_noisy_measurements_lie_in_their_interval(noise: float, tmp_
     assert all(row.std < (row.high - row.low) / 3 for row in batch)
 
 
+@pytest.mark.slow
 def test_a_run_keeps_the_same_interval_as_a_campaign(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     optimizer = seqopt.maximize(

@@ -130,6 +130,7 @@ def two_levels(path: Path, **options: Any) -> Campaign:
     )
 
 
+@pytest.mark.slow
 def test_a_campaign_of_two_fidelities_goes_on_as_it_was_whenever_it_is_opened(tmp_path: Path) -> None:
     found = []
     for reopened in (False, True):
@@ -207,6 +208,7 @@ def filled_in(path: Path, fill: Callable[[dict[str, str]], None]) -> None:
         writer.writerows(rows)
 
 
+@pytest.mark.slow
 def test_tables_hold_contexts_and_constraints_and_are_read_back(tmp_path: Path) -> None:
     with two_levels(tmp_path / "a.seqopt", constraints=[SOLUBILITY]) as campaign:
         for number in range(3):
@@ -327,6 +329,7 @@ def test_a_table_is_filled_in_on_several_days(tmp_path: Path) -> None:
         assert campaign.status().counts.values == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_function_measures_in_every_way_and_several_things(workers: int, tmp_path: Path) -> None:
     seen: list[Query] = []
@@ -441,6 +444,7 @@ def test_known_results_in_another_context_are_others(tmp_path: Path) -> None:
         search("assay", resume=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "contexts"),
     [

@@ -54,6 +54,7 @@ def test_a_map_of_a_run() -> None:
     assert len(pd.read_csv("alone/map.csv")) == 9
 
 
+@pytest.mark.slow
 def test_a_run_is_mapped_by_its_own_model(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--initial", "5", "--batch", "4", "--budget", "4", "--surrogate", "ssk+minmax", "--out", "run"]
     assert main(["search", "assay.csv", "--objective", "logp", *arguments]) == 0
@@ -65,6 +66,7 @@ def test_a_run_is_mapped_by_its_own_model(capsys: pytest.CaptureFixture[str]) ->
     assert (made["surrogate"], made["tokenizer"]) == ("ngrams", "characters")
 
 
+@pytest.mark.slow
 def test_formulas_are_compared_by_their_terminals(capsys: pytest.CaptureFixture[str]) -> None:
     Path("points.csv").write_text("x,y\n" + "".join(f"{x},{x * x}\n" for x in range(1, 6)), encoding="utf-8")
     assert main(["expressions", "--data", "points.csv", "--budget", "2", "--initial", "8", "--out", "run"]) == 0
@@ -73,6 +75,7 @@ def test_formulas_are_compared_by_their_terminals(capsys: pytest.CaptureFixture[
     assert json.loads(Path("map/map.json").read_text())["settings"]["tokenizer"] == "terminals"
 
 
+@pytest.mark.slow
 def test_symbols_of_a_run_are_those_of_its_map(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--initial", "6", "--budget", "3", "--batch", "3", "--surrogate", "ssk", "--tokenizer", "characters"]
     assert main(["search", "assay.csv", "--objective", "logp", *arguments, "--out", "run"]) == 0
@@ -117,6 +120,7 @@ def test_a_standardized_run_and_its_library_share_identities() -> None:
     assert (both.abs() < 1e-9).all(axis=None)
 
 
+@pytest.mark.slow
 def test_strings_that_do_not_fit_the_model_of_a_search(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["genes", "MKTA", "--objective", "gc", *["--initial", "4", "--budget", "0", "--out", "run"]]) == 0
     Path("other.csv").write_text("gene\nATGAA\nATGAAAACC\nATGACG\n", encoding="utf-8")

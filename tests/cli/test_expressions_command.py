@@ -70,6 +70,7 @@ def test_formulas_are_scored_ranked_and_written(capsys: pytest.CaptureFixture[st
     assert "candidates" not in page
 
 
+@pytest.mark.slow
 def test_columns_by_name_and_by_what_they_hold() -> None:
     rows = "".join(f"{x!r},a,{y!r}\n" for x, y in zip(X.tolist(), Y.tolist(), strict=True))
     write("named.csv", "day,note,mass\n" + rows)
@@ -81,6 +82,7 @@ def test_columns_by_name_and_by_what_they_hold() -> None:
     assert scores[0] == scores[1]
 
 
+@pytest.mark.slow
 def test_a_grammar_of_ones_own_within_limits(capsys: pytest.CaptureFixture[str]) -> None:
     write("mine.cfg", "S -> S '+' T | S '-' T | T\nT -> 'x' '**' N | 'x' | N\nN -> '1' | '2'\n")
     assert expressions("--grammar", "mine.cfg", "--min-length", "3", "--max-length", "7") == 0
@@ -169,12 +171,14 @@ def test_bad_input_is_one_clear_message(
     assert not Path("out").exists()
 
 
+@pytest.mark.slow
 def test_what_is_odd_about_a_grammar_is_noted(capsys: pytest.CaptureFixture[str]) -> None:
     write("odd.cfg", "S -> S '+' T | T\nT -> 'x' | '1' | '2'\nU -> 'x'\n")
     assert expressions("--grammar", "odd.cfg") == 0
     assert "note: odd.cfg, line 3: U is unreachable" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_known_formulas_teach_the_model_and_are_not_scored_again(capsys: pytest.CaptureFixture[str]) -> None:
     known = {"1+x*x": 0.125, "x+x*x": 1.5, "sin(x)": 2.5}
     rows = "".join(f"{formula},{score}\n" for formula, score in known.items())
@@ -200,6 +204,7 @@ RATES = "run,T [K],dose,rate\n" + "".join(
 )
 
 
+@pytest.mark.slow
 def test_several_inputs_constants_and_rows_held_out(capsys: pytest.CaptureFixture[str]) -> None:
     write("rates.csv", RATES + "r24,,2,3\n")
     options = ["--x", "T [K],dose", "--y", "rate", "--constants", "--holdout", "0.25", "--skip-missing"]
@@ -245,6 +250,7 @@ def test_several_inputs_constants_and_rows_held_out(capsys: pytest.CaptureFixtur
     assert "data.holdout was 0.25, is now 0.5" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_fitted_formulas_are_drawn_and_names_are_escaped() -> None:
     rows = "".join(f"{x!r},{y!r}\n" for x, y in zip(X.tolist(), Y.tolist(), strict=True))
     write("odd.csv", "<b>x</b>,<img src=x>\n" + rows)

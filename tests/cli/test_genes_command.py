@@ -172,6 +172,7 @@ def test_stopped_from_outside_and_resumed(
     assert Path("stopped/best.csv").read_text() == Path("whole/best.csv").read_text()
 
 
+@pytest.mark.slow
 def test_resumed_for_another_protein_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert genes(PROTEIN) == 0
     before = Path("out/genes.fasta").read_text()
@@ -241,6 +242,7 @@ def test_bad_input_is_one_clear_message(arguments: list[str], said: str, capsys:
     assert not Path("out").exists()
 
 
+@pytest.mark.slow
 def test_bases_given_for_a_protein_are_pointed_out(capsys: pytest.CaptureFixture[str]) -> None:
     assert genes("ATGGCATGC") == 0
     assert "could be bases" in capsys.readouterr().out
@@ -266,6 +268,7 @@ def test_a_protein_that_was_typed_in_groups_names_its_genes_briefly() -> None:
     assert protein.name == "MTSRGHLRAPCCYAFKSATSHQRT-30aa"
 
 
+@pytest.mark.slow
 def test_parts_are_passed_on_and_recorded() -> None:
     assert genes(PROTEIN * 2, "--partitions", "2", acquisition="mean") == 0
     settings = json.loads(Path("out/summary.json").read_text())["settings"]
@@ -273,6 +276,7 @@ def test_parts_are_passed_on_and_recorded() -> None:
     assert settings["space"]["protein"] == PROTEIN * 2
 
 
+@pytest.mark.slow
 def test_a_space_that_is_used_up_ends_the_search(capsys: pytest.CaptureFixture[str]) -> None:
     assert genes("MF") == 0
     assert sorted(pd.read_csv("out/genes.csv")["gene"]) == ["ATGTTC", "ATGTTT"]
@@ -284,6 +288,7 @@ def test_a_space_that_is_used_up_ends_the_search(capsys: pytest.CaptureFixture[s
     assert pd.read_csv("one/genes.csv")["gene"].tolist() == ["ATGTGGTTT"]
 
 
+@pytest.mark.slow
 def test_known_genes_teach_the_model_and_are_not_scored_again(capsys: pytest.CaptureFixture[str]) -> None:
     known = CodonSpace(PROTEIN).sample(6, np.random.default_rng(7))
     good = write("known.csv", "gene,gc\n" + "".join(f"{gene},{0.5 + i / 64}\n" for i, gene in enumerate(known)))

@@ -91,6 +91,7 @@ def test_what_cannot_be_done_is_said(
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_run_predicts_what_its_optimiser_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = seqopt.maximize(
         lambda strings: [10.0 ** string.count("AB") for string in strings],

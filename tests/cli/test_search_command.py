@@ -151,6 +151,7 @@ def test_the_command_line_starts_without_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False, env=ENVIRONMENT).returncode == 0
 
 
+@pytest.mark.slow
 def test_a_taken_folder_and_a_budget_beyond_the_pool(capsys: pytest.CaptureFixture[str]) -> None:
     pool = write("few.smi", "\n".join(SMILES[:9]))
     assert search(pool, "--objective", "logp") == 0
@@ -186,7 +187,7 @@ def test_an_unexpected_error_shows_no_traceback_unless_asked(
     [
         pytest.param(signal.SIGINT, marks=pytest.mark.slow),
         pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
-        signal.SIGKILL,
+        pytest.param(signal.SIGKILL, marks=pytest.mark.slow),
     ],
 )
 def test_stopped_from_outside_and_resumed(
@@ -232,6 +233,7 @@ def test_without_batches(capsys: pytest.CaptureFixture[str]) -> None:
     assert "13 values of 13 strings" in capsys.readouterr().out.replace("\n", " ")
 
 
+@pytest.mark.slow
 def test_a_score_is_given_chunks_if_the_user_says_so() -> None:
     write(
         "lists.py",
@@ -246,6 +248,7 @@ def test_a_score_is_given_chunks_if_the_user_says_so() -> None:
     assert (table()["value"] == table()["string"].str.len()).all()
 
 
+@pytest.mark.slow
 def test_a_hanging_evaluation_is_given_up() -> None:
     write(
         "hangs.py",
@@ -290,6 +293,7 @@ def test_known_results_are_read_from_a_file_and_a_wrong_line_is_named(
     assert "made with other settings (known.sha256" in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.slow
 def test_a_replay_says_what_it_found_of_the_best_among_what_passes_the_filters(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -350,6 +354,7 @@ def scalar(smiles: str):
 """
 
 
+@pytest.mark.slow
 def test_an_objective_that_ends_its_process_does_not_end_the_search(capsys: pytest.CaptureFixture[str]) -> None:
     write("crashes.py", CRASHES)
     pool = write("library.smi", "\n".join(SMILES))
@@ -366,6 +371,7 @@ def test_an_objective_that_ends_its_process_does_not_end_the_search(capsys: pyte
     assert (table("here")["value"] == table("here")["string"].str.len()).all()
 
 
+@pytest.mark.slow
 def test_equal_failures_stop_with_the_reason_and_debug_shows_where(capsys: pytest.CaptureFixture[str]) -> None:
     write("crashes.py", CRASHES)
     pool = write("library.smi", "\n".join(SMILES))
@@ -417,6 +423,7 @@ def test_options_are_refused_before_a_quarter_of_a_million_molecules_are_read(
     assert said in " ".join(capsys.readouterr().err.replace("│", " ").split())
 
 
+@pytest.mark.slow
 def test_attachment_points_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     pool = write("blocks.smi", "\n".join([*SMILES[:20], "*CCO", "[*:1]CCN"]))
     options = ["--objective", "logp", "--acquisition", "random"]

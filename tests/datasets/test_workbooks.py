@@ -55,6 +55,7 @@ def book(path: Path, **sheets: list) -> Path:
     return path
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(rows=st.lists(st.lists(CELLS, min_size=3, max_size=3), max_size=5))
 def test_any_table_comes_back(tmp_path_factory: pytest.TempPathFactory, rows: list) -> None:

@@ -198,6 +198,7 @@ def test_the_seconds_of_a_chunk_are_shared_evenly() -> None:
     assert 0.08 <= sum(result.seconds for result in results) <= elapsed
 
 
+@pytest.mark.slow
 def test_a_chunk_has_as_many_time_outs_as_strings_and_then_each_string_has_its_own(tmp_path: Path) -> None:
     (tmp_path / "scores.py").write_text(SCRIPT)
     score = resolve_objective(f"{tmp_path}/scores.py:score")

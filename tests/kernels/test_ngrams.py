@@ -182,6 +182,7 @@ def test_squared_distances_are_exact_beyond_single_precision(path):
     assert distances[0, 1] == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["numbered", "bisection", "program"])
 def test_alphabets_of_sixty_thousand_symbols(path, monkeypatch):
     force(monkeypatch, path)

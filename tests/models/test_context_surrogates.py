@@ -328,6 +328,7 @@ def test_a_description_makes_the_same_model(name, averaged):
     }
 
 
+@pytest.mark.slow
 def test_a_copy_for_every_part_learns_its_own_parameters():
     gp, data = fitted(autoregressive, LEVELS, tied=False)
     parts = [part.kernels[0].kernel for part in gp.model.covar_module.base_kernel.kernels[0].kernels]

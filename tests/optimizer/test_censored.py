@@ -26,6 +26,7 @@ def told(optimizer: Optimizer) -> Optimizer:
     return optimizer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{}, {"surrogate": FullyBayesianStringGP()}, {"strategy": BORE(), "surrogate": None}]
 )

@@ -29,7 +29,13 @@ def latent(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"vae:{path}"
 
 
-@pytest.mark.parametrize("name", ["ssk-bayes", "ngrams", "codons", "ssk+fragprints", "vae"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ngrams",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("ssk-bayes", "codons", "ssk+fragprints", "vae")),
+    ],
+)
 def test_a_run_is_kept_resumed_and_reported(name: str, latent: str, tmp_path: Path) -> None:
     of_molecules = name in SURROGATES and "molecule" in SURROGATES[name].kinds
     surrogate = latent if name == "vae" else name

@@ -239,6 +239,7 @@ def test_what_goes_wrong_is_said(make_run: MakeRun) -> None:
     assert "at least 3" in few.missing[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("heavy", [True, False])
 def test_a_page_says_on_what_scale_its_model_sees_the_values(heavy: bool, tmp_path: Path) -> None:
     def score(strings: list[str]) -> list[float]:

@@ -179,6 +179,7 @@ def test_a_search_for_high_values(make_run: MakeRun, molecule_rows: list[dict[st
     assert "interrupted" not in page.text
 
 
+@pytest.mark.slow
 def test_a_search_for_low_values_on_a_logarithmic_scale(make_run: MakeRun) -> None:
     rows: list[dict[str, Any]] = [
         {"string": "CCO", "value": 300.0},
@@ -195,6 +196,7 @@ def test_a_search_for_low_values_on_a_logarithmic_scale(make_run: MakeRun) -> No
     assert "off by -2.3 sd" in words(section(root, "batch"))
 
 
+@pytest.mark.slow
 def test_steps_of_an_asynchronous_search_are_no_batches(make_run: MakeRun, molecule_rows: list[dict[str, Any]]) -> None:
     steps = [{"step": 1, "seconds": {"suggest": 60.0}, "kernel": {"match_decay": 0.8}}]
     for asynchronous, width, name in ((True, 5, "Step"), (False, 6, "Batch")):
@@ -298,6 +300,7 @@ def test_little_or_nothing_is_enough(make_run: MakeRun, tmp_path: Path) -> None:
         write_report(tmp_path / "run", top=-1)
 
 
+@pytest.mark.slow
 def test_24_molecules_of_a_usual_size_stay_small(make_run: MakeRun) -> None:
     core = "CC(C)c1nc(CN(C)C(=O)N[C@@H](C(C)C)C(=O)N[C@@H](Cc2ccccc2)C[C@H](O)[C@H](Cc2ccccc2)NC(=O)OCc2cncs2)cs1"
     rows = [{"string": "C" * i + core, "value": float(i)} for i in range(30)]

@@ -86,6 +86,7 @@ def made(**options):
     return Optimizer(POOL, strategy=strategy, contexts=CONTEXTS, initial=4, batch_size=2, seed=3)
 
 
+@pytest.mark.slow
 def test_costs_that_are_told_are_kept_and_restored():
     optimizer = run(made(costs="learned"), 3)
     state = optimizer.state()

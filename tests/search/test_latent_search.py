@@ -113,6 +113,7 @@ def test_the_box_holds_the_central_three_quarters_of_encodings_unless_another_sh
     np.testing.assert_allclose(LatentSearch(vae, coverage=0.5).bounds, vae.quantiles[[50, 150]], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_batches_are_new_members_of_the_space(vae: StringVAE) -> None:
     surrogate, strings = fitted(vae)
     first = suggest(LatentSearch(vae), surrogate, 1, excluded=set(strings))

@@ -86,6 +86,7 @@ def test_the_score_of_a_proposal_is_that_of_its_two_factors(acquisition):
     np.testing.assert_allclose(proposal.acquisition, expected.max(), rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("acquisition", ["thompson", "ucb", "mean"])
 def test_any_acquisition_function_avoids_what_fails(acquisition):
     rows = run(ModelBased("ssk", acquisition, RandomSearch(150)), 5, seed=1).observations.rows[16:]

@@ -251,6 +251,7 @@ def test_loading_leaves_the_global_generator_alone(vae: StringVAE, path: Path) -
     np.testing.assert_array_equal(again(STRINGS), vae(STRINGS))
 
 
+@pytest.mark.slow
 def test_shapes_are_compared_without_what_torch_imports_for_random_numbers_on_no_device(
     vae: StringVAE, path: Path
 ) -> None:

@@ -30,6 +30,7 @@ def test_plan_has_all_parts_and_goes_seed_by_seed() -> None:
     assert [job.task for job in planned(["synthetic"], ["01xx4"], ["random"], 1)] == ["01xx4"]
 
 
+@pytest.mark.slow
 def test_runs_that_are_there_are_kept_the_others_done_and_tables_written(tmp_path, capsys) -> None:
     results, document = tmp_path / "runs", tmp_path / "results.md"
     stored = Job("101", "random", 0).path(results)
@@ -59,6 +60,7 @@ def test_runs_that_are_there_are_kept_the_others_done_and_tables_written(tmp_pat
     assert "<!-- begin boss-synthetic -->" in document.read_text()
 
 
+@pytest.mark.slow
 def test_runs_with_different_settings_are_not_mixed(tmp_path) -> None:
     results = tmp_path / "runs"
     main(["--results", str(results), "--tasks", "101", "--methods", "random", "--steps", "1", "--seeds", "2"])

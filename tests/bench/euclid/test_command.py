@@ -19,6 +19,7 @@ def test_runs_are_planned_seed_by_seed_and_fewer_of_the_slow_methods():
     assert {job.seed for job in planned(["plates"], methods=["bosh"], seeds=2, first_seed=5)} == {5, 6}
 
 
+@pytest.mark.slow
 def test_the_command_stores_runs_resumes_and_writes_its_section(tmp_path, capsys):
     document = tmp_path / "results.md"
     argv = ["--tasks", "forrester", "--methods", "ei", "--seeds", "2", "--steps", "1", "--jobs", "1"]

@@ -161,6 +161,7 @@ def test_cells_are_what_they_are_called(cell: Cell) -> None:
     assert json.loads(json.dumps(run)) == run
 
 
+@pytest.mark.slow
 def test_the_command_resumes_and_reports(tmp_path, capsys) -> None:
     options = ["--results", str(tmp_path / "runs"), "--jobs", "1"]
     stored = tmp_path / "runs" / "101.jsonl"

@@ -139,6 +139,7 @@ def test_memory_is_measured_for_each_way_of_caching(monkeypatch):
     assert {job["strings"] for job in jobs} == {20}
 
 
+@pytest.mark.slow
 def test_peak_memory_counts_the_gram_matrix():
     found = memory.measure({"kernel": "seqopt", "strings": 400, "order": 2, "seed": 0, "cache_bytes": 0})
     assert found["shape"] == [400, 400]

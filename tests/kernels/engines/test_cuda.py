@@ -104,15 +104,15 @@ def agree(actual, expected, dtype=np.float64):
 @pytest.mark.parametrize(
     ("order", "gap", "dtype", "derivative"),
     [
-        (1, 0.5, np.float64, True),
+        pytest.param(1, 0.5, np.float64, True, marks=pytest.mark.slow),
         (2, 1e-4, np.float64, False),
         (2, 1.0, np.float32, True),
         (5, 0.5, np.float64, True),
         (5, 0.5, np.float32, False),
         (5, 1e-4, np.float32, True),
         (5, 1.0, np.float64, False),
-        (8, 0.5, np.float64, False),
-        (8, 1.0, np.float32, True),
+        pytest.param(8, 0.5, np.float64, False, marks=pytest.mark.slow),
+        pytest.param(8, 1.0, np.float32, True, marks=pytest.mark.slow),
     ],
 )
 def test_agrees_with_reference(engine, order, gap, dtype, derivative):
