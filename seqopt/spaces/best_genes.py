@@ -26,7 +26,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.errors import InputError
+from seqopt.errors import InputError, IntractableError
 from seqopt.spaces.codon_graph import CodonGraph, Layer
 
 FloatArray = npt.NDArray[np.float64]
@@ -45,7 +45,8 @@ class BestGenes:
         of_gc: What the number of G and C adds to the score (of an array of numbers, as many values).
 
     Raises:
-        InputError: If there is no such gene, or so many numbers of G and C that the table would be too large.
+        InputError: If there is no such gene.
+        IntractableError: If the table would be too large.
 
     Example:
         >>> from seqopt.spaces.codon_scores import CodonScore
@@ -77,7 +78,7 @@ class BestGenes:
         nodes = [*(layer.nodes for layer in graph.layers), 1]
         size = sum(max(int(high - low) + 1, 0) * n for low, high, n in zip(self._low, self._high, nodes, strict=True))
         if size > LARGEST_TABLE:
-            raise InputError(
+            raise IntractableError(
                 f"an exact optimum of these genes needs a table of {size:,} numbers, {LARGEST_TABLE:,} at most: give "
                 "fewer motifs, leave out the bounds of GC content, or search"
             )
@@ -161,13 +162,13 @@ class BestGenes:
             heapq.heappush(heap, (-score, next(order), position, node, left, gained, options, option))
 
         table, low, high = self._best, self._low.tolist(), self._high.tolist()
-        bonus = self._starts - table[0][0]
         for index in np.flatnonzero(np.isfinite(self._starts)):
-            push(float(self._starts[index]), 0, 0, low[0] + int(index), float(bonus[index]), [], -1)
+            start = float(self._starts[index])
+            push(start, 0, 0, low[0] + int(index), start - float(table[0][0, index]), [], -1)
         given = 0
         while heap and (most is None or given < most):
             negative, _, position, node, left, gained, before, option = heapq.heappop(heap)
-            options = before[: position - 1] + [option] if position else []
+            options = [*before[: position - 1], option] if position else []
             branches: list[tuple[float, int, int, int, float, int]] = []
             for index in range(position, len(self.graph.layers)):
                 best = -math.inf

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.errors import InputError
+from seqopt.errors import InputError, IntractableError
 from seqopt.spaces.codon_scores import CodonScore
 from seqopt.spaces.motifs import MotifAutomaton
 
@@ -61,8 +61,8 @@ class CodonGraph:
         feasible: Whether there is a path.
 
     Raises:
-        InputError: For a score of positions that are not as many as those of the gene, or one that tells too many
-            states apart.
+        InputError: For a score of positions that are not as many as those of the gene.
+        IntractableError: If motifs and score tell more than `MOST_STATES` states apart.
 
     Example:
         >>> graph = CodonGraph([("GAA", "GAG"), ("TTT", "TTC")], MotifAutomaton(["GAATTC"]))
@@ -115,7 +115,7 @@ class CodonGraph:
                     out.append((option, state, weight))
                 here.append(out)
             if len(following) > MOST_STATES:
-                raise InputError(
+                raise IntractableError(
                     f"motifs and score tell more than {MOST_STATES:,} states apart at codon {index + 1}: use fewer or "
                     "shorter motifs, or search"
                 )

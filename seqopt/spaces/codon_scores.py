@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -79,7 +80,7 @@ class CodonScore:
         terms = [self.codons.get(codon, 0.0) for codon in codons]
         if self.positions is not None:
             terms += [own.get(codon, 0.0) for own, codon in zip(self.positions, codons, strict=True)]
-        terms += [self.pairs.get(pair, 0.0) for pair in zip(codons, codons[1:], strict=False)]
+        terms += [self.pairs.get(pair, 0.0) for pair in itertools.pairwise(codons)]
         terms += [weight * occurrences(gene, motif) for motif, weight in self.motifs.items()]
         if self.of_gc is not None:
             terms.append(float(self.of_gc(np.array([gene.count("G") + gene.count("C")]))[0]))
@@ -91,7 +92,7 @@ def occurrences(gene: str, motif: str) -> int:
 
     Example:
         >>> occurrences("AAAA", "AA"), occurrences("ACGT", "SR")
-        (3, 0)
+        (3, 1)
     """
     width = len(motif)
     return sum(

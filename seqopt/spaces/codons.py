@@ -8,7 +8,7 @@ References:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -21,13 +21,16 @@ from seqopt.spaces.codon_scores import CodonScore
 from seqopt.spaces.conflicts import check_feasible, gc_bits
 from seqopt.spaces.exact import best_gene
 from seqopt.spaces.local import LocalSpace
-from seqopt.spaces.motifs import BoolArray, IntArray, MotifAutomaton, base_sets, checked_motif, hits, strands
+from seqopt.spaces.motifs import BoolArray, IntArray, MotifAutomaton, base_sets, hits, strands
 from seqopt.spaces.populations import Population, described_size
-from seqopt.spaces.specifications import Cut, Frame, Specification, cuts_of
+from seqopt.spaces.specifications import Cut, Frame, Specification, cuts_of, site_of
 from seqopt.strings.genetic_codes import BASES, STOP, GeneticCode, genetic_code
 
 REPAIR_ROUNDS = 30
 """Times that codons are drawn again to repair a gene, before it is given up."""
+
+PROBED = 16
+"""Random genes that are looked at before it is proven that constraints can be kept to."""
 
 CHANGED_SHARE = 0.3
 """Share of the codons of a breach that are drawn again at a time, so that what they make up for is not overdone."""
@@ -45,11 +48,11 @@ class CodonSpace(LocalSpace):
     be is compiled into the moves: codons that no permitted gene has are not among the choices. A random gene or a child
     that breaks something is repaired: codons that overlap a motif, a repeat or a hairpin are drawn again; where the GC
     content is too low or too high, in all or in a window, random residues take random synonyms of more or less GC until
-    it is within the bounds; at most `REPAIR_ROUNDS` times. A child that is still outside is rejected, and after some attempts its parent is kept. For a
-    random gene that cannot be repaired the codons are drawn one after another among those from which a permitted gene
-    can be completed, or, where more than motifs and GC content must be kept to, it is the best gene by random weights
-    (`seqopt.spaces.exact`), so sampling finds a gene whenever one exists. Without constraints samples are uniform; with
-    constraints they need not be.
+    it is within the bounds; at most `REPAIR_ROUNDS` times. A child that is still outside is rejected, and after some
+    attempts its parent is kept. For a random gene that cannot be repaired the codons are drawn one after another among
+    those from which a permitted gene can be completed, or, where more than motifs and GC content must be kept to, it is
+    the best gene by random weights (`seqopt.spaces.exact`), so sampling finds a gene whenever one exists. Without
+    constraints samples are uniform; with constraints they need not be.
 
     Args:
         protein: One-letter amino acids, upper or lower case.
@@ -59,7 +62,8 @@ class CodonSpace(LocalSpace):
         start: A start codon of the code. It is the codon of the first residue if that is M, and stands before it
             otherwise.
         stop: A stop codon of the code, put at the end.
-        forbidden: Motifs that no gene may hold, in IUPAC letters (``N`` any base, ``R`` A or G, and so on).
+        forbidden: Motifs that no gene may hold, in IUPAC letters (``N`` any base, ``R`` A or G, and so on), or names of
+            restriction enzymes, such as ``"BsaI"``, for their sites.
         gc: Lowest and highest fraction of G and C, from 0 to 1.
         accept: Keeps only genes for which this predicate holds.
         both_strands: Forbid the reverse complement of every motif, too.
@@ -71,8 +75,8 @@ class CodonSpace(LocalSpace):
     Raises:
         InputError: For an empty protein, a letter that is not an amino acid (with its position), a stop symbol, an
             unknown code or representation, a start or stop codon that is not one in this code, a motif that is not
-            one, GC bounds outside 0 to 1 or out of order, flanks with other letters, or constraints that no gene meets; the
-            message says which of them conflict. This is decided exactly, before anything is drawn.
+            one, GC bounds outside 0 to 1 or out of order, flanks with other letters, or constraints that no gene meets;
+            the message says which of them conflict. This is decided exactly, before anything is drawn.
 
     Example:
         >>> space = CodonSpace("TIKENIFGVS")
@@ -113,7 +117,7 @@ class CodonSpace(LocalSpace):
             choices[: 1 - self._before] = [(self.start,)]
         if self.stop is not None:
             choices.append((self.stop,))
-        self.forbidden = tuple(dict.fromkeys(checked_motif(motif) for motif in _listed(forbidden)))
+        self.forbidden = tuple(dict.fromkeys(site_of(motif) for motif in _listed(forbidden)))
         self.both_strands = both_strands
         self.gc = None if gc is None else _checked_bounds(gc)
         self.constraints = tuple(_checked_constraints(constraints))
@@ -124,14 +128,16 @@ class CodonSpace(LocalSpace):
         self.frame = Frame(tuple(choices), tuple(residues), self.code, self.upstream, self.downstream)
         for constraint in self.constraints:
             constraint.check(self.frame)
-        check_feasible(
+        feasible = partial(
+            check_feasible,
             self.frame,
             self.forbidden,
-            self.constraints,
             both_strands=both_strands,
             gc=self.gc,
             gc_numbers=self.gc_numbers,
         )
+        self._checked = [constraint for constraint in self.constraints if constraint.checked]
+        feasible([constraint for constraint in self.constraints if not constraint.checked])
 
         symbols = [*self.code.sense_codons, *([self.stop] if self.stop is not None else [])]
         encoder = (
@@ -147,11 +153,13 @@ class CodonSpace(LocalSpace):
             own += constraint.motifs()
         self._motifs = [(written, base_sets(motif)) for written, motif in own]
         self._automaton = MotifAutomaton([motif for _, motif in own])
-        self._checked = [constraint for constraint in self.constraints if constraint.checked]
         self._flanks = [
             np.array([BASES.index(base) for base in flank], dtype=np.int64)
             for flank in (self.upstream, self.downstream)
         ]
+        # A gene that chance finds shows that there is one, long before a program would have.
+        if self._checked and not self._allowed(super()._drawn(PROBED, np.random.default_rng(0))).any():
+            feasible(self.constraints)
 
     @property
     def size(self) -> int:
@@ -181,9 +189,7 @@ class CodonSpace(LocalSpace):
 
     def graph(self, score: CodonScore | None = None) -> CodonGraph:
         """The genes without forbidden motifs as the paths of a graph whose edges carry a score."""
-        return CodonGraph(
-            self.choices, self._automaton, score, upstream=self.upstream, downstream=self.downstream
-        )
+        return CodonGraph(self.choices, self._automaton, score, upstream=self.upstream, downstream=self.downstream)
 
     @property
     def checked(self) -> bool:
@@ -194,6 +200,13 @@ class CodonSpace(LocalSpace):
     def checked_texts(self) -> list[str]:
         """What those say."""
         return [constraint.text for constraint in self._checked]
+
+    def keep(self, genes: Sequence[str]) -> BoolArray:
+        """Of each of some genes of the protein whether it keeps to all constraints, ``accept`` left aside."""
+        rows = self._rows(genes)
+        if rows is None:
+            raise InputError("some of these genes do not code for the protein with permitted codons")
+        return self._allowed(rows)
 
     def cuts(self, gene: str) -> list[Cut]:
         """Linear conditions that permitted genes meet and ``gene`` does not, of the constraints that are `checked`."""
@@ -449,7 +462,7 @@ def _listed(forbidden: Iterable[str]) -> list[str]:
 
 def _checked_constraints(constraints: Iterable[Specification]) -> list[Specification]:
     if isinstance(constraints, str | Specification):
-        raise InputError(f"constraints is {constraints!r}: give a list of constraints, such as [GCWindow(50, 0.3, 0.7)]")
+        raise InputError(f"constraints is {constraints!r}: give a list, such as [GCWindow(50, 0.3, 0.7)]")
     found = list(constraints)
     for constraint in found:
         if not isinstance(constraint, Specification):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from seqopt.errors import InputError
+from seqopt.errors import InputError, IntractableError
 from seqopt.spaces.codon_graph import CodonGraph
-from seqopt.spaces.motifs import MotifAutomaton, strands
-from seqopt.spaces.path_program import PathProgram, UnsettledError, optimum
+from seqopt.spaces.motifs import MotifAutomaton
+from seqopt.spaces.path_program import PathProgram, optimum
 from seqopt.spaces.specifications import ForbiddenMotif, Frame, Specification, cuts_of
 
 Window = tuple[int, int] | None
@@ -102,7 +102,7 @@ def _feasible(frame: Frame, constraints: Sequence[Specification], window: Window
         return True
     try:
         return optimum(PathProgram(graph, window), partial(cuts_of, frame, checked)) is not None
-    except UnsettledError:
+    except IntractableError:
         return True
 
 

@@ -2,33 +2,31 @@
 
 By dynamic programming where constraints are motifs, permitted codons and bounds of the whole gene's GC content. What
 else there is to keep to (windows, repeats, hairpins, ends) is looked at in what comes out. Where the best gene breaks
-something, the conditions that it breaks are added to a mixed-integer program over the same graph, which is solved again,
-until nothing is broken: every gene that is permitted meets the conditions, so the optimum under some of them that
-breaks none is the optimum under all.
+something, the conditions that it breaks are added to a mixed-integer program over the same graph, which is solved
+again, until nothing is broken: every gene that is permitted meets the conditions, so the optimum under some of them
+that breaks none is the optimum under all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seqopt.errors import InputError
+from seqopt.errors import InputError, IntractableError
 from seqopt.spaces.best_genes import BestGenes
-from seqopt.spaces.codon_graph import CodonGraph
 from seqopt.spaces.codon_scores import CodonScore
-from seqopt.spaces.path_program import PathProgram, UnsettledError, optimum
+from seqopt.spaces.path_program import PathProgram, optimum
 from seqopt.spaces.specifications.base import Cut, all_but
 from seqopt.utils.arguments import checked_integer
 
 if TYPE_CHECKING:
     from seqopt.spaces.codons import CodonSpace
 
-TRIED = 64
-"""Best genes of the dynamic program that are looked at before a mixed-integer program is made, for each wanted."""
+TRIED = 32
+"""Best genes of the dynamic program that are looked at before a mixed-integer program is made, at least."""
 
 DRAWS = 200
 """Random genes drawn for each that is asked for, before sampling under constraints is given up."""
@@ -83,6 +81,7 @@ class ExactGenes:
 
     Raises:
         InputError: For a space with ``accept``, or a score that does not fit the genes.
+        IntractableError: If motifs and score tell too many states apart.
 
     Example:
         >>> from seqopt.spaces import CodonSpace
@@ -104,8 +103,8 @@ class ExactGenes:
         """The ``k`` best genes, fewer only if there are fewer.
 
         Raises:
-            InputError: If ``k`` is not an integer of at least 1, no gene keeps to the constraints, or constraints
-                that only a search can keep take too many rounds.
+            InputError: If ``k`` is not an integer of at least 1, or no gene keeps to the constraints.
+            IntractableError: If genes break further constraints round after round.
         """
         k = checked_integer("k", k, 1)
         # What rounding of a sum of so many terms can amount to, and twice that for a comparison.
@@ -114,9 +113,10 @@ class ExactGenes:
             genes = [self._gene(options) for _, options in self.dynamic.ranked(k)]
             return ExactRanking(tuple(genes), DYNAMIC, rounding)
         # Often what breaks nothing is among the first: their order is that of the score, so nothing is missed.
-        tried = k * TRIED
-        looked_at = list(islice(self.dynamic.ranked(tried), tried))
-        kept = [options for _, options in looked_at if not self._cuts(options)]
+        tried = TRIED + 2 * k
+        looked_at = [options for _, options in self.dynamic.ranked(tried)]
+        allowed = self.space.keep([self.graph.gene(options) for options in looked_at])
+        kept = [options for options, good in zip(looked_at, allowed.tolist(), strict=True) if good]
         if len(kept) >= k or len(looked_at) < tried:
             if not kept:
                 raise InputError("no gene keeps to these constraints")
@@ -155,7 +155,7 @@ class ExactGenes:
             size = min(max(wanted, 16), MOST_DRAWN) if not self.space.checked else min(2 * wanted + 16, MOST_DRAWN)
             genes = [self.graph.gene(options) for options in draw(size, rng).tolist()]
             drawn += size
-            found += [gene for gene in genes if not self.space.checked or self.space.contains(gene)]
+            found += [gene for gene, good in zip(genes, self.space.keep(genes).tolist(), strict=True) if good]
             if len(found) < n and drawn > DRAWS * n and len(found) * DRAWS < drawn:
                 raise InputError(
                     f"of {drawn:,} random genes {len(found)} keep to {', '.join(self.space.checked_texts)}, which can "
@@ -170,9 +170,6 @@ class ExactGenes:
     def _gene(self, options: tuple[int, ...]) -> ExactGene:
         gene = self.graph.gene(options)
         return ExactGene(gene, self.score.of(gene))
-
-    def _cuts(self, options: tuple[int, ...]) -> list[Cut]:
-        return self.space.cuts(self.graph.gene(options))
 
     def _programmed(self, k: int) -> Iterator[tuple[tuple[int, ...], float]]:
         """The best genes by mixed-integer programs, each with how far it may be from the best."""
@@ -204,16 +201,14 @@ class ExactGenes:
                     best, score = found, value
         return best
 
-    def _optimum(
-        self, known: list[Cut], gc: tuple[int, int] | None
-    ) -> tuple[tuple[int, ...], float] | None:
+    def _optimum(self, known: list[Cut], gc: tuple[int, int] | None) -> tuple[tuple[int, ...], float] | None:
         """The best gene that keeps to everything, `None` if there is none; conditions found on the way are kept."""
         program = PathProgram(self.graph, gc)
         program.add(known)
         try:
             solution = optimum(program, self.space.cuts, known)
-        except UnsettledError as error:
-            raise UnsettledError(
+        except IntractableError as error:
+            raise IntractableError(
                 f"{error} from {', '.join(self.space.checked_texts)}: relax these constraints, or search (--search)"
             ) from None
         if solution is None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.errors import InputError, SeqoptError
+from seqopt.errors import IntractableError, SeqoptError
 from seqopt.spaces.codon_graph import CodonGraph
 from seqopt.spaces.specifications.base import Cut
 
@@ -30,10 +30,6 @@ MOST_ROUNDS = 200
 """Times that conditions are added before an optimum is given up."""
 
 FloatArray = npt.NDArray[np.float64]
-
-
-class UnsettledError(InputError):
-    """No optimum within `MOST_ROUNDS`."""
 
 
 class Solution(NamedTuple):
@@ -159,13 +155,11 @@ class PathProgram:
         return Solution(tuple(option.tolist()), bound, found.status == 0)
 
 
-def optimum(
-    program: PathProgram, cuts: Callable[[str], list[Cut]], known: list[Cut] | None = None
-) -> Solution | None:
+def optimum(program: PathProgram, cuts: Callable[[str], list[Cut]], known: list[Cut] | None = None) -> Solution | None:
     """The best path that breaks nothing, `None` if there is none.
 
-    Conditions are added where the best path breaks something, until it does not. As every permitted gene meets them, the
-    best path under some that breaks none is the best of all.
+    Conditions are added where the best path breaks something, until it does not. As every permitted gene meets them,
+    the best path under some that breaks none is the best of all.
 
     Args:
         program: The conditions that are known already are among its own.
@@ -173,7 +167,7 @@ def optimum(
         known: Conditions that are added are added to this list, too.
 
     Raises:
-        UnsettledError: After `MOST_ROUNDS`.
+        IntractableError: After `MOST_ROUNDS`.
     """
     for _ in range(MOST_ROUNDS):
         solution = program.solve()
@@ -185,4 +179,4 @@ def optimum(
         program.add(broken)
         if known is not None:
             known += broken
-    raise UnsettledError(f"no optimum after {MOST_ROUNDS} rounds of conditions")
+    raise IntractableError(f"no optimum after {MOST_ROUNDS} rounds of conditions")

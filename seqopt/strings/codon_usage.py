@@ -27,8 +27,8 @@ ORGANISMS: Mapping[str, str] = {
 
 CODONS = tuple("".join(bases) for bases in product("ACGT", repeat=3))
 
-CODON_COLUMNS, NUMBER_COLUMNS = ("codon",), ("frequency", "count", "usage", "number")
-"""How the columns of a table file may be called."""
+NUMBER_COLUMNS = ("frequency", "count", "usage", "number")
+"""How the column of numbers in a table of codon usage may be called."""
 
 Value = TypeVar("Value")
 
@@ -59,8 +59,8 @@ def codon_usage(organism: str) -> dict[str, float]:
     # A number, which names no table here, would make the package download one.
     if organism not in tables:
         raise InputError(
-            f"there is no codon usage of {organism!r}: choose {', '.join(_shown(tables))}, or name a .csv file with the "
-            "columns codon and frequency (in Python: usage=)"
+            f"there is no codon usage of {organism!r}: choose {', '.join(_shown(tables))}, or give usage= (on the "
+            "command line a .csv file with the columns codon and frequency)"
         )
     import python_codon_tables
 
@@ -79,9 +79,7 @@ def organisms() -> dict[str, str]:
         'h_sapiens_9606'
     """
     if importlib.util.find_spec("python_codon_tables") is None:
-        raise ObjectiveError(
-            "codon usage needs the package python-codon-tables: pip install python-codon-tables"
-        )
+        raise ObjectiveError("codon usage needs the package python-codon-tables: pip install python-codon-tables")
     import python_codon_tables
 
     full: list[str] = python_codon_tables.available_codon_tables_names
@@ -129,28 +127,31 @@ def relative_usage(usage: Mapping[str, float], code: Mapping[str, str]) -> dict[
     return shares
 
 
-def read_numbers_of_codons(path: str | os.PathLike[str], columns: tuple[str, ...]) -> dict[str, float]:
+def read_numbers_of_codons(
+    path: str | os.PathLike[str], columns: tuple[str, ...], key: str = "codon"
+) -> dict[str, float]:
     """The numbers of codons in a .csv or .tsv file with a header.
 
     Args:
         path: The file.
         columns: How the column of numbers may be called.
+        key: How the column of codons is called.
 
     Raises:
         InputError: As `codon_usage` says.
     """
-    rows = _rows(Path(path), ("codon", *columns))
+    rows = _rows(Path(path), (key, *columns))
     found: dict[str, float] = {}
     for line, row in rows:
-        codon = row["codon"].strip().upper().translate(_TO_DNA)
+        codon = row[key].strip().upper().translate(_TO_DNA)
         if codon not in CODONS:
-            raise InputError(f"{path}, line {line}: {row['codon']!r} is not a codon: write three of A, C, G and T or U")
+            raise InputError(f"{path}, line {line}: {row[key]!r} is not a codon: write three of A, C, G and T or U")
         if codon in found:
-            raise InputError(f"{path}, line {line}: codon {codon} is there for the second time: leave one row of it")
+            raise InputError(f"{path}, line {line}: {key} {codon} is there for the second time: leave one row of it")
         name = next(column for column in columns if column in row)
         found[codon] = number_in(row[name], f"{path}, line {line}, column {name}")
     if not found:
-        raise InputError(f"{path} holds no codon: write a row for each, such as CTG,0.5")
+        raise InputError(f"{path} holds no {key}: write a row for each, such as CTG,0.5")
     return found
 
 

@@ -16,10 +16,14 @@ from seqopt.spaces.specifications.motifs import (
     restriction_sites,
     site_of,
 )
+from seqopt.spaces.specifications.parsing import CONSTRAINTS, SYNTHESIS, ConstraintForm, parse_constraint
 from seqopt.spaces.specifications.repeats import Hairpins, UniqueKmers
 
 __all__ = [
+    "CONSTRAINTS",
     "SIGNALS",
+    "SYNTHESIS",
+    "ConstraintForm",
     "Cut",
     "EndMelting",
     "FixedStretch",
@@ -34,6 +38,7 @@ __all__ = [
     "TandemRepeats",
     "UniqueKmers",
     "cuts_of",
+    "parse_constraint",
     "restriction_sites",
     "site_of",
 ]

@@ -1,4 +1,4 @@
-"""What a constraint on genes offers: what of it the moves of a space can keep by themselves, and what must be checked."""
+"""What a constraint on genes offers: what of it moves can keep by themselves, and what must be checked."""
 
 from __future__ import annotations
 

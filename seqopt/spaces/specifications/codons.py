@@ -99,7 +99,5 @@ class NoRareCodons(Specification):
 
 def _matching(pattern: str, codons: Sequence[str]) -> list[str]:
     return [
-        codon
-        for codon in codons
-        if all(base in AMBIGUITY[letter] for base, letter in zip(codon, pattern, strict=True))
+        codon for codon in codons if all(base in AMBIGUITY[letter] for base, letter in zip(codon, pattern, strict=True))
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -76,7 +77,7 @@ class UniqueKmers(Specification):
         places: dict[int, list[int]] = {}
         for place, word in enumerate(own.tolist()):
             places.setdefault(word, []).append(place)
-        pairs = [pair for found in places.values() for pair in zip(found, found[1:], strict=False)]
+        pairs = [pair for found in places.values() for pair in itertools.pairwise(found)]
         return _pair_cuts(gene, pairs, self.k, first, stop)
 
 
@@ -176,10 +177,7 @@ def _pair_cuts(gene: Sequence[str], pairs: Sequence[tuple[int, int]], width: int
     found: dict[tuple[int, ...], Cut] = {}
     for pair in pairs:
         inside = {
-            (place - first) // 3
-            for begin in pair
-            for place in range(begin, begin + width)
-            if first <= place < stop
+            (place - first) // 3 for begin in pair for place in range(begin, begin + width) if first <= place < stop
         }
         positions = tuple(sorted(inside))
         if positions and positions not in found:
