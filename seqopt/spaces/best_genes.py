@@ -162,9 +162,9 @@ class BestGenes:
             heapq.heappush(heap, (-score, next(order), position, node, left, gained, options, option))
 
         table, low, high = self._best, self._low.tolist(), self._high.tolist()
-        for index in np.flatnonzero(np.isfinite(self._starts)):
-            start = float(self._starts[index])
-            push(start, 0, 0, low[0] + int(index), start - float(table[0][0, index]), [], -1)
+        for place in np.flatnonzero(np.isfinite(self._starts)).tolist():
+            start = float(self._starts[place])
+            push(start, 0, 0, low[0] + place, start - float(table[0][0, place]), [], -1)
         given = 0
         while heap and (most is None or given < most):
             negative, _, position, node, left, gained, before, option = heapq.heappop(heap)
@@ -177,8 +177,7 @@ class BestGenes:
                     rest = left - gc if self.by_count else 0
                     if not low[index + 1] <= rest <= high[index + 1]:
                         continue
-                    completion = table[index + 1][target, rest - low[index + 1]]
-                    total = weight + completion
+                    total = weight + float(table[index + 1][target, rest - low[index + 1]])
                     if total == -math.inf:
                         continue
                     if total > best:

@@ -29,6 +29,9 @@ from seqopt.strings.genetic_codes import BASES, STOP, GeneticCode, genetic_code
 REPAIR_ROUNDS = 30
 """Times that codons are drawn again to repair a gene, before it is given up."""
 
+RESTARTS = 20
+"""Times that a random gene is begun anew, before it is made by a program."""
+
 PROBED = 16
 """Random genes that are looked at before it is proven that constraints can be kept to."""
 
@@ -385,8 +388,13 @@ class CodonSpace(LocalSpace):
         for index in broken:
             rows[index] = self._walked(rng)
         if self._checked and len(broken):
-            rows[broken] = self._repaired(rows[broken], rng)
-            for index in broken[~self._allowed(rows[broken])]:
+            for _ in range(RESTARTS):
+                rows[broken] = self._repaired(rows[broken], rng)
+                broken = broken[~self._allowed(rows[broken])]
+                if not len(broken):
+                    break
+                rows[broken] = self._random(len(broken), rng)
+            for index in broken:
                 rows[index] = self._programmed(rng)
         return rows
 

@@ -108,7 +108,7 @@ class ExactGenes:
         """
         k = checked_integer("k", k, 1)
         # What rounding of a sum of so many terms can amount to, and twice that for a comparison.
-        rounding = 4 * np.finfo(np.float64).eps * len(self.graph.layers) * max(self._size, 1e-300)
+        rounding = 4 * float(np.finfo(np.float64).eps) * len(self.graph.layers) * max(self._size, 1e-300)
         if not self.space.checked:
             genes = [self._gene(options) for _, options in self.dynamic.ranked(k)]
             return ExactRanking(tuple(genes), DYNAMIC, rounding)
