@@ -125,9 +125,9 @@ def run_genes(
             most = max(most, evaluated)
         finally:
             if len(tasks) > 1:
-                best = write_best_genes(folder, [(task.protein.name, task.folder) for task in tasks[:number]])
+                table = write_best_genes(folder, [(task.protein.name, task.folder) for task in tasks[:number]])
     if len(tasks) > 1:
-        _print_summary(folder, best, objective)
+        _print_summary(folder, table, objective)
     print_continuation(plan, most)
 
 

@@ -60,7 +60,7 @@ def exact_score(objective: Objective, space: CodonSpace, direction: Direction) -
         >>> score.of("ATGCTGAAA")
         0.0
     """
-    function = objective.function
+    function: object = objective.function
     if space.accept is not None or not isinstance(function, CodonAdditive):
         return None
     score = function.codon_score(space)
