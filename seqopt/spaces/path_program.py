@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 SCALE = 1e4
-"""The largest weight that the program sees, in whose units the solver's tolerance of 1e-6 then is."""
+"""The largest weight that the program sees: the solver's tolerance is small beside it."""
+
+TOLERANCE = 1e-6
+"""Gap between optimum and bound at which HiGHS stops."""
 
 MOST_ROUNDS = 200
 """Times that conditions are added before an optimum is given up."""
@@ -151,7 +154,8 @@ class PathProgram:
             raise SeqoptError(f"no optimum under these constraints was found: {found.message}")
         taken = np.flatnonzero(found.x > 0.5)
         option = np.concatenate([layer.option for layer in self.graph.layers])[taken]
-        bound = -float(found.mip_dual_bound) / scale
+        # The solver stops at a gap of its tolerance, and takes that for none.
+        bound = (TOLERANCE - float(found.mip_dual_bound)) / scale
         return Solution(tuple(option.tolist()), bound, found.status == 0)
 
 

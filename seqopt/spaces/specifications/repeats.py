@@ -84,6 +84,8 @@ class UniqueKmers(Specification):
 class Hairpins(Specification):
     """No stem of so many bases whose other half, the reverse complement, follows within a window.
 
+    Between the halves is a loop of at least three bases: RNA and DNA do not bend more sharply.
+
     Args:
         stem: Bases of the stem, 4 to 31.
         window: From the beginning of one half to the end of the other, both included.
