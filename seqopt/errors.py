@@ -18,6 +18,10 @@ class ExhaustedError(InputError):
     """Nothing is left to suggest: every string of the space has been suggested already."""
 
 
+class IntractableError(InputError):
+    """An exact answer that is there, and takes more memory or time than is given to it: search instead."""
+
+
 class ObjectiveError(SeqoptError):
     """The objective could not be loaded, or failed in a way that makes continuing pointless."""
 

@@ -25,6 +25,18 @@ from seqopt.cli.choosing import (
     given_limits,
 )
 from seqopt.cli.embed import embed_command
+from seqopt.cli.gene_options import (
+    GC,
+    Avoid,
+    BothStrands,
+    Code,
+    Constraints,
+    Downstream,
+    GeneOptions,
+    Start,
+    Stop,
+    Upstream,
+)
 from seqopt.cli.predict import predict_command
 from seqopt.cli.report import report_command
 from seqopt.cli.train_vae import train_vae_command
@@ -414,7 +426,9 @@ def genes(
             "--objective",
             "-o",
             help="What makes a gene good: mfe (minimum free energy of the folded RNA, kcal/mol), cai:ORGANISM (codon "
-            "adaptation to e_coli, yeast, human, ...), gc, gc_distance:TARGET, pattern_count:PATTERN, or a "
+            "adaptation to e_coli, yeast, human, ..., or a table of yours), usage:ORGANISM, tai:FILE.csv, "
+            "codon_pairs:GENES.fasta, harmonization:NATIVE.fasta,HOME,HOST, content:MOTIF, codon_weights:FILE.csv, gc, "
+            "gc_distance:TARGET, pattern_count:PATTERN, or a "
             "Python function (module:function or file.py:function, from a list of genes to a list of numbers).",
             rich_help_panel=WHAT,
         ),
@@ -428,45 +442,23 @@ def genes(
             rich_help_panel=WHAT,
         ),
     ] = None,
-    code: Annotated[
-        str,
-        typer.Option(help="Genetic code, by its name or its number at NCBI.", rich_help_panel=WHAT),
-    ] = "standard",
-    start: Annotated[
-        str | None,
-        typer.Option(
-            help="Start codon, such as ATG: that of the first residue if it is M, otherwise put before it.",
-            rich_help_panel=WHAT,
-        ),
-    ] = None,
-    stop: Annotated[
-        str | None, typer.Option(help="Stop codon, such as TAA, put at the end.", rich_help_panel=WHAT)
-    ] = None,
-    avoid: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A motif that no gene may hold, such as the restriction site GAATTC; IUPAC letters (N is any base). "
-            "May be given several times.",
-            metavar="MOTIF",
-            rich_help_panel=WHAT,
-        ),
-    ] = None,
-    both_strands: Annotated[
+    code: Code = None,
+    start: Start = None,
+    stop: Stop = None,
+    avoid: Avoid = None,
+    both_strands: BothStrands = True,
+    gc: GC = None,
+    constraint: Constraints = None,
+    upstream: Upstream = None,
+    downstream: Downstream = None,
+    best: Annotated[
+        int,
+        typer.Option(help="Where the best genes can be known exactly: how many of them.", rich_help_panel=HOW, min=1),
+    ] = 10,
+    search: Annotated[
         bool,
-        typer.Option(
-            "--both-strands/--one-strand",
-            help="Whether motifs are avoided on both strands, or on the strand of the gene only.",
-            rich_help_panel=WHAT,
-        ),
-    ] = True,
-    gc: Annotated[
-        tuple[float, float] | None,
-        typer.Option(
-            help="Lowest and highest fraction of G and C in a gene, such as 0.4 0.6.",
-            metavar="LOW HIGH",
-            rich_help_panel=WHAT,
-        ),
-    ] = None,
+        typer.Option("--search", help="Search, also where the best genes can be known exactly.", rich_help_panel=HOW),
+    ] = False,
     initial: Initial = 20,
     batch: Batch = 10,
     budget: Budget = 100,
@@ -502,9 +494,11 @@ def genes(
 ) -> None:
     """Design genes that code for a protein.
 
-    Every gene that is scored codes for the protein, and keeps to the constraints: the codons are what is chosen. A few
-    random genes are scored first. A Gaussian process then learns how the score depends on the codons, and a genetic
-    algorithm looks for the genes that are most worth scoring next; after each batch the model learns again.
+    Every gene that is scored codes for the protein, and keeps to the constraints: the codons are what is chosen. Where
+    a score is a sum over codons (all built-in ones but mfe), the best genes are computed exactly, at once, and the
+    options of a search are not used. Otherwise a few random genes are scored first. A Gaussian process then learns how
+    the score depends on the codons, and a genetic algorithm looks for the genes that are most worth scoring next; after
+    each batch the model learns again.
 
     **Examples**
 
@@ -514,7 +508,7 @@ def genes(
 
     Genes for E. coli without two restriction sites, of moderate GC content, with start and stop codon:
 
-        seqopt genes proteins.fasta -o cai:e_coli --avoid GAATTC --avoid GGATCC --gc 0.4 0.6 --start ATG --stop TAA
+        seqopt genes proteins.fasta -o cai:e_coli --avoid EcoRI --avoid BamHI --gc 0.4 0.6 --start ATG --stop TAA
 
     The folder of results holds genes.fasta and genes.csv (every gene scored, the best first), report.html, search.png
     (a plot), evaluations.csv (with what was predicted) and summary.json. Ctrl-C stops at any time; nothing that was
@@ -545,14 +539,10 @@ def genes(
             isolate=isolate,
         ),
         direction=_direction(maximize),
-        code=code,
+        options=GeneOptions(code, start, stop, avoid or (), both_strands, gc, constraint or (), upstream, downstream),
         representation=representation,
         partitions=_partitions(partitions),
-        start=start,
-        stop=stop,
-        avoid=avoid or [],
-        both_strands=both_strands,
-        gc=gc,
+        best=None if search else best,
         out=out,
     )
 

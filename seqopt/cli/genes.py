@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
+from seqopt.cli.exact_genes import made_exactly, named, shown_gene, solved, write_solved
+from seqopt.cli.gene_options import GeneOptions
 from seqopt.cli.running import (
     Plan,
     check_free,
@@ -27,16 +29,12 @@ from seqopt.cli.running import (
 from seqopt.datasets import Protein, read_proteins
 from seqopt.errors import InputError, RunFolderError
 from seqopt.evaluation import Direction
-from seqopt.objectives import CodonAdaptationIndex, Objective, resolve_objective
+from seqopt.objectives import Objective, by_code, exact_score, resolve_objective
 from seqopt.spaces import CodonSpace
 from seqopt.spaces.populations import described_size
-from seqopt.strings.genetic_codes import genetic_code
 
 if TYPE_CHECKING:
     from seqopt.models import Surrogate
-
-LONGEST_SHOWN = 54
-"""Bases of a gene that the terminal shows."""
 
 LONGEST_NAME = 24
 """Residues of a protein that names its genes."""
@@ -55,43 +53,41 @@ def run_genes(
     plan: Plan,
     *,
     direction: Direction | None,
-    code: str,
+    options: GeneOptions,
     representation: str,
     partitions: int | None,
-    start: str | None,
-    stop: str | None,
-    avoid: list[str],
-    both_strands: bool,
-    gc: tuple[float, float] | None,
+    best: int | None,
     out: Path | None,
 ) -> None:
-    """Design genes for each protein, and say what is happening; see ``seqopt genes --help``."""
+    """Design genes for each protein, and say what is happening; see ``seqopt genes --help``.
+
+    Args:
+        source: A protein or a FASTA file.
+        objective_spec: What makes a gene good.
+        plan: Of a search.
+        direction: Of the objective, where it is not the usual one.
+        options: Which genes.
+        representation: What the model of a search compares.
+        partitions: In how many parts.
+        best: How many of the best genes are computed where that can be done exactly; `None` to search all the same.
+        out: The folder.
+    """
     started = time.perf_counter()
     show_notes()
-    objective = _with_code(resolve_objective(objective_spec), code)
+    objective = by_code(resolve_objective(objective_spec), options.code or "standard")
     if not objective.applies_to("dna"):
         raise InputError(f"the objective {objective.name} is for {' or '.join(objective.kinds)}s, not for genes")
     proteins = proteins_of(source)
     folder = out if out is not None else default_folder(_label(source, proteins), objective_spec)
     # Every protein and every constraint is judged before the first gene is scored.
-    spaces = [
-        _space(
-            protein,
-            code=code,
-            representation=representation,
-            start=start,
-            stop=stop,
-            forbidden=avoid,
-            both_strands=both_strands,
-            gc=gc,
-        )
-        for protein in proteins
-    ]
+    spaces = [_space(protein, options, representation) for protein in proteins]
     folders = [folder] if len(proteins) == 1 else [folder / name for name in folder_names(proteins)]
     if len({protein.name for protein in proteins}) < len(proteins):
         proteins = [replace(protein, name=own.name) for protein, own in zip(proteins, folders, strict=True)]
     tasks = [_Task(*parts) for parts in zip(proteins, spaces, folders, strict=True)]
-    check_plan(plan)
+    goal = direction or objective.direction
+    if best is None or plan.known is not None or any(exact_score(objective, space, goal) is None for space in spaces):
+        check_plan(plan)
     if plan.known is not None and len(tasks) > 1:
         raise InputError(
             f"--known gives results of one protein, and {source} holds {len(tasks)}: search each by itself, with the "
@@ -110,7 +106,6 @@ def run_genes(
         check_free(task.folder, (GENES_FASTA, GENES_CSV), task.folder in begun)
     if len(tasks) > 1:
         check_free(folder, (BEST_FASTA, BEST_CSV), plan.resume)
-    goal = direction or objective.direction
     if len(tasks) > 1:
         console.print(f"[bold]{len(tasks)} proteins[/bold] from {escape(source)}, one after the other")
     most = 0
@@ -124,14 +119,15 @@ def run_genes(
                 replace(plan, resume=task.folder in begun),
                 goal,
                 partitions=partitions,
+                best=best,
                 started=time.perf_counter() if len(tasks) > 1 else started,
             )
             most = max(most, evaluated)
         finally:
             if len(tasks) > 1:
-                best = write_best_genes(folder, [(task.protein.name, task.folder) for task in tasks[:number]])
+                table = write_best_genes(folder, [(task.protein.name, task.folder) for task in tasks[:number]])
     if len(tasks) > 1:
-        _print_summary(folder, best, objective)
+        _print_summary(folder, table, objective)
     print_continuation(plan, most)
 
 
@@ -173,17 +169,9 @@ def _label(source: str, proteins: list[Protein]) -> str:
     return Path(source).name.split(".")[0] if proteins[0].location else proteins[0].name
 
 
-def _with_code(objective: Objective, code: str) -> Objective:
-    """The objective by the genetic code of the genes, where it depends on one."""
-    index = objective.function
-    if not isinstance(index, CodonAdaptationIndex):
-        return objective
-    return replace(objective, function=CodonAdaptationIndex(index.organism, code=dict(genetic_code(code).amino_acids)))
-
-
-def _space(protein: Protein, **options: Any) -> CodonSpace:
+def _space(protein: Protein, options: GeneOptions, representation: str) -> CodonSpace:
     try:
-        return CodonSpace(protein.sequence, **options)
+        return options.space(protein.sequence, representation=representation)
     except InputError as error:
         if protein.location:
             raise InputError(f"{protein.location}: {error}") from error
@@ -193,13 +181,27 @@ def _space(protein: Protein, **options: Any) -> CodonSpace:
 
 
 def _design(
-    task: _Task, objective: Objective, plan: Plan, goal: Direction, *, partitions: int | None, started: float
+    task: _Task,
+    objective: Objective,
+    plan: Plan,
+    goal: Direction,
+    *,
+    partitions: int | None,
+    best: int | None,
+    started: float,
 ) -> int:
-    """Search one space; returns the number of evaluations."""
+    """Solve or search one space; returns the number of evaluations of a search."""
     from seqopt.report.exports import GENES_CSV, GENES_FASTA, write_genes
 
     protein, space, folder = task.protein, task.space, task.folder
     _describe(protein, space)
+    searched = plan.resume and not made_exactly(folder)
+    if best is not None and plan.known is None and not searched:
+        found = solved(objective, goal, space, best)
+        if found is not None:
+            write_solved(found, objective, protein, space, plan, goal, folder, best=best)
+            return 0
+    check_plan(plan)
     _warn(protein, space, plan)
     result = watched_search(
         objective,
@@ -214,10 +216,10 @@ def _design(
     )
     table = write_genes(folder, protein.name)
     print_best(
-        f"Best of {len(table)} genes by {_named(objective)}",
+        f"Best of {len(table)} genes by {named(objective)}",
         {"value": "right", "GC": "right", "batch": "right", "gene": "left"},
         [
-            (f"{row['value']:,.5g}", f"{row['gc']:.2f}", origin(row["batch"]), _shown(row["gene"]))
+            (f"{row['value']:,.5g}", f"{row['gc']:.2f}", origin(row["batch"]), shown_gene(row["gene"]))
             for row in table.head(5).to_dict("records")
         ],
     )
@@ -242,17 +244,11 @@ def _surrogate(space: CodonSpace, partitions: int | None) -> Surrogate | None:
 def _describe(protein: Protein, space: CodonSpace) -> None:
     residues = len(space.protein)
     code = "" if space.code.number == 1 else f", genetic code {space.code.number} ({space.code.names[0]})"
-    strands = " on either strand" if space.both_strands else ""
-    kept = [
-        *([f"start codon {space.start}"] if space.start else []),
-        *([f"stop codon {space.stop}"] if space.stop else []),
-        *(f"no {motif}{strands}" for motif in space.forbidden),
-        *([f"GC content {space.gc[0]:g} to {space.gc[1]:g}"] if space.gc else []),
-    ]
+    kept = space.kept_to
     console.print(
         f"[bold]{escape(protein.name)}[/bold]: {residues:,} residue{'s' if residues > 1 else ''}{code}, "
         f"{described_size(space)} synonymous gene{'s' if space.size > 1 else ''}"
-        + (f"; kept to: {', '.join(kept)}" if kept else "")
+        + (f"; kept to: {escape(', '.join(kept))}" if kept else "")
     )
 
 
@@ -266,15 +262,11 @@ def _warn(protein: Protein, space: CodonSpace, plan: Plan) -> None:
         )
 
 
-def _shown(gene: str) -> str:
-    return gene if len(gene) <= LONGEST_SHOWN else f"{gene[:36]}... ({len(gene):,} bases)"
-
-
 def _print_summary(folder: Path, best: Any, objective: Objective) -> None:
     from seqopt.report.exports import BEST_CSV, BEST_FASTA
 
     print_best(
-        f"Best gene of each protein by {_named(objective)}",
+        f"Best gene of each protein by {named(objective)}",
         {"protein": "left", "bases": "right", "value": "right", "GC": "right", "folder": "left"},
         [
             (str(row.protein), f"{row.bases:,}", f"{row.value:,.5g}", f"{row.gc:.2f}", str(row.folder))
@@ -282,7 +274,3 @@ def _print_summary(folder: Path, best: Any, objective: Objective) -> None:
         ],
     )
     console.print(f"\nThey are in {escape(str(folder / BEST_FASTA))} and {BEST_CSV} there.")
-
-
-def _named(objective: Objective) -> str:
-    return f"{objective.name} ({objective.unit})" if objective.unit else objective.name

@@ -5,6 +5,15 @@ name; `seqopt.evaluation` calls it.
 Nothing here imports the models or the loop.
 """
 
+from seqopt.objectives.additive import CodonAdditive, by_code, exact_score
+from seqopt.objectives.codon_usage import (
+    CodonPairBias,
+    CodonShares,
+    CodonWeights,
+    Harmonisation,
+    MotifContent,
+    TRNAAdaptationIndex,
+)
 from seqopt.objectives.constants import ConstantFit, fit_constants
 from seqopt.objectives.ehrlich import Ehrlich
 from seqopt.objectives.expressions import Expression, ExpressionError, parse_expression, published_regression
@@ -29,6 +38,10 @@ __all__ = [
     "PATTERN_TASKS",
     "ByFidelity",
     "CodonAdaptationIndex",
+    "CodonAdditive",
+    "CodonPairBias",
+    "CodonShares",
+    "CodonWeights",
     "ConstantFit",
     "Ehrlich",
     "Expression",
@@ -37,12 +50,17 @@ __all__ = [
     "Fidelity",
     "FormulaTask",
     "GCContent",
+    "Harmonisation",
     "MinimumFreeEnergy",
+    "MotifContent",
     "Objective",
     "ObjectiveInfo",
     "PatternCount",
     "PatternTask",
     "Similarity",
+    "TRNAAdaptationIndex",
+    "by_code",
+    "exact_score",
     "fit_constants",
     "logp",
     "molecular_weight",

@@ -18,21 +18,14 @@ import importlib.util
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from seqopt.errors import InputError, ObjectiveError
+from seqopt.spaces import CodonScore, CodonSpace
+from seqopt.strings.codon_usage import CODONS, by_codon, codon_usage
 from seqopt.strings.genetic_codes import genetic_code
-
-ORGANISMS: Mapping[str, str] = {
-    "e_coli": "e_coli_316407",
-    "yeast": "s_cerevisiae_4932",
-    "human": "h_sapiens_9606",
-}
-"""Tables of the package python-codon-tables, by the names used here; the number is the NCBI taxonomy's."""
 
 LEAST_SPAN = 5
 """Bases from one of a pair to the other, with the three of the smallest hairpin loop between them."""
@@ -40,12 +33,9 @@ LEAST_SPAN = 5
 LEAST_ADAPTIVENESS = 0.01
 """Relative adaptiveness of a codon that the reference set does not have (Bulmer, 1988)."""
 
-Value = TypeVar("Value")
-
 _TO_RNA = str.maketrans("T", "U")
 _TO_DNA = str.maketrans("U", "T")
 _BASES = frozenset("ACGTU")
-_CODONS = tuple("".join(bases) for bases in product("ACGT", repeat=3))
 
 
 @dataclass(frozen=True)
@@ -118,8 +108,9 @@ class CodonAdaptationIndex:
     expressed genes as in the original index. A custom set goes into ``usage``. Nothing is downloaded.
 
     Args:
-        organism: ``"e_coli"``, ``"yeast"``, ``"human"``, or another table of python-codon-tables; with ``usage``, what
-            the reference set is called.
+        organism: ``"e_coli"``, ``"yeast"``, ``"human"``, another table of python-codon-tables, or the path of a table
+            of codon usage (see `seqopt.strings.codon_usage.codon_usage`); with ``usage``, what the reference set is
+            called.
         usage: Frequencies or counts of the 64 codons in a reference set, by codon; codons that are missing count
             as 0.
         code: The genetic code, from each of the 64 codons to an amino acid or ``"*"``; by default the standard code.
@@ -142,10 +133,10 @@ class CodonAdaptationIndex:
     """Relative adaptiveness of each codon that counts, by codon in DNA letters."""
 
     def __post_init__(self) -> None:
-        code = dict(genetic_code("standard").amino_acids) if self.code is None else _by_codon(self.code)
-        if set(code) != set(_CODONS):
+        code = dict(genetic_code("standard").amino_acids) if self.code is None else by_codon(self.code)
+        if set(code) != set(CODONS):
             raise InputError(f"a genetic code gives each of the 64 codons an amino acid or '*'; this has {len(code)}")
-        usage = _usage(self.organism) if self.usage is None else _by_codon(self.usage)
+        usage = codon_usage(self.organism) if self.usage is None else by_codon(self.usage)
         for codon, frequency in usage.items():
             if not (math.isfinite(frequency) and frequency >= 0):
                 raise InputError(f"the usage of codon {codon} must be a finite number from 0, not {frequency}")
@@ -159,6 +150,14 @@ class CodonAdaptationIndex:
                 codons, or has no codon that counts.
         """
         return np.array([self._score(bases, item) for item, bases in enumerate(_read(strings))], dtype=np.float64)
+
+    def codon_score(self, space: CodonSpace) -> CodonScore | None:
+        """The logarithm of the index, a sum over codons: see `seqopt.objectives.CodonAdditive`."""
+        # Of an amino acid all codons count or none, so that their number is the same for all genes.
+        number = sum(codons[0] in self.adaptiveness for codons in space.choices)
+        if not number:
+            return None
+        return CodonScore({codon: math.log(weight) / number for codon, weight in self.adaptiveness.items()})
 
     def _score(self, bases: str, item: int) -> float:
         if len(bases) % 3:
@@ -202,6 +201,13 @@ class GCContent:
         values = np.array(fractions, dtype=np.float64)
         return values if self.target is None else np.abs(values - self.target)
 
+    def codon_score(self, space: CodonSpace) -> CodonScore | None:
+        """A sum over codons, or a function of the number of G and C: see `seqopt.objectives.CodonAdditive`."""
+        total, target = 3 * space.length, self.target
+        if target is None:
+            return CodonScore({codon: (codon.count("G") + codon.count("C")) / total for codon in CODONS})
+        return CodonScore(of_gc=lambda counts: np.abs(counts / total - target))
+
 
 def gc_distance(target: str) -> GCContent:
     """`GCContent` with a target that is written as text, such as ``"0.5"``.
@@ -240,14 +246,6 @@ def _codons(gene: str) -> Iterator[str]:
     return (gene[begin : begin + 3] for begin in range(0, len(gene), 3))
 
 
-def _by_codon(table: Mapping[str, Value]) -> dict[str, Value]:
-    named = {codon.upper().translate(_TO_DNA): value for codon, value in table.items()}
-    for codon in named:
-        if codon not in _CODONS:
-            raise InputError(f"{codon!r} is not a codon: write three of A, C, G and T or U")
-    return named
-
-
 def _adaptiveness(code: Mapping[str, str], usage: Mapping[str, float]) -> dict[str, float]:
     synonyms: dict[str, list[str]] = {}
     for codon, amino_acid in code.items():
@@ -260,21 +258,6 @@ def _adaptiveness(code: Mapping[str, str], usage: Mapping[str, float]) -> dict[s
         if len(codons) > 1 and largest > 0:
             weights |= {codon: (usage.get(codon, 0) / largest) or LEAST_ADAPTIVENESS for codon in codons}
     return weights
-
-
-def _usage(organism: str) -> dict[str, float]:
-    _require("python_codon_tables", "python-codon-tables")
-    import python_codon_tables
-
-    full: list[str] = python_codon_tables.available_codon_tables_names
-    short = {name.rpartition("_")[0]: name for name in full}
-    tables = {name: name for name in full} | short | dict(ORGANISMS)
-    # A number, which names no table here, would make the package download one.
-    if organism not in tables:
-        known = ", ".join(dict.fromkeys([*ORGANISMS, *sorted(short)]))
-        raise InputError(f"there is no codon usage of {organism!r}: choose {known}, or give usage=")
-    table = python_codon_tables.get_codons_table(tables[organism])
-    return {codon: float(frequency) for codons in table.values() for codon, frequency in codons.items()}
 
 
 def _require(module: str, package: str) -> None:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from seqopt.errors import InputError, ObjectiveError
 from seqopt.evaluation import Direction, PerString
 from seqopt.evaluation.single import takes_one_string
-from seqopt.objectives import expressions, genes, molecules, patterns
+from seqopt.objectives import codon_usage, expressions, genes, molecules, patterns
 from seqopt.strings.identity import identity_keys
 
 MAXIMIZE: Direction = "maximize"
@@ -194,6 +194,60 @@ OBJECTIVES: Mapping[str, ObjectiveInfo] = {
             "TARGET",
             ("dna", "rna"),
             genes.gc_distance,
+        ),
+        ObjectiveInfo(
+            "tai",
+            "tRNA adaptation index, 0 to 1, by numbers of tRNA genes (columns anticodon and copies)",
+            MAXIMIZE,
+            "",
+            "FILE.csv",
+            ("dna", "rna"),
+            codon_usage.TRNAAdaptationIndex.from_file,
+        ),
+        ObjectiveInfo(
+            "codon_pairs",
+            "codon pair bias: mean score of neighbouring codons, by the genes of a FASTA file",
+            MAXIMIZE,
+            "",
+            "GENES.fasta",
+            ("dna", "rna"),
+            codon_usage.CodonPairBias.from_file,
+        ),
+        ObjectiveInfo(
+            "harmonization",
+            "mean distance of relative codon usage in a host from that of the native gene at home; 0 at best",
+            MINIMIZE,
+            "",
+            "NATIVE.fasta,HOME,HOST",
+            ("dna", "rna"),
+            codon_usage.Harmonisation.parse,
+        ),
+        ObjectiveInfo(
+            "usage",
+            "geometric mean of the shares of codons among their synonyms in an organism, 0 to 1",
+            MAXIMIZE,
+            "",
+            "ORGANISM",
+            ("dna", "rna"),
+            codon_usage.CodonShares,
+        ),
+        ObjectiveInfo(
+            "content",
+            "occurrences of a motif in IUPAC letters, such as U or CG, per 100 bases",
+            MINIMIZE,
+            "per 100 bases",
+            "MOTIF",
+            ("dna", "rna"),
+            codon_usage.MotifContent,
+        ),
+        ObjectiveInfo(
+            "codon_weights",
+            "mean weight of the codons, by a table of the columns codon and weight",
+            MAXIMIZE,
+            "",
+            "FILE.csv",
+            ("dna", "rna"),
+            codon_usage.CodonWeights.from_file,
         ),
         ObjectiveInfo(
             "pattern_count",

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqopt.errors import InputError
+from seqopt.spaces import CodonScore, CodonSpace
 
 WILDCARD = "?"
 """The character of a pattern that matches any one character."""
@@ -86,6 +87,14 @@ class PatternCount:
         if self.noise_variance:
             values += math.sqrt(self.noise_variance) * self._standard_normal(strings)
         return values
+
+    def codon_score(self, space: CodonSpace) -> CodonScore | None:
+        """Overlapping occurrences in the whole gene: see `seqopt.objectives.CodonAdditive`."""
+        if not self.overlapping or self.first is not None or self.noise_variance:
+            return None
+        motif = self.pattern.replace(WILDCARD, "N")
+        # Genes are written in capital DNA letters; a pattern with another one does not occur in them.
+        return CodonScore(motifs={motif: 1.0} if set(self.pattern) <= set("ACGT" + WILDCARD) else {})
 
     def noiseless(self, strings: Sequence[str]) -> npt.NDArray[np.float64]:
         """The counts of ``strings`` (``n``)."""

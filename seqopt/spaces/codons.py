@@ -3,37 +3,40 @@
 References:
     Moss, H. B. (2021). General-purpose information-theoretical Bayesian optimisation. PhD thesis, Lancaster University,
         sections 4.5, 4.6.2 and B.3.
-    IUPAC-IUB (1984). Nomenclature for incompletely specified bases in nucleic acid sequences.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from seqopt.encoding import Alphabet, Encoder
 from seqopt.encoding.codons import CodonTokenizer
 from seqopt.errors import InputError
+from seqopt.spaces.codon_graph import CodonGraph
+from seqopt.spaces.codon_scores import CodonScore
+from seqopt.spaces.conflicts import check_feasible, gc_bits
+from seqopt.spaces.exact import best_gene
 from seqopt.spaces.local import LocalSpace
-from seqopt.spaces.populations import BoolArray, Population, described_size
+from seqopt.spaces.motifs import BoolArray, IntArray, MotifAutomaton, base_sets, hits, strands
+from seqopt.spaces.populations import Population, described_size
+from seqopt.spaces.specifications import Cut, Frame, Specification, cuts_of, site_of
 from seqopt.strings.genetic_codes import BASES, STOP, GeneticCode, genetic_code
 
 REPAIR_ROUNDS = 30
 """Times that codons are drawn again to repair a gene, before it is given up."""
 
-AMBIGUITY = {
-    **{"A": "A", "C": "C", "G": "G", "T": "T", "R": "AG", "Y": "CT", "S": "CG", "W": "AT", "K": "GT", "M": "AC"},
-    **{"B": "CGT", "D": "AGT", "H": "ACT", "V": "ACG", "N": "ACGT"},
-}
-"""The bases that each IUPAC letter stands for."""
+RESTARTS = 20
+"""Times that a random gene is begun anew, before it is made by a program."""
 
-_COMPLEMENT = str.maketrans("ACGTRYSWKMBDHVN", "TGCAYRSWMKVHDBN")
+PROBED = 16
+"""Random genes that are looked at before it is proven that constraints can be kept to."""
 
-IntArray = npt.NDArray[np.int64]
+CHANGED_SHARE = 0.3
+"""Share of the codons of a breach that are drawn again at a time, so that what they make up for is not overdone."""
 
 
 class CodonSpace(LocalSpace):
@@ -44,13 +47,15 @@ class CodonSpace(LocalSpace):
     *Mutation* draws one codon again, uniformly among its synonyms (the one that was there included); the residue is
     uniform among those with more than one codon. *Crossover* swaps prefixes up to a uniform codon boundary.
 
-    *Constraints* (``forbidden`` and ``gc``) hold for the whole gene, start and stop included. A random gene or a child
-    that breaks them is repaired: codons that overlap a motif are drawn again; where the GC content is too low or too
-    high, random residues take random synonyms of more or less GC until it is within the bounds; at most
-    `REPAIR_ROUNDS` times. A child that is still outside is rejected, and after some attempts its parent is kept. For a
-    random gene that cannot be repaired the codons are drawn one after another among those from which a permitted gene
-    can be completed, so sampling finds a gene whenever one exists. Without constraints samples are uniform; with
-    constraints they need not be.
+    *Constraints* (``forbidden``, ``gc`` and ``constraints``) hold for the whole gene, start and stop included. What can
+    be is compiled into the moves: codons that no permitted gene has are not among the choices. A random gene or a child
+    that breaks something is repaired: codons that overlap a motif, a repeat or a hairpin are drawn again; where the GC
+    content is too low or too high, in all or in a window, random residues take random synonyms of more or less GC until
+    it is within the bounds; at most `REPAIR_ROUNDS` times. A child that is still outside is rejected, and after some
+    attempts its parent is kept. For a random gene that cannot be repaired the codons are drawn one after another among
+    those from which a permitted gene can be completed, or, where more than motifs and GC content must be kept to, it is
+    the best gene by random weights (`seqopt.spaces.exact`), so sampling finds a gene whenever one exists. Without
+    constraints samples are uniform; with constraints they need not be.
 
     Args:
         protein: One-letter amino acids, upper or lower case.
@@ -60,17 +65,21 @@ class CodonSpace(LocalSpace):
         start: A start codon of the code. It is the codon of the first residue if that is M, and stands before it
             otherwise.
         stop: A stop codon of the code, put at the end.
-        forbidden: Motifs that no gene may hold, in IUPAC letters (``N`` any base, ``R`` A or G, and so on).
+        forbidden: Motifs that no gene may hold, in IUPAC letters (``N`` any base, ``R`` A or G, and so on), or names of
+            restriction enzymes, such as ``"BsaI"``, for their sites.
         gc: Lowest and highest fraction of G and C, from 0 to 1.
         accept: Keeps only genes for which this predicate holds.
         both_strands: Forbid the reverse complement of every motif, too.
+        constraints: Further constraints, of `seqopt.spaces.specifications`.
+        upstream: Bases before the gene, in DNA or RNA letters: what is forbidden is forbidden across the junction, too.
+            They are no part of the gene.
+        downstream: Bases behind it.
 
     Raises:
         InputError: For an empty protein, a letter that is not an amino acid (with its position), a stop symbol, an
             unknown code or representation, a start or stop codon that is not one in this code, a motif that is not
-            one, GC bounds outside 0 to 1 or out of order, or constraints that no gene meets; the message says which of
-            them conflict.
-            This is decided exactly, before anything is drawn.
+            one, GC bounds outside 0 to 1 or out of order, flanks with other letters, or constraints that no gene meets;
+            the message says which of them conflict. This is decided exactly, before anything is drawn.
 
     Example:
         >>> space = CodonSpace("TIKENIFGVS")
@@ -93,6 +102,9 @@ class CodonSpace(LocalSpace):
         gc: tuple[float, float] | None = None,
         accept: Callable[[str], bool] | None = None,
         both_strands: bool = False,
+        constraints: Iterable[Specification] = (),
+        upstream: str = "",
+        downstream: str = "",
     ) -> None:
         self.code = genetic_code(code)
         self.protein = _checked_protein(protein, self.code)
@@ -108,9 +120,27 @@ class CodonSpace(LocalSpace):
             choices[: 1 - self._before] = [(self.start,)]
         if self.stop is not None:
             choices.append((self.stop,))
-        self.forbidden = tuple(dict.fromkeys(_checked_motif(motif) for motif in _listed(forbidden)))
+        self.forbidden = tuple(dict.fromkeys(site_of(motif) for motif in _listed(forbidden)))
         self.both_strands = both_strands
         self.gc = None if gc is None else _checked_bounds(gc)
+        self.constraints = tuple(_checked_constraints(constraints))
+        self.upstream = _checked_flank(upstream, "upstream")
+        self.downstream = _checked_flank(downstream, "downstream")
+        self.gc_numbers = None if self.gc is None else _numbers_of_gc(self.gc, 3 * len(choices))
+        residues = ["start"] * self._before + list(self.protein) + (["stop"] if self.stop is not None else [])
+        self.frame = Frame(tuple(choices), tuple(residues), self.code, self.upstream, self.downstream)
+        for constraint in self.constraints:
+            constraint.check(self.frame)
+        feasible = partial(
+            check_feasible,
+            self.frame,
+            self.forbidden,
+            both_strands=both_strands,
+            gc=self.gc,
+            gc_numbers=self.gc_numbers,
+        )
+        self._checked = [constraint for constraint in self.constraints if constraint.checked]
+        feasible([constraint for constraint in self.constraints if not constraint.checked])
 
         symbols = [*self.code.sense_codons, *([self.stop] if self.stop is not None else [])]
         encoder = (
@@ -118,16 +148,28 @@ class CodonSpace(LocalSpace):
             if representation == "codons"
             else Encoder("characters", Alphabet("ACGT"))
         )
-        self._prepare(choices, symbols, "dna", accept, encoder)
+        self._prepare(self.frame.permitted(self.constraints), symbols, "dna", accept, encoder)
         self._bases = np.array([[BASES.index(base) for base in symbol] for symbol in symbols])
         self._gc_of = np.array([sum(base in "GC" for base in symbol) for symbol in symbols])
-        self._gc_window = None if self.gc is None else self._window(self.gc)
-        self._motifs = [(written, _base_sets(motif)) for written, motif in self._strands(self.forbidden)]
-        self._check_feasible()
+        own = strands(self.forbidden, self.both_strands)
+        for constraint in self.constraints:
+            own += constraint.motifs()
+        self._motifs = [(written, base_sets(motif)) for written, motif in own]
+        self._automaton = MotifAutomaton([motif for _, motif in own])
+        self._flanks = [
+            np.array([BASES.index(base) for base in flank], dtype=np.int64)
+            for flank in (self.upstream, self.downstream)
+        ]
+        # A gene that chance finds shows that there is one, long before a program would have.
+        if self._checked and not self._allowed(super()._drawn(PROBED, np.random.default_rng(0))).any():
+            feasible(self.constraints)
 
     @property
     def size(self) -> int:
-        """Number of genes that code for the protein, constraints and ``accept`` not counted: exact, however large."""
+        """Number of genes that code for the protein: exact, however large.
+
+        Only constraints that leave codons out count, the others and ``accept`` do not: see `count`.
+        """
         return super().size
 
     def config_arguments(self) -> dict[str, Any]:
@@ -142,28 +184,48 @@ class CodonSpace(LocalSpace):
             "gc": self.gc,
             "accept": self.accept,
             "both_strands": self.both_strands and bool(self.forbidden),
+            # Left out where there are none, so that spaces from before there were any are the same.
+            **({"constraints": self.constraints} if self.constraints else {}),
+            **({"upstream": self.upstream} if self.upstream else {}),
+            **({"downstream": self.downstream} if self.downstream else {}),
         }
 
-    def _strands(self, motifs: Iterable[str]) -> list[tuple[str, str]]:
-        pairs = []
-        for motif in motifs:
-            pairs.append((repr(motif), motif))
-            reverse = motif.translate(_COMPLEMENT)[::-1]
-            if self.both_strands and reverse != motif:
-                pairs.append((f"{reverse!r}, the reverse complement of {motif!r},", reverse))
-        return pairs
+    def graph(self, score: CodonScore | None = None) -> CodonGraph:
+        """The genes without forbidden motifs as the paths of a graph whose edges carry a score."""
+        return CodonGraph(self.choices, self._automaton, score, upstream=self.upstream, downstream=self.downstream)
 
-    def _window(self, gc: tuple[float, float]) -> tuple[int, int]:
-        """The lowest and the highest permitted number of G and C."""
-        total = 3 * self.length
-        fractions = np.arange(total + 1) / total
-        inside = np.flatnonzero((gc[0] <= fractions) & (fractions <= gc[1]))
-        if not len(inside):
-            raise InputError(
-                f"GC content between {gc[0]:g} and {gc[1]:g} is impossible: no number of G and C out of {total} bases "
-                f"lies in between"
-            )
-        return int(inside[0]), int(inside[-1])
+    @property
+    def checked(self) -> bool:
+        """Whether there are constraints that are neither motifs nor left-out codons nor bounds of GC content."""
+        return bool(self._checked)
+
+    @property
+    def checked_texts(self) -> list[str]:
+        """What those say."""
+        return [constraint.text for constraint in self._checked]
+
+    def keep(self, genes: Sequence[str]) -> BoolArray:
+        """Of each of some genes of the protein whether it keeps to all constraints, ``accept`` left aside."""
+        rows = self._rows(genes)
+        if rows is None:
+            raise InputError("some of these genes do not code for the protein with permitted codons")
+        return self._allowed(rows)
+
+    def cuts(self, gene: str) -> list[Cut]:
+        """Linear conditions that permitted genes meet and ``gene`` does not, of the constraints that are `checked`."""
+        return cuts_of(self.frame, self._checked, gene)
+
+    @property
+    def kept_to(self) -> list[str]:
+        """What genes are kept to, in words."""
+        strands = " on either strand" if self.both_strands else ""
+        return [
+            *([f"start codon {self.start}"] if self.start else []),
+            *([f"stop codon {self.stop}"] if self.stop else []),
+            *(f"no {motif}{strands}" for motif in self.forbidden),
+            *([f"GC content {self.gc[0]:g} to {self.gc[1]:g}"] if self.gc else []),
+            *(constraint.text for constraint in self.constraints),
+        ]
 
     def _normalised(self, string: str) -> str:
         return string.strip().upper().replace("U", "T")
@@ -180,6 +242,8 @@ class CodonSpace(LocalSpace):
                 continue
             where = f"codon {index + 1} ({codon}, bases {3 * index + 1} to {3 * index + 3})"
             residue = index + 1 - self._before
+            if codon in self.frame.choices[index]:
+                return f"{where} is left out by a constraint; permitted {_are(permitted)}"
             if self.start is not None and index == 0:
                 return f"{where} is not the start codon {self.start}"
             if residue > len(self.protein):
@@ -192,37 +256,62 @@ class CodonSpace(LocalSpace):
     def _broken(self, row: Population) -> str:
         bases = self._bases_of(row)
         for written, sets in self._motifs:
-            indices = np.flatnonzero(_hits(bases, sets)[0])
+            indices = np.flatnonzero(self._hits(bases, sets)[0])
             if len(indices):
-                return f"it holds {written} at base {indices[0] + 1}"
+                place = int(indices[0]) - min(len(self.upstream), len(sets) - 1)
+                across = "" if place >= 0 else f", {-place} bases before its beginning"
+                return f"it holds {written} at base {place + 1}" if not across else f"it holds {written}{across}"
+        first, stop = self._span
+        for constraint in self._checked:
+            if constraint.marked(bases, first, stop)[0, first:stop].any():
+                return constraint.broken(bases, first, stop)
         total = 3 * self.length
         count = int(self._gc_of[row].sum())
         bounds = f"{self.gc[0]:g} and {self.gc[1]:g}" if self.gc is not None else "the bounds"
         return f"its GC content is {count / total:.4f} ({count} of {total}), not between {bounds}"
 
+    @property
+    def _span(self) -> tuple[int, int]:
+        """Where genes begin and end in what `_bases_of` gives."""
+        return len(self.upstream), len(self.upstream) + 3 * self.length
+
     def _bases_of(self, rows: Population) -> IntArray:
-        return self._bases[rows].reshape(len(rows), -1)
+        """Bases of genes with what stands before and behind them."""
+        own = self._bases[rows].reshape(len(rows), -1)
+        if not self.upstream and not self.downstream:
+            return own
+        before, behind = (np.broadcast_to(flank, (len(rows), len(flank))) for flank in self._flanks)
+        return np.concatenate([before, own, behind], axis=1)
+
+    def _hits(self, bases: IntArray, sets: BoolArray) -> BoolArray:
+        """Where a motif begins that reaches into the gene, from the first place at which it can."""
+        first, stop = self._span
+        return hits(bases[:, max(first - len(sets) + 1, 0) : stop + len(sets) - 1], sets)
 
     def _allowed(self, rows: Population) -> BoolArray:
         allowed = np.ones(len(rows), dtype=np.bool_)
-        if self._gc_window is not None:
+        if self.gc_numbers is not None:
             counts = self._gc_of[rows].sum(axis=1)
-            allowed &= (counts >= self._gc_window[0]) & (counts <= self._gc_window[1])
-        if self._motifs and len(rows):
+            allowed &= (counts >= self.gc_numbers[0]) & (counts <= self.gc_numbers[1])
+        if (self._motifs or self._checked) and len(rows):
             bases = self._bases_of(rows)
             for _, sets in self._motifs:
-                allowed &= ~_hits(bases, sets).any(axis=1)
+                allowed &= ~self._hits(bases, sets).any(axis=1)
+            first, stop = self._span
+            for constraint in self._checked:
+                left = np.flatnonzero(allowed)
+                allowed[left] = ~constraint.marked(bases[left], first, stop)[:, first:stop].any(axis=1)
         return allowed
 
     def _repaired(self, rows: Population, rng: np.random.Generator) -> Population:
-        if not self._motifs and self._gc_window is None:
+        if not self._motifs and self.gc_numbers is None and not self._checked:
             return rows
         repaired = rows.copy()
         broken = np.flatnonzero(~self._allowed(repaired))
         for _ in range(REPAIR_ROUNDS):
             if not len(broken):
                 break
-            changed = self._within_gc(self._without_motifs(repaired[broken], rng), rng)
+            changed = self._within_gc(self._without_motifs(self._unmarked(repaired[broken], rng), rng), rng)
             repaired[broken] = changed
             broken = broken[~self._allowed(changed)]
         return repaired
@@ -231,22 +320,47 @@ class CodonSpace(LocalSpace):
         if not self._motifs:
             return rows
         bases = self._bases_of(rows)
+        first, stop = self._span
         touched = np.zeros(bases.shape, dtype=np.bool_)
         for _, sets in self._motifs:
-            hits = _hits(bases, sets)
+            found = self._hits(bases, sets)
+            begin = max(first - len(sets) + 1, 0)
             for offset in range(len(sets)):
-                touched[:, offset : offset + hits.shape[1]] |= hits
-        codons = touched.reshape(len(rows), self.length, 3).any(axis=2)
+                touched[:, begin + offset : begin + offset + found.shape[1]] |= found
+        codons = touched[:, first:stop].reshape(len(rows), self.length, 3).any(axis=2)
         row, index = np.nonzero(codons)
         changed = rows.copy()
         changed[row, index] = self._options[index, rng.integers(self._counts[index])]
         return changed
 
+    def _unmarked(self, rows: Population, rng: np.random.Generator) -> Population:
+        """Codons that take part in breaches drawn again: where G and C are wanted or unwanted, some of them only."""
+        first, stop = self._span
+        changed = rows
+        for constraint in self._checked:
+            bases = self._bases_of(changed)
+            marked = constraint.marked(bases, first, stop)[:, first:stop]
+            if not marked.any():
+                continue
+            codons = marked.reshape(len(rows), self.length, 3).any(axis=2)
+            wanted = constraint.wanted_gc(bases, first, stop)
+            options = np.broadcast_to(self._options, (len(rows), *self._options.shape))
+            there = np.broadcast_to(np.arange(self._options.shape[1]) < self._counts[:, None], options.shape)
+            if wanted is not None:
+                sign = np.sign(wanted[:, first:stop].reshape(len(rows), self.length, 3).sum(axis=2))
+                gains = (self._gc_of[options] - self._gc_of[changed][:, :, None]) * sign[:, :, None]
+                there = there & ((gains > 0) | (sign[:, :, None] == 0))
+            codons &= there.any(axis=2) & (rng.random(codons.shape) < CHANGED_SHARE)
+            option = np.where(there, rng.random(options.shape), -1.0).argmax(axis=2)
+            drawn = np.take_along_axis(options, option[:, :, None], axis=2)[:, :, 0]
+            changed = np.where(codons, drawn, changed)
+        return changed
+
     def _within_gc(self, rows: Population, rng: np.random.Generator) -> Population:
-        if self._gc_window is None:
+        if self.gc_numbers is None:
             return rows
         counts = self._gc_of[rows].sum(axis=1)
-        lowest, highest = self._gc_window
+        lowest, highest = self.gc_numbers
         missing = np.maximum(lowest - counts, 0) - np.maximum(counts - highest, 0)
         outside = np.flatnonzero(missing)
         if not len(outside):
@@ -270,176 +384,52 @@ class CodonSpace(LocalSpace):
 
     def _drawn(self, n: int, rng: np.random.Generator) -> Population:
         rows = super()._drawn(n, rng)
-        for index in np.flatnonzero(~self._allowed(rows)):
+        broken = np.flatnonzero(~self._allowed(rows))
+        for index in broken:
             rows[index] = self._walked(rng)
+        if self._checked and len(broken):
+            for _ in range(RESTARTS):
+                rows[broken] = self._repaired(rows[broken], rng)
+                broken = broken[~self._allowed(rows[broken])]
+                if not len(broken):
+                    break
+                rows[broken] = self._random(len(broken), rng)
+            for index in broken:
+                rows[index] = self._programmed(rng)
         return rows
 
     def _walked(self, rng: np.random.Generator) -> Population:
         """A gene drawn codon by codon among those that leave a permitted completion."""
-        automaton, completions, window = self._completions
-        number = {symbol: index for index, symbol in enumerate(self.symbols)}
-        state, count = 0, 0
+        graph, completions, window = self._completions
+        node, count = 0, 0
         row = []
-        for index, choices in enumerate(self.choices):
+        for index, codons in enumerate(self.choices):
             open_codons = []
-            for codon in choices:
-                reached = automaton.step(state, codon)
-                total = count + _gc(codon) if self._gc_window is not None else 0
-                if reached is not None and completions[index + 1].get(reached, 0) & (window >> total):
-                    open_codons.append((codon, reached, total))
-            codon, state, count = open_codons[int(rng.integers(len(open_codons)))]
-            row.append(number[codon])
+            for option, target, _, gc in graph.out[index][node]:
+                total = count + gc if self.gc_numbers is not None else 0
+                if completions[index + 1][target] & (window >> total):
+                    open_codons.append((codons[option], target, total))
+            codon, node, count = open_codons[int(rng.integers(len(open_codons)))]
+            row.append(self._numbers[codon])
         return np.array(row, dtype=np.intp)
 
+    def _programmed(self, rng: np.random.Generator) -> Population:
+        """The best gene by random weights of its codons."""
+        weights = [dict(zip(codons, rng.random(len(codons)).tolist(), strict=True)) for codons in self.choices]
+        gene = best_gene(self, CodonScore(positions=weights))
+        return np.array([self._numbers[gene[begin : begin + 3]] for begin in range(0, len(gene), 3)], dtype=np.intp)
+
     @cached_property
-    def _completions(self) -> tuple[_MotifAutomaton, list[dict[int, int]], int]:
-        automaton = _MotifAutomaton([motif for _, motif in self._strands(self.forbidden)])
-        by_count = self._gc_window is not None
-        return automaton, _completions(self.choices, automaton, by_count=by_count), _window_bits(self._gc_window)
+    def _numbers(self) -> dict[str, int]:
+        return {symbol: index for index, symbol in enumerate(self.symbols)}
 
-    def _feasible(self, motifs: Sequence[str], window: tuple[int, int] | None) -> bool:
-        automaton = _MotifAutomaton([motif for _, motif in self._strands(motifs)])
-        completions = _completions(self.choices, automaton, by_count=window is not None)
-        return bool(completions[0].get(0, 0) & _window_bits(window))
-
-    def _check_feasible(self) -> None:
-        if self._gc_window is not None and self.gc is not None:
-            total = 3 * self.length
-            least = sum(min(map(_gc, choices)) for choices in self.choices)
-            most = sum(max(map(_gc, choices)) for choices in self.choices)
-            if self._gc_window[1] < least or self._gc_window[0] > most:
-                raise InputError(
-                    f"GC content between {self.gc[0]:g} and {self.gc[1]:g} is impossible: the genes of this protein "
-                    f"have between {least / total:.4f} and {most / total:.4f} ({least} to {most} of {total} bases)"
-                )
-        for motif in self.forbidden:
-            for written, strand in self._strands([motif]):
-                index = _forced(self.choices, _MotifAutomaton([strand]))
-                if index is not None:
-                    first = max(index - (len(strand) + 1) // 3, 0)
-                    raise InputError(
-                        f"no gene can avoid the motif {written}: every gene holds it by the end of codon {index + 1} "
-                        f"({self._named(first, index)})"
-                    )
-        if not self._feasible(self.forbidden, self._gc_window):
-            motifs, window = list(self.forbidden), self._gc_window
-            for motif in self.forbidden:
-                fewer = [other for other in motifs if other != motif]
-                if not self._feasible(fewer, window):
-                    motifs = fewer
-            if window is not None and not self._feasible(motifs, None):
-                window = None
-            parts = [f"without {motif}" for motif in motifs]
-            if window is not None and self.gc is not None:
-                parts.append(f"with a GC content between {self.gc[0]:g} and {self.gc[1]:g}")
-            raise InputError(
-                f"these constraints exclude each other, no gene meets all of them: {', '.join(parts)}"
-                + (" (motifs on both strands)" if self.both_strands else "")
-            )
-
-    def _named(self, first: int, last: int) -> str:
-        names = ["start"] * self._before + list(self.protein) + (["stop"] if self.stop is not None else [])
-        return "-".join(names[first : last + 1])
+    @cached_property
+    def _completions(self) -> tuple[CodonGraph, list[list[int]], int]:
+        graph = self.graph()
+        return graph, graph.completions(by_count=self.gc_numbers is not None), gc_bits(self.gc_numbers)
 
     def __repr__(self) -> str:
         return f"CodonSpace({len(self.protein)} residues, code {self.code.number}: {described_size(self)} genes)"
-
-
-class _MotifAutomaton:
-    """Follows all motifs at once along a gene (the shift-and algorithm of Baeza-Yates and Gonnet 1992).
-
-    Bit j of a state says that the bases so far end with the first letters of a motif, up to the letter of bit j.
-    """
-
-    def __init__(self, motifs: Sequence[str]) -> None:
-        self._first = self._last = 0
-        self._letters = dict.fromkeys(BASES, 0)
-        bit = 0
-        for motif in motifs:
-            self._first |= 1 << bit
-            for letter in motif:
-                for base in AMBIGUITY[letter]:
-                    self._letters[base] |= 1 << bit
-                bit += 1
-            self._last |= 1 << (bit - 1)
-        self._steps: dict[tuple[int, str], int | None] = {}
-
-    def step(self, state: int, codon: str) -> int | None:
-        """The state after ``codon``, or `None` when a motif has been completed."""
-        known = (state, codon)
-        if known not in self._steps:
-            self._steps[known] = self._walk(state, codon)
-        return self._steps[known]
-
-    def _walk(self, state: int, codon: str) -> int | None:
-        for base in codon:
-            state = (state << 1 | self._first) & self._letters[base]
-            # Ending here also keeps the last bit of a motif from moving on into the next one.
-            if state & self._last:
-                return None
-        return state
-
-
-def _reached(choices: Sequence[Sequence[str]], automaton: _MotifAutomaton) -> Iterator[set[int]]:
-    """The automaton's states after 0, 1, 2, ... codons."""
-    states = {0}
-    yield states
-    for codons in choices:
-        states = {after for state in states for codon in codons if (after := automaton.step(state, codon)) is not None}
-        yield states
-
-
-def _forced(choices: Sequence[Sequence[str]], automaton: _MotifAutomaton) -> int | None:
-    """The position at which no gene is left that avoids the motifs, if there is one."""
-    return next((index - 1 for index, states in enumerate(_reached(choices, automaton)) if not states), None)
-
-
-def _completions(
-    choices: Sequence[Sequence[str]], automaton: _MotifAutomaton, *, by_count: bool
-) -> list[dict[int, int]]:
-    """For each position and state, the numbers of G and C that completions from there can have.
-
-    They are the bits of an integer: bit k is set if some completion has k. Without ``by_count`` bit 0 says whether
-    there is a completion at all.
-    """
-    reached = list(_reached(choices, automaton))
-    completions: list[dict[int, int]] = [dict.fromkeys(reached[-1], 1)]
-    for states, codons in zip(reversed(reached[:-1]), reversed(choices), strict=True):
-        following = completions[-1]
-        here: dict[int, int] = {}
-        for state in states:
-            bits = 0
-            for codon in codons:
-                after = automaton.step(state, codon)
-                if after is not None:
-                    bits |= following.get(after, 0) << (_gc(codon) if by_count else 0)
-            if bits:
-                here[state] = bits
-        completions.append(here)
-    completions.reverse()
-    return completions
-
-
-def _window_bits(window: tuple[int, int] | None) -> int:
-    return 1 if window is None else (1 << (window[1] + 1)) - (1 << window[0])
-
-
-def _gc(codon: str) -> int:
-    return codon.count("G") + codon.count("C")
-
-
-def _hits(bases: IntArray, sets: BoolArray) -> BoolArray:
-    """Where a motif begins: ``n x (L - m + 1)`` for genes ``n x L`` and permitted bases ``m x 4``."""
-    starts = bases.shape[1] - len(sets) + 1
-    hits = np.ones((len(bases), max(starts, 0)), dtype=np.bool_)
-    if starts > 0:
-        for offset, permitted in enumerate(sets):
-            hits &= permitted[bases[:, offset : offset + starts]]
-    return hits
-
-
-def _base_sets(motif: str) -> BoolArray:
-    return np.array([[base in AMBIGUITY[letter] for base in BASES] for letter in motif])
 
 
 def _checked_protein(protein: str, code: GeneticCode) -> str:
@@ -478,16 +468,45 @@ def _listed(forbidden: Iterable[str]) -> list[str]:
     return list(forbidden)
 
 
-def _checked_motif(motif: str) -> str:
-    if not isinstance(motif, str) or not motif.strip():
-        raise InputError(f"{motif!r} is not a motif: give at least one letter")
-    letters = motif.strip().upper().replace("U", "T")
-    for position, letter in enumerate(letters, start=1):
-        if letter not in AMBIGUITY:
+def _checked_constraints(constraints: Iterable[Specification]) -> list[Specification]:
+    if isinstance(constraints, str | Specification):
+        raise InputError(f"constraints is {constraints!r}: give a list, such as [GCWindow(50, 0.3, 0.7)]")
+    found = list(constraints)
+    for constraint in found:
+        if not isinstance(constraint, Specification):
             raise InputError(
-                f"{letter!r} at position {position} of the motif {motif!r} is not a base: use {''.join(AMBIGUITY)}"
+                f"{constraint!r} is not a constraint: use those of seqopt.spaces.specifications, or parse_constraint"
+            )
+    return found
+
+
+def _checked_flank(flank: str, which: str) -> str:
+    if not isinstance(flank, str):
+        raise InputError(f"{which} is {flank!r} of type {type(flank).__name__}; expected str")
+    letters = "".join(flank.split()).upper().replace("U", "T")
+    for position, letter in enumerate(letters, start=1):
+        if letter not in BASES:
+            raise InputError(
+                f"{letter!r} at position {position} of what stands {which} of the gene (--{which}) is not a base: use "
+                "A, C, G and T or U"
             )
     return letters
+
+
+def _numbers_of_gc(gc: tuple[float, float], total: int) -> tuple[int, int]:
+    """The lowest and the highest permitted number of G and C."""
+    fractions = np.arange(total + 1) / total
+    inside = np.flatnonzero((gc[0] <= fractions) & (fractions <= gc[1]))
+    if not len(inside):
+        raise InputError(
+            f"GC content between {gc[0]:g} and {gc[1]:g} is impossible: no number of G and C out of {total} bases "
+            f"lies in between"
+        )
+    return int(inside[0]), int(inside[-1])
+
+
+def _are(codons: Sequence[str]) -> str:
+    return f"{'is' if len(codons) == 1 else 'are'} {', '.join(codons)}"
 
 
 def _checked_bounds(gc: tuple[float, float]) -> tuple[float, float]:

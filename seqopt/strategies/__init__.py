@@ -2,6 +2,7 @@
 
 from seqopt.strategies.density_ratio import BORE, LFBO
 from seqopt.strategies.designs import Design, MaxMinDesign, MedoidsDesign, resolve_design
+from seqopt.strategies.exact import ExactStrategy
 from seqopt.strategies.feasible import FeasibleModelBased
 from seqopt.strategies.fidelity import MultiFidelity
 from seqopt.strategies.initial import InitialDesign
@@ -22,6 +23,7 @@ __all__ = [
     "BORE",
     "LFBO",
     "Design",
+    "ExactStrategy",
     "FeasibleModelBased",
     "InitialDesign",
     "LocalPenalisation",

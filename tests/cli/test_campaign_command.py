@@ -76,6 +76,7 @@ def test_weeks_of_a_campaign(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ["--alphabet", "ACGU", "--length", "4-9"],
         ["--protein", "MAGIC"],
+        ["--protein", "MAGICK*", "--avoid", "EcoRI", "--stop", "TAA", "--constraint", "gc-window 9 0.2 0.8"],
         ["--grammar", "arithmetic", "--length", "3-9"],
     ],
 )
@@ -267,6 +268,8 @@ def test_options_that_would_do_nothing_are_refused(capsys: pytest.CaptureFixture
     strings = (*new, "--alphabet", "01", "--length", "6")
     refused("--column goes with --pool, not with --alphabet", *strings, "--column", "foo")
     refused("--standardize goes with --pool", *strings, "--standardize")
+    refused("--gc goes with --protein: leave it out", *strings, "--gc", "0.4", "0.6")
+    refused("unknown constraint 'runs'", *new, "--protein", "MAGIC", "--constraint", "runs")
     refused("--column goes with --pool, not with --protein", *new, "--protein", "MAGIC", "--column", "foo")
     refused("--kind protein does not go with --protein", *new, "--protein", "MAGIC", "--kind", "protein")
     assert not Path("a.seqopt").exists()

@@ -21,6 +21,8 @@ from seqopt.cli.genes import folder_names, proteins_of
 from seqopt.datasets import Protein
 from seqopt.objectives import CodonAdaptationIndex, GCContent, MinimumFreeEnergy
 from seqopt.spaces import CodonSpace
+from seqopt.spaces.specifications import parse_constraint
+from seqopt.strings.codon_usage import CODONS
 from seqopt.strings.genetic_codes import genetic_code
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
@@ -213,6 +215,14 @@ def test_ones_own_fasta_file_is_not_overwritten(capsys: pytest.CaptureFixture[st
         ([PROTEIN, "--avoid", "GGWCC", "--avoid", "ATTTT", "--gc", "0.1", "0.2"], "without ATTTT, with a GC content"),
         ([PROTEIN, "--gc", "0.6", "0.4"], "two fractions in order"),
         ([PROTEIN, "--avoid", "GAXTC"], "'X' at position 3 of the motif"),
+        ([PROTEIN, "--avoid", "XyzI"], "neither an enzyme of the list nor a motif"),
+        ([PROTEIN, "--constraint", "gc-windw 9 0 1"], "did you mean 'gc-window'"),
+        (
+            [PROTEIN, "--constraint", "gc-window 90 0.3 0.7"],
+            "the window of GC content is 90 bases, and the gene has 30",
+        ),
+        ([PROTEIN, "--constraint", "fixed 1 AAA"], "codon 1 of the gene cannot be AAA: T has"),
+        ([PROTEIN, "--upstream", "ACGX"], "'X' at position 4 of what stands upstream of the gene"),
         ([PROTEIN, "--start", "AAA"], "not a start codon"),
         ([PROTEIN, "--stop", "AAA"], "choose TAA, TAG, TGA"),
         ([PROTEIN, "--code", "martian"], "unknown genetic code 'martian'"),
@@ -317,3 +327,35 @@ def test_known_genes_are_of_one_protein(capsys: pytest.CaptureFixture[str]) -> N
     assert genes("two.fasta", "--known", write("known.csv", "gene,mfe\nATGAAAACA,-1\n")) != 0
     assert "--known gives results of one protein, and two.fasta holds 2" in " ".join(capsys.readouterr().err.split())
     assert not Path("out").exists()
+
+
+def test_the_best_genes_are_computed_where_they_can_be(capsys: pytest.CaptureFixture[str]) -> None:
+    write("usage.csv", "codon,frequency\n" + "".join(f"{codon},{1 + i % 7}\n" for i, codon in enumerate(CODONS)))
+    options = ["--avoid", "EcoRI", "--gc", "0.3", "0.5", "--constraint", "longest-run 3", "--upstream", "CCGA"]
+    arguments = ["MEFRKNSTK*", "-o", "cai:usage.csv", *options, "--constraint", "gc-window 9 0.2 0.7"]
+    assert genes(*arguments, "--best", "4") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    for words in ("exact: the 4 best by cai:usage.csv, maximized", "no gene that keeps to the constraints is better"):
+        assert words in said
+    assert "GC content 0.2 to 0.7 in every window of 9 bases" in said
+    table = pd.read_csv("out/genes.csv")
+    constraints = [*parse_constraint("longest-run 3"), *parse_constraint("gc-window 9 0.2 0.7")]
+    kept = {"forbidden": ["GAATTC"], "both_strands": True, "gc": (0.3, 0.5), "upstream": "CCGA"}
+    space = CodonSpace("MEFRKNSTK", constraints=constraints, **kept)
+    index = CodonAdaptationIndex("usage.csv")
+    everything = sorted(index(list(space.enumerate())), reverse=True)
+    assert table["value"].tolist() == pytest.approx(everything[:4])
+    assert table["gene"].is_unique
+    assert all(map(space.contains, table["gene"]))
+    assert list(fasta("out/genes.fasta").values()) == table["gene"].tolist()
+    settings = json.loads(Path("out/summary.json").read_text())["settings"]
+    assert settings["exact"]["proven"] is True
+    assert "The first gene is optimal" in Path("out/report.html").read_text()
+    # A run that was computed is there again at once; one that was searched for stays a search.
+    assert genes(*arguments, "--best", "4", "--resume") == 0
+    assert pd.read_csv("out/genes.csv")["gene"].tolist() == table["gene"].tolist()
+    assert genes(*arguments, "--search", out="searched") == 0
+    assert "exact" not in json.loads(Path("searched/summary.json").read_text())["settings"]
+    assert len(pd.read_csv("searched/genes.csv")) == 10
+    assert genes(*arguments, "--resume", out="searched") == 0
+    assert len(pd.read_csv("searched/genes.csv")) == 10

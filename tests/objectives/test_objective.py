@@ -45,6 +45,12 @@ def test_the_registry_knows_directions_and_units() -> None:
         "cai": "maximize",
         "gc": "maximize",
         "gc_distance": "minimize",
+        "tai": "maximize",
+        "codon_pairs": "maximize",
+        "harmonization": "minimize",
+        "usage": "maximize",
+        "content": "minimize",
+        "codon_weights": "maximize",
         "pattern_count": "maximize",
         "expression_error": "minimize",
     }

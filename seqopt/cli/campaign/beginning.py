@@ -41,6 +41,18 @@ from seqopt.cli.choosing import (
     given_filters,
     given_limits,
 )
+from seqopt.cli.gene_options import (
+    GC,
+    Avoid,
+    BothStrands,
+    Code,
+    Constraints,
+    Downstream,
+    GeneOptions,
+    Start,
+    Stop,
+    Upstream,
+)
 from seqopt.cli.running import console, note, show_notes
 from seqopt.errors import InputError
 
@@ -149,6 +161,15 @@ def new(
     seed: Annotated[
         int, typer.Option(help="The same seed gives the same suggestions.", rich_help_panel=HOW, min=0)
     ] = 0,
+    code: Code = None,
+    start: Start = None,
+    stop: Stop = None,
+    avoid: Avoid = None,
+    both_strands: BothStrands = True,
+    gc: GC = None,
+    constraint: Constraints = None,
+    upstream: Upstream = None,
+    downstream: Downstream = None,
     properties: Properties = None,
     require: Require = None,
     forbid: Forbid = None,
@@ -167,7 +188,7 @@ def new(
 
     seqopt campaign new kinase --pool library.csv --objective-name pIC50 --maximize
     seqopt campaign new kinase --pool library.csv --objective-name pIC50 --property "MW 200..500" --where "price <= 100"
-    seqopt campaign new enzyme --protein MKV...  --objective-name expression --batch 8
+    seqopt campaign new enzyme --protein MKV...  --objective-name expression --batch 8 --avoid BsaI --gc 0.4 0.6
     """
     del debug  # read by seqopt.cli.main
     path = file_of(Path(name))
@@ -184,6 +205,8 @@ def new(
         raise InputError(f"--surrogate {surrogate} knows nothing of plates: leave it out")
     if contexts is not None and surrogate != "auto":
         raise InputError(f"--surrogate {surrogate} knows nothing of fidelities: leave it out")
+    genes = GeneOptions(code, start, stop, avoid or (), both_strands, gc, constraint or (), upstream, downstream)
+    refuse_idle({option: given and protein is None for option, given in genes.given.items()}, "--protein")
     show_notes()
     with console.status("reading the candidates"):
         from seqopt.campaign import Campaign
@@ -191,7 +214,7 @@ def new(
 
         campaign = Campaign.create(
             path,
-            _space(pool, alphabet, protein, grammar, length, kind, column, standardize),
+            _space(pool, alphabet, protein, grammar, length, kind, column, standardize, genes),
             objective=objective,
             direction="maximize" if maximize else "minimize",
             unit=unit,
@@ -355,6 +378,7 @@ def _space(
     kind: str,
     column: str | None,
     standardize: bool,
+    options: GeneOptions,
 ) -> Space | Path:
     given = [name for name, value in _named(pool, alphabet, protein, grammar).items() if value is not None]
     if len(given) != 1:
@@ -367,10 +391,10 @@ def _space(
     if pool is not None:
         return pool
     refuse_idle({"--column": column is not None, "--standardize": standardize}, f"--pool, not with {given[0]}")
-    from seqopt.spaces import CodonSpace, GrammarSpace, StringSpace
+    from seqopt.spaces import GrammarSpace, StringSpace
 
     if protein is not None:
-        genes = CodonSpace(protein)
+        genes = options.space(protein)
         if kind not in ("auto", genes.kind):
             raise InputError(f"--kind {kind} does not go with --protein, which searches {genes.kind}: leave it out")
         return genes
