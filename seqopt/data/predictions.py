@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqopt.data.transforms import Transform
+from seqopt.data.yes_no import YES_NO, probability_moments
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -30,7 +31,7 @@ class Predictions(NamedTuple):
     """What is predicted of N strings, in the user's units.
 
     Attributes:
-        central: Central prediction: the median, N.
+        central: Central prediction: the median, N; of yes/no results the probability of a hit.
         low: Lower ends of the central 90 % of a measurement, noise included, N.
         high: Upper ends, N.
         true_low: Lower ends of the central 90 % of the true value, without the noise of a measurement, N.
@@ -68,6 +69,9 @@ class Predictions(NamedTuple):
         if transform.name != "none":
             inverse = np.frompyfunc(transform.inverse, 1, 1)
             ends = [np.asarray(inverse(values), dtype=np.float64) for values in ends]
+        if transform.name == YES_NO:
+            # Hits are counted: what is expected of one well is the mean of the probability.
+            ends[0] = probability_moments(centre, spreads[1] / HALF_WIDTH)[0]
         return cls(*ends)
 
 
