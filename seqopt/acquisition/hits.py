@@ -1,9 +1,9 @@
 r"""The probability that a measurement will be a hit, where results are yes or no.
 
 For log odds f(x) that are normal given the data (`seqopt.models.BinomialGP`), :math:`p(x) = E[\sigma(f(x))]`. By the
-linearity of expectations, the sum of p over a batch is the expected number of hits in it, however strings depend on each
-other: the strings of largest p are the batch in which most hits are expected. The mean over what is not known of f draws
-p towards one half, and so puts a string of which little is known before one of the same odds that is known to be poor.
+linearity of expectations, the sum of p over a batch is the expected number of hits in it, however strings depend on
+each other: the strings of largest p are the batch in which most hits are expected. For a last batch there is nothing
+better; before that it learns little, since it takes strings that are alike.
 """
 
 from __future__ import annotations

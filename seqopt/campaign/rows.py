@@ -32,7 +32,7 @@ LARGEST_VALUE = 1e150
 """Larger values are not measurements, and their squares would overflow."""
 
 WELLS = "wells"
-"""Of how many wells a yes/no result is the share of hits, among the details of a measurement; no other result says it."""
+"""Of how many wells a yes/no result is the share of hits, among the details of a measurement."""
 
 YES_NO = "yes/no"
 """The transform of a campaign whose results are yes or no; see `seqopt.data.yes_no`."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from seqopt.campaign.hits import Hits
 from seqopt.campaign.rows import Observed, Settings, Suggestion
 from seqopt.campaign.summary import IDENTIFIER, UNSUGGESTED, Section, section_without_empty
-from seqopt.data.hits import ENOUGH
 from seqopt.campaign.wording import in_words, nearest_in_words, percent
+from seqopt.data.hits import ENOUGH
 
 if TYPE_CHECKING:
     from seqopt.campaign.status import Status

@@ -1,13 +1,13 @@
 r"""Whether told probabilities of hits hold: how many hits were expected and found, the Brier score, reliability.
 
-Of probabilities that were told before results came, and are right, :math:`\sum_i n_i p_i` hits are expected of
-n_i wells each. How many are found then has a Poisson-binomial distribution, which is computed exactly; a batch whose
-number of hits would be found, or exceeded, with a probability below `SURPRISING` has missed its predictions. The Brier
-score, :math:`\sum_i n_i (y_i - p_i)^2 / \sum_i n_i` with the share of hits y plus the share's own scatter, is held against
-that of a forecast that gives all strings the share of hits found: the skill is one less their ratio.
+Of probabilities p that were told before results came, and are right, :math:`\sum_i p_i` hits are expected. How many are
+found then has a Poisson-binomial distribution, which is computed exactly; a batch whose number of hits would be found,
+or exceeded, with a probability below `SURPRISING` has missed its predictions. The Brier score, the mean of
+:math:`(y_i - p_i)^2` over strings with shares of hits y, is held against that of a forecast that gives all strings the
+share found: the skill is one less their ratio.
 
-Wells of one string depend on each other, since the probability of that string is one number, of which only the mean was
-told. Only the number of strings enters what is called surprising: the share of hits of a string counts as one result.
+Wells of one string depend on each other, since the probability of that string is one number, of which only the mean
+was told: the share of hits of a string counts as one result, of however many wells it is.
 
 References:
     Brier, G. W. (1950). Verification of forecasts expressed in terms of probability. Monthly Weather Review 78, 1-3.
@@ -40,8 +40,8 @@ ENOUGH = 20
 """Results from which on more is said than how many hits there were: of so few, a score is mostly luck."""
 
 BINS, BIN = 5, 5
-"""Groups of equal size in which told probabilities are held against shares of hits: at most so many, of at least so many
-strings."""
+"""Groups of equal size in which told probabilities are held against shares of hits: at most so many, of at least so
+many strings."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class HitCalibration:
         single = all(one.trials == 1 for one in tried)
         z = float(((y - p) * (1 - 2 * p)).sum()) / spread if single and spread > 0 else math.nan
         order = np.argsort(p, kind="stable")
-        groups = [rows for rows in np.array_split(order, max(1, min(BINS, len(p) // BIN)))]
+        groups = np.array_split(order, max(1, min(BINS, len(p) // BIN)))
         return cls(
             len(p),
             float(p.sum()),
@@ -210,9 +210,9 @@ def hits_missed(tried: Sequence[Tried]) -> str:
     what = "the last batch" if used == 1 else f"the last {used} batches"
     side = "fewer" if found < expected else "more"
     return (
-        f"{what} missed what was predicted: {found:.3g} hits among {len(chosen)} results, {side} than the {expected:.2g} "
-        "expected: check these results for slips (swapped samples, another threshold, another plate); if they stand, try "
-        "another surrogate, and take some of the next strings at random"
+        f"{what} missed what was predicted: {found:.3g} hits among {len(chosen)} results, {side} than the "
+        f"{expected:.2g} expected: check these results for slips (swapped samples, another threshold, another plate); "
+        "if they stand, try another surrogate, and take some of the next strings at random"
     )
 
 

@@ -194,7 +194,7 @@ class BinomialGP(GaussianSurrogate, Configurable):
         self.refit_growth = refit_growth
         self.fit_size = fit_size
         self.overdispersion = float(overdispersion)
-        self._inner: Surrogate | None = None
+        self._inner: GaussianSurrogate | None = None
         self.kernels: list[gpytorch.kernels.Kernel] = []
         self._begins: list[Parameters] = []
         super().__init__(Encoder("characters"))

@@ -171,9 +171,9 @@ class Optimizer(Tabulated):
         self.contexts = contexts
         self.unavailable = frozenset(unavailable)
         self.apart = frozenset(apart)
-        if strategy is None and self.outcome.yes_no:
-            if not (isinstance(surrogate, BinomialSurrogate) and not isinstance(surrogate, type)):
-                surrogate = BinomialGP(surrogate or "auto")
+        binomial = isinstance(surrogate, BinomialSurrogate) and not isinstance(surrogate, type)
+        if strategy is None and self.outcome.yes_no and not binomial:
+            surrogate = BinomialGP(surrogate or "auto")
         if strategy is None:
             strategy = ModelBased(surrogate or "auto", acquisition or "gibbon", search or "auto")
         elif not (surrogate is None and acquisition is None and search is None):
@@ -221,8 +221,8 @@ class Optimizer(Tabulated):
             found = strategy.config_arguments().get("surrogate")
             if isinstance(found, BinomialSurrogate):
                 raise InputError(
-                    f"{type(found).__name__} learns from results that are yes or no: say so with transform='yes/no', or "
-                    "choose another surrogate"
+                    f"{type(found).__name__} learns from results that are yes or no: say so with transform='yes/no', "
+                    "or choose another surrogate"
                 )
 
     @property
@@ -671,8 +671,8 @@ class Optimizer(Tabulated):
             number = checked_integer("trials", 1 if wells is None else wells, 1)
             if _is_value(numbers[0]) and not 0.0 <= numbers[0] <= 1.0:
                 raise InputError(
-                    f"the result of {string!r} is {numbers[0]:g}, and results are yes or no: expected 1 for a hit, 0 for "
-                    "no hit, or a share of wells with their number in trials"
+                    f"the result of {string!r} is {numbers[0]:g}, and results are yes or no: expected 1 for a hit, 0 "
+                    "for no hit, or a share of wells with their number in trials"
                 )
             if _is_value(numbers[0]) and not is_whole(numbers[0] * number):
                 raise InputError(

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from seqopt.cli.campaign.app import app
-from seqopt.cli.campaign.common import levels_of, opened, result_of, value_of
+from seqopt.cli.campaign.common import levels_of, opened, result_of
 from seqopt.cli.campaign.options import Debug, Force, IdColumn, PriceColumn, Which
 from seqopt.cli.running import console, note, show_notes
 from seqopt.errors import InputError

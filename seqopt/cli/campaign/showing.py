@@ -83,16 +83,14 @@ def status(
         from seqopt.campaign.wording import percent
 
         r2 = found.model.get("r2")
-        quality = ""
+        quality, results = "", "results" if settings.yes_no else "values"
         if r2 is not None and settings.yes_no:
             lower = "lower" if r2 > 0 else "higher"
             quality = f", leave-one-out Brier score {percent(abs(r2))} {lower} than with one probability for all"
         elif r2 is not None:
             within = percent(found.model["within_90"])
             quality = f", leave-one-out R2 {r2:.2f}, {within} of the values in their 90 % intervals"
-        console.print(
-            f"model: {escape(found.model['surrogate'])}, fitted to {found.model['n']} {'results' if settings.yes_no else 'values'}{quality}"
-        )
+        console.print(f"model: {escape(found.model['surrogate'])}, fitted to {found.model['n']} {results}{quality}")
     if found.calibration is not None and found.calibration.count:
         console.print(found.calibration.describe())
     if found.counts.discarded > (0 if found.hits is None else found.hits.inconclusive):
