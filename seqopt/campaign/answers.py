@@ -10,14 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seqopt.campaign.rows import Settings
+from seqopt.campaign.rows import INCONCLUSIVE, Settings
 from seqopt.errors import InputError
 
 if TYPE_CHECKING:
     from seqopt.campaign.entries import ResultEntry, Row
-
-INCONCLUSIVE = "inconclusive"
-"""What stands for the value, and why it is discarded."""
 
 DISCARDED = "discarded"
 

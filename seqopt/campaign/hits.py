@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seqopt.campaign.answers import INCONCLUSIVE
-from seqopt.campaign.rows import WELLS
+from seqopt.campaign.rows import INCONCLUSIVE, WELLS
 from seqopt.campaign.wording import percent
 
 if TYPE_CHECKING:

@@ -34,6 +34,9 @@ LARGEST_VALUE = 1e150
 WELLS = "wells"
 """Of how many wells a yes/no result is the share of hits, among the details of a measurement."""
 
+INCONCLUSIVE = "inconclusive"
+"""What stands in place of the value of a result that is neither yes nor no."""
+
 YES_NO = "yes/no"
 """The transform of a campaign whose results are yes or no; see `seqopt.data.yes_no`."""
 
@@ -366,7 +369,7 @@ class NewMeasurement:
         if self.value is not None:
             return f"{self.censored or ''}{self.value:.10g}"
         if self.failure is not None:
-            return f"failed: {self.failure}"
+            return self.failure if self.failure == INCONCLUSIVE else f"failed: {self.failure}"
         return ", ".join(f"{name} {value:.10g}" for name, value in self.further.items())
 
 
@@ -466,7 +469,12 @@ class Observed:
     @property
     def wells(self) -> int:
         """Of how many wells the values are the share of hits, where results are yes or no; else how many values."""
-        return sum(row.details.get(WELLS, 1) for row in self.measurements if row.value is not None)
+        return sum(self.wells_of_values)
+
+    @property
+    def wells_of_values(self) -> tuple[int, ...]:
+        """The same of each replicate."""
+        return tuple(int(row.details.get(WELLS, 1)) for row in self.measurements if row.value is not None)
 
     @property
     def told(self) -> str:
