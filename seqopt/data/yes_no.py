@@ -27,7 +27,7 @@ YES_NO: Final = "yes/no"
 REACH = 8.0
 """Standard deviations up to which a normal distribution is integrated; 1e-15 lies beyond."""
 
-STEP, SHARP = 0.5, 0.85
+STEP, SHARP = 0.4, 0.68
 """Largest step of the integration in standard deviations s, and the largest in units of 1 / s: the error of the
 trapezoidal rule is exp(-2 pi d / h), with d = pi / s the distance of the poles of the logistic function."""
 
@@ -188,6 +188,8 @@ def read_answer(text: str, wells: int | None = None) -> Answer:
         if wells is not None and int(pair[2]) != wells:
             raise InputError(f"is of {pair[2]} wells, and the number of wells is said to be {wells}: keep one of them")
         return _share(int(pair[1]), int(pair[2]))
+    if wells is not None and wells < 1:
+        raise InputError(f"is of {wells} wells: expected at least one")
     if wells is not None and wells != 1:
         if not _NUMBER.fullmatch(plain):
             if plain in HITS | NO_HITS:
@@ -197,8 +199,6 @@ def read_answer(text: str, wells: int | None = None) -> Answer:
         if not is_whole(number) or number < 0:
             raise InputError(f"is not a number of hits: expected a whole number from 0 to {wells}")
         return _share(round(number), wells)
-    if wells is not None and wells < 1:
-        raise InputError(f"is of {wells} wells: expected at least one")
     if plain in HITS or plain in NO_HITS:
         return Answer(float(plain in HITS), 1)
     if _NUMBER.fullmatch(plain):

@@ -234,7 +234,8 @@ class BinomialGP(GaussianSurrogate, Configurable):
                 f"{type(base).__name__} has a prior mean or levels of values, which yes and no do not have"
             )
         self._inner = base
-        self.kernels = [copy.deepcopy(kernel) for kernel in found]
+        # Steps of a fit are smaller than single precision can tell apart.
+        self.kernels = [copy.deepcopy(kernel).to(torch.float64) for kernel in found]
         self._begins = [parameters_of(kernel) for kernel in self.kernels]
         self.encoder = base.encoder
 
