@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from seqopt.campaign.answers import HITS, INCONCLUSIVE, check_answer, read_answer_cells
+from seqopt.campaign.answers import HITS, check_answer, read_answer_cells
 from seqopt.campaign.columns import COST, Columns, context_role, further_role
 from seqopt.campaign.costs import cost_of
 from seqopt.campaign.entries import ResultEntry, Row
-from seqopt.campaign.rows import LARGEST_VALUE, YES_NO, Censoring, Settings
+from seqopt.campaign.rows import INCONCLUSIVE, LARGEST_VALUE, YES_NO, Censoring, Settings
 from seqopt.datasets.numbers import DIAGNOSES
 from seqopt.datasets.sheets import NUMBER, Sheet
 from seqopt.errors import InputError

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from seqopt.campaign.answers import answered
 from seqopt.campaign.cells import LIMIT_SIGNS, read_value
 from seqopt.campaign.entries import ResultEntry, Results, listing
@@ -147,7 +145,7 @@ def as_answer(entry: ResultEntry, value: object) -> ResultEntry:
     Raises:
         InputError: For what is no such result; the message names it.
     """
-    if isinstance(value, bool | np.bool_):
+    if type(value).__name__ in ("bool", "bool_"):  # numpy's own, too, which is not loaded for this
         value = "hit" if value else "no hit"
     number = None if isinstance(value, str) else as_float("the value", value)
     text = value if isinstance(value, str) else f"{number:g}"

@@ -68,7 +68,9 @@ def test_hits_that_were_not_seen_are_told_from_others(model: BinomialGP, some: l
 
 def test_the_posterior_is_that_of_the_approximation(model: BinomialGP, some: list[str]) -> None:
     state = model.fitted
-    gram = float(state.scale) * state.evaluator.cross(state.encoded, None, state.evaluator.self_similarity(state.encoded))
+    gram = float(state.scale) * state.evaluator.cross(
+        state.encoded, None, state.evaluator.self_similarity(state.encoded)
+    )
     yes = (np.array(_labels(list(state.keys))) + 1) / 2
     found = laplace_evidence(gram, yes, 1 - yes, float(state.constant))
     mean, std = model.predict(some)
@@ -189,7 +191,9 @@ def test_leaving_one_out_is_close_to_fitting_without_it(model: BinomialGP, some:
     state = model.fitted
     keys = list(state.keys)
     assert found.values == pytest.approx(_labels(keys), abs=1e-6)
-    gram = float(state.scale) * state.evaluator.cross(state.encoded, None, state.evaluator.self_similarity(state.encoded))
+    gram = float(state.scale) * state.evaluator.cross(
+        state.encoded, None, state.evaluator.self_similarity(state.encoded)
+    )
     yes = (np.array(_labels(keys)) + 1) / 2
     for index in (0, 7, 19):
         rest = np.delete(np.arange(len(keys)), index)

@@ -110,7 +110,7 @@ def test_a_batch_that_fails_its_probabilities_is_named(caplog: pytest.LogCapture
     _go(optimizer, 4)
     strings = optimizer.ask()
     optimizer.tell(strings, [0.0] * 8)
-    assert sum(row.details["predicted"] for row in optimizer.observations.rows[-8:]) > 5
+    assert sum(row.details["predicted"] for row in optimizer.observations.rows[-8:]) > 4
     with caplog.at_level(logging.WARNING):
         optimizer.ask()
     assert "missed what was predicted: 0 hits among 8 results" in caplog.text
@@ -157,7 +157,9 @@ def test_parts_that_do_not_fit_are_refused() -> None:
         Optimizer(space, strategy=BORE(), transform="yes/no")
     with pytest.raises(InputError, match="say so with transform='yes/no'"):
         Optimizer(space, surrogate=BinomialGP())
-    chosen = Optimizer(space, strategy=ModelBased(BinomialGP("ssk"), "ucb"), outcomes=[Outcome("hit", transform="yes/no")])
+    chosen = Optimizer(
+        space, strategy=ModelBased(BinomialGP("ssk"), "ucb"), outcomes=[Outcome("hit", transform="yes/no")]
+    )
     assert isinstance(chosen.surrogate, BinomialGP)
     assert isinstance(_search(surrogate=StringGP()).surrogate, BinomialGP)
 

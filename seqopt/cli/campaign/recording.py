@@ -147,7 +147,7 @@ def record(
 
 def inconclusive_or(row: Measurement) -> str:
     """A result that is yes or no, in words."""
-    from seqopt.campaign.answers import INCONCLUSIVE
+    from seqopt.campaign.rows import INCONCLUSIVE
 
     if row.failure == INCONCLUSIVE:
         return "inconclusive: it is kept and shown, and teaches the model nothing"
