@@ -39,7 +39,7 @@ class HitProbability(Configurable):
         >>> from seqopt.acquisition import DensePosterior
         >>> posterior = DensePosterior(torch.tensor([0.0, 2.0]), torch.eye(2), 4.0)
         >>> HitProbability().prepare(posterior, np.random.default_rng(0))(posterior).exp().round(decimals=4)
-        tensor([0.5000, 0.8439], dtype=torch.float64)
+        tensor([0.5000, 0.8445], dtype=torch.float64)
     """
 
     name = "hits"

@@ -96,7 +96,7 @@ def own_interval(one: Observed) -> str:
     Example:
         >>> from seqopt.campaign.rows import Measurement
         >>> own_interval(Observed("CCO", "CCO", (Measurement("CCO", "CCO", 0.75, details={"wells": 8}),)))
-        '47 % to 92 %'
+        '46 % to 92 %'
     """
     wells = one.wells
     if wells < 2:

@@ -46,7 +46,7 @@ class YesNo(Configurable):
         >>> results.forward(1.0), results.forward(0.25), results.inverse(0.0)
         (1.0, -0.5, 0.5)
         >>> [round(moment, 4) for moment in results.moments(2.0, 1.0)]
-        [0.8439, 0.1169]
+        [0.8445, 0.1246]
     """
 
     name = YES_NO

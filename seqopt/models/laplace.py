@@ -76,7 +76,7 @@ def laplace_evidence(
     Example:
         >>> found = laplace_evidence([[4.0, 2.0], [2.0, 4.0]], [3.0, 0.0], [0.0, 1.0])
         >>> found.latent.round(2).tolist()
-        [1.39, -0.15]
+        [1.47, -0.44]
     """
     K = np.asarray(gram, dtype=np.float64)
     plus, minus = np.asarray(positive, dtype=np.float64), np.asarray(negative, dtype=np.float64)
