@@ -3,6 +3,7 @@
 from seqopt.acquisition.confidence import PosteriorMean, UpperConfidenceBound
 from seqopt.acquisition.determinantal import DPPExpectedImprovement
 from seqopt.acquisition.gibbon import GIBBON, gibbon, log_gibbon, single_gibbon
+from seqopt.acquisition.hits import HitProbability
 from seqopt.acquisition.improvement import LogExpectedImprovement
 from seqopt.acquisition.max_values import ExactMaxValueSampler, GumbelMaxValueSampler, MaxValueSampler
 from seqopt.acquisition.mes import MES, log_mes
@@ -27,6 +28,7 @@ __all__ = [
     "DensePosterior",
     "ExactMaxValueSampler",
     "GumbelMaxValueSampler",
+    "HitProbability",
     "LogExpectedImprovement",
     "MaxValueSampler",
     "MonotoneAcquisition",

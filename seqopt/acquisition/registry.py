@@ -7,6 +7,7 @@ from collections.abc import Callable
 from seqopt.acquisition.confidence import PosteriorMean, UpperConfidenceBound
 from seqopt.acquisition.determinantal import DPPExpectedImprovement
 from seqopt.acquisition.gibbon import GIBBON
+from seqopt.acquisition.hits import HitProbability
 from seqopt.acquisition.improvement import LogExpectedImprovement
 from seqopt.acquisition.mes import MES
 from seqopt.acquisition.mumbo import MUMBO
@@ -23,6 +24,7 @@ ACQUISITIONS: dict[str, Callable[[], Acquisition]] = {
     "ucb": UpperConfidenceBound,
     "thompson": ThompsonSampling,
     "mean": PosteriorMean,
+    "hits": HitProbability,
     "random": RandomAcquisition,
 }
 """Names and what builds the acquisition function with its defaults."""

@@ -38,6 +38,8 @@ def reason_cell(reason: Mapping[str, Any], name: str) -> Any:
         ('<0.1', 0.1)
     """
     cell = reason.get(name)
+    if name == "value" and reason.get("told"):
+        return reason["told"]
     return f"{reason['censored']}{cell:.10g}" if name == "value" and reason.get("censored") else cell
 
 

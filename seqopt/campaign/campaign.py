@@ -21,6 +21,7 @@ from seqopt.campaign.entries import Results
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.failures import STOP_AFTER, lost_reason
 from seqopt.campaign.files import stamp
+from seqopt.campaign.hits import hits_of
 from seqopt.campaign.inquiring import Inquiring
 from seqopt.campaign.labels import Label, Labels, spending
 from seqopt.campaign.library import Library, packed, same_library
@@ -172,7 +173,8 @@ class Campaign(Plating, Revising, Inquiring, Tabulated):
                 parameters, so they have to be ones that can be written down (`seqopt.utils.config.Configurable`), as
                 seqopt's own are.
             transform: What the model sees of the values: ``"auto"``, which learns it in each step, ``"log10"`` for
-                values that span decades, or `None`: see `seqopt.optimizer.Optimizer`.
+                values that span decades, or `None`: see `seqopt.optimizer.Optimizer`. ``"yes/no"`` says that results
+                are hit or no hit: predictions are probabilities of a hit.
             contexts: The ways in which strings can be measured, where there are several; suggestions say which. Tables
                 have a column for each thing in which they differ, such as ``fidelity``. A result of which nobody says
                 how it was measured was measured as its suggestion or, if there is none, the target says.
@@ -587,6 +589,8 @@ class Campaign(Plating, Revising, Inquiring, Tabulated):
         Args:
             what: The name of a suggestion (``"B03-07"``, or ``"b3-7"``), an identifier of the library, or a string.
             value: What was measured, a number, or a limit of it as text, such as ``"<0.1"``; `None` for a failure.
+                Where results are yes or no: ``"hit"``, ``"no hit"``, `True`, 0, ``"3 of 8"`` wells, or
+                ``"inconclusive"``, which is kept and shown and teaches nothing.
             failure: Why there is no value. Failures teach which strings fail, so it should be the string's fault.
             lost: What happened, if it was not: the robot dropped it. That teaches nothing, and the string is suggested
                 again, before any others. In a table it is a failure whose reason begins with ``lost:``.
@@ -898,8 +902,11 @@ class Campaign(Plating, Revising, Inquiring, Tabulated):
             latest, failing = self.store.latest_snapshot(), self._failing()
             suggestions, library = self.store.suggestions(), self.store.library
             measurements = self.store.measurements()
-            calibration = calibration_of(suggestions, measurements)
+            calibration = None if settings.yes_no else calibration_of(suggestions, measurements)
             everything = self.store.measurements(discarded=True) if settings.plates else []
+            hits = None
+            if settings.yes_no:
+                hits = hits_of(suggestions, self.store.measurements(discarded=True), self.store.observations())
         model = {} if latest is None else {"surrogate": latest.surrogate, "n": latest.n, **latest.summary}
         warnings = warnings_of(settings, counts, model)
         if missed := missed_by(settings, suggestions, measurements):
@@ -930,6 +937,7 @@ class Campaign(Plating, Revising, Inquiring, Tabulated):
             {name: len(rows) for name, rows in self.store.assays().items()},
             tuple(plates),
             model.pop("recommended", {}),
+            hits,
         )
 
     def write_batch(self, path: str | os.PathLike[str], suggestions: Sequence[Suggestion] | None = None) -> None:

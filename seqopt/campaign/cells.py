@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from seqopt.campaign.answers import HITS, check_answer, read_answer_cells
 from seqopt.campaign.columns import COST, Columns, context_role, further_role
 from seqopt.campaign.costs import cost_of
 from seqopt.campaign.entries import ResultEntry, Row
-from seqopt.campaign.rows import LARGEST_VALUE, Censoring, Settings
+from seqopt.campaign.rows import INCONCLUSIVE, LARGEST_VALUE, YES_NO, Censoring, Settings
 from seqopt.datasets.numbers import DIAGNOSES
 from seqopt.datasets.sheets import NUMBER, Sheet
 from seqopt.errors import InputError
@@ -59,9 +60,13 @@ def rows_of(
             for role, matches in columns.items()
         }
         further = _further(row, texts, settings, decimal_comma)
-        given = any(text for text, _ in texts.get("value", []))
-        value, censored = _value(row, texts.get("value", []), settings, decimal_comma)
-        single = {role: found[0][0] or None for role, found in texts.items() if role != "value"}
+        told = [text for role in ("value", HITS) for text, _ in texts.get(role, [])]
+        # An inconclusive result is one without a value, and may say so twice.
+        given = any(told) and not (settings.yes_no and all(text.casefold() in ("", INCONCLUSIVE) for text in told))
+        value, censored = None, None
+        if not settings.yes_no:
+            value, censored = _value(row, texts.get("value", []), settings, decimal_comma)
+        single = {role: found[0][0] or None for role, found in texts.items() if role not in ("value", HITS)}
         row.entry = ResultEntry(
             single.get("string"),
             single.get("identifier"),
@@ -79,6 +84,9 @@ def rows_of(
             censored,
             _cost(row, texts, settings, contexts, decimal_comma),
         )
+        if settings.yes_no:
+            row.entry = read_answer_cells(row, row.entry, texts)
+            check_answer(row, settings)
         yield row
 
 
@@ -200,6 +208,8 @@ def read_value(text: str, decimal_comma: bool = False) -> tuple[float | None, Ce
 
 def unfit(value: float, transform: str | None) -> str:
     """Why a number cannot be used under a transform; empty if it can."""
+    if transform == YES_NO and not 0.0 <= value <= 1.0:
+        return "is not a yes/no result: expected hit or no hit"
     return "has no logarithm: expected a positive number" if transform == "log10" and value <= 0 else ""
 
 

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from seqopt.campaign.answers import CHANCES, HITS
+from seqopt.campaign.answers import NAMES as ANSWERS
 from seqopt.campaign.entries import Remark
 from seqopt.campaign.rows import Settings
 from seqopt.campaign.units import value_names, way_out
@@ -119,6 +121,12 @@ def wanted_names(
         values = {plain_name(value_column)}
     strings = {plain_name(string_column or settings.string_column)}
     wanted = {role: set(names) for role, names in _NAMES.items()}
+    if settings.yes_no and value_column is None:
+        values |= set(ANSWERS["value"]) - strings
+    if settings.yes_no:
+        for role, name in CHANCES.items():
+            wanted[role] = {*wanted[role], name}
+        wanted |= {role: set(names) for role, names in ANSWERS.items() if role != "value"}
     wanted["standard_error"] |= {f"{objective}_{name}" for name in _NAMES["standard_error"]}
     further = {context_role(name): {plain_name(name)} for name in settings.context_names}
     further |= {further_role(name): {plain_name(name)} for name in settings.constraint_names}
@@ -194,7 +202,7 @@ class Header:
             wrong.append(
                 f"no column says which strings were measured: expected {expected}{_alike(names, plain, header)}"
             )
-        measured = {"value", "failure", *map(further_role, self.settings.constraint_names)}
+        measured = {"value", "failure", HITS, *map(further_role, self.settings.constraint_names)}
         if not measured & set(found):
             unit = f" (in {self.settings.unit})" if self.settings.unit else ""
             other = "" if "value" not in self.wanted["value"] else " or 'value'"

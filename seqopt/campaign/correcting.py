@@ -11,7 +11,7 @@ from seqopt.campaign.columns import check_column_names
 from seqopt.campaign.costs import check_budget
 from seqopt.campaign.entries import ResultEntry, Row
 from seqopt.campaign.errors import CampaignError
-from seqopt.campaign.rows import Censoring, Measurement, NewMeasurement, NewSuggestion, Observed, Settings
+from seqopt.campaign.rows import WELLS, Censoring, Measurement, NewMeasurement, NewSuggestion, Observed, Settings
 from seqopt.campaign.scale import refuse_absurd
 from seqopt.errors import InputError
 
@@ -75,6 +75,7 @@ def correction(
     censored: Censoring | None = None,
     force: bool = False,
     cost: float | None = None,
+    wells: int | None = None,
 ) -> NewMeasurement:
     """A measurement as it should have been.
 
@@ -89,6 +90,7 @@ def correction(
         censored: The side of the right value, if that is a limit.
         force: Whether a value is taken that lies far outside all others.
         cost: What it has cost, if that was wrong.
+        wells: Of how many wells the right value is, where results are yes or no.
 
     Raises:
         CampaignError: If nothing would change, or what is given cannot be right.
@@ -110,7 +112,7 @@ def correction(
         row.wrong("is not a reason for a failure: say what happened", failure)
     if cost is not None and (problem := wrong_cost(cost, settings)):
         row.wrong(problem, repr(cost))
-    if not force and not row.problems and value is not None:
+    if not force and not row.problems and value is not None and not settings.yes_no:
         refuse_absurd([row], [one for one in others if one.id != old.id and one.context == old.context], settings)
     if row.problems:
         raise CampaignError(f"nothing was changed: {row.problems[0]}")
@@ -126,7 +128,8 @@ def correction(
         replaces=old.id,
         cost=old.cost if cost is None else cost,
         # Which was of the evaluation that gave the wrong value.
-        details={name: detail for name, detail in old.details.items() if name != "error"},
+        details={name: detail for name, detail in old.details.items() if name != "error"}
+        | ({} if wells is None else {WELLS: wells}),
     )
     if (made.told, made.value, made.standard_error, made.cost) == (
         old.told,
@@ -208,7 +211,12 @@ def changed(settings: Settings, wanted: dict[str, Any], measurements: Sequence[M
         raise InputError(f"{', '.join(unknown)} cannot be changed: only {', '.join(CHANGEABLE)}")
     if wanted.get("direction", settings.direction) not in get_args(Direction):
         raise InputError(f"direction is {wanted['direction']!r}; expected one of {', '.join(get_args(Direction))}")
-    if wanted.get("transform", settings.transform) not in (None, *TRANSFORMS[1:]):
+    if settings.yes_no and "transform" in wanted and wanted["transform"] != settings.transform:
+        raise InputError(
+            "results of this campaign are yes or no, which have no other transform: numbers go into a campaign of "
+            "their own"
+        )
+    if not settings.yes_no and wanted.get("transform", settings.transform) not in (None, *TRANSFORMS[1:]):
         raise InputError(f"transform is {wanted['transform']!r}; expected None, {', '.join(map(repr, TRANSFORMS[1:]))}")
     if "batch_size" in wanted:
         wanted = wanted | {"batch_size": checked_integer("batch_size", wanted["batch_size"], 1)}

@@ -82,6 +82,7 @@ class ResultEntry:
             ``predicted_high``.
         censored: ``"<"`` or ``">"`` where the value is only a limit.
         cost: What the measurement has cost, if that is said.
+        wells: Of how many wells the value is the share of hits, where results are yes or no.
     """
 
     string: str | None = None
@@ -99,6 +100,7 @@ class ResultEntry:
     prediction: Mapping[str, float] = field(default_factory=dict)
     censored: Censoring | None = None
     cost: float | None = None
+    wells: int | None = None
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,8 @@ def snapshot_of(optimizer: Optimizer, state: dict[str, Any], rules: PlateRules |
     if isinstance(surrogate, ExplainedSurrogate):
         found = surrogate.leave_one_out()
         summary["r2"] = round(found.r2, 4) if math.isfinite(found.r2) else None
-        summary["within_90"] = round(found.within_90, 4) if math.isfinite(found.within_90) else None
+        within = not optimizer.outcome.yes_no and math.isfinite(found.within_90)
+        summary["within_90"] = round(found.within_90, 4) if within else None
     if rules is not None and surrogate is not None:
         summary |= plate_facts(optimizer, surrogate, rules)
     if isinstance(optimizer.space, PoolSpace):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from seqopt.campaign.costs import way_of
 from seqopt.campaign.differences import difference
 from seqopt.campaign.rows import averaged
-from seqopt.data import Query
+from seqopt.data import Query, told_answer
 
 if TYPE_CHECKING:
     from seqopt.campaign.rows import Censoring
@@ -47,6 +47,7 @@ class Reason:
         improvement: Probability that its true value is better than the best measured string is expected to be; `None`
             where the model cannot say.
         censored: ``"<"`` or ``">"`` where ``value`` is only a limit.
+        told: The value in words, where results are yes or no.
     """
 
     kind: str
@@ -59,6 +60,7 @@ class Reason:
     among: str | None = None
     improvement: float | None = None
     censored: Censoring | None = None
+    told: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As it is kept: numbers rounded, and nothing that is not known."""
@@ -183,6 +185,9 @@ def found_reasons(
     for index, (key, (place, similarity)) in enumerate(zip(keys, nearest_of(surrogate, keys, measured), strict=True)):
         rank, nearest = rank_among(means[index], others), measured[place]
         value, censored = values.get(nearest, (None, None))
+        told = None
+        if optimizer.outcome.yes_no and value is not None:
+            told = told_answer(value, wells_of(optimizer, nearest))
         found.append(
             Reason(
                 label(rank, awaited),
@@ -193,8 +198,10 @@ def found_reasons(
                 rank,
                 len(others),
                 "measured" if pool is None or None in places else "unmeasured",
-                None if chances is None else float(chances[index]),
+                # Of hits, none is better than another.
+                None if chances is None or optimizer.outcome.yes_no else float(chances[index]),
                 censored,
+                told,
             )
         )
     return found
@@ -232,6 +239,12 @@ def measured_values(optimizer: Optimizer) -> dict[str, tuple[float, Censoring | 
     logarithmic scale it is the geometric mean.
     """
     log10 = optimizer.transform.name == "log10"
+    if optimizer.outcome.yes_no:
+        counted: dict[str, tuple[float, int]] = {}
+        for row in optimizer.observations.with_status("ok"):
+            share, wells = counted.get(row.key, (0.0, 0))
+            counted[row.key] = share + row.value * row.trials, wells + row.trials
+        return {key: (share / wells, None) for key, (share, wells) in counted.items()}
     contexts = optimizer.contexts
     found: dict[str, list[Observation]] = {}
     for row in optimizer.observations.with_status("ok"):
@@ -241,3 +254,8 @@ def measured_values(optimizer: Optimizer) -> dict[str, tuple[float, Censoring | 
         key: averaged([row.value for row in rows], [row.censored for row in rows], geometric=log10)
         for key, rows in found.items()
     }
+
+
+def wells_of(optimizer: Optimizer, key: str) -> int:
+    """In how many wells a string was measured, where results are yes or no."""
+    return sum(row.trials for row in optimizer.observations.with_status("ok") if row.key == key)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seqopt.campaign.answers import answered
 from seqopt.campaign.cells import LIMIT_SIGNS, read_value
 from seqopt.campaign.entries import ResultEntry, Results, listing
 from seqopt.campaign.errors import CampaignError
@@ -54,10 +55,13 @@ class Recorder:
             raise InputError(f"record takes the name of a suggestion or a string, not {what!r}; context= says how")
         if context is not None and not isinstance(context, Mapping):
             raise InputError(f"context is {context!r}; expected names and values, such as {{'fidelity': 'assay'}}")
-        value, censored = as_limit(value)
+        yes_no, answer = self.store.settings.yes_no, value
+        value, censored = (None, None) if yes_no else as_limit(value)
         numbers = {"the value": value, "the standard error": standard_error, **(further or {})}
         value, standard_error, *others = (as_float(name, number) for name, number in numbers.items())
         further = {name: number for name, number in zip(further or {}, others, strict=True) if number is not None}
+        if yes_no and unit is not None:
+            raise InputError(f"results that are yes or no have no unit: leave {unit} out")
         conversion = None if unit is None else conversion_to(self.store.settings, unit)
         named = self.naming.is_named(what)
         entry = ResultEntry(
@@ -71,6 +75,8 @@ class Recorder:
             censored=censored,
             cost=as_float("the cost", cost),
         )
+        if yes_no and answer is not None:
+            entry = as_answer(entry, answer)
         arguments = {"string": what}
         if conversion is not None:
             entry, arguments["unit"] = converted(entry, conversion), conversion.source.name
@@ -80,6 +86,8 @@ class Recorder:
             )
             _refuse(results, partial=False)
             taken = change.add_measurements(results.records)
+            for number, reason in results.discards.items():
+                change.discard([taken[number].id], reason)
             change.arguments["told"] = ", ".join(row.told for row in taken)
         for remark in results.warnings:
             logger.warning("%s", remark)
@@ -129,6 +137,22 @@ class Recorder:
             known = {row.key for row in self.store.exclusions()}
             change.exclude(row for row in results.exclusions if row.key not in known)
             return taken, results
+
+
+def as_answer(entry: ResultEntry, value: object) -> ResultEntry:
+    """An entry with a result that is yes or no: a word, a truth value, 1 or 0, or hits of wells such as ``"3 of 8"``.
+
+    Raises:
+        InputError: For what is no such result; the message names it.
+    """
+    if type(value).__name__ in ("bool", "bool_"):  # numpy's own, too, which is not loaded for this
+        value = "hit" if value else "no hit"
+    number = None if isinstance(value, str) else as_float("the value", value)
+    text = value if isinstance(value, str) else f"{number:g}"
+    try:
+        return answered(entry, text)
+    except InputError as error:
+        raise InputError(f"the value {text!r} {error}") from error
 
 
 def as_limit(value: float | str | None) -> tuple[float | str | None, Censoring | None]:

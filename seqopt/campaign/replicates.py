@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from seqopt.campaign.columns import REPLICATE
 from seqopt.campaign.entries import Remark, ResultEntry, Row, lines_of
-from seqopt.campaign.rows import Measurement
+from seqopt.campaign.rows import WELLS, Measurement
 
 if TYPE_CHECKING:
     from seqopt.data import Context
@@ -57,7 +57,9 @@ def find_repeats(answered: Sequence[Row], warnings: list[Remark], *, replicates:
             elif others and not (labelled or replicates):
                 row.wrong(f"is also in {lines_of(others)}", hint=_REPEATED)
             elif row is group[0] and row.has_value:
-                equal = [other for other in same if _values(other.entry) == _values(row.entry)]
+                # Of yes and no, two are as often as not alike.
+                alike = same if row.entry.wells is None else []
+                equal = [other for other in alike if _values(other.entry) == _values(row.entry)]
                 if equal:
                     warnings.append(row.remark(f"has the same value in {lines_of(equal)}: a copy?"))
 
@@ -82,7 +84,7 @@ def compare_with_earlier(row: Row, earlier: Sequence[Measurement], warnings: lis
         row.wrong(f"has a result already: {_told((measured or known)[-1])}", hint=_MEASURED)
     else:
         equal = [other for other in measured if _values(other) == _values(row.entry)]
-        if equal:
+        if equal and row.entry.wells is None:
             warnings.append(row.remark(f"has exactly this value already: {_told(equal[0])}. A copy?"))
 
 
@@ -98,7 +100,8 @@ def _values(result: ResultEntry | Measurement) -> tuple[float | None, str | None
 
 def _told(measurement: Measurement) -> str:
     limit = measurement.censored or ""
-    what = f"{limit}{measurement.value!r}" if measurement.value is not None else f"it failed ({measurement.failure})"
+    what = f"{limit}{measurement.value!r}" if WELLS not in measurement.details else measurement.told
+    what = what if measurement.value is not None else f"it failed ({measurement.failure})"
     if measurement.value is None and measurement.failure is None:
         what = ", ".join(f"{name} {value!r}" for name, value in measurement.further.items())
     where = f" from {measurement.source}" if measurement.source else ""

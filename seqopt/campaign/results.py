@@ -25,12 +25,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seqopt.campaign.answers import HITS, check_answer
 from seqopt.campaign.cells import NO_ERROR, is_reason, read_rows, unfit, wrong_cost
 from seqopt.campaign.columns import COST, Header, suggestion_name, wanted_names
 from seqopt.campaign.entries import Identify, Owned, Remark, ResultEntry, Results, Row, lines_of, short
 from seqopt.campaign.plates import PLATE, Plate, plate_of, plates_of, remarks_on, same_plate
 from seqopt.campaign.replicates import compare_with_earlier, find_repeats
-from seqopt.campaign.rows import LARGEST_VALUE, Measurement, NewExclusion, NewMeasurement, Settings, Suggestion
+from seqopt.campaign.rows import LARGEST_VALUE, WELLS, Measurement, NewExclusion, NewMeasurement, Settings, Suggestion
 from seqopt.campaign.scale import refuse_absurd, warn_of_scale
 from seqopt.campaign.store import CampaignStore
 from seqopt.campaign.units import Conversion, conversion_to, converted, foreign_unit, value_names
@@ -171,6 +172,8 @@ def results_of_sheet(
         force: Whether to take values that lie far outside all others.
         context: How all was measured of which the table does not say it.
     """
+    if unit is not None and settings.yes_no:
+        raise InputError(f"results that are yes or no have no unit: leave {unit} out")
     conversion = None if unit is None else conversion_to(settings, unit)
     wanted = wanted_names(settings, value_column, string_column, unit)
     warnings: list[Remark] = []
@@ -191,7 +194,7 @@ def results_of_sheet(
         if (said := foreign_unit(settings, name, unit)) is not None:
             message = f"the column says {said}, and its values are taken as {unit or 'those of the campaign'}"
             warnings.append(Remark(message, source, column=name))
-    if "value" not in columns and not settings.constraints and not all(row.has_result for row in rows):
+    if not {"value", HITS} & columns.keys() and not settings.constraints and not all(row.has_result for row in rows):
         message = f"there is no column {names[0]!r}, and not every row has a reason for a failure"
         problems.append(Remark(message, source, sheet.lines[header]))
     checked = _check(
@@ -255,6 +258,7 @@ def check_entries(
             row.wrong(problem, repr(row.entry.value))
         if row.entry.censored is not None and row.entry.standard_error is not None:
             row.wrong(NO_ERROR, repr(row.entry.standard_error))
+        check_answer(row, settings)
         _check_further(row, settings)
         if row.entry.cost is not None and (problem := wrong_cost(row.entry.cost, settings)):
             row.wrong(problem, repr(row.entry.cost), COST)
@@ -303,7 +307,8 @@ def _check(
     earlier: dict[tuple[str, Context], list[Measurement]] = {}
     for measurement in measurements:
         earlier.setdefault((measurement.key, measurement.context), []).append(measurement)
-    find_repeats(answered, warnings, replicates=replicates)
+    # Wells of one string on several rows of a table are what yes and no are repeated for.
+    find_repeats(answered, warnings, replicates=replicates or settings.yes_no)
     waiting = {(row.key, row.context) for row in suggestions if row.status == "open"}
     for row in answered:
         before = earlier.get((row.key or "", row.context), [])
@@ -311,7 +316,7 @@ def _check(
         awaited = (row.key, row.context) in waiting and all(one.failure is not None for one in before)
         if row.key is not None and not awaited:
             compare_with_earlier(row, earlier.get((row.key, row.context), []), warnings, replicates=replicates)
-    if not force:
+    if not force and not settings.yes_no:
         for context in dict.fromkeys(row.context for row in answered):
             refuse_absurd(
                 [row for row in answered if row.context == context and not row.problems],
@@ -323,8 +328,8 @@ def _check(
         _remark_on_plates(sound, plates, warnings, source)
     if not history:
         _warn_of_status(sound, suggestions, warnings)
-    # What is measured in different ways may be of different sizes.
-    for context in dict.fromkeys(row.context for row in sound):
+    # What is measured in different ways may be of different sizes; yes and no have none.
+    for context in dict.fromkeys(row.context for row in sound if not settings.yes_no):
         warn_of_scale(
             [row for row in sound if row.context == context],
             [row for row in measurements if row.context == context],
@@ -363,7 +368,8 @@ def _record(row: Row, source: str, *, history: bool) -> NewMeasurement:
         entry.line,
         None if suggestion is None else suggestion.name,
         # Of a suggestion of this campaign, its own row says that.
-        {"prediction": dict(entry.prediction)} if history and entry.prediction else {},
+        ({"prediction": dict(entry.prediction)} if history and entry.prediction else {})
+        | ({} if entry.wells is None or entry.value is None else {WELLS: entry.wells}),
         context=row.context,
         further=dict(entry.further),
         censored=entry.censored,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from seqopt.campaign.batches import Suggestions
 from seqopt.campaign.correcting import changed, chosen_results, correction, note_settings, one_result, retried
 from seqopt.campaign.costs import costs_of
+from seqopt.campaign.entries import ResultEntry
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.library import (
     allows_attachment_points,
@@ -24,7 +25,7 @@ from seqopt.campaign.library import (
     without,
 )
 from seqopt.campaign.narrowing import fitting
-from seqopt.campaign.recording import as_float, as_limit
+from seqopt.campaign.recording import as_answer, as_float, as_limit
 from seqopt.campaign.rows import NewExclusion
 from seqopt.datasets.sources import unchanged
 from seqopt.errors import InputError
@@ -141,6 +142,15 @@ class Revising:
             'correct 01010101 from 55 to 5.5 (typo): 1 measurement'
             >>> campaign.close(); folder.cleanup()
         """
+        wells = None
+        if self.store.settings.yes_no and value is not None:
+            answer = as_answer(ResultEntry(), value)
+            if answer.value is None:
+                raise CampaignError(
+                    f"a result cannot be corrected to {value!r}: discard it (seqopt campaign discard), which is what "
+                    "becomes of inconclusive results"
+                )
+            value, wells = answer.value, answer.wells
         given, censored = as_limit(value)
         number, standard_error = as_float("the value", given), as_float("the standard error", standard_error)
         with self.store.transaction("correct", {"string": what, "reason": reason}) as change:
@@ -155,6 +165,7 @@ class Revising:
                 censored=censored,
                 force=force,
                 cost=cost,
+                wells=wells,
             )
             change.arguments.update(was=old.told, now=made.told)
             if cost is not None:

@@ -31,6 +31,15 @@ KINDS = ("create", *UNDOABLE, "fit", "undo")
 LARGEST_VALUE = 1e150
 """Larger values are not measurements, and their squares would overflow."""
 
+WELLS = "wells"
+"""Of how many wells a yes/no result is the share of hits, among the details of a measurement."""
+
+INCONCLUSIVE = "inconclusive"
+"""What stands in place of the value of a result that is neither yes nor no."""
+
+YES_NO = "yes/no"
+"""The transform of a campaign whose results are yes or no; see `seqopt.data.yes_no`."""
+
 
 def storable(text: str) -> str:
     """Text without what a file cannot hold, such as bytes of a file name in another encoding, which become escapes.
@@ -58,7 +67,8 @@ class Settings:
         limits: Description of `seqopt.BatchLimits`, if there are any.
         surrogate: Name of the model, or its type where it was given as an object; empty where a strategy decides.
         acquisition: Name of the acquisition function, or the type of the strategy that decides.
-        transform: ``"log10"`` for values that span decades, or another name of `seqopt.data.TRANSFORMS`.
+        transform: ``"log10"`` for values that span decades, or another name of `seqopt.data.TRANSFORMS`; ``"yes/no"``
+            where results are hit or no hit.
         seed: Fixes every random draw.
         space: Facts that tell one space from another.
         pool: Of a pool: path, column, checksum, size.
@@ -103,6 +113,11 @@ class Settings:
     def target(self) -> Context:
         """The context that is meant where none is stated; empty where there is only one way to measure."""
         return tuple((name, value) for name, value in self.contexts["target"]) if self.contexts else ()
+
+    @property
+    def yes_no(self) -> bool:
+        """Whether results are yes or no: values are shares of wells that were hits."""
+        return self.transform == YES_NO
 
     @property
     def latent(self) -> bool:
@@ -344,11 +359,17 @@ class NewMeasurement:
         Example:
             >>> NewMeasurement("CCO", "CCO", 0.1, censored="<").told
             '<0.1'
+        >>> NewMeasurement("CCO", "CCO", 0.375, details={"wells": 8}).told
+        '3 of 8'
         """
+        if self.value is not None and WELLS in self.details:
+            from seqopt.data import told_answer
+
+            return told_answer(self.value, self.details[WELLS])
         if self.value is not None:
             return f"{self.censored or ''}{self.value:.10g}"
         if self.failure is not None:
-            return f"failed: {self.failure}"
+            return self.failure if self.failure == INCONCLUSIVE else f"failed: {self.failure}"
         return ", ".join(f"{name} {value:.10g}" for name, value in self.further.items())
 
 
@@ -446,6 +467,29 @@ class Observed:
         return self.censored in (None, better), mean if direction == "maximize" else -mean, self.censored == better
 
     @property
+    def wells(self) -> int:
+        """Of how many wells the values are the share of hits, where results are yes or no; else how many values."""
+        return sum(self.wells_of_values)
+
+    @property
+    def wells_of_values(self) -> tuple[int, ...]:
+        """The same of each replicate."""
+        return tuple(int(row.details.get(WELLS, 1)) for row in self.measurements if row.value is not None)
+
+    @property
+    def told(self) -> str:
+        """What was measured, all replicates together, where results are yes or no.
+
+        Example:
+            >>> rows = [Measurement("CCO", "CCO", share, details={"wells": 4}) for share in (0.25, 1.0)]
+            >>> Observed("CCO", "CCO", tuple(rows)).told
+            '5 of 8'
+        """
+        from seqopt.data import told_answer
+
+        return told_answer(self.mean(), self.wells) if self.values else ""
+
+    @property
     def standard_errors(self) -> tuple[float | None, ...]:
         """The known standard error of each replicate."""
         return tuple(row.standard_error for row in self.measurements if row.value is not None)
@@ -465,6 +509,14 @@ class Observed:
             geometric: The geometric mean, for values on a logarithmic scale; the arithmetic one is taken all the same
                 where a value is not positive.
         """
+        counted = [
+            (row.value, row.details[WELLS])
+            for row in self.measurements
+            if row.value is not None and WELLS in row.details
+        ]
+        if counted and len(counted) == len(self.values):
+            # Of yes/no results, each well counts as much as any other.
+            return math.fsum(share * wells for share, wells in counted) / sum(wells for _, wells in counted)
         return averaged(self.values, self.limits, geometric=geometric)[0]
 
 

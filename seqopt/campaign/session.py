@@ -21,7 +21,7 @@ from seqopt.campaign.labels import Label
 from seqopt.campaign.plates import CONTROL, Control, PlateRules
 from seqopt.campaign.predictions import snapshot_of
 from seqopt.campaign.reasons import reasons_of
-from seqopt.campaign.rows import Command, Exclusion, Measurement, NewSuggestion, Suggestion, Withdrawal
+from seqopt.campaign.rows import WELLS, Command, Exclusion, Measurement, NewSuggestion, Suggestion, Withdrawal
 from seqopt.campaign.store import CampaignStore
 from seqopt.data import Context, Item, Observation, Query, Room
 from seqopt.errors import InputError
@@ -360,6 +360,7 @@ class Session:
             errors=errors,
             seconds=[row.details.get("seconds") for row in measurements],
             costs=[row.cost for row in measurements] if any(row.cost is not None for row in measurements) else None,
+            trials=[row.details.get(WELLS, 1) for row in measurements] if self.settings.yes_no else None,
         )
 
     def _withdraw(self, suggestion: Suggestion) -> None:

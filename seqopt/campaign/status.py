@@ -9,6 +9,7 @@ from typing import Any
 from seqopt.campaign.calibration import Calibration, first_values
 from seqopt.campaign.controls import differing_controls
 from seqopt.campaign.costs import Costs, way_of
+from seqopt.campaign.hits import Hits, first_answers, tried_of
 from seqopt.campaign.labels import Spending
 from seqopt.campaign.plates import Plate
 from seqopt.campaign.rows import Counts, Measurement, Observed, Settings, Suggestion
@@ -41,6 +42,7 @@ class Status(Tabulated):
         plates: The plates, where there are some; their offsets as the last suggestion had them.
         expected: The measured string of the largest posterior mean of what plates have in common, ``string``, and what
             is predicted of it, ``predicted_mean`` and ``predicted_std``, as the last suggestion had it; empty before.
+        hits: How many hits were found and are expected, where results are yes or no.
     """
 
     settings: Settings
@@ -59,13 +61,19 @@ class Status(Tabulated):
     assays: Mapping[str, int] = field(default_factory=dict)
     plates: tuple[Plate, ...] = ()
     expected: Mapping[str, Any] = field(default_factory=dict)
+    hits: Hits | None = None
 
 
 def warnings_of(settings: Settings, counts: Counts, model: dict[str, Any]) -> list[str]:
     """What the user should know of a campaign, by its counts and what was known of its model."""
     found = []
     r2 = model.get("r2")
-    if r2 is not None and r2 <= 0:
+    if r2 is not None and r2 <= 0 and settings.yes_no:
+        found.append(
+            f"the model predicts no better than one probability for all (leave-one-out Brier score {-100 * r2:.0f} % "
+            f"worse at {model['n']} results): its suggestions are little better than random ones"
+        )
+    elif r2 is not None and r2 <= 0:
         found.append(
             f"the model predicts no better than the mean (leave-one-out R2 {r2:.2f} at {model['n']} values): its "
             "suggestions are little better than random ones"
@@ -140,6 +148,10 @@ def missed_by(settings: Settings, suggestions: Sequence[Suggestion], measurement
         suggestions: Those that count.
         measurements: Those that count, in the order in which they were recorded; the first value of each counts.
     """
+    if settings.yes_no:
+        from seqopt.data.hits import hits_missed
+
+        return hits_missed(tried_of(suggestions, first_answers(measurements)))
     from seqopt.data.missed import Judged, latest
     from seqopt.data.transforms import LEARNED
 

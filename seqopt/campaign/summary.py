@@ -84,6 +84,12 @@ def summarize(campaign: Campaign) -> list[Section]:
     by_query = {(one.key, one.context): one for one in observed}
     called = {row.string: row.identifier for one in observed for row in one.measurements if row.identifier}
     called |= {row.string: row.identifier for row in suggestions if row.identifier}
+    if settings.yes_no:
+        from seqopt.campaign.summary_hits import hit_sections
+
+        sections = hit_sections(status, observed, suggestions, _heading(status))
+        sections += [_failures(settings, observed, times), Section("Warnings", status.warnings or ("None.",))]
+        return [_identified(section, called, settings) for section in sections]
     sections = [
         _heading(status),
         _best(settings, comparable(settings, observed), suggestions, status),
@@ -184,7 +190,7 @@ def _best(
     header = ("", "name", IDENTIFIER, settings.string_column, settings.objective, "replicates", "their std")
     lines = (side_by_side(settings, status.expected),) if rows and settings.latent else ()
     lines = lines if rows else ("Nothing has been measured yet.",)
-    return _section("Best measured", lines, header, rows)
+    return section_without_empty("Best measured", lines, header, rows)
 
 
 def _plates(status: Status) -> Section:
@@ -219,7 +225,7 @@ def _last_batch(
         rows.append((row.name, row.identifier or "", row.string, *_context(row, settings), *told))
     names = ("predicted", INTERVAL, f"measured {settings.objective}", "the interval")
     header = ("name", IDENTIFIER, settings.string_column, *settings.context_names, *names)
-    return _section(title, (_verdict(batch[0].batch, judged),), header, rows)
+    return section_without_empty(title, (_verdict(batch[0].batch, judged),), header, rows)
 
 
 @dataclass(frozen=True)
@@ -267,7 +273,7 @@ def _open(settings: Settings, waiting: Sequence[Suggestion], status: Status) -> 
     told = ("predicted", INTERVAL, "why", "nearest measured")
     header = ("name", IDENTIFIER, settings.string_column, *settings.context_names, *told)
     lines = () if rows else ("None: seqopt campaign suggest says what to measure next.",)
-    return _section("Open suggestions", lines, header, rows)
+    return section_without_empty("Open suggestions", lines, header, rows)
 
 
 def _model(status: Status) -> Section:
@@ -298,10 +304,12 @@ def _failures(settings: Settings, observed: Sequence[Observed], times: dict[int,
         if row.failure is not None
     ]
     header = ("day", "name", IDENTIFIER, settings.string_column, "reason")
-    return _section("Failures", () if rows else ("None.",), header, rows)
+    return section_without_empty("Failures", () if rows else ("None.",), header, rows)
 
 
-def _section(title: str, lines: tuple[str, ...], header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Section:
+def section_without_empty(
+    title: str, lines: tuple[str, ...], header: tuple[str, ...], rows: Sequence[tuple[str, ...]]
+) -> Section:
     """A part with a table, without identifiers where there are none."""
     column = header.index(IDENTIFIER)
     if not any(row[column] for row in rows):

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from seqopt.campaign.answers import CHANCES, HITS, WELLS
 from seqopt.campaign.batches import REASON_COLUMNS, REASONS, reason_cell
 from seqopt.campaign.columns import (
     COST,
@@ -25,7 +26,7 @@ from seqopt.campaign.columns import (
 )
 from seqopt.campaign.costs import stated_costs
 from seqopt.campaign.entries import listed
-from seqopt.campaign.rows import Exclusion, Settings, Suggestion, Withdrawal
+from seqopt.campaign.rows import Exclusion, Measurement, Settings, Suggestion, Withdrawal
 from seqopt.campaign.store import CampaignStore
 from seqopt.datasets.sheets import WORKBOOK, Cell, check_format, plain_name, read_sheet, write_file, write_sheet
 from seqopt.datasets.sources import STRUCTURES, file_and_part
@@ -43,8 +44,13 @@ _TOLD: Mapping[str, Callable[[Suggestion, Settings], Cell]] = {
     },
 }
 
-_FILLED_IN = ("value", "standard_error", "failure", "status", "replicate")
+BEATS = "chance_to_beat_best"
+"""The column that says how likely a string is to be better than the best measured one."""
+
+_FILLED_IN = ("value", HITS, WELLS, "standard_error", "failure", "status", "replicate")
 """Roles of columns that are filled in; those of further values, too."""
+
+CHANCE_DIGITS = 4
 
 TELLS = "tells_of_target"
 """The column that says how much of what is unknown of the target a measurement would tell, from 0 to 1."""
@@ -91,6 +97,10 @@ def write_batch(
         *(names for role, names in wanted.items() if role not in ("string", *TOLD))
     )
     told = told_apart(_TOLD, own, "suggestion")
+    if settings.yes_no:
+        # Of hits, none is better than another.
+        told = told_apart([CHANCES.get(name, name) for name in _TOLD], own, "suggestion")
+        told = {name: told[CHANCES.get(name, name)] for name in _TOLD if name != BEATS}
     table: dict[str, Sequence[Cell]] = {
         IDENTIFIER: [row.name for row in suggestions],
     }
@@ -106,7 +116,9 @@ def write_batch(
     costs = stated_costs(suggestions, settings)
     if costs is not None:
         table[COST] = costs
-    table |= {told[name]: [cell(row, settings) for row in suggestions] for name, cell in _TOLD.items()}
+    table |= {
+        told[name]: [_rounded(_TOLD[name](row, settings), name, settings) for row in suggestions] for name in told
+    }
     if settings.contexts is not None:
         table[told_apart([TELLS], own, "suggestion")[TELLS]] = [row.reason.get("tells") for row in suggestions]
     for name, shown in told_apart(further, own | {plain_name(name) for name in table}, "library").items():
@@ -119,9 +131,15 @@ def write_batch(
             comma = bool((settings.pool or {}).get("decimal_comma"))
             cells = as_numbers(["" if cell is None else str(cell) for cell in cells], decimal_comma=comma)
         table[shown] = cells
-    to_fill = (value, STANDARD_ERROR, *settings.constraint_names, FAILURE)
+    beside = WELLS if settings.yes_no else STANDARD_ERROR
+    to_fill = (value, beside, *settings.constraint_names, FAILURE)
     table |= {name: [None] * len(suggestions) for name in to_fill}
     write_table(path, settings, table, drawn=True)
+
+
+def _rounded(cell: Cell, name: str, settings: Settings) -> Cell:
+    """Probabilities to as many digits as mean something."""
+    return round(cell, CHANCE_DIGITS) if settings.yes_no and name in CHANCES and isinstance(cell, float) else cell
 
 
 def write_table(
@@ -238,6 +256,11 @@ def check_batch_target(path: str | os.PathLike[str], store: CampaignStore) -> No
         )
 
 
+def _cell_of(row: Measurement, settings: Settings, *, numeric: bool) -> Cell:
+    """A value as a table has it: of yes/no results what `read_results` reads, where numbers are not asked for."""
+    return row.value if row.value is None or numeric or not settings.yes_no else row.told
+
+
 def measurements_table(store: CampaignStore, *, numeric: bool = False) -> tuple[list[str], list[list[Cell]]]:
     """All that was measured, one by one, and what was withdrawn, as the header and the rows of a table.
 
@@ -290,7 +313,9 @@ def measurements_table(store: CampaignStore, *, numeric: bool = False) -> tuple[
                 row.string,
                 *(dict(row.context).get(name) for name in contexts),
                 *([row.cost] if paid else []),
-                row.value if row.censored is None or apart else f"{row.censored}{row.value!r}",
+                _cell_of(row, settings, numeric=numeric)
+                if row.censored is None or apart
+                else f"{row.censored}{row.value!r}",
                 row.standard_error,
                 *(row.further.get(name) for name in further),
                 row.failure,

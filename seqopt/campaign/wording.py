@@ -96,6 +96,8 @@ def nearest_in_words(reason: Mapping[str, Any]) -> str:
         ('CCO = 6.2 (0.71): −*O +*N', 'CCO (0.50)')
         >>> nearest_in_words({"nearest": "CCO", "similarity": 0.5, "value": 0.1, "censored": "<"})
         'CCO < 0.1 (0.50)'
+        >>> nearest_in_words({"nearest": "CCO", "similarity": 0.5, "value": 1.0, "told": "hit"})
+        'CCO = hit (0.50)'
     """
     from seqopt.data import shown_number
 
@@ -103,6 +105,10 @@ def nearest_in_words(reason: Mapping[str, Any]) -> str:
     if not nearest:
         return ""
     value = reason.get("value")
-    text = str(nearest) + ("" if value is None else f" {reason.get('censored') or '='} {shown_number(value)}")
+    if reason.get("told"):
+        value, text = None, f"{nearest} = {reason['told']}"
+    else:
+        text = str(nearest)
+    text += "" if value is None else f" {reason.get('censored') or '='} {shown_number(value)}"
     text += "" if similarity is None else f" ({similarity:.2f})"
     return text + (f": {reason['difference']}" if reason.get("difference") else "")

@@ -27,12 +27,14 @@ from seqopt.data.transforms import (
     YeoJohnson,
     resolve_transform,
 )
+from seqopt.data.yes_no import YES_NO, YesNo, probability_moments, read_answer, told_answer
 
 __all__ = [
     "CENSORED",
     "COLUMNS",
     "DEFAULT_TRANSFORM",
     "TRANSFORMS",
+    "YES_NO",
     "Censoring",
     "Context",
     "ContextValue",
@@ -56,6 +58,7 @@ __all__ = [
     "Transform",
     "Winsorised",
     "YeoJohnson",
+    "YesNo",
     "as_context",
     "central",
     "context_of",
@@ -64,9 +67,12 @@ __all__ = [
     "key_of",
     "negative_log_of",
     "observation_table",
+    "probability_moments",
+    "read_answer",
     "resolve_transform",
     "shown_interval",
     "shown_number",
     "targets_of",
+    "told_answer",
     "written",
 ]

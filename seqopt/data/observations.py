@@ -55,6 +55,7 @@ class Observation:
         censored: ``"<"`` or ``">"`` where the value of the objective is only a limit, below or above which the
             measurement lies.
         cost: What the evaluation was told to have cost, `None` where nobody has said.
+        trials: Wells that the value is the share of hits of, where results are yes or no; else 1.
     """
 
     string: str
@@ -66,6 +67,7 @@ class Observation:
     context: Context = ()
     censored: Censoring | None = None
     cost: float | None = None
+    trials: int = 1
 
     @cached_property
     def query(self) -> Query:

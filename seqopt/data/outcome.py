@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from seqopt.data.transforms import Identity, LearnedTransform, Transform, resolve_transform
+from seqopt.data.yes_no import YES_NO
 from seqopt.errors import InputError
 from seqopt.utils.config import Configurable
 
@@ -26,7 +27,7 @@ class Outcome(Configurable):
         role: ``"objective"``, or ``"constraint"`` for a value that has to reach ``bound``.
         bound: The least good value that a constraint accepts, in the user's units.
         transform: What the model sees instead of the values: a transform, or the name of one of
-            `seqopt.data.TRANSFORMS`.
+            `seqopt.data.TRANSFORMS`; ``"yes/no"`` for results that are hit or no hit (`seqopt.data.YesNo`).
 
     Raises:
         InputError: For an unknown direction, role or transform, a constraint without bound, a bound without constraint,
@@ -38,6 +39,8 @@ class Outcome(Configurable):
         >>> solubility = Outcome("solubility", role="constraint", bound=10.0)
         >>> solubility.accepts(12.0), solubility.accepts(8.0)
         (True, False)
+        >>> Outcome("inhibits", transform="yes/no").yes_no
+        True
     """
 
     name: str = "value"
@@ -57,6 +60,11 @@ class Outcome(Configurable):
                 f"{self.name!r} has the role {self.role!r} and the bound {self.bound}: a constraint needs a bound, "
                 "and an objective has none"
             )
+        if self.role == "constraint" and self.yes_no:
+            raise InputError(
+                f"the constraint {self.name!r} has results of yes and no, which only an objective may have: tell it as "
+                "a number, 0 or 1, with a bound between"
+            )
         if self.role == "constraint" and isinstance(self.transform, LearnedTransform):
             raise InputError(
                 f"the transform of the constraint {self.name!r} is {self.transform.name!r}, which is learned with the "
@@ -67,6 +75,11 @@ class Outcome(Configurable):
     def sign(self) -> float:
         """1 where large values are good, else -1."""
         return 1.0 if self.direction == "maximize" else -1.0
+
+    @property
+    def yes_no(self) -> bool:
+        """Whether its values are shares of wells that were hits, 0 or 1 as a rule; see `seqopt.data.yes_no`."""
+        return self.transform.name == YES_NO
 
     def target(self, value: float) -> float:
         """What the model sees of a value: transformed, and larger is better.

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqopt.data.transforms import Transform
+from seqopt.data.yes_no import YES_NO, probability_moments
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -30,7 +31,7 @@ class Predictions(NamedTuple):
     """What is predicted of N strings, in the user's units.
 
     Attributes:
-        central: Central prediction: the median, N.
+        central: Central prediction: the median, N; of yes/no results the probability of a hit.
         low: Lower ends of the central 90 % of a measurement, noise included, N.
         high: Upper ends, N.
         true_low: Lower ends of the central 90 % of the true value, without the noise of a measurement, N.
@@ -68,6 +69,9 @@ class Predictions(NamedTuple):
         if transform.name != "none":
             inverse = np.frompyfunc(transform.inverse, 1, 1)
             ends = [np.asarray(inverse(values), dtype=np.float64) for values in ends]
+        if transform.name == YES_NO:
+            # Hits are counted: what is expected of one well is the mean of the probability.
+            ends[0] = probability_moments(centre, spreads[1] / HALF_WIDTH)[0]
         return cls(*ends)
 
 
@@ -116,7 +120,8 @@ def interval(mean: float | None, std: float | None, transform: str | None) -> tu
         mean: Mean in the user's units.
         std: Standard deviation in the user's units: of a measurement, noise included, if nine of ten measurements are
             to lie in the interval.
-        transform: ``"log10"`` where the moments are those of a log-normal distribution, whose quantiles they give.
+        transform: ``"log10"`` where the moments are those of a log-normal distribution, whose quantiles they give;
+            ``"yes/no"`` where they are those of a probability, for which the beta distribution of these moments stands.
 
     Example:
         >>> [round(end, 3) for end in interval(1.0, 0.5, None)]
@@ -124,6 +129,8 @@ def interval(mean: float | None, std: float | None, transform: str | None) -> tu
     """
     if mean is None or std is None or not math.isfinite(mean) or not math.isfinite(std):
         return None, None
+    if transform == YES_NO:
+        return _probable(mean, std)
     if transform != "log10" or mean <= 0:
         return mean - HALF_WIDTH * std, mean + HALF_WIDTH * std
     try:
@@ -131,6 +138,19 @@ def interval(mean: float | None, std: float | None, transform: str | None) -> tu
         return math.exp(centre - HALF_WIDTH * spread), math.exp(centre + HALF_WIDTH * spread)
     except OverflowError:
         return None, None
+
+
+def _probable(mean: float, std: float) -> tuple[float, float]:
+    """The central 90 % of the beta distribution of a mean and a standard deviation: of a probability, of which these
+    are all that is known.
+    """
+    from scipy.special import betaincinv
+
+    if not 0.0 < mean < 1.0 or std <= 0.0:
+        return mean, mean
+    strength = max(mean * (1.0 - mean) / std**2 - 1.0, 1e-3)
+    low, high = (float(betaincinv(mean * strength, (1.0 - mean) * strength, share)) for share in (0.05, 0.95))
+    return low, high
 
 
 _NEGATIVE_LOG = re.compile(r"\bp(?P<what>(?:[IEAXGL]C|[EL]D|CC|MIC)(?:50|90)?|K[aidmb])\b(?!\w)")

@@ -29,6 +29,8 @@ class Data:
         censored: Of which values of the objective only a limit is known, n: 1 for one above it, -1 for one below, in
             the user's units, 0 for a known value; `None` where all are known.
         costs: What each evaluation was told to have cost, n, NaN where nobody has said; `None` where none was told.
+        trials: Wells that each value is the share of hits of, n, where results are yes or no; `None` where each is of
+            one.
     """
 
     queries: tuple[Query, ...]
@@ -38,6 +40,7 @@ class Data:
     outcomes: tuple[Outcome, ...] = (Outcome(),)
     censored: npt.NDArray[np.int8] | None = None
     costs: npt.NDArray[np.float64] | None = None
+    trials: npt.NDArray[np.int64] | None = None
 
     @classmethod
     def of(cls, rows: Sequence[Observation], outcomes: tuple[Outcome, ...] = (Outcome(),)) -> Data:
@@ -52,7 +55,10 @@ class Data:
         costs = None
         if any(row.cost is not None for row in finished):
             costs = np.array([math.nan if row.cost is None else row.cost for row in finished])
-        return cls(tuple(row.query for row in finished), values, noise, failed, outcomes, censored, costs)
+        trials = None
+        if any(row.trials != 1 for row in finished):
+            trials = np.array([row.trials for row in finished], dtype=np.int64)
+        return cls(tuple(row.query for row in finished), values, noise, failed, outcomes, censored, costs, trials)
 
     def column(self, name: str) -> int:
         """The number of an outcome.
@@ -90,7 +96,8 @@ class Data:
         censored = None
         if column == self.objective and self.censored is not None and self.censored[rows].any():
             censored = (outcome.sign * self.censored[rows]).astype(np.int8)
-        return Measured(items, targets, noise, rows, censored)
+        trials = None if self.trials is None or not outcome.yes_no else self.trials[rows]
+        return Measured(items, targets, noise, rows, censored, trials)
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -122,6 +129,7 @@ class Measured:
         rows: Their indices in the table.
         censored: 1 where a target is a limit that the value is better than, -1 where the value is worse, else 0, k;
             `None` where all are known.
+        trials: Wells that each target is of, k, where results are yes or no; `None` where each is of one.
     """
 
     items: list[Item]
@@ -129,6 +137,7 @@ class Measured:
     noise_variance: npt.NDArray[np.float64] | None
     rows: npt.NDArray[np.intp]
     censored: npt.NDArray[np.int8] | None = None
+    trials: npt.NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.items)

@@ -30,6 +30,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from seqopt.data.yes_no import YES_NO, YesNo
 from seqopt.errors import InputError
 from seqopt.utils.config import Configurable
 
@@ -551,7 +552,7 @@ def check_value(transform: Transform, value: float) -> None:
 
 
 def resolve_transform(transform: str | Transform | None) -> Transform:
-    """The transform of a name (one of `TRANSFORMS`), or the given one.
+    """The transform of a name (one of `TRANSFORMS`, or ``"yes/no"`` for results that are), or the given one.
 
     Raises:
         InputError: For an unknown name.
@@ -560,6 +561,8 @@ def resolve_transform(transform: str | Transform | None) -> Transform:
         return Identity()
     if transform == "log10":
         return Log10()
+    if transform == YES_NO:
+        return YesNo()
     if isinstance(transform, str):
         if transform not in LEARNED:
             raise InputError(

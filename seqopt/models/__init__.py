@@ -1,6 +1,7 @@
 """Surrogates: models of the objective on strings, all behind one protocol."""
 
 from seqopt.models import pathwise  # noqa: F401  # BoTorch's draws of functions find the sub-sequence kernel
+from seqopt.models.binomial_gp import BinomialGP
 from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess, in_units_of, measurement_std
 from seqopt.models.contexts_posterior import ContextsPosterior
 from seqopt.models.contributions import Contributions, contributions_of
@@ -10,6 +11,7 @@ from seqopt.models.gaussian import GaussianSurrogate
 from seqopt.models.leave_one_out import LeaveOneOut
 from seqopt.models.levels import Levels
 from seqopt.models.protocols import (
+    BinomialSurrogate,
     CensoredSurrogate,
     ConditionedProcess,
     DoubtingSurrogate,
@@ -31,6 +33,8 @@ from seqopt.models.string_gp import StringGP
 
 __all__ = [
     "SURROGATES",
+    "BinomialGP",
+    "BinomialSurrogate",
     "BlockwisePosterior",
     "CensoredSurrogate",
     "ConditionedProcess",

@@ -92,6 +92,31 @@ class CensoredSurrogate(Surrogate, Protocol):
 
 
 @runtime_checkable
+class BinomialSurrogate(Surrogate, Protocol):
+    """A surrogate of results that are yes or no: its values are labels from -1 to 1, and it predicts log odds."""
+
+    def fit(
+        self,
+        strings: Sequence[str],
+        values: npt.ArrayLike,
+        *,
+        rng: np.random.Generator,
+        trials: npt.ArrayLike | None = None,
+    ) -> None:
+        """As `Surrogate.fit`.
+
+        ``trials`` (n) says of how many wells each value is the share of hits, 1 by default; the label of k hits of n
+        wells is 2 k / n - 1.
+        """
+        ...
+
+    @property
+    def takes_trials(self) -> bool:
+        """True: tells such a surrogate from others."""
+        ...
+
+
+@runtime_checkable
 class DoubtingSurrogate(Surrogate, Protocol):
     """A surrogate that knows how likely it is that strings tell nothing of each other's values."""
 

@@ -34,19 +34,21 @@ from seqopt.data import (
     interval,
     resolve_transform,
 )
+from seqopt.data.hits import hits_missed, tried_rows
 from seqopt.data.missed import judged_rows, latest
 from seqopt.data.observations import COST, LOST, is_lost
 from seqopt.data.transforms import LearnedTransform, check_value, learned, quantile_interval
+from seqopt.data.yes_no import YesNo, is_whole
 from seqopt.datasets import Pool
 from seqopt.errors import ExhaustedError, InputError, ModelError
-from seqopt.models import JointSurrogate, Surrogate, measurement_std, unsupported
+from seqopt.models import BinomialGP, BinomialSurrogate, JointSurrogate, Surrogate, measurement_std, unsupported
 from seqopt.optimizer.batch import Batch
 from seqopt.scorers.limits import BatchLimits, OpenBatch
 from seqopt.search import Proposal, Search
 from seqopt.search.protocols import AnySpace, PartsCheckedSearch, SomeSearch
 from seqopt.spaces import EvolvableSpace, PoolSpace, Space, as_space
 from seqopt.strategies import Design, InitialDesign, ModelBased, SearchState, Strategy
-from seqopt.strategies.protocols import CheckedStrategy, takes_censored, unlearnable
+from seqopt.strategies.protocols import CheckedStrategy, takes_censored, takes_yes_no, unlearnable
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.progress import doing
 from seqopt.utils.shown import Tabulated
@@ -109,7 +111,8 @@ class Optimizer(Tabulated):
         transform: What the model sees of the values, the name of one of `seqopt.data.TRANSFORMS` or an object:
             ``"auto"``, the most likely one, which may be none, learned anew in each step (see
             `seqopt.data.LearnedTransform`); ``"log10"`` for values that span decades; or `None`. The user's units stay
-            outside.
+            outside. ``"yes/no"`` says that results are hit (1) or no hit (0), or shares of wells: the surrogate is then
+            a `seqopt.models.BinomialGP` of the one that is given, and predictions are probabilities.
         outcomes: What is measured of each string, the objective first, instead of ``direction`` and ``transform``.
         contexts: The ways in which strings can be measured, where there are several. Where their target cannot be
             measured itself, every string that is told has to say how it was measured (`seqopt.data.Query`).
@@ -168,6 +171,9 @@ class Optimizer(Tabulated):
         self.contexts = contexts
         self.unavailable = frozenset(unavailable)
         self.apart = frozenset(apart)
+        binomial = isinstance(surrogate, BinomialSurrogate) and not isinstance(surrogate, type)
+        if strategy is None and self.outcome.yes_no and not binomial:
+            surrogate = BinomialGP(surrogate or "auto")
         if strategy is None:
             strategy = ModelBased(surrogate or "auto", acquisition or "gibbon", search or "auto")
         elif not (surrogate is None and acquisition is None and search is None):
@@ -181,6 +187,7 @@ class Optimizer(Tabulated):
             )
         if isinstance(include, str):
             raise InputError(f"include is the single string {include!r}: write [{include!r}]")
+        self._check_yes_no(strategy)
         self.strategy = InitialDesign(self.initial, strategy, design, include, initial_contexts == "all")
         if isinstance(self.strategy, CheckedStrategy):
             self.strategy.start(self.space, contexts)
@@ -200,6 +207,23 @@ class Optimizer(Tabulated):
         self._batches = 0
         self._measurements: dict[Query, tuple[float | None, float | None]] = {}
         self._fitted: Surrogate | None = None
+
+    def _check_yes_no(self, strategy: Strategy) -> None:
+        """Refuse a strategy that takes the results for what they are not."""
+        if self.outcome.yes_no and not takes_yes_no(strategy):
+            learner = strategy.config_arguments()["surrogate"] if type(strategy) is ModelBased else strategy
+            who = repr(learner) if isinstance(learner, str) else type(learner).__name__
+            raise InputError(
+                f"{who} does not learn from results that are yes or no: leave the strategy out, or give "
+                "seqopt.strategies.ModelBased(seqopt.models.BinomialGP(), 'gibbon')"
+            )
+        if isinstance(strategy, ModelBased) and not self.outcome.yes_no:
+            found = strategy.config_arguments().get("surrogate")
+            if isinstance(found, BinomialSurrogate):
+                raise InputError(
+                    f"{type(found).__name__} learns from results that are yes or no: say so with transform='yes/no', "
+                    "or choose another surrogate"
+                )
 
     @property
     def outcome(self) -> Outcome:
@@ -343,6 +367,8 @@ class Optimizer(Tabulated):
 
         `ask` logs it. See `seqopt.data.missed`.
         """
+        if self.outcome.yes_no:
+            return hits_missed(tried_rows(self.observations.rows))
         found = latest(judged_rows(self.observations.rows), self.outcome.sign)
         return found.warning(learned=isinstance(self.transform, LearnedTransform))
 
@@ -490,7 +516,7 @@ class Optimizer(Tabulated):
         measurement = self._in_user_units(proposal.predicted_mean, proposal.predicted_std if spread is None else spread)
         self._measurements[Query(proposal.key, context)] = measurement
         low, high = interval(*measurement, self.transform.name)
-        if isinstance(self.transform, LearnedTransform) and proposal.predicted_mean is not None:
+        if isinstance(self.transform, LearnedTransform | YesNo) and proposal.predicted_mean is not None:
             width = proposal.predicted_std if spread is None else spread
             low, high = quantile_interval(self.transform, self.outcome.sign * proposal.predicted_mean, width)
         details = {
@@ -530,6 +556,7 @@ class Optimizer(Tabulated):
         errors: Sequence[str | None] | None = None,
         seconds: Sequence[float | None] | None = None,
         costs: Sequence[float | None] | None = None,
+        trials: Sequence[int | None] | None = None,
     ) -> None:
         """Record results.
 
@@ -551,6 +578,8 @@ class Optimizer(Tabulated):
             seconds: How long each evaluation took.
             costs: What each evaluation cost, failed ones included, in any one unit; `None` where it is not known.
                 Strategies that learn costs use it (`seqopt.strategies.MultiFidelity`).
+            trials: Where results are yes or no, of how many wells each value is the share of hits; `None` for one.
+                Whole numbers of wells have to be hits: 0.375 of 8, not of 7.
 
         Raises:
             InputError: If the numbers differ, a string is invalid or not in the space, a context is not possible, a
@@ -577,6 +606,7 @@ class Optimizer(Tabulated):
             ("errors", errors),
             ("seconds", seconds),
             ("costs", costs),
+            ("trials", trials),
         )
         for name, given in lists:
             if given is not None and len(given) != len(strings):
@@ -585,6 +615,7 @@ class Optimizer(Tabulated):
         if any(known) and not self.strategy.takes_noise_variance:
             raise InputError(f"{self.learner} cannot take standard errors into account: leave them out")
         self._check_limits(strings, table, known, censored)
+        wells = self._wells(strings, table, trials)
         paid = [_known_cost(cost) for cost in costs] if costs is not None else [None] * len(strings)
         contexts = [self._context(string) for string in strings]
         written = [string.key if isinstance(string, Query) else string for string in strings]
@@ -623,7 +654,33 @@ class Optimizer(Tabulated):
             )
             found.details["seconds"] = seconds[i] if seconds else None
             found.cost = paid[i]
+            found.trials = wells[i]
         self._fitted = None
+
+    def _wells(
+        self, strings: Sequence[str | Query], table: Sequence[Sequence[float]], trials: Sequence[int | None] | None
+    ) -> list[int]:
+        """Of how many wells each value is, checked."""
+        if trials is not None and not self.outcome.yes_no:
+            raise InputError("trials go with results that are yes or no, transform='yes/no': leave them out")
+        if not self.outcome.yes_no:
+            return [1] * len(strings)
+        given = [None] * len(strings) if trials is None else list(trials)
+        found = []
+        for string, numbers, wells in zip(strings, table, given, strict=True):
+            number = checked_integer("trials", 1 if wells is None else wells, 1)
+            if _is_value(numbers[0]) and not 0.0 <= numbers[0] <= 1.0:
+                raise InputError(
+                    f"the result of {string!r} is {numbers[0]:g}, and results are yes or no: expected 1 for a hit, 0 "
+                    "for no hit, or a share of wells with their number in trials"
+                )
+            if _is_value(numbers[0]) and not is_whole(numbers[0] * number):
+                raise InputError(
+                    f"the result of {string!r} is {numbers[0]:g} of {number} well{'s' if number > 1 else ''}, which is "
+                    "no whole number of hits: give the number of wells in trials"
+                )
+            found.append(number)
+        return found
 
     def _check_limits(
         self,
@@ -982,6 +1039,7 @@ class Optimizer(Tabulated):
                     "noise_variance": None if row.noise_variance is None else list(row.noise_variance),
                     "details": row.details,
                     **({} if row.cost is None else {"cost": row.cost}),
+                    **({} if row.trials == 1 else {"trials": row.trials}),
                 }
                 for row in self.observations.rows
             ],
@@ -1003,6 +1061,7 @@ class Optimizer(Tabulated):
                     as_context((name, value) for name, value in row["context"]),
                     row.get("censored"),
                     row.get("cost"),
+                    row.get("trials", 1),
                 )
             )
         self.replay_ask([], state)

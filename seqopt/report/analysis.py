@@ -23,7 +23,7 @@ from seqopt.campaign.reasons import label
 from seqopt.data.transforms import LearnedTransform, learned, resolve_transform
 from seqopt.encoding.features import TokensAndFeatures
 from seqopt.errors import InputError
-from seqopt.models import FullyBayesianGP, StringGP
+from seqopt.models import BinomialGP, FullyBayesianGP, StringGP
 from seqopt.models.transforms import fit_with_transform
 from seqopt.report.explaining import Explained, costly_kernel, explained
 from seqopt.report.kernel_pca import FEWEST, kernel_pca
@@ -160,10 +160,11 @@ def _analyse(
     def fit() -> None:
         targets = np.array([sign * transform.forward(value) for value in rows["value"]])
         noise = [
-            transform.variance(value, error**2) if error > 0 else 0.0
+            transform.variance(value, error**2) if error > 0 and not run.yes_no else 0.0
             for value, error in zip(rows["value"], rows["standard_error"], strict=True)
         ]
-        said.append(_fit(source, surrogate, rows["key"].tolist(), targets, noise, sides, rng))
+        wells = rows["wells"].tolist() if run.yes_no and "wells" in rows else None
+        said.append(_fit(source, surrogate, rows["key"].tolist(), targets, noise, sides, rng, wells))
 
     fit_with_transform(transform, rows["value"].to_numpy(dtype=np.float64), sides == 0, fit, surrogate)
     how = f"{remark} {said[-1]}".strip()
@@ -171,7 +172,8 @@ def _analyse(
         transform.describe() if isinstance(transform, LearnedTransform) and learned(transform).name != "none" else ""
     )
     found: dict[str, Any] = {"kernel": kernel, "how": how, "scale": scale}
-    if hasattr(surrogate, "leave_one_out"):
+    # Of one result that is yes or no, no interval holds or misses it: how probabilities hold is said by itself.
+    if hasattr(surrogate, "leave_one_out") and not run.yes_no:
         loo = surrogate.leave_one_out()
         found |= {"r2": loo.r2 if np.isfinite(loo.r2) else None, "within_90": loo.within_90}
         held_out = pd.DataFrame(
@@ -207,7 +209,8 @@ def _analyse(
     )
     best = () if found["unmeasured"] is None else found["unmeasured"].best
     asked = [*waiting["key"].head(MOST_OF_BATCH), *(one.key for one in best)]
-    found["explained"] = explained(surrogate, asked, rows["key"].tolist(), sign, transform)
+    if not run.yes_no:  # contributions are to log odds, which the page does not show
+        found["explained"] = explained(surrogate, asked, rows["key"].tolist(), sign, transform)
     pairs = zip(candidates.strings, candidates.keys, strict=True)
     others = [pair for pair in pairs if pair[1] not in known]
     unmapped, others = len(others), others[:POOL_SAMPLE]
@@ -254,6 +257,7 @@ def _fit(
     noise: list[float],
     sides: npt.NDArray[np.int8],
     rng: np.random.Generator,
+    wells: list[int] | None = None,
 ) -> str:
     """Condition on all values at the parameters of the search, where they are known; returns how, in words."""
     known: dict[str, Any] = {}
@@ -261,7 +265,13 @@ def _fit(
         known["noise_variance"] = noise
     if sides.any() and getattr(surrogate, "takes_censored", False):
         known["censored"] = sides
+    if wells is not None and getattr(surrogate, "takes_trials", False):
+        known["trials"] = wells
     conditioned = f"It is conditioned on all {len(keys):,} values."
+    if isinstance(surrogate, BinomialGP) and run.model is not None:
+        surrogate.load_state_dict(run.model)
+        surrogate.fit(keys, targets, rng=rng, full=False, **known)
+        return f"The kernel has the parameters of the last suggestions. {conditioned}"
     if isinstance(surrogate, StringGP):
         if run.model is not None:
             surrogate.load_state_dict(run.model)

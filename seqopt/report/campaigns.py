@@ -102,11 +102,13 @@ def read_campaign(path: str | os.PathLike[str]) -> Run:
 
 def _measurements(observed: Sequence[Observed]) -> pd.DataFrame:
     rows = [
-        (one.key, value, error, limit or "")
+        (one.key, value, error, limit or "", wells)
         for one in observed
-        for value, error, limit in zip(one.values, one.standard_errors, one.limits, strict=True)
+        for value, error, limit, wells in zip(
+            one.values, one.standard_errors, one.limits, one.wells_of_values, strict=True
+        )
     ]
-    table = pd.DataFrame(rows, columns=["key", "value", "standard_error", "censored"])
+    table = pd.DataFrame(rows, columns=["key", "value", "standard_error", "censored", "wells"])
     return table.astype({"value": "float64", "standard_error": "float64"})
 
 

@@ -19,6 +19,9 @@ from seqopt.report.cards import best_cards, current_batch, unmeasured_cards
 from seqopt.report.curves import curves_of, trade_of
 from seqopt.report.drawing import inline_svg
 from seqopt.report.formats import printable, significant
+from seqopt.report.hits import PANELS as HIT_PANELS
+from seqopt.report.hits import facts_of
+from seqopt.report.hits import panel_svg as hits_svg
 from seqopt.report.map_page import GROUPS, DrawnMap, MapPoint, draw_map
 from seqopt.report.pages import embedded_json, environment, script_hash
 from seqopt.report.plot import (
@@ -256,6 +259,7 @@ def _page(view: View, top: int, baseline: Baseline | None, missing: list[str]) -
         "replay": replay_of(run),
         "panels": _panels(view, baseline),
         "quality": describe_quality(run.evaluations, log10=view.log10).split("\n"),
+        "hits": facts_of(run.evaluations) if run.yes_no else None,
         "held_out": _held_out(view),
         "baseline": baseline,
         "reference": view.reference,
@@ -395,6 +399,16 @@ def _cost_curve(svg: str, label: str) -> Markup:
 
 
 def _panels(view: View, baseline: Baseline | None) -> list[tuple[str, Markup]]:
+    if view.run.yes_no and len(view.run.evaluations):
+        text = "Plot of the hits found against results; the table of batches has its numbers"
+        return [
+            (
+                panel,
+                # What inline_svg returns was serialised by an XML writer, which escapes text and attributes.
+                Markup(inline_svg(hits_svg(panel, view.run.evaluations), f"{panel}-", label=text, colours=THEME)),
+            )
+            for panel in HIT_PANELS
+        ]
     descriptions = {
         "progress": f"Plot of {view.label} by evaluation, with the best so far; the table of batches has its numbers",
         "narrow": f"Plot of {view.label} by evaluation, with the best so far",

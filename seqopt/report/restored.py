@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from seqopt.errors import InputError
-from seqopt.models import StringGP, Surrogate, resolve_surrogate
+from seqopt.models import BinomialGP, StringGP, Surrogate, resolve_surrogate
 from seqopt.models.registry import LATENT, SURROGATES, surrogate_name
 from seqopt.report.results import Run, option_of
 from seqopt.report.samples import space_of
@@ -68,6 +68,8 @@ def restore_surrogate(run: Run, space: Any) -> tuple[Surrogate, str, str]:
     if surrogate is None or remark:
         surrogate = resolve_surrogate("auto", space)
         remark += f"this is the usual one ({_words(surrogate)})."
+    if run.yes_no and not isinstance(surrogate, BinomialGP):
+        surrogate = BinomialGP(surrogate if not known or remark else name)
     if hasattr(surrogate, "bind"):
         surrogate.bind(space)
     return surrogate, _words(surrogate), remark
@@ -102,6 +104,10 @@ def _described(details: dict[str, Any]) -> Surrogate | None:
 
 
 def _words(surrogate: Any) -> str:
+    if isinstance(surrogate, BinomialGP):
+        base = surrogate.base if isinstance(surrogate.base, str) else _words(surrogate.base)
+        kernels = base if base not in SURROGATES else SURROGATES[base].summary
+        return f"binomial, for results of yes and no, with the kernels of: {kernels}"
     name, kernel = surrogate_name(surrogate), getattr(surrogate, "kernel", None)
     if not name:
         return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(kernel if kernel is not None else surrogate).__name__)

@@ -98,6 +98,11 @@ class Run:
     recommended: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def yes_no(self) -> bool:
+        """Whether results are yes or no: values are shares of wells that were hits."""
+        return self.settings.get("transform") == "yes/no"
+
+    @property
     def direction(self) -> str:
         """``"maximize"`` unless the settings say ``"minimize"``."""
         return "minimize" if self.settings.get("direction") == "minimize" else "maximize"

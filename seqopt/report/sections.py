@@ -63,10 +63,14 @@ def headline(view: View, best: pd.DataFrame) -> dict[str, Any]:
     seconds = run.total_seconds
     choosing, scoring = _seconds(run, ("suggest", "select", "fit")), _seconds(run, ("evaluate", "objective"))
     return {
-        "best": best["censored"].iloc[0] + show(best["value"].iloc[0]) if len(best) else None,
+        "best": None
+        if not len(best)
+        else _hits(best)
+        if run.yes_no
+        else best["censored"].iloc[0] + show(best["value"].iloc[0]),
         "number": int(best["number"].iloc[0]) if len(best) else None,
         "batch": int(best["batch"].iloc[0]) if len(best) else None,
-        "gain": _gain(best, initial_best, run.direction, show, log10),
+        "gain": None if run.yes_no else _gain(best, initial_best, run.direction, show, log10),
         "initial_best": show(initial_best.iloc[-1]) if initial_best.notna().any() else None,
         "initial": _initial(run, initial),
         "initial_ones": "random or imported" if run.campaign else f"{len(initial)} initial",
@@ -81,6 +85,11 @@ def headline(view: View, best: pd.DataFrame) -> dict[str, Any]:
         "choosing": None if choosing is None else duration(choosing),
         "scoring": None if scoring is None else duration(scoring),
     }
+
+
+def _hits(best: pd.DataFrame) -> str:
+    """How many of the measured strings are hits, where results are yes or no."""
+    return f"{int((best['value'] > 0.5).sum()):,} of {len(best):,}"
 
 
 def replay_of(run: Run) -> list[dict[str, str]]:
@@ -161,9 +170,11 @@ def batches_of(run: Run, show: NumberFormat) -> list[dict[str, Any]]:
     table = table.assign(best=best_so_far(table, run.direction))
     known = [] if run.settings.get("asynchronous") else run.steps
     steps = {int(number): step for step in known if (number := as_number(step.get("step"))) is not None}
-    batches = []
+    batches: list[dict[str, Any]] = []
+    hits_so_far = 0.0
     for batch, rows in table.groupby("batch", sort=True):
         values = rows.loc[rows["measured"], "value"]
+        hits_so_far += float(values.sum())
         own = values.min() if run.direction == "minimize" else values.max()
         best = rows["best"].iloc[-1]
         number = int(float(str(batch)))
@@ -174,8 +185,8 @@ def batches_of(run: Run, show: NumberFormat) -> list[dict[str, Any]]:
                 "name": str(number) if number else "random or imported" if run.campaign else "initial",
                 "evaluated": int((~rows["status"].isin(["pending", "withdrawn"])).sum()),
                 "failed": int((rows["status"] == "failed").sum()),
-                "own": show(own) if len(values) else "–",
-                "best": show(best) if not math.isnan(best) else "–",
+                "own": f"{values.sum():.4g}" if run.yes_no else show(own) if len(values) else "–",
+                "best": f"{hits_so_far:.4g}" if run.yes_no else show(best) if not math.isnan(best) else "–",
                 "better": number > 0 and bool(len(values)) and own == best and not _reached_before(table, number, best),
                 "seconds": duration(sum(value or 0.0 for value in spent)) if spent else "",
             }

@@ -15,6 +15,7 @@ from seqopt.data import central, interval
 from seqopt.report.curves import Curves
 from seqopt.report.drawing import Reference, choose_reference
 from seqopt.report.formats import NumberFormat, number_format
+from seqopt.report.hits import value_words
 from seqopt.report.library import Library, read_library, shown_columns
 from seqopt.report.plot import is_positive
 from seqopt.report.results import (
@@ -176,6 +177,8 @@ class View:
 
     def value(self, row: Mapping[str, Any]) -> str:
         """What was measured in a row of evaluations, in words: ``6.50``, ``<0.10``, ``5.50 ± 0.20``."""
+        if self.run.yes_no:
+            return value_words(float(row["value"]))
         error = row["standard_error"]
         return f"{row['censored']}{self.show(row['value'])}" + ("" if math.isnan(error) else f" ± {self.show(error)}")
 
@@ -200,7 +203,7 @@ class View:
 
     @property
     def _transform(self) -> str | None:
-        return "log10" if self.log10 else None
+        return "log10" if self.log10 else "yes/no" if self.run.yes_no else None
 
     def prediction(self, row: Mapping[str, Any]) -> str:
         """What was predicted in a row of evaluations, in words; empty where nothing was."""
@@ -216,7 +219,7 @@ class View:
 
     def shown_value(self, value: float, string: str) -> str:
         """A value of a measured string, or else what the table has of it, in words; empty where nothing is known."""
-        if math.isnan(value):
+        if math.isnan(value) or self.run.yes_no:
             return self.values.get(string, "")
         return self.show(value)
 
@@ -235,6 +238,8 @@ class View:
 
     def deviations(self) -> dict[int, float]:
         """By number of the evaluation, how many predicted standard deviations its value lies from its prediction."""
+        if self.run.yes_no:
+            return {}
         predicted = predictions(self.run.evaluations, log10=self.log10)
         off = ((predicted["value"] - predicted["mean"]) / predicted["std"])[predicted["std"] > 0]
         return {
@@ -265,7 +270,7 @@ def view_of(run: Run, label: str, highlights: tuple[str, ...] = ()) -> View:
         names_of(run, str(kind)),
         label,
         log10,
-        number_format(table.loc[table["measured"], "value"], log10=log10),
+        percent if run.yes_no else number_format(table.loc[table["measured"], "value"], log10=log10),
         _reference(table, run.direction) if kind != "molecule" and aligned else None,
         aligned,
         reasons=_recorded_reasons(table),

@@ -14,7 +14,14 @@ from seqopt.models.distances import DistanceSurrogate
 from seqopt.search import Proposal
 from seqopt.spaces import PoolSpace, Space
 from seqopt.strategies.designs import Design, designed_proposals, resolve_design
-from seqopt.strategies.protocols import CheckedStrategy, SearchState, Strategy, takes_censored, unlearnable
+from seqopt.strategies.protocols import (
+    CheckedStrategy,
+    SearchState,
+    Strategy,
+    takes_censored,
+    takes_yes_no,
+    unlearnable,
+)
 from seqopt.strategies.random import filled_up, random_proposals
 from seqopt.utils.config import Configurable
 
@@ -172,6 +179,11 @@ class InitialDesign(Configurable):
     def takes_censored(self) -> bool:
         """Whether the other strategy does."""
         return takes_censored(self.then)
+
+    @property
+    def takes_yes_no(self) -> bool:
+        """Whether the other strategy does."""
+        return takes_yes_no(self.then)
 
     @property
     def hyperparameters(self) -> dict[str, float]:

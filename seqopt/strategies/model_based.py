@@ -15,6 +15,7 @@ from seqopt.data import Contexts, Data, Identity, Item, LearnedTransform, Measur
 from seqopt.encoding import Encoder, FeatureEncoder, JointEncoder
 from seqopt.errors import InputError, ModelError
 from seqopt.models import (
+    BinomialSurrogate,
     CensoredSurrogate,
     DoubtingSurrogate,
     MeasurementSurrogate,
@@ -311,6 +312,13 @@ class ModelBased(Configurable):
         )
 
     @property
+    def takes_yes_no(self) -> bool:
+        """Whether the surrogate learns from results that are yes or no; any would do for random strings."""
+        found = self._surrogate
+        binomial = isinstance(found, BinomialSurrogate) and not isinstance(found, type)
+        return binomial or isinstance(self.acquisition, RandomAcquisition)
+
+    @property
     def hyperparameters(self) -> dict[str, float]:
         """Parameters of the surrogate that made the last proposals."""
         return dict(self._hyperparameters)
@@ -374,6 +382,9 @@ def _measured(data: Data) -> Measured:
 
 def _fit_to(surrogate: Surrogate, measured: Measured, rng: np.random.Generator) -> None:
     items = cast("list[str]", measured.items)  # queries come only where a surrogate takes contexts
+    if isinstance(surrogate, BinomialSurrogate):
+        surrogate.fit(items, measured.targets, rng=rng, trials=measured.trials)
+        return
     if measured.censored is not None:
         assert isinstance(surrogate, CensoredSurrogate)  # `tell` takes no limits for another
         known, limits = measured.noise_variance, measured.censored
@@ -430,6 +441,10 @@ def _enough(measured: Measured, state: SearchState) -> bool:
     if informative.min() == informative.max():
         # A model of equal values only knows which strings differ most from those seen, and they are odd ones.
         value = state.data.values[measured.rows[0], state.data.objective]
+        if state.data.outcomes[state.data.objective].yes_no and value in (0.0, 1.0):
+            what = "a hit" if value else "no hit"
+            logger.warning("each of %d results is %s, so the next strings are random", len(measured), what)
+            return False
         logger.warning("all %d values equal %g, so the next strings are random", len(measured), value)
         return False
     return True

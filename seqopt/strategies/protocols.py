@@ -150,6 +150,21 @@ def takes_censored(strategy: Strategy) -> bool:
 
 
 @runtime_checkable
+class YesNoStrategy(Strategy, Protocol):
+    """A strategy that learns from results that are yes or no, as what they are."""
+
+    @property
+    def takes_yes_no(self) -> bool:
+        """Whether it does, with the parts that it has."""
+        ...
+
+
+def takes_yes_no(strategy: Strategy) -> bool:
+    """Whether a strategy learns from yes and no: a `YesNoStrategy` that says so."""
+    return isinstance(strategy, YesNoStrategy) and strategy.takes_yes_no
+
+
+@runtime_checkable
 class AdaptingStrategy(Strategy, Protocol):
     """A strategy that can learn from strings which it could not propose as it stands."""
 

@@ -151,6 +151,7 @@ class RandomStrategy(Configurable):
 
     takes_noise_variance = True
     takes_censored = True
+    takes_yes_no = True
 
     def propose(self, n: int, state: SearchState, rng: np.random.Generator) -> list[Proposal]:
         """See `seqopt.strategies.Strategy`."""

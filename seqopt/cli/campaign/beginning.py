@@ -119,6 +119,14 @@ def new(
             rich_help_panel=WHAT,
         ),
     ] = "auto",
+    results: Annotated[
+        str,
+        typer.Option(
+            metavar="numbers|yes/no",
+            help="What a result is: a number, or hit / no hit (active / inactive / inconclusive, hits of wells).",
+            rich_help_panel=WHAT,
+        ),
+    ] = "numbers",
     batch: Annotated[int, typer.Option(help="Suggestions at a time.", rich_help_panel=HOW, min=2)] = 10,
     surrogate: Annotated[str, typer.Option(help="The model; see seqopt search --help.", rich_help_panel=HOW)] = "auto",
     acquisition: Annotated[
@@ -189,6 +197,7 @@ def new(
     seqopt campaign new kinase --pool library.csv --objective-name pIC50 --maximize
     seqopt campaign new kinase --pool library.csv --objective-name pIC50 --property "MW 200..500" --where "price <= 100"
     seqopt campaign new enzyme --protein MKV...  --objective-name expression --batch 8 --avoid BsaI --gc 0.4 0.6
+    seqopt campaign new screen --pool library.csv --objective-name inhibits --results yes/no --batch 96
     """
     del debug  # read by seqopt.cli.main
     path = file_of(Path(name))
@@ -196,6 +205,14 @@ def new(
         raise InputError(f"{path} already exists: choose another name, or continue it")
     refuse_idle({"--decimal-comma": decimal_comma and pool is None}, "--pool")
     contexts = fidelities_of(fidelity or [], target)
+    yes_no = results_of(results)
+    if yes_no and transform != "auto":
+        raise InputError(f"--transform {transform} is one of numbers, and results are yes or no: leave it out")
+    if yes_no and unit is not None:
+        raise InputError(f"results that are yes or no have no unit: leave --unit {unit} out")
+    if yes_no and (plates or contexts is not None):
+        other = "--plates" if plates else "--fidelity"
+        raise InputError(f"--results yes/no and {other} do not go together yet: keep one of them")
     refuse_idle({"--budget-cost": budget_cost is not None and contexts is None}, "--fidelity NAME:COST")
     refuse_idle({"--plate-size": plate_size is not None and not plates}, "--plates")
     refuse_idle({"--controls": controls is not None and not plates}, "--plates")
@@ -227,7 +244,7 @@ def new(
             price_column=price_column,
             batch_size=batch,
             **parts_of(contexts, surrogate, acquisition),
-            transform=None if transform == "none" else transform,
+            transform="yes/no" if yes_no else None if transform == "none" else transform,
             seed=seed,
             filters=given_filters(properties, require, forbid, alerts, where, require_pattern, forbid_pattern, exclude),
             design=design,
@@ -243,6 +260,8 @@ def new(
         rules = PlateRules.of(campaign.store.settings)
     what = f"{facts['size']:,} candidates of {facts['path']}" if facts else "generated strings"
     console.print(f"[bold]{escape(str(path))}[/bold]: {escape(objective)} of {escape(what)}")
+    if yes_no:
+        console.print("results are yes or no: hit, no hit, inconclusive, or hits of wells such as 3 of 8")
     if contexts is not None:
         from seqopt.campaign.costs import way_of
 
@@ -358,6 +377,16 @@ def controls_of(text: str | None) -> list[str] | Path:
     if not found:
         raise InputError("--controls is empty: give strings with commas between them, or @FILE")
     return found
+
+
+def results_of(text: str) -> bool:
+    """Whether an option says that results are yes or no."""
+    plain = text.strip().lower()
+    if plain in ("yes/no", "yes-no", "yesno", "hit/no hit", "hits", "active/inactive", "binary"):
+        return True
+    if plain in ("numbers", "number", "values"):
+        return False
+    raise InputError(f"--results is {text!r}; expected numbers, or yes/no for hit and no hit")
 
 
 def parts_of(contexts: Contexts | None, surrogate: str, acquisition: str) -> dict[str, Any]:

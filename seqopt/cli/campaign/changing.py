@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from seqopt.cli.campaign.app import app
-from seqopt.cli.campaign.common import levels_of, opened, value_of
+from seqopt.cli.campaign.common import levels_of, opened, result_of
 from seqopt.cli.campaign.options import Debug, Force, IdColumn, PriceColumn, Which
 from seqopt.cli.running import console, note, show_notes
 from seqopt.errors import InputError
@@ -47,10 +47,10 @@ def correct(
     with opened(which) as campaign:
         made = campaign.correct(
             what,
-            None if value is None else value_of(value),
+            None if value is None else result_of(campaign, value),
             failure=failed,
             standard_error=error,
-            was=_value_of(was),
+            was=was if campaign.store.settings.yes_no else _value_of(was),
             reason=reason,
             force=force,
             context=levels_of(campaign, context or []),
@@ -76,7 +76,8 @@ def discard(
     del debug
     with opened(which) as campaign:
         how = levels_of(campaign, context or [])
-        found = campaign.discard(what, reason, was=_value_of(was), every=every, context=how)
+        meant = was if campaign.store.settings.yes_no else _value_of(was)
+        found = campaign.discard(what, reason, was=meant, every=every, context=how)
     told = ", ".join(row.told for row in found)
     console.print(f"discarded: {escape(told)} of {escape(what)}; it is kept, and teaches the model nothing")
 

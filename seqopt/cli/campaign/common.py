@@ -121,6 +121,11 @@ def value_of(text: str, decimal_comma: bool = False) -> float | str:
     return number if side is None else f"{side}{number!r}"
 
 
+def result_of(campaign: Campaign, text: str, decimal_comma: bool = False) -> float | str:
+    """A result as a campaign takes it: a number, a limit or, where results are yes or no, what was written."""
+    return text if campaign.store.settings.yes_no else value_of(text, decimal_comma)
+
+
 def pair_of(text: str) -> tuple[str, str]:
     """A name and its value."""
     name, equals, value = text.partition("=")
@@ -182,7 +187,11 @@ def print_batch(campaign: Campaign, batch: list[Suggestion]) -> None:
         other = row.context != settings.target and bool(settings.target)
         what, unit = (way_of(row.context), None) if other else (settings.objective, settings.unit)
         interval = shown_interval(row.low, row.high, settings.transform, what, unit)
-        if central is not None:
+        if central is not None and settings.yes_no:
+            from seqopt.campaign.hits import chance
+
+            console.print(f"        {escape(chance(central, row.low, row.high))}")
+        elif central is not None:
             of = f", 90 % of a measurement {interval}" if interval else ""
             console.print(f"        predicted {escape(f'{what} {shown_number(central)}{of}')}")
         if row.reason.get("kind"):

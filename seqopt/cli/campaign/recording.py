@@ -19,7 +19,7 @@ from seqopt.cli.campaign.common import (
     pairs_of,
     print_results,
     refuse_idle,
-    value_of,
+    result_of,
 )
 from seqopt.cli.campaign.options import Debug, DecimalComma, Force, OnPlate, Partial, Replicate, Unit, Which
 from seqopt.cli.running import console, note, show_notes
@@ -28,6 +28,7 @@ from seqopt.errors import InputError
 
 if TYPE_CHECKING:
     from seqopt.campaign import Campaign
+    from seqopt.campaign.rows import Measurement
     from seqopt.data import ContextValue
 
 if TYPE_CHECKING:
@@ -44,7 +45,9 @@ def record(
             help="A table of results, or whose result it is: a suggestion, an identifier or a string.",
         ),
     ],
-    value: Annotated[str | None, typer.Argument(help="Its value, or a limit such as '<0.1'.")] = None,
+    value: Annotated[
+        str | None, typer.Argument(help="Its value, or a limit such as '<0.1'; hit, no hit, '3 of 8', inconclusive.")
+    ] = None,
     failed: Annotated[str | None, typer.Option(help="Why there is no value.", metavar="REASON")] = None,
     lost: Annotated[
         str | None,
@@ -77,6 +80,7 @@ def record(
     seqopt campaign record B03-07 6.4
     seqopt campaign record CPD-00050 120
     seqopt campaign record B03-07 "<0.1"
+    seqopt campaign record B03-07 hit
     seqopt campaign record B03-08 --failed "did not dissolve"
     seqopt campaign record B03-09 --lost "the robot dropped it"
     """
@@ -121,7 +125,7 @@ def record(
             comma = bool((campaign.store.settings.pool or {}).get("decimal_comma")) and "," in (value or "")
         measured = campaign.record(
             what,
-            None if value is None else value_of(value, comma),
+            None if value is None else result_of(campaign, value, comma),
             failure=failed,
             lost=lost,
             standard_error=error,
@@ -134,9 +138,20 @@ def record(
         )
         if unit is not None and value is not None:
             value = f"{value} {unit}, which is {measured[0].told}"
+        if campaign.store.settings.yes_no and value is not None:
+            value = inconclusive_or(measured[0])
         told = [value] if value is not None else ["failed"] if failed is not None else []
         told += ["lost: it will be suggested again"] if lost is not None else []
         console.print(f"recorded {escape(what)}: {escape(', '.join(told + (also or [])))}")
+
+
+def inconclusive_or(row: Measurement) -> str:
+    """A result that is yes or no, in words."""
+    from seqopt.campaign.rows import INCONCLUSIVE
+
+    if row.failure == INCONCLUSIVE:
+        return "inconclusive: it is kept and shown, and teaches the model nothing"
+    return row.told
 
 
 @app.command("import")

@@ -13,6 +13,7 @@ from seqopt.cli.campaign.app import app
 from seqopt.cli.campaign.common import (
     one_of,
     opened,
+    print_lines,
 )
 from seqopt.cli.campaign.options import Debug, Which
 from seqopt.cli.running import console, note
@@ -53,6 +54,7 @@ def status(
             "spending": None if found.spending is None else found.spending._asdict(),
             "plates": [asdict(one) for one in found.plates],
             "expected": dict(found.expected),
+            "hits": None if found.hits is None else asdict(found.hits),
             "costs": None if found.costs is None else asdict(found.costs) | {"left": found.costs.left},
         }
         typer.echo(json.dumps(facts, indent=1))
@@ -68,7 +70,9 @@ def status(
         f"{counted(counts.batches, 'batch', 'batches')} suggested, {counted(counts.open, 'suggestion')} open, "
         f"{counts.withdrawn} withdrawn"
     )
-    if found.best is not None:
+    if found.hits is not None:
+        print_lines(found.hits.lines())
+    elif found.best is not None:
         called = "" if found.best.identifier is None else f"{escape(found.best.identifier)}, "
         what = "highest value" if settings.direction == "maximize" else "lowest value"
         what = f"{what} as read" if settings.latent else "best"
@@ -79,14 +83,17 @@ def status(
         from seqopt.campaign.wording import percent
 
         r2 = found.model.get("r2")
-        quality = ""
-        if r2 is not None:
+        quality, results = "", "results" if settings.yes_no else "values"
+        if r2 is not None and settings.yes_no:
+            lower = "lower" if r2 > 0 else "higher"
+            quality = f", leave-one-out Brier score {percent(abs(r2))} {lower} than with one probability for all"
+        elif r2 is not None:
             within = percent(found.model["within_90"])
             quality = f", leave-one-out R2 {r2:.2f}, {within} of the values in their 90 % intervals"
-        console.print(f"model: {escape(found.model['surrogate'])}, fitted to {found.model['n']} values{quality}")
+        console.print(f"model: {escape(found.model['surrogate'])}, fitted to {found.model['n']} {results}{quality}")
     if found.calibration is not None and found.calibration.count:
         console.print(found.calibration.describe())
-    if found.counts.discarded:
+    if found.counts.discarded > (0 if found.hits is None else found.hits.inconclusive):
         console.print(f"discarded (kept, and not modelled): {found.counts.discarded}")
     if found.counts.excluded:
         console.print(f"withdrawn before they were suggested: {found.counts.excluded}")
