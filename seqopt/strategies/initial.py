@@ -138,6 +138,7 @@ class InitialDesign(Configurable):
 
     def _designed(self, n: int, state: SearchState, rng: np.random.Generator) -> list[Proposal]:
         """Random or well-spread strings."""
+        state = state.payable(closed=getattr(self.then, "closed", frozenset()))
         surrogate = self._surrogate
         if self._design is None or surrogate is None:
             return random_proposals(n, state, rng, unsupported=self.then.unsupported)
