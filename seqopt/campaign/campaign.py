@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.batches import Suggestions
+from seqopt.campaign.by_way import counts_by_way
 from seqopt.campaign.calibration import calibration_of
 from seqopt.campaign.costs import Costs, costs_so_far, refuse_rest, refuse_unpayable, way_of
 from seqopt.campaign.creating import new_campaign
@@ -930,6 +931,7 @@ class Campaign(Plating, Revising, Inquiring, Tabulated):
             {name: len(rows) for name, rows in self.store.assays().items()},
             tuple(plates),
             model.pop("recommended", {}),
+            counts_by_way(settings, measurements),
         )
 
     def write_batch(self, path: str | os.PathLike[str], suggestions: Sequence[Suggestion] | None = None) -> None:

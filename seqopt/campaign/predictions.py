@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
+from seqopt.campaign.by_way import quality
 from seqopt.campaign.plate_facts import plate_facts
 from seqopt.campaign.plates import PlateRules
 from seqopt.campaign.rows import NewSnapshot
@@ -31,9 +31,7 @@ def snapshot_of(optimizer: Optimizer, state: dict[str, Any], rules: PlateRules |
         "versions": versions(),
     }
     if isinstance(surrogate, ExplainedSurrogate):
-        found = surrogate.leave_one_out()
-        summary["r2"] = round(found.r2, 4) if math.isfinite(found.r2) else None
-        summary["within_90"] = round(found.within_90, 4) if math.isfinite(found.within_90) else None
+        summary |= quality(optimizer, surrogate, surrogate.leave_one_out())
     if rules is not None and surrogate is not None:
         summary |= plate_facts(optimizer, surrogate, rules)
     if isinstance(optimizer.space, PoolSpace):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from seqopt.campaign.by_way import WayCounts
 from seqopt.campaign.calibration import Calibration, first_values
 from seqopt.campaign.controls import differing_controls
 from seqopt.campaign.costs import Costs, way_of
@@ -41,6 +42,7 @@ class Status(Tabulated):
         plates: The plates, where there are some; their offsets as the last suggestion had them.
         expected: The measured string of the largest posterior mean of what plates have in common, ``string``, and what
             is predicted of it, ``predicted_mean`` and ``predicted_std``, as the last suggestion had it; empty before.
+        ways: What was measured in each way, the target first, where there are several but plates.
     """
 
     settings: Settings
@@ -59,6 +61,7 @@ class Status(Tabulated):
     assays: Mapping[str, int] = field(default_factory=dict)
     plates: tuple[Plate, ...] = ()
     expected: Mapping[str, Any] = field(default_factory=dict)
+    ways: tuple[WayCounts, ...] = ()
 
 
 def warnings_of(settings: Settings, counts: Counts, model: dict[str, Any]) -> list[str]:
@@ -66,9 +69,11 @@ def warnings_of(settings: Settings, counts: Counts, model: dict[str, Any]) -> li
     found = []
     r2 = model.get("r2")
     if r2 is not None and r2 <= 0:
+        target = next((one for one in model.get("ways", ()) if one["target"]), None)
+        of = f"{model['n']} values" if target is None else f"{target['n']} values of {target['way']}"
         found.append(
-            f"the model predicts no better than the mean (leave-one-out R2 {r2:.2f} at {model['n']} values): its "
-            "suggestions are little better than random ones"
+            f"the model predicts no better than the mean (leave-one-out R2 {r2:.2f} at {of}): its suggestions are "
+            "little better than random ones"
         )
     noise, scale = (model.get("parameters", {}).get(name) for name in ("noise_variance", "outputscale"))
     if noise is not None and scale is not None and noise > scale:

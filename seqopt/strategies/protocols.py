@@ -14,7 +14,6 @@ from seqopt.scorers.limits import OpenBatch
 from seqopt.search import Proposal
 from seqopt.spaces import Space
 
-
 ROUNDING = 1e-9
 """Share of what is left to be spent that a cost may exceed it by: sums of costs are rounded."""
 

@@ -3,11 +3,13 @@
 import csv
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from seqopt.campaign import Campaign, CampaignError
+from seqopt.campaign.summary import summarize
 from seqopt.cli import main
-from seqopt.data import Contexts
+from seqopt.data import Contexts, context_of
 from seqopt.errors import InputError
 from seqopt.strategies import MultiFidelity
 
@@ -329,3 +331,38 @@ def test_the_command_line_begins_such_a_campaign(
     assert "spent 0.03 of 8" in run("set", "--budget-cost", "8")
     run("set", "--budget-cost", "none")
     assert "spent 0.03 (docking" in run("status")
+
+
+def test_values_and_the_quality_of_predictions_are_told_by_way_the_target_first(campaign: Campaign) -> None:
+    campaign.change(budget=30.0)
+    docked = POOL[::4]
+    for string in docked:
+        campaign.record(string, measured(string, "docking"), context={"fidelity": "docking"})
+    for string in POOL[:8:2]:
+        campaign.record(string, activity(string))
+    campaign.record(POOL[1], failure="fell down")
+    campaign.record(POOL[0], activity(POOL[0]) + 0.1, replicate=True)
+    campaign.suggest(2)
+    status = campaign.status()
+    assert [one.describe() for one in status.ways] == [
+        "assay (what counts): 5 values of 4 strings, 1 failure",
+        f"docking: {len(docked)} values of {len(docked)} strings, 0 failures",
+    ]
+    model = campaign.session().optimizer.surrogate
+    found, items = model.leave_one_out(), model.fitted.keys
+    target, docking = status.model["ways"]
+    assert (target["way"], target["n"], docking["way"], docking["n"]) == ("assay", 5, "docking", len(docked))
+    for one in (target, docking):
+        own = np.array([dict(context_of(item)).get("fidelity", "assay") == one["way"] for item in items])
+        values, errors = found.values[own], (found.values - found.mean)[own]
+        others = np.array([values[np.arange(len(values)) != place].mean() for place in range(len(values))])
+        assert one["r2"] == pytest.approx(1 - (errors**2).sum() / ((values - others) ** 2).sum(), abs=1e-4)
+        assert one["within_90"] == pytest.approx(np.mean(np.abs(errors) <= 1.645 * found.std[own]), abs=1e-4)
+    # What is said of the model is said of what counts.
+    assert status.model["r2"] == target["r2"]
+    said = {section.title: section.lines for section in summarize(campaign)}
+    assert said["activity (maximize)"][1:3] == tuple(f"measured: {one.describe()}" for one in status.ways)
+    assert said["Model"][1].startswith("assay (what counts), 5 values: leave-one-out R2 ")
+    assert said["Model"][2].startswith(f"docking, {len(docked)} values: leave-one-out R2 ")
+    assert "assay (what counts), 5 values" in repr(status)
+    campaign.close()
