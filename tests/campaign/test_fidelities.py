@@ -366,3 +366,39 @@ def test_values_and_the_quality_of_predictions_are_told_by_way_the_target_first(
     assert said["Model"][2].startswith(f"docking, {len(docked)} values: leave-one-out R2 ")
     assert "assay (what counts), 5 values" in repr(status)
     campaign.close()
+
+
+@pytest.mark.parametrize(
+    ("cost", "said"),
+    [
+        (100.0, "the cost of assay, 100, is 100 times the 1 that the campaign says"),
+        (0.01, "the cost of assay, 0.01, is 1/100 of the 1 that the campaign says"),
+        (9.9, None),
+        (0.11, None),
+    ],
+)
+def test_a_cost_far_from_the_stated_one_is_taken_and_said(
+    campaign: Campaign, caplog: pytest.LogCaptureFixture, cost: float, said: str | None
+) -> None:
+    campaign.record("AAAA", 3.0, cost=cost)
+    found = [record.message for record in caplog.records if "the cost of" in record.message]
+    assert len(found) == (said is not None)
+    assert said is None or found[0].startswith(f"{said}: is it in the unit of the campaign's costs?")
+    assert campaign.store.measurements()[0].cost == cost
+    # What is usual by now is not said again.
+    campaign.record("CCAA", 3.0, cost=cost)
+    campaign.record("DDAA", 3.0, cost=cost)
+    caplog.clear()
+    campaign.record("EEAA", 3.0, cost=cost)
+    assert not any("the cost of" in record.message for record in caplog.records)
+    campaign.close()
+
+
+def test_costs_of_a_table_are_looked_at_together(campaign: Campaign, tmp_path: Path) -> None:
+    table = tmp_path / "dear.csv"
+    table.write_text("sequence,fidelity,cost,activity\nAAAA,assay,300,3\nAACA,assay,100,3\nAAAC,assay,500,3\n")
+    _, results = campaign.record_file(table)
+    (said,) = [str(remark) for remark in results.warnings if "the cost of" in str(remark)]
+    assert "the cost of assay, 300, is 300 times the 1 that the campaign says (median of 3 costs)" in said
+    assert "lines 2, 3, 4" in said
+    campaign.close()
