@@ -100,7 +100,10 @@ def check_budget(budget_cost: float | None, contexts: Contexts | None, initial: 
         raise InputError(f"the budget in cost is {budget_cost!r}; expected a positive number")
     if contexts.latent:
         # Nothing measures the target itself; what comes first takes turns.
-        one, what = min([*contexts.costs, *([] if contexts.open is None else [contexts.open_cost])]), "the cheapest measurement"
+        one, what = (
+            min([*contexts.costs, *([] if contexts.open is None else [contexts.open_cost])]),
+            "the cheapest measurement",
+        )
     else:
         one, what = contexts.cost(Query("any", contexts.target)), "one measurement of the target"
     if budget_cost < one * (1 - ROUNDING):

@@ -2,15 +2,19 @@
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import seqopt
 from seqopt.campaign import Campaign, CampaignError
+from seqopt.campaign.rows import Settings
 from seqopt.campaign.summary import summarize
 from seqopt.cli import main
 from seqopt.data import Contexts, context_of
 from seqopt.errors import InputError
+from seqopt.spaces import CandidateSet
 from seqopt.strategies import MultiFidelity
 
 POOL = [a + b + c + d for a in "ACDE" for b in "ACDE" for c in "AC" for d in "AC"]
@@ -39,6 +43,8 @@ def campaign(tmp_path: Path) -> Campaign:
         strategy=MultiFidelity(),
         contexts=CONTEXTS,
         budget=6.0,
+        # What batches of several ways are like is tested apart.
+        initial_contexts="target",
     )
 
 
@@ -402,3 +408,44 @@ def test_costs_of_a_table_are_looked_at_together(campaign: Campaign, tmp_path: P
     assert "the cost of assay, 300, is 300 times the 1 that the campaign says (median of 3 costs)" in said
     assert "lines 2, 3, 4" in said
     campaign.close()
+
+
+def test_the_first_batch_is_that_of_an_automatic_search(tmp_path: Path) -> None:
+    given = {"objective": "activity", "batch_size": 4, "strategy": MultiFidelity(), "contexts": CONTEXTS}
+    campaign = Campaign.create(tmp_path / "b.seqopt", POOL, kind="text", **given)
+    batch = campaign.suggest()
+    assert [dict(row.context)["fidelity"] for row in batch] == ["assay", "docking", "assay", "docking"]
+    result = seqopt.maximize(
+        lambda queries: [1.0 for _ in queries],
+        CandidateSet(POOL, kind="text"),
+        fidelities={"docking": 0.01},
+        target="assay",
+        initial=4,
+        budget=0,
+    )
+    asked = list(zip(result.evaluations["string"], result.evaluations["fidelity"], strict=True))
+    assert [(row.string, dict(row.context)["fidelity"]) for row in batch] == asked
+    # Files of earlier versions do not say it, and begin with targets.
+    settings = campaign.store.settings.to_json()
+    assert settings.pop("initial_contexts") == "all"
+    assert Settings.from_json(settings).initial_contexts == "target"
+    campaign.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "how", "wanted"),
+    [
+        ({"initial_contexts": "target"}, {}, {"assay"}),
+        ({}, {"context": {"fidelity": "docking"}}, {"docking"}),
+        ({}, {"context": {"fidelity": "assay"}}, {"assay"}),
+        ({}, {"shared": True}, {"assay"}),
+    ],
+)
+def test_who_says_how_the_first_batch_is_measured_is_obeyed(
+    tmp_path: Path, said: dict[str, Any], how: dict[str, Any], wanted: set[str]
+) -> None:
+    given = {"objective": "activity", "batch_size": 4, "strategy": MultiFidelity(), "contexts": CONTEXTS}
+    with Campaign.create(tmp_path / "b.seqopt", POOL, kind="text", **given, **said) as campaign:
+        batch = campaign.suggest(**how)
+    assert {dict(row.context)["fidelity"] for row in batch} == wanted
+    assert len({row.key for row in batch}) == 4

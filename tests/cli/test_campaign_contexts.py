@@ -30,6 +30,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         strategy=MultiFidelity(),
         contexts=LEVELS,
         constraints=[solubility],
+        initial_contexts="target",
     ).close()
     return path
 
