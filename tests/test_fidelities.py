@@ -250,9 +250,7 @@ def test_a_budget_pays_for_folds_of_unequal_cost_in_their_turns():
 def test_a_campaign_of_folds_takes_a_budget(tmp_path):
     folds = Contexts(((("fold", "a"),), (("fold", "b"),)), (), (1.0, 3.0))
     given = {"objective": "y", "contexts": folds, "strategy": MultiFidelity(), "batch_size": 2}
-    with pytest.raises(
-        InputError, match=r"0.5 does not pay for the cheapest measurement .a., which costs 1"
-    ):
+    with pytest.raises(InputError, match=r"0.5 does not pay for the cheapest measurement .a., which costs 1"):
         Campaign.create(tmp_path / "a.seqopt", POOL, **given, budget=0.5)
     with Campaign.create(tmp_path / "a.seqopt", POOL, **given, budget=5.0) as campaign:
         assert [dict(row.context)["fold"] for row in campaign.suggest(2)] == ["a", "b"]
