@@ -52,6 +52,7 @@ from seqopt.search import Search
 from seqopt.search.protocols import AnySpace
 from seqopt.spaces import CandidateSet, EvolvableSpace, PoolSpace, Space, as_space
 from seqopt.strategies import Design, MultiFidelity, PlateSearch, Strategy
+from seqopt.strategies.initial import usual_beginning
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.cache import digest
 from seqopt.utils.config import NotConfigurableError, described
@@ -393,7 +394,7 @@ def maximize(
         outcomes=(Outcome(name, direction, transform=resolve_transform(transform)), *constraints),
         contexts=contexts,
         unavailable=unavailable,
-        initial_contexts="target" if ways is None else "all",
+        initial_contexts="target" if ways is None else usual_beginning(contexts),
         seed=seed,
         allow_repeats=allow_repeats,
     )

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import seqopt
+from seqopt.campaign import Campaign
 from seqopt.data import Contexts, Query
 from seqopt.datasets import read_pool
 from seqopt.errors import InputError, RunFolderError, StoppedRunError
@@ -228,6 +229,33 @@ def test_what_does_not_fit_is_refused_before_anything_is_evaluated(options, said
     given = {"fidelities": {"docking": (never, 0.05)}, "initial": 6, "budget_cost": 8.0, **options}
     with pytest.raises(InputError, match=said):
         seqopt.maximize(never, POOL, **given)
+
+
+def test_a_budget_pays_for_folds_of_unequal_cost_in_their_turns():
+    folds = Contexts(((("fold", "a"),), (("fold", "b"),)), (), (1.0, 3.0))
+
+    def measured(queries):
+        return [query.key.count("A") + 0.1 * (query.get("fold") == "b") for query in queries]
+
+    given = {"contexts": folds, "strategy": MultiFidelity(), "initial": 4, "budget": 4, "batch_size": 2}
+    # Two of each fold, and no more: the dearest fold four times would cost 12.
+    result = seqopt.maximize(measured, POOL, **given, budget_cost=8.0)
+    assert result.evaluations["fold"].tolist() == ["a", "b", "a", "b"]
+    with pytest.raises(InputError, match=r"4 initial measurements cost 8, more than the budget of 7.9"):
+        seqopt.maximize(measured, POOL, **given, budget_cost=7.9)
+    with pytest.raises(InputError, match=r"budget in cost is 0.5, and the cheapest measurement costs 1: raise it"):
+        seqopt.maximize(measured, POOL, **given, budget_cost=0.5)
+
+
+def test_a_campaign_of_folds_takes_a_budget(tmp_path):
+    folds = Contexts(((("fold", "a"),), (("fold", "b"),)), (), (1.0, 3.0))
+    given = {"objective": "y", "contexts": folds, "strategy": MultiFidelity(), "batch_size": 2}
+    with pytest.raises(InputError, match=r"0.5 does not pay for the cheapest measurement .a., which costs 1"):
+        Campaign.create(tmp_path / "a.seqopt", POOL, **given, budget=0.5)
+    with Campaign.create(tmp_path / "a.seqopt", POOL, **given, budget=5.0) as campaign:
+        assert [dict(row.context)["fold"] for row in campaign.suggest(2)] == ["a", "b"]
+    with pytest.raises(InputError, match="does not go with plates"):
+        Campaign.create(tmp_path / "b.seqopt", POOL, objective="y", plates=8, budget=5.0)
 
 
 def test_costs_without_fidelities_are_refused():

@@ -98,20 +98,47 @@ def check_budget(budget_cost: float | None, contexts: Contexts | None, initial: 
         )
     if isinstance(budget_cost, bool) or not 0 < budget_cost < math.inf:
         raise InputError(f"the budget in cost is {budget_cost!r}; expected a positive number")
-    dearest = dearest_of(contexts)
-    target = dict(zip(contexts.possible, contexts.costs, strict=True)).get(contexts.target, dearest)
-    if budget_cost < target * (1 - ROUNDING):
-        raise InputError(
-            f"the budget in cost is {budget_cost:g}, and one measurement of the target costs {target:g}: raise it, or "
-            "give costs in the same unit"
+    if contexts.latent:
+        # Nothing measures the target itself; what comes first takes turns.
+        one, what = (
+            min([*contexts.costs, *([] if contexts.open is None else [contexts.open_cost])]),
+            "the cheapest measurement",
         )
-    ways = len(contexts.costs)
-    cost = (initial // ways) * sum(contexts.costs) + (initial % ways) * dearest if every_context else initial * target
+    else:
+        one, what = contexts.cost(Query("any", contexts.target)), "one measurement of the target"
+    if budget_cost < one * (1 - ROUNDING):
+        raise InputError(
+            f"the budget in cost is {budget_cost:g}, and {what} costs {one:g}: raise it, or give costs in the same unit"
+        )
+    cost = beginning_cost(contexts, initial, every_context=every_context)
     if budget_cost < cost * (1 - ROUNDING):
         raise InputError(
             f"the {initial} initial measurements cost {cost:g}, more than the budget of {budget_cost:g}: lower initial "
             "(--initial), or raise the budget"
         )
+
+
+def beginning_cost(contexts: Contexts, initial: int, *, every_context: bool) -> float:
+    """What the initial design costs.
+
+    Args:
+        contexts: The ways to measure.
+        initial: Its measurements.
+        every_context: Whether each of its strings is measured in all ways, the target first.
+
+    Example:
+        >>> contexts = Contexts.of_levels("fidelity", {"docking": 0.1, "assay": 1.0}, target="assay")
+        >>> round(beginning_cost(contexts, 5, every_context=True), 6), beginning_cost(contexts, 5, every_context=False)
+        (3.2, 5.0)
+        >>> folds = Contexts(((("fold", "a"),), (("fold", "b"),)), (), (1.0, 3.0))
+        >>> beginning_cost(folds, 3, every_context=False)
+        5.0
+    """
+    if not every_context:
+        return sum(contexts.cost(Query("any", contexts.beginning(place))) for place in range(initial))
+    first = contexts.beginning(0)
+    costs = [contexts.cost(Query("any", way)) for way in sorted(contexts.possible, key=lambda way: way != first)]
+    return (initial // len(costs)) * sum(costs) + sum(costs[: initial % len(costs)])
 
 
 def dearest_of(contexts: Contexts) -> float:

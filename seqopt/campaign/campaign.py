@@ -11,9 +11,10 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from seqopt.campaign.batches import Suggestions
+from seqopt.campaign.by_way import counts_by_way
 from seqopt.campaign.calibration import calibration_of
 from seqopt.campaign.costs import Costs, costs_so_far, refuse_rest, refuse_unpayable, way_of
 from seqopt.campaign.creating import new_campaign
@@ -145,6 +146,7 @@ class Campaign(Plating, Revising, Inquiring, Tabulated):
         budget: float | None = None,
         plates: int | None = None,
         controls: Sequence[str] | str | os.PathLike[str] = (),
+        initial_contexts: Literal["target", "all"] | None = None,
     ) -> Campaign:
         """Begin a campaign in a new file.
 
@@ -189,6 +191,9 @@ class Campaign(Plating, Revising, Inquiring, Tabulated):
             plates: Wells of a plate, where measurements are made on plates: each has an offset of its own, and what is
                 searched for is what all have in common (`seqopt.strategies.PlateSearch`).
             controls: What is measured on every plate, in wells of its own: a list of strings, or a file of them.
+            initial_contexts: How strings of the first batch are measured where there are several ways: as the
+                ``"target"``, or each in ``"all"``. By default as in automatic searches: see
+                `seqopt.strategies.initial.usual_beginning`.
 
         Raises:
             InputError: For what cannot be used.
@@ -219,6 +224,7 @@ class Campaign(Plating, Revising, Inquiring, Tabulated):
             budget=budget,
             plates=plates,
             controls=controls,
+            initial_contexts=initial_contexts,
         )
         kept = None
         if library is not None:
@@ -938,6 +944,7 @@ class Campaign(Plating, Revising, Inquiring, Tabulated):
             tuple(plates),
             model.pop("recommended", {}),
             hits,
+            counts_by_way(settings, measurements),
         )
 
     def write_batch(self, path: str | os.PathLike[str], suggestions: Sequence[Suggestion] | None = None) -> None:

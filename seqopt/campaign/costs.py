@@ -183,10 +183,15 @@ def check_budget(budget: float | None, contexts: Contexts | None) -> float | Non
             "a budget of costs goes with measurements that have costs: give them too (--fidelity docking:0.01 "
             "--fidelity assay:1)"
         )
-    least = cost_of(contexts.target, contexts)
+    if contexts.open is not None:
+        raise InputError(f"a budget of costs does not go with {contexts.open}s: of these, wells are counted")
+    # A target that is what several ways have in common is measured by any of them.
+    way = min(contexts.possible, key=lambda one: cost_of(one, contexts)) if contexts.latent else contexts.target
+    least = cost_of(way, contexts)
+    meant = "the cheapest measurement" if contexts.latent else "one measurement of the target"
     if budget < least:
         raise InputError(
-            f"a budget of {budget:g} does not pay for one measurement of the target ({way_of(contexts.target)}), "
+            f"a budget of {budget:g} does not pay for {meant} ({way_of(way)}), "
             f"which costs {least:g}: give at least {least:g}, or state costs in the unit of the budget"
         )
     return float(budget)

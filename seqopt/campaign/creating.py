@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from seqopt.campaign.columns import check_column_names
 from seqopt.campaign.costs import check_budget
@@ -58,6 +58,7 @@ def new_campaign(
     budget: float | None = None,
     plates: int | None = None,
     controls: Sequence[str] | str | os.PathLike[str] = (),
+    initial_contexts: Literal["target", "all"] | None = None,
 ) -> tuple[Library | None, Space, Settings]:
     """The library of a new campaign, if it searches one, its space, and its settings.
 
@@ -76,6 +77,7 @@ def new_campaign(
     from seqopt.models.registry import LATENT, latent_file
     from seqopt.optimizer import Optimizer
     from seqopt.spaces import as_space
+    from seqopt.strategies.initial import usual_beginning
 
     if plates is None and (isinstance(controls, os.PathLike) or len(controls)):
         raise InputError("controls go with plates: give their size, too (--plates, --plate-size 96)")
@@ -118,6 +120,7 @@ def new_campaign(
         include = read_list(include)
     if not isinstance(design, str):
         raise InputError(f"{design!r} cannot be kept in a file: give the name of a design")
+    beginning = initial_contexts if initial_contexts is not None else usual_beginning(contexts)
     # Whatever an optimiser would refuse is refused before there is a file.
     trial = Optimizer(
         space,
@@ -129,6 +132,7 @@ def new_campaign(
         limits=limits,
         outcomes=(Outcome(objective, direction, transform=resolve_transform(transform)), *constraints),
         contexts=contexts,
+        initial_contexts=beginning,
         seed=seed,
     )
     rules = None if plates is None else new_rules(plates, control_keys(controls, space, trial))
@@ -156,6 +160,7 @@ def new_campaign(
         filters=to_json(wanted),
         parts=kept,
         contexts=None if contexts is None else contexts.config(),
+        initial_contexts=beginning,
         budget=budget,
         plates=None if rules is None else rules.to_json(),
         constraints=[outcome.config() for outcome in trial.outcomes[1:]],

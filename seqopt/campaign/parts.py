@@ -99,6 +99,7 @@ def made_optimizer(
         limits=None if settings.limits is None else from_config(settings.limits),
         outcomes=settings.outcomes(),
         contexts=settings.made_contexts(),
+        initial_contexts=settings.initial_contexts,
         seed=settings.seed,
         allow_repeats=settings.allow_repeats,
         apart=[] if rules is None else [one.key for one in rules.controls],

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
+from seqopt.campaign.by_way import quality
 from seqopt.campaign.plate_facts import plate_facts
 from seqopt.campaign.plates import PlateRules
 from seqopt.campaign.rows import NewSnapshot
@@ -32,9 +32,10 @@ def snapshot_of(optimizer: Optimizer, state: dict[str, Any], rules: PlateRules |
     }
     if isinstance(surrogate, ExplainedSurrogate):
         found = surrogate.leave_one_out()
-        summary["r2"] = round(found.r2, 4) if math.isfinite(found.r2) else None
-        within = not optimizer.outcome.yes_no and math.isfinite(found.within_90)
-        summary["within_90"] = round(found.within_90, 4) if within else None
+        summary |= quality(optimizer, surrogate, found)
+        if optimizer.outcome.yes_no:
+            # Intervals of numbers, not of answers.
+            summary["within_90"] = None
     if rules is not None and surrogate is not None:
         summary |= plate_facts(optimizer, surrogate, rules)
     if isinstance(optimizer.space, PoolSpace):

@@ -32,7 +32,7 @@ from seqopt.campaign.entries import Identify, Owned, Remark, ResultEntry, Result
 from seqopt.campaign.plates import PLATE, Plate, plate_of, plates_of, remarks_on, same_plate
 from seqopt.campaign.replicates import compare_with_earlier, find_repeats
 from seqopt.campaign.rows import LARGEST_VALUE, WELLS, Measurement, NewExclusion, NewMeasurement, Settings, Suggestion
-from seqopt.campaign.scale import refuse_absurd, warn_of_scale
+from seqopt.campaign.scale import refuse_absurd, warn_of_costs, warn_of_scale
 from seqopt.campaign.store import CampaignStore
 from seqopt.campaign.units import Conversion, conversion_to, converted, foreign_unit, value_names
 from seqopt.datasets.sheets import Sheet, read_sheet
@@ -338,6 +338,7 @@ def _check(
             source,
             warnings,
         )
+    warn_of_costs(sound, measurements, settings, source, warnings)
     withdrawn = [
         NewExclusion(row.entry.string or "", row.key, row.entry.remark, row.entry.owned)
         for row in rows

@@ -67,6 +67,7 @@ def run_settings(
         string_column=(pool.column if pool is not None else None) or "string",
         batch_size=optimizer.batch_size,
         initial=optimizer.initial,
+        initial_contexts="all" if optimizer.strategy.every_context else "target",
         design=optimizer.strategy.design_name,
         include=list(optimizer.strategy.include),
         limits=None if optimizer.limits is None else optimizer.limits.config(),

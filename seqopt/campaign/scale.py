@@ -7,7 +7,8 @@ import statistics
 from collections.abc import Sequence
 from datetime import date, timedelta
 
-from seqopt.campaign.entries import Remark, Row
+from seqopt.campaign.costs import cost_of, way_of
+from seqopt.campaign.entries import Remark, Row, lines_of
 from seqopt.campaign.rows import Measurement, Settings, Suggestion
 
 THOUSANDFOLD = 300.0
@@ -21,6 +22,9 @@ FEWEST_FOR_SCALE = 3
 
 MILLIONFOLD = 1e6
 """Factor to the median from which on a value is not taken for one, unless others are as far away."""
+
+TENFOLD = 10.0
+"""Factor to the usual cost of a measurement from which on a cost is worth a second look."""
 
 ABSURD = 1e30
 """No unit makes a measurement as large as this."""
@@ -127,3 +131,47 @@ def warn_of_scale(
             size = f"{factor:,.0f} times the usual value" if factor > 1 else f"1/{1 / factor:,.0f} of the usual value"
             message = f"is {size} ({middle:g}): is it in the unit of the campaign{unit}?"
             warnings.append(row.remark(message, repr(row.entry.value)))
+
+
+def warn_of_costs(
+    sound: Sequence[Row], measurements: Sequence[Measurement], settings: Settings, source: str, warnings: list[Remark]
+) -> None:
+    """Costs that are ten times what such a measurement usually costs, or a tenth: they may be in another unit.
+
+    Usual is what the campaign says or, once `FEWEST_FOR_SCALE` measurements have said what they did cost, their median.
+    Such costs count all the same: against the budget, and in a model of costs.
+
+    Args:
+        sound: The entries, which have contexts.
+        measurements: Earlier ones.
+        settings: Of the campaign.
+        source: What messages call the table.
+        warnings: Remarks are added to these.
+    """
+    contexts = settings.made_contexts()
+    if contexts is None or not any(row.entry.cost for row in sound):
+        return
+    for context in dict.fromkeys(row.context for row in sound):
+        earlier = [row.cost for row in measurements if row.context == context and row.cost is not None]
+        stated = cost_of(context, contexts)
+        known = len(earlier) >= FEWEST_FOR_SCALE
+        usual = statistics.median(earlier) if known else stated
+        far = [
+            (row, row.entry.cost)
+            for row in sound
+            if row.context == context and row.entry.cost and not usual / TENFOLD < row.entry.cost < usual * TENFOLD
+        ]
+        if not far:
+            continue
+        rows, costs = [row for row, _ in far], [cost for _, cost in far]
+        middle = statistics.median(costs)
+        factor = f"{middle / usual:,.6g} times" if middle > usual else f"1/{usual / middle:,.6g} of"
+        against = f"the usual {usual:g}" if known else f"the {usual:g} that the campaign says"
+        what = f"the cost of {way_of(context)}, {middle:g}, is {factor} {against}"
+        which = f" ({lines_of(rows)})" if rows[0].entry.line is not None else ""
+        told = (
+            f"is it in the unit of the campaign's costs? It counts as it stands, in the budget too{which}; "
+            "seqopt campaign correct --cost changes it"
+        )
+        several = f" (median of {len(far)} costs)" if len(far) > 1 else ""
+        warnings.append(Remark(f"{what}{several}: {told}", source))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from seqopt.campaign.by_way import WayCounts
 from seqopt.campaign.calibration import Calibration, first_values
 from seqopt.campaign.controls import differing_controls
 from seqopt.campaign.costs import Costs, way_of
@@ -43,6 +44,7 @@ class Status(Tabulated):
         expected: The measured string of the largest posterior mean of what plates have in common, ``string``, and what
             is predicted of it, ``predicted_mean`` and ``predicted_std``, as the last suggestion had it; empty before.
         hits: How many hits were found and are expected, where results are yes or no.
+        ways: What was measured in each way, the target first, where there are several but plates.
     """
 
     settings: Settings
@@ -62,21 +64,24 @@ class Status(Tabulated):
     plates: tuple[Plate, ...] = ()
     expected: Mapping[str, Any] = field(default_factory=dict)
     hits: Hits | None = None
+    ways: tuple[WayCounts, ...] = ()
 
 
 def warnings_of(settings: Settings, counts: Counts, model: dict[str, Any]) -> list[str]:
     """What the user should know of a campaign, by its counts and what was known of its model."""
     found = []
     r2 = model.get("r2")
+    target = next((one for one in model.get("ways", ()) if one["target"]), None)
     if r2 is not None and r2 <= 0 and settings.yes_no:
         found.append(
             f"the model predicts no better than one probability for all (leave-one-out Brier score {-100 * r2:.0f} % "
             f"worse at {model['n']} results): its suggestions are little better than random ones"
         )
     elif r2 is not None and r2 <= 0:
+        of = f"{model['n']} values" if target is None else f"{target['n']} values of {target['way']}"
         found.append(
-            f"the model predicts no better than the mean (leave-one-out R2 {r2:.2f} at {model['n']} values): its "
-            "suggestions are little better than random ones"
+            f"the model predicts no better than the mean (leave-one-out R2 {r2:.2f} at {of}): its suggestions are "
+            "little better than random ones"
         )
     noise, scale = (model.get("parameters", {}).get(name) for name in ("noise_variance", "outputscale"))
     if noise is not None and scale is not None and noise > scale:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from seqopt.campaign.by_way import quality_in_words, values_in_words
 from seqopt.campaign.rows import Observed, Settings, Suggestion, comparable
 from seqopt.campaign.status import side_by_side
 from seqopt.campaign.wording import counted, in_words, nearest_in_words, percent
@@ -155,8 +156,13 @@ def _heading(status: Status) -> Section:
         where = f"generated strings ({space.get('type')})"
     lines = [
         f"searched: {where}",
-        f"measured: {counted(counts.values, 'value')} of {counted(counts.strings, 'string')}, "
-        f"{counted(counts.failures, 'failure')}",
+        *(
+            [f"measured: {one.describe()}" for one in status.ways]
+            or [
+                f"measured: {counted(counts.values, 'value')} of {counted(counts.strings, 'string')}, "
+                f"{counted(counts.failures, 'failure')}"
+            ]
+        ),
         f"suggested: {counted(counts.batches, 'batch', 'batches')}; {counts.measured} measured, "
         f"{counts.failed} failed, {counts.withdrawn} withdrawn, {counts.open} open",
         f"filters: {'; '.join(status.filters) or 'none'}",
@@ -281,9 +287,11 @@ def _model(status: Status) -> Section:
     if not model:
         return Section("Model", ("None yet: the first batch is random.",))
     lines = [f"{model['surrogate']}, fitted to {model['n']} values at the last suggestion"]
-    if model.get("r2") is not None:
-        within = percent(model["within_90"])
-        lines.append(f"leave-one-out: R2 {model['r2']:.2f}; {within} of the values within their 90 % interval")
+    if "ways" in model:
+        lines += quality_in_words(model)
+    elif model.get("r2") is not None:
+        within, of = percent(model["within_90"]), values_in_words(status.settings.contexts is not None)
+        lines.append(f"leave-one-out: R2 {model['r2']:.2f}; {within} of {of} within their 90 % interval")
     if status.calibration is not None and status.calibration.count:
         lines.append(status.calibration.describe())
     if "left" in model:

@@ -14,14 +14,13 @@ from typing import Any
 
 import gpytorch
 import torch
-from botorch.utils.constraints import NonTransformedInterval
 from gpytorch.priors import NormalPrior
 from torch import Tensor
 
 from seqopt.errors import InputError
 from seqopt.kernels.base import shown
 from seqopt.kernels.composite import OnField, Product, Sum
-from seqopt.kernels.levels import VARIANCE_BOUNDS, LevelKernel, Reading, Setting, fitting
+from seqopt.kernels.levels import FactoredLevelKernel, LevelKernel, Reading, Setting, fitting
 
 FACTOR = 0.8
 """Multiple of the level before it that a level is to begin with; each has variance 1 then."""
@@ -30,7 +29,7 @@ FACTOR_PRIOR = (1.0, 1.0)
 """Mean and standard deviation of the normal prior of a factor, of standardised values."""
 
 
-class AutoregressiveKernel(LevelKernel):
+class AutoregressiveKernel(FactoredLevelKernel):
     r"""Covariances of levels of which each is a multiple of the one before it: the model of Kennedy and O'Hagan.
 
     .. math::
@@ -65,14 +64,10 @@ class AutoregressiveKernel(LevelKernel):
         super().__init__(levels, batch_shape=batch_shape)
         shape = (*self.batch_shape, self.levels)
         beginning = fitting("factors", FACTOR if factors is None else factors, (*shape[:-1], self.levels - 1))
-        self.register_parameter("raw_factors", torch.nn.Parameter(beginning))
-        self.register_prior("factors_prior", NormalPrior(*FACTOR_PRIOR), Reading("factors"), Setting("factors"))
         start = torch.full((self.levels,), 1.0 - FACTOR**2, dtype=torch.float64)
         start[0] = 1.0
-        start = fitting("variances", start if variances is None else variances, shape)
-        self.register_parameter("raw_variances", torch.nn.Parameter(start))
-        self.register_constraint("raw_variances", NonTransformedInterval(*VARIANCE_BOUNDS).double())
-        self.variances = start
+        self._begin(beginning, fitting("variances", start if variances is None else variances, shape))
+        self.register_prior("factors_prior", NormalPrior(*FACTOR_PRIOR), Reading("factors"), Setting("factors"))
 
     def config_arguments(self) -> Mapping[str, Any]:
         """See `seqopt.utils.config.Configurable`."""
@@ -82,30 +77,6 @@ class AutoregressiveKernel(LevelKernel):
             "variances": self.variances.detach().tolist(),
             "batch_shape": list(self.batch_shape) or None,
         }
-
-    @property
-    def factors(self) -> Tensor:
-        """a, ``batch_shape x (L - 1)``. Assign to change it."""
-        factors: Tensor = self.raw_factors
-        return factors
-
-    @factors.setter
-    def factors(self, value: Any) -> None:
-        self.initialize(raw_factors=fitting("factors", value, self.raw_factors.shape).to(self.raw_factors))
-
-    @property
-    def variances(self) -> Tensor:
-        """v, ``batch_shape x L``. Assign to change it."""
-        raw: Tensor = self.raw_variances
-        return raw.clamp(*VARIANCE_BOUNDS)
-
-    @variances.setter
-    def variances(self, value: Any) -> None:
-        lower, upper = VARIANCE_BOUNDS
-        found = fitting("variances", value, self.raw_variances.shape)
-        if not bool(((found >= lower) & (found <= upper)).all()):
-            raise InputError(f"variances are {value!r}; they must lie in [{lower:g}, {upper:g}]")
-        self.initialize(raw_variances=found.to(self.raw_variances))
 
     @property
     def components(self) -> Tensor:

@@ -16,15 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from botorch.utils.constraints import NonTransformedInterval
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
 from seqopt.encoding import FeatureRows
-from seqopt.errors import InputError
 from seqopt.kernels.base import shown
 from seqopt.kernels.composite import FieldKernel
-from seqopt.kernels.levels import VARIANCE_BOUNDS, FloatArray, LevelKernel, Reading, Setting, column, counted, fitting
+from seqopt.kernels.levels import FactoredLevelKernel, FloatArray, Reading, Setting, column, counted, fitting
 
 VARIANCE_PRIOR = (math.log(0.3), 1.0)
 """Mean and standard deviation of the logarithm of such a variance under its prior. Without one, a few strings that were
@@ -34,7 +32,7 @@ SHARED = 0.8
 """Share of a level's variance that all levels have in common to begin with."""
 
 
-class CoregionalizationKernel(LevelKernel):
+class CoregionalizationKernel(FactoredLevelKernel):
     r"""Covariances of the levels of a context variable, learned: intrinsic coregionalisation.
 
     .. math:: k(i, j) = B_{ij}, \qquad B = W W^\top + \mathrm{diag}(v)
@@ -84,39 +82,13 @@ class CoregionalizationKernel(LevelKernel):
         self.rank = counted("rank", rank)
         shape = (*self.batch_shape, self.levels, self.rank)
         beginning = _first_factors(self.levels, self.rank) if factors is None else factors
-        self.register_parameter("raw_factors", torch.nn.Parameter(fitting("factors", beginning, shape)))
-        lower, upper = VARIANCE_BOUNDS
-        start = fitting("variances", 1.0 - SHARED if variances is None else variances, shape[:-1])
-        self.register_parameter("raw_variances", torch.nn.Parameter(start))
-        self.register_constraint("raw_variances", NonTransformedInterval(lower, upper).double())
+        self._begin(
+            fitting("factors", beginning, shape),
+            fitting("variances", 1.0 - SHARED if variances is None else variances, shape[:-1]),
+        )
         self.register_prior(
             "variances_prior", LogNormalPrior(*VARIANCE_PRIOR), Reading("variances"), Setting("variances")
         )
-        self.variances = start
-
-    @property
-    def factors(self) -> Tensor:
-        """W, ``batch_shape x L x rank``. Assign to change it."""
-        factors: Tensor = self.raw_factors
-        return factors
-
-    @factors.setter
-    def factors(self, value: Any) -> None:
-        self.initialize(raw_factors=fitting("factors", value, self.raw_factors.shape).to(self.raw_factors))
-
-    @property
-    def variances(self) -> Tensor:
-        """v, ``batch_shape x L``. Assign to change it."""
-        raw: Tensor = self.raw_variances
-        return raw.clamp(*VARIANCE_BOUNDS)
-
-    @variances.setter
-    def variances(self, value: Any) -> None:
-        lower, upper = VARIANCE_BOUNDS
-        found = fitting("variances", value, self.raw_variances.shape)
-        if not bool(((found >= lower) & (found <= upper)).all()):
-            raise InputError(f"variances are {value!r}; they must lie in [{lower:g}, {upper:g}]")
-        self.initialize(raw_variances=found.to(self.raw_variances))
 
     @property
     def covariance(self) -> Tensor:

@@ -9,6 +9,7 @@ import gpytorch
 import numpy as np
 import numpy.typing as npt
 import torch
+from botorch.utils.constraints import NonTransformedInterval
 from torch import Tensor
 
 from seqopt.encoding import FeatureRows
@@ -126,6 +127,49 @@ class LevelKernel(FieldKernel):
         rows = self._numbers(a.dense())
         columns = rows if b is None else self._numbers(b.dense())
         return self._matrix().astype(dtype)[..., rows[:, None], columns[None, :]]
+
+
+class FactoredLevelKernel(LevelKernel):
+    """A `LevelKernel` whose covariance is made of factors, and of a variance that each level has of its own.
+
+    The raw parameters ``raw_factors`` and ``raw_variances`` *are* these; the bounds of variances (`VARIANCE_BOUNDS`)
+    reach L-BFGS-B through `botorch.fit.fit_gpytorch_mll`. Subclasses call `_begin`, and say what `covariance` is.
+    """
+
+    def _begin(self, factors: Tensor, variances: Tensor) -> None:
+        """Register both parameters with what they begin with.
+
+        Raises:
+            InputError: If variances are out of bounds.
+        """
+        self.register_parameter("raw_factors", torch.nn.Parameter(factors))
+        self.register_parameter("raw_variances", torch.nn.Parameter(variances))
+        self.register_constraint("raw_variances", NonTransformedInterval(*VARIANCE_BOUNDS).double())
+        self.variances = variances
+
+    @property
+    def factors(self) -> Tensor:
+        """What levels have in common; assign to change it."""
+        factors: Tensor = self.raw_factors
+        return factors
+
+    @factors.setter
+    def factors(self, value: Any) -> None:
+        self.initialize(raw_factors=fitting("factors", value, self.raw_factors.shape).to(self.raw_factors))
+
+    @property
+    def variances(self) -> Tensor:
+        """What each level has of its own, ``batch_shape x L``; assign to change it."""
+        raw: Tensor = self.raw_variances
+        return raw.clamp(*VARIANCE_BOUNDS)
+
+    @variances.setter
+    def variances(self, value: Any) -> None:
+        lower, upper = VARIANCE_BOUNDS
+        found = fitting("variances", value, self.raw_variances.shape)
+        if not bool(((found >= lower) & (found <= upper)).all()):
+            raise InputError(f"variances are {value!r}; they must lie in [{lower:g}, {upper:g}]")
+        self.initialize(raw_variances=found.to(self.raw_variances))
 
 
 def column(rows: Any, kernel: gpytorch.kernels.Kernel) -> Any:

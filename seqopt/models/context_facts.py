@@ -24,7 +24,9 @@ import torch
 from seqopt.data import Context, Query
 from seqopt.encoding import Encoded
 from seqopt.models.conditioned import GaussianProcess
+from seqopt.models.correlation_interval import correlation_interval
 from seqopt.models.covariance import Evaluator
+from seqopt.models.gaussian import GaussianSurrogate
 from seqopt.models.protocols import StringSurrogate
 
 MOST = 60
@@ -47,7 +49,8 @@ class ContextFacts:
     Attributes:
         correlation: Of differences between strings with those of the target, a priori; the mean over draws of the
             parameters.
-        correlation_low: Lower end of the central 90 % of the draws; equal to ``correlation`` for a point estimate.
+        correlation_low: Lower end of the central 90 % of the draws; for a point estimate that of an interval by the
+            profile likelihood (`seqopt.models.correlation_interval`) or, where there is none, ``correlation`` itself.
         correlation_high: Upper end.
         offset: By how much values in this context lie above the target, on average over the strings measured there; on
             the scale of the model's values. NaN where contexts have units of their own.
@@ -98,6 +101,9 @@ def context_facts(
         draws = _correlations(process, sample, context)
         tail = (1 - COVERAGE) / 2
         low, high = np.quantile(draws, [tail, 1 - tail])
+        if len(draws) == 1 and levels is not None and isinstance(surrogate, GaussianSurrogate):
+            ends = correlation_interval(surrogate, dict(context)[levels.variable])
+            low, high = (low, high) if ends is None else (min(ends[0], low), max(ends[1], high))
         offset, spread = _offset(process, some, context) if common else (math.nan, math.nan)
         found[context] = ContextFacts(float(draws.mean()), float(low), float(high), scale * offset, scale * spread)
     return found

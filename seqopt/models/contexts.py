@@ -405,7 +405,7 @@ def _on_strings(
     kernels = getattr(built, "kernels", None) or [getattr(built, "kernel", None)]
     if len(kernels) != 1 or kernels[0] is None:
         raise InputError(f"{kernel} has no kernel on strings, or several: give one, as an object")
-    seen = getattr(built, "_chosen", None) or getattr(built, "_chosen_encoder", None)
+    seen = built.chosen_encoder if isinstance(built, GaussianSurrogate) else None
     if isinstance(seen, JointEncoder) and not seen.tokens_chosen:
         seen = JointEncoder(seen.features, space.encoder)
     return OnField(kernels[0], STRINGS), space.encoder if seen is None else seen

@@ -75,6 +75,12 @@ class GaussianSurrogate:
         self._of_contexts: WeakKeyDictionary[PoolSpace, ContextsCache] = WeakKeyDictionary()
 
     @property
+    def chosen_encoder(self) -> StringEncoder | None:
+        """The encoder, if one, or a tokeniser, was given; `None` where that of the space is taken."""
+        found: StringEncoder | None = getattr(self, "_chosen_encoder", None)
+        return found
+
+    @property
     def fitted(self) -> BatchedGPState:
         """The fitted processes, in standardised units.
 

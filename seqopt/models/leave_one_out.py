@@ -9,6 +9,7 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +31,20 @@ class LeaveOneOut:
     values: npt.NDArray[np.floating]
     mean: npt.NDArray[np.floating]
     std: npt.NDArray[np.floating]
+
+    def of(self, places: Sequence[int]) -> LeaveOneOut:
+        """Those of some of the values, each predicted from all others as before.
+
+        Args:
+            places: Of the values, from 0.
+
+        Example:
+            >>> found = LeaveOneOut(np.array([1.0, 2.0, 4.0]), np.array([1.5, 2.0, 3.0]), np.ones(3))
+            >>> found.of([0, 2]).mean.tolist()
+            [1.5, 3.0]
+        """
+        chosen = np.asarray(places, dtype=np.int64)
+        return LeaveOneOut(self.values[chosen], self.mean[chosen], self.std[chosen])
 
     @property
     def r2(self) -> float:

@@ -145,7 +145,7 @@ class StringGP(GaussianSurrogate, Configurable):
         if isinstance(encoder, FieldEncoder):
             bind_fields(self.kernel, encoder.columns)
         self._encoder_chosen = tokenizer is not None or encoder is not None
-        self._chosen = self.encoder if self._encoder_chosen else None
+        self._chosen_encoder = self.encoder if self._encoder_chosen else None
         self._model: SingleTaskGP | None = None
         self._parameters: Parameters | None = None
         self._measurements: MeasurementVariance | None = None
@@ -159,7 +159,7 @@ class StringGP(GaussianSurrogate, Configurable):
         """See `seqopt.utils.config.Configurable`: the kernel as it begins, and what turns strings into its inputs."""
         return {
             "kernel": self.kernel,
-            "encoder": self._chosen,
+            "encoder": self._chosen_encoder,
             "restarts": self.restarts,
             "refit_growth": self.refit_growth,
             "fit_size": self.fit_size,

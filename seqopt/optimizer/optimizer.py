@@ -463,7 +463,10 @@ class Optimizer(Tabulated):
                 left -= cost
         if not kept:
             cheapest = min(self.contexts.cost(one.query) for one in found)
-            raise ExhaustedError(f"what remains, {remaining:.10g}, pays for no measurement: one costs {cheapest:.10g}")
+            raise ExhaustedError(
+                f"what remains, {remaining:.10g}, pays for no measurement that may be made: one costs {cheapest:.10g}. "
+                "Raise what remains"
+            )
         return kept
 
     def state(

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.batches import Suggestions
+from seqopt.campaign.by_way import quality_in_words
 from seqopt.campaign.campaign import Campaign
 from seqopt.campaign.status import Status
 from seqopt.campaign.wording import counted, in_words
@@ -117,7 +118,8 @@ def describe_status(status: Status) -> Description:
     facts = [
         (
             "measured",
-            f"{counted(counts.values, 'value')} of {counted(counts.strings, 'string')}, "
+            "; ".join(one.describe() for one in status.ways)
+            or f"{counted(counts.values, 'value')} of {counted(counts.strings, 'string')}, "
             f"{counted(counts.failures, 'failure')}",
         ),
         (
@@ -135,6 +137,7 @@ def describe_status(status: Status) -> Description:
     if model:
         r2 = model.get("r2")
         quality = "" if r2 is None else f"; leave-one-out R2 {r2:.2f}, {model['within_90']:.0%} within 90 %"
+        quality = "".join(f"; {line}" for line in quality_in_words(model)) or quality
         facts.append(("model", f"{model['surrogate']}, fitted to {counted(model['n'], 'value')}{quality}"))
     if status.filters:
         facts.append(("filters", "; ".join(status.filters)))

@@ -26,6 +26,9 @@ LONGEST_STRING = 120
 SHOWN = 60
 """Ways that the table lists, those with the most measurements first."""
 
+FEW_BOTH = 10
+"""Strings measured in two ways below which a page warns of what is said of their correlation."""
+
 DRAWN = 3
 """Ways whose measurements are marked below the curve."""
 
@@ -43,6 +46,8 @@ class WayRow:
         share: Of the cost of the search, from 0 to 1.
         correlation: With the target, in words; empty where unknown.
         offset: From the target, in words; empty where unknown.
+        both: Strings that were measured so and as the target; `None` for the target itself, and where it cannot be
+            measured.
     """
 
     name: str
@@ -53,6 +58,7 @@ class WayRow:
     share: float
     correlation: str = ""
     offset: str = ""
+    both: int | None = None
 
 
 @dataclass(frozen=True)
@@ -101,6 +107,8 @@ def ways_of(run: Run, value_label: str) -> Ways | None:
     order = [_text(dict(one), names) for one in contexts.get("possible", ())]
     order += [name for name in dict.fromkeys(tried["context"]) if name not in order]
     offsets = not target and (not run.learned or any("offset" in one for one in run.learned))
+    valued = tried[tried["measured"]]
+    as_target = set(valued.loc[valued["context"] == target, "key"]) if target else None
     rows = []
     for name in order:
         own = tried[tried["context"] == name]
@@ -116,6 +124,9 @@ def ways_of(run: Run, value_label: str) -> Ways | None:
                 cost / total if total else 0.0,
                 "" if name == target else _correlation(found),
                 _offset(found) if offsets else "",
+                None
+                if as_target is None or name == target
+                else len(as_target & set(valued.loc[valued["context"] == name, "key"])),
             )
         )
     return Ways(
@@ -180,7 +191,10 @@ def _sentences(
         if row.is_target and not row.measured:
             found.append(f"Nothing was measured by {row.name} yet, which is what is searched for.")
         if not offsets and facts.get("correlation") is not None:
-            found.append(_worth(row.name, float(facts["correlation"]), shortened(printable(target), LONGEST_NAME)))
+            meant = shortened(printable(target), LONGEST_NAME)
+            found.append(_worth(row.name, float(facts["correlation"]), meant))
+            if row.both is not None and row.both < FEW_BOTH:
+                found.append(_few(row.name, row.both, meant))
     if offsets:
         clear = [
             (row.name, float(learned[name]["offset"]))
@@ -196,6 +210,15 @@ def _sentences(
         elif learned:
             found.append(f"No {kind} differs from the others by more than chance.")
     return found
+
+
+def _few(name: str, both: int, target: str) -> str:
+    """That what is said of a correlation rests on few strings."""
+    strings = "No string was" if not both else "Only one string was" if both == 1 else f"Only {both} strings were"
+    return (
+        f"{strings} measured both by {name} and as {target}: take this correlation with caution, since a few strings "
+        "more may change it."
+    )
 
 
 def _worth(name: str, correlation: float, target: str) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, cast
 
 import numpy as np
 
 from seqopt.acquisition import OutcomeAcquisition
-from seqopt.data import Context, Contexts, context_of, key_of
+from seqopt.data import Context, Contexts, Query, context_of, key_of
 from seqopt.errors import InputError
 from seqopt.models import GaussianSurrogate, StringSurrogate, Surrogate, in_units_of
 from seqopt.models.conditioned import GaussianProcess
@@ -19,13 +21,13 @@ from seqopt.scorers.costs import FEWEST, Costs, LearnedCosts, StatedCosts, paid_
 from seqopt.scorers.per_cost import PerCostScoring
 from seqopt.search import Proposal
 from seqopt.search.protocols import PartsCheckedSearch, SomeSearch
-from seqopt.spaces import Space
+from seqopt.spaces import PoolSpace, Space
 from seqopt.strategies.model_based import ModelBased, SpaceBound, check_contexts
-from seqopt.strategies.protocols import SearchState
+from seqopt.strategies.protocols import SearchState, paid_by
 
 LEAST_TARGETS = 2
 """Results of targets, known or awaited, without which nobody can say how much other measurements tell of them: until
-there are so many, a batch begins with targets."""
+there are so many, a batch begins with targets, as far as any can be measured and paid for."""
 
 
 class MultiFidelity(ModelBased):
@@ -213,12 +215,32 @@ class MultiFidelity(ModelBased):
             return StatedCosts(state.contexts)
         return LearnedCosts(self._cost_model, state.contexts, state.data, rng)
 
+    def _targets_first(self, state: SearchState) -> int:
+        """With how many targets a batch begins: those that are lacking, as far as they can be measured."""
+        contexts = state.contexts
+        assert contexts is not None  # see `start`
+        if contexts.latent or contexts.target in self.closed:
+            return 0
+        lacking = max(LEAST_TARGETS - _targets(state), 0)
+        if lacking and state.remaining is not None:
+            lacking = min(lacking, paid_by(state.remaining, contexts.cost(Query("any", contexts.target))))
+        if lacking and isinstance(state.space, PoolSpace):
+            keys, known = state.space.keys, state.known
+            left = (key for key in keys if key not in state.excluded and Query(key, contexts.target) not in known)
+            lacking = sum(1 for _ in islice(left, lacking))
+        return lacking
+
+    def _for_random(self, state: SearchState, chosen: Sequence[Proposal]) -> SearchState:
+        """See `ModelBased._for_random`: targets or, where these cannot be measured or paid for, what comes next."""
+        return state.payable(chosen, self.closed)
+
     def _offered(self, contexts: Contexts) -> Contexts:
         """Contexts in which something may still be measured: of others, nothing is worked out."""
         if not self.closed & set(contexts.possible):
             return contexts
         offered = zip(contexts.possible, contexts.costs, strict=True)
-        left = [(context, cost) for context, cost in offered if context not in self.closed]
+        # The target is what scores are about, also where it is closed itself.
+        left = [(one, cost) for one, cost in offered if one not in self.closed or one == contexts.target]
         possible, costs = tuple(context for context, _ in left), tuple(cost for _, cost in left)
         return replace(contexts, possible=possible, costs=costs)
 
@@ -242,7 +264,7 @@ class MultiFidelity(ModelBased):
             closed=self.closed,
             shared=state.shared,
             remaining=state.remaining,
-            first=0 if state.contexts.latent else max(LEAST_TARGETS - _targets(state), 0),
+            first=self._targets_first(state),
             room=state.room,
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,6 +24,21 @@ from seqopt.strategies.protocols import (
 )
 from seqopt.strategies.random import filled_up, random_proposals
 from seqopt.utils.config import Configurable
+
+
+def usual_beginning(contexts: Contexts | None) -> Literal["target", "all"]:
+    """How the strings of an initial design are measured where nobody says it, in searches and in campaigns.
+
+    In all ways where one of several is the target, so that a model sees from the start how much they have in common;
+    else there is one way, or there are plates or folds, which take turns.
+
+    Example:
+        >>> usual_beginning(Contexts.of_levels("fidelity", {"docking": 0.01, "assay": 1.0}, target="assay"))
+        'all'
+        >>> usual_beginning(Contexts.of_plates()), usual_beginning(None)
+        ('target', 'target')
+    """
+    return "target" if contexts is None or contexts.latent else "all"
 
 
 class InitialDesign(Configurable):
@@ -134,7 +149,8 @@ class InitialDesign(Configurable):
         # A strategy that knows something from the start needs no random strings.
         if state.size >= self.size or getattr(self.then, "begins_itself", False):
             return self.then.propose(n, state, rng)
-        if not self.every_context or state.contexts is None:
+        # Where one way is free, or all of a batch has to be measured in the same way, there is no choice.
+        if not self.every_context or state.contexts is None or state.only is not None or state.shared:
             return self._designed(n, state, rng)
         ways = state.contexts.possible
         strings = self._designed(-(-n // len(ways)), state, rng)
@@ -145,6 +161,7 @@ class InitialDesign(Configurable):
 
     def _designed(self, n: int, state: SearchState, rng: np.random.Generator) -> list[Proposal]:
         """Random or well-spread strings."""
+        state = state.payable(closed=getattr(self.then, "closed", frozenset()))
         surrogate = self._surrogate
         if self._design is None or surrogate is None:
             return random_proposals(n, state, rng, unsupported=self.then.unsupported)

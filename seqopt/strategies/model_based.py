@@ -213,7 +213,7 @@ class ModelBased(Configurable):
     def propose(self, n: int, state: SearchState, rng: np.random.Generator) -> list[Proposal]:
         """See `seqopt.strategies.Strategy`."""
         if isinstance(self.acquisition, RandomAcquisition):
-            return random_proposals(n, state, rng, unsupported=self.unsupported)
+            return random_proposals(n, self._for_random(state, ()), rng, unsupported=self.unsupported)
         measured = _measured(state.data)
         predictor = self._success_predictor(state, rng)
         if not _enough(measured, state):
@@ -239,7 +239,7 @@ class ModelBased(Configurable):
             chosen = {proposal.key for proposal in proposals}
             rest = replace(state, excluded=state.excluded | chosen)
             return proposals + self._random(n - len(proposals), rest, rng, predictor)
-        return filled_up(proposals, n, state, rng, unsupported=self.unsupported)
+        return filled_up(proposals, n, self._for_random(state, proposals), rng, unsupported=self.unsupported)
 
     @property
     def combine(self) -> Combine:
@@ -258,10 +258,16 @@ class ModelBased(Configurable):
         self, n: int, state: SearchState, rng: np.random.Generator, predictor: Predictor | None
     ) -> list[Proposal]:
         """Random strings; those that may succeed, where that is known."""
+        state = self._for_random(state, ())
         if predictor is None:
             return random_proposals(n, state, rng, unsupported=self.unsupported)
         found = likely_proposals(n, state, rng, predictor, unsupported=self.unsupported)
         return filled_up(found, n, state, rng, unsupported=self.unsupported)
+
+    def _for_random(self, state: SearchState, chosen: Sequence[Proposal]) -> SearchState:
+        """Where random strings of a batch are measured, after some were chosen: as `SearchState.beginning` says."""
+        del chosen
+        return state
 
     def scoring(self, n: int, state: SearchState, rng: np.random.Generator) -> Scoring:
         """What the inner search maximises, given the fitted surrogate."""

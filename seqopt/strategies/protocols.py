@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
@@ -12,6 +13,9 @@ from seqopt.data import Context, Contexts, Data, Item, Query, Room
 from seqopt.scorers.limits import OpenBatch
 from seqopt.search import Proposal
 from seqopt.spaces import Space
+
+ROUNDING = 1e-9
+"""Share of what is left to be spent that a cost may exceed it by: sums of costs are rounded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +64,12 @@ class SearchState:
         """Keys that are not drawn at random while there are others.
 
         Where the target cannot be measured, a string that was measured may be of further use, but new ones teach more.
+        Else they are also those of which the target cannot be measured.
         """
-        latent = self.contexts is not None and self.contexts.latent
-        return self.excluded | {query.key for query in self.known} if latent else self.excluded
+        if self.contexts is None:
+            return self.excluded
+        latent, target = self.contexts.latent, self.contexts.target
+        return self.excluded | {query.key for query in self.known if latent or query.context == target}
 
     def after(self, proposals: Sequence[Proposal]) -> SearchState:
         """Where further proposals of the same batch are measured, after some were chosen."""
@@ -71,6 +78,27 @@ class SearchState:
         room = None if self.room is None else self.room.after(proposal.query for proposal in proposals)
         only = proposals[0].context if self.shared and self.only is None and proposals[0].context else self.only
         return replace(self, room=room, only=only)
+
+    def payable(self, chosen: Sequence[Proposal] = (), closed: Set[Context] = frozenset()) -> SearchState:
+        """The state in which what nothing has chosen is measured in a way that can be paid for.
+
+        That is the target or, where it cannot be paid for any more or is closed, the dearest way that can.
+
+        Args:
+            chosen: Proposals of the batch, which are paid for before.
+            closed: Contexts in which nothing is measured any more.
+        """
+        contexts = self.contexts
+        if contexts is None or contexts.latent or self.only is not None:
+            return self
+        free = [way for way in contexts.possible if way not in closed]
+        costs = dict(zip(contexts.possible, contexts.costs, strict=True))
+        if self.remaining is not None:
+            left = self.remaining - sum(costs[one.context or contexts.target] for one in chosen)
+            free = [way for way in free if paid_by(left, costs[way])]
+        if contexts.target in free or not free:
+            return self
+        return replace(self, only=max(free, key=lambda way: costs[way]))
 
     def beginning(self, place: int) -> Context:
         """How a string that nothing has chosen is measured: see `seqopt.data.Contexts.beginning`.
@@ -87,6 +115,16 @@ class SearchState:
             if found is not None:
                 return found
         return self.contexts.beginning(self.size + place)
+
+
+def paid_by(money: float, cost: float) -> int:
+    """How many measurements an amount pays for.
+
+    Example:
+        >>> paid_by(0.3, 0.1), paid_by(0.5, 1.0), paid_by(-0.1, 1.0)
+        (3, 0, 0)
+    """
+    return max(math.floor(money * (1 + ROUNDING) / cost), 0)
 
 
 @runtime_checkable

@@ -96,9 +96,11 @@ def _random(
 
 def _way(key: str, state: SearchState, place: int) -> Context | None:
     """How a string is measured: as a search begins or, if that has been done, as comes next; `None` if all has."""
-    ways = 1 if state.contexts is None or not state.contexts.latent else max(len(state.contexts.possible), BEGINNING)
+    if state.contexts is None:
+        return state.beginning(place)
+    ways = 1 if not state.contexts.latent else max(len(state.contexts.possible), BEGINNING)
     turns = (state.beginning(place + turn) for turn in range(ways))
-    return next((one for one in turns if ways == 1 or Query(key, one) not in state.known), None)
+    return next((one for one in turns if Query(key, one) not in state.known), None)
 
 
 def drawn(state: SearchState, size: int, rng: np.random.Generator) -> list[str]:

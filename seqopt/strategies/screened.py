@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.data import Context, Contexts, context_of
+from seqopt.data import Context, Contexts, Query, context_of
 from seqopt.encoding import FeatureRows
 from seqopt.encoding.fields import FieldEncoder
 from seqopt.errors import InputError
@@ -35,7 +35,7 @@ from seqopt.search import Proposal
 from seqopt.spaces import PoolSpace, Space
 from seqopt.strategies.fidelity import LEAST_TARGETS, MultiFidelity
 from seqopt.strategies.model_based import _measured
-from seqopt.strategies.protocols import SearchState
+from seqopt.strategies.protocols import SearchState, paid_by
 from seqopt.utils.config import Configurable, NotConfigurableError
 
 FIELD = "screen {}"
@@ -121,7 +121,9 @@ class ScreenedFidelity(MultiFidelity):
         if state.only is not None and state.only in self.closed:
             return []
         known = sum(context_of(item) in ((), target) for item in _measured(state.data).items)
-        if known >= LEAST_TARGETS or state.only not in (None, target) or not isinstance(state.space, PoolSpace):
+        payable = state.remaining is None or paid_by(state.remaining, state.contexts.cost(Query("any", target)))
+        elsewhere = state.only not in (None, target) or not payable
+        if known >= LEAST_TARGETS or elsewhere or not isinstance(state.space, PoolSpace):
             return super().propose(n, self._without_scores(state), rng)
         return self._spread(n, state, rng)
 

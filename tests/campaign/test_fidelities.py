@@ -2,13 +2,19 @@
 
 import csv
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+import seqopt
 from seqopt.campaign import Campaign, CampaignError
+from seqopt.campaign.rows import Settings
+from seqopt.campaign.summary import summarize
 from seqopt.cli import main
-from seqopt.data import Contexts
+from seqopt.data import Contexts, context_of
 from seqopt.errors import InputError
+from seqopt.spaces import CandidateSet
 from seqopt.strategies import MultiFidelity
 
 POOL = [a + b + c + d for a in "ACDE" for b in "ACDE" for c in "AC" for d in "AC"]
@@ -37,6 +43,8 @@ def campaign(tmp_path: Path) -> Campaign:
         strategy=MultiFidelity(),
         contexts=CONTEXTS,
         budget=6.0,
+        # What batches of several ways are like is tested apart.
+        initial_contexts="target",
     )
 
 
@@ -329,3 +337,115 @@ def test_the_command_line_begins_such_a_campaign(
     assert "spent 0.03 of 8" in run("set", "--budget-cost", "8")
     run("set", "--budget-cost", "none")
     assert "spent 0.03 (docking" in run("status")
+
+
+def test_values_and_the_quality_of_predictions_are_told_by_way_the_target_first(campaign: Campaign) -> None:
+    campaign.change(budget=30.0)
+    docked = POOL[::4]
+    for string in docked:
+        campaign.record(string, measured(string, "docking"), context={"fidelity": "docking"})
+    for string in POOL[:8:2]:
+        campaign.record(string, activity(string))
+    campaign.record(POOL[1], failure="fell down")
+    campaign.record(POOL[0], activity(POOL[0]) + 0.1, replicate=True)
+    campaign.suggest(2)
+    status = campaign.status()
+    assert [one.describe() for one in status.ways] == [
+        "assay (what counts): 5 values of 4 strings, 1 failure",
+        f"docking: {len(docked)} values of {len(docked)} strings, 0 failures",
+    ]
+    model = campaign.session().optimizer.surrogate
+    found, items = model.leave_one_out(), model.fitted.keys
+    target, docking = status.model["ways"]
+    assert (target["way"], target["n"], docking["way"], docking["n"]) == ("assay", 5, "docking", len(docked))
+    for one in (target, docking):
+        own = np.array([dict(context_of(item)).get("fidelity", "assay") == one["way"] for item in items])
+        values, errors = found.values[own], (found.values - found.mean)[own]
+        others = np.array([values[np.arange(len(values)) != place].mean() for place in range(len(values))])
+        assert one["r2"] == pytest.approx(1 - (errors**2).sum() / ((values - others) ** 2).sum(), abs=1e-4)
+        assert one["within_90"] == pytest.approx(np.mean(np.abs(errors) <= 1.645 * found.std[own]), abs=1e-4)
+    # What is said of the model is said of what counts.
+    assert status.model["r2"] == target["r2"]
+    said = {section.title: section.lines for section in summarize(campaign)}
+    assert said["activity (maximize)"][1:3] == tuple(f"measured: {one.describe()}" for one in status.ways)
+    assert said["Model"][1].startswith("assay (what counts), 5 values: leave-one-out R2 ")
+    assert said["Model"][2].startswith(f"docking, {len(docked)} values: leave-one-out R2 ")
+    assert "assay (what counts), 5 values" in repr(status)
+    campaign.close()
+
+
+@pytest.mark.parametrize(
+    ("cost", "said"),
+    [
+        (100.0, "the cost of assay, 100, is 100 times the 1 that the campaign says"),
+        (0.01, "the cost of assay, 0.01, is 1/100 of the 1 that the campaign says"),
+        (9.9, None),
+        (0.11, None),
+    ],
+)
+def test_a_cost_far_from_the_stated_one_is_taken_and_said(
+    campaign: Campaign, caplog: pytest.LogCaptureFixture, cost: float, said: str | None
+) -> None:
+    campaign.record("AAAA", 3.0, cost=cost)
+    found = [record.message for record in caplog.records if "the cost of" in record.message]
+    assert len(found) == (said is not None)
+    assert said is None or found[0].startswith(f"{said}: is it in the unit of the campaign's costs?")
+    assert campaign.store.measurements()[0].cost == cost
+    # What is usual by now is not said again.
+    campaign.record("CCAA", 3.0, cost=cost)
+    campaign.record("DDAA", 3.0, cost=cost)
+    caplog.clear()
+    campaign.record("EEAA", 3.0, cost=cost)
+    assert not any("the cost of" in record.message for record in caplog.records)
+    campaign.close()
+
+
+def test_costs_of_a_table_are_looked_at_together(campaign: Campaign, tmp_path: Path) -> None:
+    table = tmp_path / "dear.csv"
+    table.write_text("sequence,fidelity,cost,activity\nAAAA,assay,300,3\nAACA,assay,100,3\nAAAC,assay,500,3\n")
+    _, results = campaign.record_file(table)
+    (said,) = [str(remark) for remark in results.warnings if "the cost of" in str(remark)]
+    assert "the cost of assay, 300, is 300 times the 1 that the campaign says (median of 3 costs)" in said
+    assert "lines 2, 3, 4" in said
+    campaign.close()
+
+
+def test_the_first_batch_is_that_of_an_automatic_search(tmp_path: Path) -> None:
+    given = {"objective": "activity", "batch_size": 4, "strategy": MultiFidelity(), "contexts": CONTEXTS}
+    campaign = Campaign.create(tmp_path / "b.seqopt", POOL, kind="text", **given)
+    batch = campaign.suggest()
+    assert [dict(row.context)["fidelity"] for row in batch] == ["assay", "docking", "assay", "docking"]
+    result = seqopt.maximize(
+        lambda queries: [1.0 for _ in queries],
+        CandidateSet(POOL, kind="text"),
+        fidelities={"docking": 0.01},
+        target="assay",
+        initial=4,
+        budget=0,
+    )
+    asked = list(zip(result.evaluations["string"], result.evaluations["fidelity"], strict=True))
+    assert [(row.string, dict(row.context)["fidelity"]) for row in batch] == asked
+    # Files of earlier versions do not say it, and begin with targets.
+    settings = campaign.store.settings.to_json()
+    assert settings.pop("initial_contexts") == "all"
+    assert Settings.from_json(settings).initial_contexts == "target"
+    campaign.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "how", "wanted"),
+    [
+        ({"initial_contexts": "target"}, {}, {"assay"}),
+        ({}, {"context": {"fidelity": "docking"}}, {"docking"}),
+        ({}, {"context": {"fidelity": "assay"}}, {"assay"}),
+        ({}, {"shared": True}, {"assay"}),
+    ],
+)
+def test_who_says_how_the_first_batch_is_measured_is_obeyed(
+    tmp_path: Path, said: dict[str, Any], how: dict[str, Any], wanted: set[str]
+) -> None:
+    given = {"objective": "activity", "batch_size": 4, "strategy": MultiFidelity(), "contexts": CONTEXTS}
+    with Campaign.create(tmp_path / "b.seqopt", POOL, kind="text", **given, **said) as campaign:
+        batch = campaign.suggest(**how)
+    assert {dict(row.context)["fidelity"] for row in batch} == wanted
+    assert len({row.key for row in batch}) == 4

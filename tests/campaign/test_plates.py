@@ -333,7 +333,7 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     Path("found.csv").write_text("sequence,activity\nAAAA,4\nAAAC,5.1\n")
     assert "does not say on which plate" in run("record", "found.csv", status=2)
     assert "recorded 2 results" in run("record", "found.csv", "--plate", "P1")
-    assert "recorded CCAA: 6" in run("record", "CCAA", "6", "--plate", "P1")
+    assert "recorded CCAA (plate P1): 6" in run("record", "CCAA", "6", "--plate", "P1")
     said = run("status")
     assert "highest value as read: CCAA with 6" in said
     assert "A7 closed, 6 of 24 wells used" in said

@@ -30,6 +30,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         strategy=MultiFidelity(),
         contexts=LEVELS,
         constraints=[solubility],
+        initial_contexts="target",
     ).close()
     return path
 
@@ -48,9 +49,12 @@ def test_commands_show_and_take_how_strings_are_measured(file: Path, capsys: pyt
         "string",
         "fidelity",
     ]
-    run("record", "B01-01", "1.5", "--also", "solubility=3.5")
+    assert "recorded B01-01 (fidelity assay): 1.5, solubility=3.5" in run(
+        "record", "B01-01", "1.5", "--also", "solubility=3.5"
+    )
     run("record", "B01-02", "--also", "solubility=0.5")
-    run("record", "AAAABBBB", "0.25", "--context", "fidelity=docking")
+    said = run("record", "AAAABBBB", "0.25", "--context", "fidelity=docking", "--cost", "7")
+    assert "recorded AAAABBBB (fidelity docking): 0.25, for 7" in said
     said = run("record", "ABABABAB", "0.5", "--context", "fidelity=guess", status=2)
     assert "'guess' is not a fidelity of this search: expected one of docking, assay" in said
     said = run("record", "ABABABAB", "0.5", "--context", "docking", status=2)

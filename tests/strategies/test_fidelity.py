@@ -7,7 +7,7 @@ import pytest
 
 from seqopt import CandidateSet, Optimizer, StringSpace
 from seqopt.data import Contexts, Query
-from seqopt.errors import InputError
+from seqopt.errors import ExhaustedError, InputError
 from seqopt.kernels import CoregionalizationKernel
 from seqopt.models import StringGP
 from seqopt.models.contexts import coregionalized
@@ -108,6 +108,51 @@ def test_a_cheaper_measurement_is_chosen_more_often():
         return np.mean([row.context == DOCKING for row in optimizer.observations.rows[4:]])
 
     assert share(0.01) >= 1 / 3 > share(100.0)
+
+
+def begun(docked=6, **options):
+    """A search of which only cheap measurements are known."""
+    optimizer = made(**options)
+    told = [Query(key, DOCKING) for key in POOL[::7][:docked]]
+    optimizer.tell(told, [value(query) for query in told])
+    return optimizer
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("docked", [0, 1, 6])
+def test_before_a_target_is_known_what_can_be_paid_for_is_measured(name, docked):
+    optimizer = begun(docked, space=SEARCHES[name][0], search=SEARCHES[name][1])
+    cheap = optimizer.ask(4, remaining=0.5).queries
+    assert {query.context for query in cheap} == {DOCKING}
+    assert len({query.key for query in cheap}) == 4
+    optimizer.tell(cheap, [value(query) for query in cheap])
+    # One target can be paid for, and then cheap ones.
+    ways = [query.context for query in optimizer.ask(3, remaining=1.11).queries]
+    assert ways == [ASSAY, DOCKING, DOCKING]
+    with pytest.raises(ExhaustedError, match=r"what remains, 0.01, pays for no measurement.*Raise what remains"):
+        optimizer.ask(2, remaining=0.01)
+
+
+def test_targets_that_cannot_be_measured_are_not_waited_for():
+    possible = POOL[20]
+    closed = [Query(key, ASSAY) for key in POOL if key != possible]
+    optimizer = begun(unavailable=closed)
+    first = optimizer.ask(3).queries
+    assert first[0] == Query(possible, ASSAY)
+    assert [query.context for query in first[1:]] == [DOCKING, DOCKING]
+    # Nor are they drawn at random.
+    nothing = Optimizer(POOL, strategy=RandomStrategy(), contexts=CONTEXTS, unavailable=closed)
+    assert list(nothing.ask(5).queries) == [Query(possible, ASSAY)]
+
+
+def test_a_target_that_is_closed_is_not_measured():
+    space = CandidateSet(POOL)
+    strategy = MultiFidelity(fast(space))
+    strategy.closed = frozenset({ASSAY})
+    optimizer = Optimizer(space, strategy=strategy, contexts=CONTEXTS, initial=2, seed=2)
+    told = [Query(key, DOCKING) for key in POOL[::10]]
+    optimizer.tell(told, [value(query) for query in told])
+    assert {query.context for query in optimizer.ask(3).queries} == {DOCKING}
 
 
 def test_wrong_contexts_are_refused_by_name():

@@ -117,6 +117,12 @@ class HierarchicalKernel(Kernel):
         """Variances of k_g and k_f, and the constant."""
         return self.log_scales.clamp_min(math.log(LEAST_SCALE)).exp()
 
+    @torch.no_grad()
+    def forget_plates(self) -> int:
+        """Set k_f and the constant to their least values, where no gradient moves them; how many these are."""
+        self.log_scales[1:] = math.log(LEAST_SCALE) - 1.0
+        return len(self.log_scales) - 1
+
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Tensor:
         """Covariances, ``... x n x m``, or ``... x n`` of the diagonal."""
         s1, s2 = x1[..., self.dim], x2[..., self.dim]

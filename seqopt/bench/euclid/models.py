@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import gpytorch
@@ -37,6 +37,9 @@ FIRST_ITERATIONS = 60
 ANEW = 20
 """Every so many fits one begins at the defaults as well, and the better of both is taken."""
 
+WORTH = 1.0
+"""How much a parameter more has to add to the objective of a fit, in nats: Akaike's criterion."""
+
 Build = Callable[[Tensor, Tensor, Tensor | None], GPyTorchModel]
 """A model from points ``n x (d + 1)``, values ``n x 1`` and noise variances, which are None to be estimated."""
 
@@ -48,13 +51,19 @@ class Surrogate:
     Attributes:
         build: Makes the model.
         target: Last column of targets.
+        simplify: Sets parameters of a new model to where they have no effect, and says how many these are. Then the
+            simpler model is fitted as well, and is the one unless the other has a likelihood that is larger by
+            `WORTH` for each of them: what data do not show is not believed. A fit from one start may also have missed
+            it.
     """
 
     build: Build
     target: float = 0.0
+    simplify: Callable[[GPyTorchModel], int] | None = None
 
     def __post_init__(self) -> None:
         self._last: dict[str, Tensor] = {}
+        self._last_simple: dict[str, Tensor] = {}
         self._fits = 0
 
     def fit(self, points: Tensor, values: Tensor, noise: Tensor | None) -> Process:
@@ -74,17 +83,45 @@ class Surrogate:
         self._fits += 1
         best: tuple[float, GPyTorchModel] | None = None
         for start in starts:
-            model = self.build(points, values[:, None], noise if noise is None else noise[:, None])
-            if start:
-                model.load_state_dict({**model.state_dict(), **start})
-            found = _fitted(model, FIRST_ITERATIONS if not start else ITERATIONS)
-            if found is not None and (best is None or found > best[0]):
-                best = found, model
+            found = self._fit_from(start, points, values, noise)
+            if found is not None and (best is None or found[0] > best[0]):
+                best = found[:2]
+        # Each model goes on from its own parameters: out of the simpler one no gradient leads.
+        self._last = {} if best is None else _parameters(best[1], noise)
+        if self.simplify is not None:
+            simple = self._fit_from(self._last_simple, points, values, noise, self.simplify)
+            if simple is not None:
+                objective, model, fewer = simple
+                self._last_simple = _parameters(model, noise)
+                # Objectives are per value.
+                if best is None or (best[0] - objective) * len(values) <= WORTH * fewer:
+                    best = objective, model
         if best is None:
             raise ModelError(f"no Gaussian process could be fitted to {len(points)} values")
-        model = best[1]
-        self._last = {name: value.clone() for name, value in model.state_dict().items() if _kept(name, noise)}
-        return Process(model, self.target)
+        return Process(best[1], self.target)
+
+    def _fit_from(
+        self,
+        start: Mapping[str, Tensor],
+        points: Tensor,
+        values: Tensor,
+        noise: Tensor | None,
+        simplify: Callable[[GPyTorchModel], int] | None = None,
+    ) -> tuple[float, GPyTorchModel, int] | None:
+        """Objective, model, and how many parameters were taken out; `None` where a fit failed."""
+        model = self.build(points, values[:, None], noise if noise is None else noise[:, None])
+        if start:
+            model.load_state_dict({**model.state_dict(), **start})
+        fewer = 0 if simplify is None else simplify(model)
+        found = _fitted(model, FIRST_ITERATIONS if not start else ITERATIONS)
+        return None if found is None else (found, model, fewer)
+
+
+def without_departures(model: GPyTorchModel) -> int:
+    """Take the departures of plates out of a model with the hierarchical kernel: see `Surrogate.simplify`."""
+    kernel = model.covar_module
+    assert isinstance(kernel, HierarchicalKernel)
+    return kernel.forget_plates()
 
 
 def single(points: Tensor, values: Tensor, noise: Tensor | None) -> GPyTorchModel:
@@ -162,6 +199,10 @@ def _log_posterior(mll: ExactMarginalLogLikelihood, inputs: Tensor, values: Tens
     for _, module, prior, value, _ in model.named_priors():
         total = total + prior.log_prob(value(module)).sum()
     return total / len(values)
+
+
+def _parameters(model: GPyTorchModel, noise: Tensor | None) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in model.state_dict().items() if _kept(name, noise)}
 
 
 def _kept(name: str, noise: Tensor | None) -> bool:

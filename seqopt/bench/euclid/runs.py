@@ -25,6 +25,7 @@ from seqopt.bench.euclid.models import (
     degenerate,
     hierarchical,
     single,
+    without_departures,
 )
 from seqopt.bench.euclid.plates import PlateProblem
 from seqopt.bench.euclid.search import Ways, recommend
@@ -183,7 +184,7 @@ def with_plates(
             measure(np.column_stack([first.random((dim + 5, dim)), np.full(dim + 5, float(plate))]))
     else:
         measure(np.column_stack([first.random((dim + 3, dim)), np.zeros(dim + 3)]))
-    surrogate = Surrogate(hierarchical if bosh else single, COMMON if bosh else 0.0)
+    surrogate = Surrogate(hierarchical, COMMON, without_departures) if bosh else Surrogate(single)
     exact = problem.exact and method.plates != 0
     counts: list[int] = []
     worth: list[float] = []

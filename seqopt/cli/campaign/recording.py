@@ -142,7 +142,11 @@ def record(
             value = inconclusive_or(measured[0])
         told = [value] if value is not None else ["failed"] if failed is not None else []
         told += ["lost: it will be suggested again"] if lost is not None else []
-        console.print(f"recorded {escape(what)}: {escape(', '.join(told + (also or [])))}")
+        told += [] if cost is None else [f"for {cost:g}"]
+        # How it was measured may have been taken from a suggestion, or been assumed.
+        how = ", ".join(f"{name} {level}" for name, level in measured[0].context)
+        how = f" ({how})" if how else ""
+        console.print(f"recorded {escape(what + how)}: {escape(', '.join(told + (also or [])))}")
 
 
 def inconclusive_or(row: Measurement) -> str:

@@ -55,6 +55,7 @@ def status(
             "plates": [asdict(one) for one in found.plates],
             "expected": dict(found.expected),
             "hits": None if found.hits is None else asdict(found.hits),
+            "ways": [asdict(one) for one in found.ways],
             "costs": None if found.costs is None else asdict(found.costs) | {"left": found.costs.left},
         }
         typer.echo(json.dumps(facts, indent=1))
@@ -64,12 +65,19 @@ def status(
 
     counts, settings = found.counts, found.settings
     unit = f" {settings.unit}" if settings.unit else ""
-    console.print(
-        f"[bold]{escape(settings.objective)}[/bold] ({settings.direction}): {counted(counts.values, 'value')} of "
-        f"{counted(counts.strings, 'string')}, {counted(counts.failures, 'failure')}; "
+    heading = f"[bold]{escape(settings.objective)}[/bold] ({settings.direction}): "
+    asked = (
         f"{counted(counts.batches, 'batch', 'batches')} suggested, {counted(counts.open, 'suggestion')} open, "
         f"{counts.withdrawn} withdrawn"
     )
+    if found.ways:
+        # Values of different kinds, counted together, say nothing of how much is known of what counts.
+        console.print(f"{heading}{asked}")
+        for one in found.ways:
+            console.print(f"  {escape(one.describe())}")
+    else:
+        measured = f"{counted(counts.values, 'value')} of {counted(counts.strings, 'string')}"
+        console.print(f"{heading}{measured}, {counted(counts.failures, 'failure')}; {asked}")
     if found.hits is not None:
         print_lines(found.hits.lines())
     elif found.best is not None:
@@ -80,17 +88,20 @@ def status(
     if found.best is not None and settings.latent:
         console.print(escape(side_by_side(settings, found.expected)))
     if found.model:
+        from seqopt.campaign.by_way import quality_in_words, values_in_words
         from seqopt.campaign.wording import percent
 
-        r2 = found.model.get("r2")
+        r2, by_way = found.model.get("r2"), quality_in_words(found.model)
         quality, results = "", "results" if settings.yes_no else "values"
         if r2 is not None and settings.yes_no:
             lower = "lower" if r2 > 0 else "higher"
             quality = f", leave-one-out Brier score {percent(abs(r2))} {lower} than with one probability for all"
-        elif r2 is not None:
-            within = percent(found.model["within_90"])
-            quality = f", leave-one-out R2 {r2:.2f}, {within} of the values in their 90 % intervals"
+        elif r2 is not None and not by_way:
+            within, of = percent(found.model["within_90"]), values_in_words(settings.contexts is not None)
+            quality = f", leave-one-out R2 {r2:.2f}, {within} of {of} in their 90 % intervals"
         console.print(f"model: {escape(found.model['surrogate'])}, fitted to {found.model['n']} {results}{quality}")
+        for line in by_way:
+            console.print(f"  {escape(line)}")
     if found.calibration is not None and found.calibration.count:
         console.print(found.calibration.describe())
     if found.counts.discarded > (0 if found.hits is None else found.hits.inconclusive):

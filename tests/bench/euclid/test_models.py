@@ -63,3 +63,44 @@ def test_means_of_levels_are_their_own_where_the_model_has_several():
         for level, mean in enumerate(model.mean_module.base_means):
             mean.constant.fill_(float(level))
         assert means(model, points).tolist() == points[:, -1].tolist()
+
+
+def plates_of(rng, departure, count=20):
+    """Values of a smooth function of one variable on two plates, and by how much the second one departs."""
+    points = np.column_stack([rng.random(count), np.arange(count) % 2 + 1.0])
+    values = np.sin(7 * points[:, 0]) + departure * (points[:, 1] - 1.0)
+    return torch.from_numpy(points), torch.from_numpy((values - values.mean()) / values.std())
+
+
+@pytest.mark.parametrize(("departure", "believed"), [(0.0, False), (1.0, True)])
+def test_departures_of_plates_are_believed_where_they_make_values_likelier(departure, believed):
+    points, values = plates_of(np.random.default_rng(3), departure)
+    noise = torch.full_like(values, 1e-6)
+    plain = models.Surrogate(models.hierarchical, COMMON)
+    choosy = models.Surrogate(models.hierarchical, COMMON, models.without_departures)
+    for surrogate in (plain, choosy):
+        for _ in range(2):
+            process = surrogate.fit(points, values, noise)
+    scales = process.model.covar_module.scales()
+    assert bool(scales[1:].max() > 1e-6) == believed
+
+    def log_density(process):
+        model = process.model
+        model.train()
+        with torch.no_grad():
+            mll = ExactMarginalLogLikelihood(model.likelihood, model)
+            return len(values) * float(models._log_posterior(mll, points, values))
+
+    gain = log_density(plain.fit(points, values, noise)) - log_density(choosy.fit(points, values, noise))
+    # The simpler model is chosen where the other one gains less than its two parameters cost.
+    assert gain <= 2.0 * models.WORTH + 0.1
+
+
+def test_a_model_without_departures_has_none_and_no_slope_leads_out_of_it():
+    points, values = plates_of(np.random.default_rng(4), 1.0)
+    model = models.hierarchical(points, values[:, None], torch.full_like(values, 1e-4)[:, None])
+    assert models.without_departures(model) == 2
+    kernel = model.covar_module
+    assert kernel.scales()[1:].tolist() == pytest.approx([1e-10, 1e-10])
+    kernel(points).to_dense().sum().backward()
+    assert kernel.log_scales.grad[1:].tolist() == [0.0, 0.0]
