@@ -1,6 +1,7 @@
 """Surrogates: models of the objective on strings, all behind one protocol."""
 
 from seqopt.models import pathwise  # noqa: F401  # BoTorch's draws of functions find the sub-sequence kernel
+from seqopt.models.averaged import averaged
 from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess, in_units_of, measurement_std
 from seqopt.models.contexts_posterior import ContextsPosterior
 from seqopt.models.contributions import Contributions, contributions_of
@@ -59,6 +60,7 @@ __all__ = [
     "StringSurrogate",
     "Surrogate",
     "Untransform",
+    "averaged",
     "contributions_of",
     "default_surrogate",
     "in_units_of",
