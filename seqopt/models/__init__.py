@@ -27,7 +27,7 @@ from seqopt.models.protocols import (
     unsupported,
 )
 from seqopt.models.registry import SURROGATES, default_surrogate, resolve_surrogate
-from seqopt.models.sampling import GridSampler, Sampler, SliceSampler
+from seqopt.models.sampling import GridSampler, Sampler, SliceSampler, SMCSampler
 from seqopt.models.string_gp import StringGP
 
 __all__ = [
@@ -53,6 +53,7 @@ __all__ = [
     "MeasurementSurrogate",
     "NoiseAwareSurrogate",
     "PoolSurrogate",
+    "SMCSampler",
     "Sampler",
     "SelectiveSurrogate",
     "SliceSampler",
