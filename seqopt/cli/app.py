@@ -721,7 +721,7 @@ def bench(
             metavar="NAME",
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
             "filters, choices, ask, levels, intervals, censored, design, formulas, factorial, transforms, "
-            "standing, ehrlich, fidelity, plates, euclid; NAME --help shows its options.",
+            "standing, ehrlich, fidelity, plates, euclid, learning; NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -732,7 +732,7 @@ def bench(
         *("zinc", "docking", "regression", "boss", "vae", "embedding"),
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
         *("choices", "ask", "levels", "intervals", "censored", "design", "formulas", "factorial", "transforms"),
-        *("standing", "ehrlich", "fidelity", "plates", "euclid"),
+        *("standing", "ehrlich", "fidelity", "plates", "euclid", "learning"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:

@@ -102,12 +102,12 @@ def test_without_data_particles_are_the_prior():
 @pytest.mark.slow
 def test_the_match_decay_of_patterns_of_one_length_is_its_prior():
     """With patterns of one length only, a normalised kernel does not depend on the match decay."""
-    kernel = SubsequenceKernel(2, order_weights=[1e-9, 1.0])
+    kernel = SubsequenceKernel(2, order_weights=[1e-6, 1e6])
     kernel.raw_order_weights.requires_grad_(False)
     kernel.raw_gap_decay.requires_grad_(False)
     of = LogPosterior(kernel, Encoder().encode(STRINGS), TARGETS, np.zeros(8))
     (place,) = [place for place, one in enumerate(of.coordinates) if one.name == "match_decay"]
-    sample = SMCSampler(150).sample(of, np.random.default_rng(0))
+    sample = SMCSampler(40, extensions=0).sample(of, np.random.default_rng(0))
     expected = of.coordinates[place].quantiles((np.arange(2000) + 0.5) / 2000)
     assert stats.ks_2samp(sample.values["match_decay"], expected).pvalue > 1e-3
 
@@ -196,8 +196,8 @@ def test_the_prior_of_a_grid_can_be_seen_and_changed():
     again = from_config(config_of(sampler))
     assert again.probabilities(SubsequenceKernel(2)) == sampler.probabilities(SubsequenceKernel(2))
     other = GridSampler({"lengthscale": [1.0, 2.0]}, priors={"lengthscale": [3, 1], "noise_variance": [1] * 8})
-    assert other.probabilities(NgramKernel(2))["lengthscale"] == {1.0: 0.75, 2.0: 0.25}
-    assert set(other.probabilities(NgramKernel(2))["noise_variance"].values()) == {0.125}
+    assert other.probabilities(NgramKernel(2))["lengthscale"] == pytest.approx({1.0: 0.75, 2.0: 0.25})
+    assert list(other.probabilities(NgramKernel(2))["noise_variance"].values()) == pytest.approx([0.125] * 8)
 
 
 def test_what_is_out_of_range_is_refused():
