@@ -30,6 +30,9 @@ from seqopt.posteriors import stable_cholesky
 SAMPLES = 64
 """Draws of the results."""
 
+BLOCK_VALUES = 1 << 20
+"""Predictions that are held at once."""
+
 
 def expected_errors(
     mean: Tensor,
@@ -78,13 +81,16 @@ def expected_errors(
     left = (variance - solved.square().sum(1)).clamp_min(0.0)
     log_determinant = factor.diagonal(dim1=1, dim2=2).log().sum(-1)
     total = torch.zeros(len(rest), dtype=torch.float64)
-    for number in range(samples):
-        true = number % draws  # as many results from each draw
-        normal = torch.from_numpy(rng.standard_normal(len(batch)))
-        results = mean[true, batch] + factor[true] @ normal
-        residuals = torch.linalg.solve_triangular(factor, (results - mean[:, batch])[..., None], upper=False)[..., 0]
-        weights = torch.softmax(-0.5 * residuals.square().sum(-1) - log_determinant, 0)[:, None]
-        moved = mean[:, rest] + (residuals[:, None] @ solved)[:, 0]
+    step = max(1, BLOCK_VALUES // (draws * len(rest)))
+    for start in range(0, samples, step):
+        count = min(step, samples - start)
+        true = torch.arange(start, start + count) % draws  # as many results from each draw
+        normal = torch.from_numpy(rng.standard_normal((count, len(batch))))
+        results = mean[true][:, batch] + (factor[true] @ normal[..., None])[..., 0]
+        apart = (results - mean[:, None, batch]).mT
+        residuals = torch.linalg.solve_triangular(factor, apart, upper=False)  # M x B x count
+        weights = torch.softmax(-0.5 * residuals.square().sum(1) - log_determinant[:, None], 0)[:, None]
+        moved = mean[:, rest, None] + solved.mT @ residuals
         centre = (weights * moved).sum(0)
-        total += (weights * (left + (moved - centre).square())).sum(0)
+        total += (weights * (left[..., None] + (moved - centre).square())).sum((0, 2))
     return math.sqrt(float(now.mean())), math.sqrt(float((total / samples).mean()))

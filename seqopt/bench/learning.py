@@ -2,8 +2,8 @@
 
 For each split, 200 molecules are set aside, and up to 1,000 others may be measured. From 20 random ones, the same for
 all methods, batches of 10 are chosen up to 200; after each, the root mean squared error of predictions of the molecules
-that were set aside is taken. All methods have the same model: the default kernel of molecules, `ngrams+minmax`, averaged
-over 8 draws of its parameters, which is fitted anew after each batch. Differences are paired by split.
+that were set aside is taken. All methods have the same model: the default kernel of molecules, `ngrams+minmax`, with
+averages over 8 draws of its parameters. It is fitted anew after each batch. Differences are paired by split.
 
 References:
     Hvarfner, C., Hellsten, E., Hutter, F., Nardi, L. (2023). Self-correcting Bayesian optimization through Bayesian

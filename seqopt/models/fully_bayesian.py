@@ -123,7 +123,8 @@ class KernelDiagnostics:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> KernelDiagnostics:
         """From what `to_json` returned."""
-        return cls(**{name: math.nan if value is None else value for name, value in values.items()})
+        known: dict[str, Any] = {name: math.nan if value is None else value for name, value in values.items()}
+        return cls(**known)
 
 
 def default_sampler(kernel: gpytorch.kernels.Kernel) -> Sampler:
