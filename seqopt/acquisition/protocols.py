@@ -9,7 +9,14 @@ from torch import Tensor
 
 from seqopt.posteriors import Posterior
 
-__all__ = ["Acquisition", "MonotoneAcquisition", "OutcomeAcquisition", "Posterior", "PreparedAcquisition"]
+__all__ = [
+    "Acquisition",
+    "DisagreementAcquisition",
+    "MonotoneAcquisition",
+    "OutcomeAcquisition",
+    "Posterior",
+    "PreparedAcquisition",
+]
 
 
 @runtime_checkable
@@ -61,6 +68,16 @@ class MonotoneAcquisition(Acquisition, Protocol):
 
         The conditional variances of other points must not enter it.
         """
+        ...
+
+
+@runtime_checkable
+class DisagreementAcquisition(Acquisition, Protocol):
+    """An acquisition function of what draws of the model's parameters disagree about."""
+
+    @property
+    def needs_draws(self) -> bool:
+        """Whether it is 0 everywhere where there is one draw: such a model is refused."""
         ...
 
 

@@ -9,10 +9,12 @@ from seqopt.acquisition.determinantal import DPPExpectedImprovement
 from seqopt.acquisition.gibbon import GIBBON
 from seqopt.acquisition.hits import HitProbability
 from seqopt.acquisition.improvement import LogExpectedImprovement
+from seqopt.acquisition.learning import BALD, BALM, BQBC, QBMGP, SAL
 from seqopt.acquisition.mes import MES
 from seqopt.acquisition.mumbo import MUMBO
 from seqopt.acquisition.protocols import Acquisition
 from seqopt.acquisition.randomised import RandomAcquisition, ThompsonSampling
+from seqopt.acquisition.scorebo import SCoreBO
 from seqopt.errors import InputError
 
 ACQUISITIONS: dict[str, Callable[[], Acquisition]] = {
@@ -22,6 +24,12 @@ ACQUISITIONS: dict[str, Callable[[], Acquisition]] = {
     "logei": LogExpectedImprovement,
     "dpp-ei": DPPExpectedImprovement,
     "ucb": UpperConfidenceBound,
+    "scorebo": SCoreBO,
+    "sal": SAL,
+    "bald": BALD,
+    "bqbc": BQBC,
+    "balm": BALM,
+    "qbmgp": QBMGP,
     "thompson": ThompsonSampling,
     "mean": PosteriorMean,
     "hits": HitProbability,

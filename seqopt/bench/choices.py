@@ -229,6 +229,10 @@ def runs() -> list[Run]:
         Run(f"molecules minmax {acquisition}", "molecules", "minmax", acquisition)
         for acquisition in ("mes", "mumbo", "dpp-ei")
     ]
+    chosen += [
+        Run(f"molecules ssk-bayes {acquisition}", "molecules", "ssk-bayes", acquisition)
+        for acquisition in ("scorebo", "sal", "bald", "bqbc", "balm", "qbmgp")
+    ]
     some = Run("", "dna", "ssk", search="auto")
     open_space = replace(some, space="strings", search="genetic")
     chosen += [

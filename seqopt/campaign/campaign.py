@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from seqopt.scorers.limits import BatchLimits
     from seqopt.search.protocols import SomeSearch
     from seqopt.spaces import Space
-    from seqopt.strategies import Strategy
+    from seqopt.strategies import Gain, ModelBased, Strategy
     from seqopt.strategies.warm import OtherAssay
     from seqopt.utils.workers import Progress
 
@@ -107,6 +107,7 @@ class Campaign(Plating, Revising, Inquiring, Tabulated):
         self._given_optimizer = optimizer
         self._space: Space | None = None if optimizer is None else optimizer.space
         self._session: Session | None = None
+        self._learned: tuple[ModelBased, list[Suggestion]] | None = None
         self._facts: Any = None
         self._known_labels: tuple[Any, Labels] | None = None
         self._narrowed: Narrowed | None = None
@@ -379,6 +380,7 @@ class Campaign(Plating, Revising, Inquiring, Tabulated):
         more: bool = False,
         context: Mapping[str, ContextValue] | None = None,
         shared: bool = False,
+        learn: bool = False,
     ) -> Suggestions:
         """What to measure next: only what passes the `filters`.
 
@@ -393,6 +395,8 @@ class Campaign(Plating, Revising, Inquiring, Tabulated):
             shared: Whether all of a batch has to be measured in one way, which is chosen. On plates, a batch goes on
                 one anyhow if it fits on one that is open, and else fills those and then fresh ones; the controls of a
                 plate come with the first candidates, besides the ``n``.
+            learn: Suggest what teaches the model most (`seqopt.acquisition.SAL`) instead of what may be best. The
+                model is the campaign's own, averaged over its parameters; `gain` says what it expects to learn.
 
         Raises:
             InputError: If ``n`` < 1, or ``context`` is none of the campaign's.
@@ -415,8 +419,25 @@ class Campaign(Plating, Revising, Inquiring, Tabulated):
             arguments["only"] = dict(only)
         if shared:
             arguments["shared"] = True
-        made = self._suggest(settings.batch_size if n is None else n, arguments, only=only, shared=shared)
+        count, learner = settings.batch_size if n is None else n, None
+        if learn:
+            from seqopt.campaign.learning import started_learner
+
+            learner = started_learner(self.session().optimizer)
+            arguments["learn"] = True
+        made = self._suggest(count, arguments, only=only, shared=shared, by=learner)
+        self._learned = None if learner is None else (learner, made)
         return Suggestions(made, settings)
+
+    def gain(self) -> Gain | None:
+        """How much better predictions of the other candidates should become by the batch that `suggest` has chosen to
+        ``learn``, if its model is right; `None` where nothing was, or nothing else is left to predict.
+        """
+        if self._learned is None:
+            return None
+        from seqopt.campaign.learning import expected_gain
+
+        return expected_gain(self.left()[0], *self._learned)
 
     def waiting(self, context: Mapping[str, ContextValue] | None = None) -> list[Suggestion]:
         """Suggestions that await a result.
@@ -469,6 +490,7 @@ class Campaign(Plating, Revising, Inquiring, Tabulated):
         remaining: float | None = None,
         only: Context | None = None,
         shared: bool = False,
+        by: ModelBased | None = None,
     ) -> list[Suggestion]:
         self._check_by_hand()
         costs, contexts = costs_so_far(self.store), self.store.contexts
@@ -492,6 +514,7 @@ class Campaign(Plating, Revising, Inquiring, Tabulated):
                 only=only,
                 shared=shared,
                 room=room,
+                by=by,
                 besides=self._controls,
             )
         except (ExhaustedError, InputError) as error:

@@ -20,14 +20,15 @@ if TYPE_CHECKING:
     from seqopt.data import Contexts, Observation
     from seqopt.models import ExplainedSurrogate
     from seqopt.optimizer import Optimizer
+    from seqopt.strategies import ModelBased
 
 FloatArray = npt.NDArray[np.float64]
 
 BLOCK = 1024
 """Strings whose similarities to the measured ones are held at a time."""
 
-EXPLOIT, EXPLORE, RANDOM = "exploit", "explore", "random"
-"""Kinds of reasons. A random string was drawn before there was a model."""
+EXPLOIT, EXPLORE, LEARN, RANDOM = "exploit", "explore", "learn", "random"
+"""Kinds of reasons. A random string was drawn before there was a model; what is to be learned from is not the best."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Reason:
     """Why one string was chosen.
 
     Attributes:
-        kind: `EXPLOIT` or `EXPLORE`: see `label`.
+        kind: `EXPLOIT` or `EXPLORE` (see `label`), or `LEARN`.
         nearest: The measured string that the model takes to be most like it.
         similarity: How similar the two are, up to 1.
         value: What was measured of that string, in the user's units; `None` where it has no value of the target.
@@ -87,15 +88,27 @@ def label(rank: int, awaited: int) -> str:
     return EXPLOIT if rank <= awaited else EXPLORE
 
 
-def reasons_of(optimizer: Optimizer, rows: Sequence[Observation]) -> list[dict[str, Any]]:
+def reasons_of(
+    optimizer: Optimizer, rows: Sequence[Observation], learner: ModelBased | None = None
+) -> list[dict[str, Any]]:
     """Why an optimiser has just chosen these rows of its table, as JSON values; empty where its model cannot say.
 
     Of several ways to measure, strings are compared as their targets.
+
+    Args:
+        optimizer: The optimiser.
+        rows: The rows.
+        learner: What has chosen them to learn from, in place of the optimiser's own strategy.
     """
     from seqopt.models import ExplainedSurrogate
     from seqopt.strategies import ModelBased
     from seqopt.strategies.fidelity import LEAST_TARGETS
 
+    if learner is not None:
+        if not learner.hyperparameters or not isinstance(learner.surrogate, ExplainedSurrogate):
+            return [{"kind": RANDOM} for _ in rows]
+        told = found_reasons(optimizer, learner.surrogate, [row.key for row in rows], len(optimizer.pending))
+        return [replace(one, kind=LEARN).to_json() for one in told]
     strategy = optimizer.strategy.then
     if not optimizer.hyperparameters:
         return [{"kind": RANDOM} for _ in rows]

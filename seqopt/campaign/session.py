@@ -27,6 +27,7 @@ from seqopt.data import Context, Item, Observation, Query, Room
 from seqopt.errors import InputError
 from seqopt.optimizer import Optimizer
 from seqopt.spaces import Space
+from seqopt.strategies import ModelBased
 from seqopt.strategies.protocols import takes_censored
 from seqopt.utils.progress import doing
 
@@ -136,6 +137,7 @@ class Session:
         only: Context | None = None,
         shared: bool = False,
         room: Room | None = None,
+        by: ModelBased | None = None,
         besides: Callable[[Sequence[Observation]], Sequence[tuple[Control, Context]]] | None = None,
     ) -> list[Suggestion]:
         """Ask for strings, and keep them in the file.
@@ -149,6 +151,7 @@ class Session:
             only: See `Optimizer.ask`.
             shared: See `Optimizer.ask`.
             room: See `Optimizer.ask`.
+            by: See `Optimizer.ask`.
             besides: From what was asked for to what is to be measured with it: the controls of plates.
 
         Raises:
@@ -160,11 +163,11 @@ class Session:
         state_before, self.state = self.state, UNKNOWN
         try:
             started = time.perf_counter()
-            rows = optimizer.ask(n, remaining=remaining, only=only, shared=shared, room=room).rows
+            rows = optimizer.ask(n, remaining=remaining, only=only, shared=shared, room=room, by=by).rows
             seconds = time.perf_counter() - started
             state = optimizer.strategy.state_dict()
             counters = optimizer.counters
-            new = list(_new_suggestions(optimizer, rows, explained=explained))
+            new = list(_new_suggestions(optimizer, rows, by, explained=explained))
             added = [] if besides is None else besides(rows)
             if added:
                 rows = (*rows, *_add_controls(optimizer, added))
@@ -416,10 +419,12 @@ class Session:
                 self.journal.tell(next(further))
 
 
-def _new_suggestions(optimizer: Optimizer, rows: Sequence[Observation], *, explained: bool) -> Iterator[NewSuggestion]:
-    chosen_by = optimizer.chosen_by
+def _new_suggestions(
+    optimizer: Optimizer, rows: Sequence[Observation], learner: ModelBased | None, *, explained: bool
+) -> Iterator[NewSuggestion]:
+    chosen_by = optimizer.chosen_by if learner is None else learner.acquisition.name
     with doing("working out the reasons"):
-        reasons = reasons_of(optimizer, rows) if explained else [{} for _ in rows]
+        reasons = reasons_of(optimizer, rows, learner) if explained else [{} for _ in rows]
     for row, reason in zip(rows, reasons, strict=True):
         mean, std, score = (row.details[name] for name in ("predicted_mean", "predicted_std", "acquisition"))
         random = mean is None and score is None

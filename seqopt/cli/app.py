@@ -94,8 +94,9 @@ AcquisitionName = Annotated[
     str,
     typer.Option(
         help="How a batch is chosen: gibbon (information about the best value), mes and mumbo (the same, exact for "
-        "single strings: without and with noise), logei (expected improvement), dpp-ei, ucb, thompson, mean (greedy), "
-        "or random (no model, for comparison).",
+        "single strings: without and with noise), logei (expected improvement), scorebo (the optimum and the model at "
+        "once), dpp-ei, ucb, thompson, mean (greedy), or random (no model, for comparison). What teaches the model "
+        "most, whatever is best: sal, bald, bqbc (these need --surrogate ssk-bayes or mixture), qbmgp, balm.",
         rich_help_panel=HOW,
     ),
 ]
@@ -720,7 +721,7 @@ def bench(
             metavar="NAME",
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
             "filters, choices, ask, levels, intervals, censored, design, formulas, factorial, transforms, "
-            "standing, ehrlich, fidelity, plates, euclid, hits; NAME --help shows its options.",
+            "standing, ehrlich, fidelity, plates, euclid, hits, learning; NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -731,7 +732,7 @@ def bench(
         *("zinc", "docking", "regression", "boss", "vae", "embedding"),
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
         *("choices", "ask", "levels", "intervals", "censored", "design", "formulas", "factorial", "transforms"),
-        *("standing", "ehrlich", "fidelity", "plates", "euclid", "hits"),
+        *("standing", "ehrlich", "fidelity", "plates", "euclid", "hits", "learning"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:

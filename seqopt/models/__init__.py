@@ -1,6 +1,7 @@
 """Surrogates: models of the objective on strings, all behind one protocol."""
 
 from seqopt.models import pathwise  # noqa: F401  # BoTorch's draws of functions find the sub-sequence kernel
+from seqopt.models.averaged import averaged
 from seqopt.models.binomial_gp import BinomialGP
 from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess, in_units_of, measurement_std
 from seqopt.models.contexts_posterior import ContextsPosterior
@@ -28,7 +29,7 @@ from seqopt.models.protocols import (
     unsupported,
 )
 from seqopt.models.registry import SURROGATES, default_surrogate, resolve_surrogate
-from seqopt.models.sampling import GridSampler, Sampler, SliceSampler
+from seqopt.models.sampling import GridSampler, Sampler, SliceSampler, SMCSampler
 from seqopt.models.string_gp import StringGP
 
 __all__ = [
@@ -56,6 +57,7 @@ __all__ = [
     "MeasurementSurrogate",
     "NoiseAwareSurrogate",
     "PoolSurrogate",
+    "SMCSampler",
     "Sampler",
     "SelectiveSurrogate",
     "SliceSampler",
@@ -63,6 +65,7 @@ __all__ = [
     "StringSurrogate",
     "Surrogate",
     "Untransform",
+    "averaged",
     "contributions_of",
     "default_surrogate",
     "in_units_of",

@@ -33,14 +33,17 @@ class ColumnCache:
         evaluator: The kernel.
         candidates: The N candidates.
         draws: D.
+
+    Attributes:
+        own: What the kernel needs of each candidate alone (`KernelEvaluator.self_similarity`).
     """
 
     def __init__(self, evaluator: Evaluator, candidates: Encoded, draws: int = 1) -> None:
         self.evaluator = evaluator
         self.candidates = candidates
         self.draws = draws
-        self._self = evaluator.self_similarity(candidates)
-        self.prior_variance = stacked(evaluator.variance(candidates, self._self)[..., None, :], draws)[:, 0]
+        self.own = evaluator.self_similarity(candidates)
+        self.prior_variance = stacked(evaluator.variance(candidates, self.own)[..., None, :], draws)[:, 0]
         self._rows = torch.empty(0, draws, len(candidates), dtype=torch.float64)
         self._positions: dict[Item, int] = {}
 
@@ -65,7 +68,7 @@ class ColumnCache:
     def among(self, indices: npt.NDArray[np.int64]) -> Tensor:
         """Prior covariances D x k x k among the candidates at ``indices``."""
         chosen = self.candidates.take(indices)
-        own = None if self._self is None else self._self[..., indices]
+        own = None if self.own is None else self.own[..., indices]
         return stacked(self.evaluator.cross(chosen, None, own), self.draws)
 
     def _compute(self, keys: Sequence[Item], encoded: Encoded) -> None:
@@ -80,7 +83,7 @@ class ColumnCache:
             for start in range(0, len(missing), step):
                 part = new.take(slice(start, start + step))
                 own = self.evaluator.self_similarity(part)
-                found = stacked(self.evaluator.cross(part, self.candidates, own, self._self), self.draws)
+                found = stacked(self.evaluator.cross(part, self.candidates, own, self.own), self.draws)
                 self._rows[used + start : used + start + len(part)] = found.transpose(0, 1)
             self._positions.update({unique[i]: used + offset for offset, i in enumerate(missing)})
 

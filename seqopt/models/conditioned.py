@@ -8,7 +8,7 @@ the covariances of both. Memory: 8 D (n + c) N bytes for N queries, and as much 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,12 @@ from torch import Tensor
 
 from seqopt.data.query import Item, key_of, targets_of
 from seqopt.encoding import Encoded, StringEncoder
+from seqopt.errors import ModelError
+from seqopt.models.anchors import EncodedPoints, encoded_points, prior_with_anchors, solved_anchors
 from seqopt.models.covariance import FloatArray
 from seqopt.models.gp_state import BatchedGPState, Conditioning, stacked
 from seqopt.models.protocols import ConditionedProcess, MeasurementSurrogate, StringSurrogate
-from seqopt.posteriors import Moments
+from seqopt.posteriors import AnchoredPosterior, AnchorMoments, Anchors, Moments, Posterior
 
 SAFE_NOISE = 1e-4
 """Least variance of noise, in output scales, at which covariances with a search's strings may be of single precision.
@@ -105,6 +107,11 @@ class StringsPosterior:
 
     def __init__(self, process: GaussianProcess, items: Sequence[Item], dtype: npt.DTypeLike = np.float64) -> None:
         conditioning = process.conditioning
+        self._process = process
+        self._items = items
+        self._chosen: tuple[int, ...] = ()
+        self._grown: GaussianProcess | None = process
+        self._anchored: tuple[Anchors, Tensor] | None = None
         self._conditioning = conditioning
         self._n = len(conditioning.state.keys)
         self._outcome = _Columns(conditioning, process.encoder.encode(items), items, dtype)
@@ -148,6 +155,7 @@ class StringsPosterior:
         found = object.__new__(StringsPosterior)
         found.__dict__.update(self.__dict__)
         found._outcome = self._outcome.extended(outcome)
+        found._chosen, found._grown = (*self._chosen, index), None
         floor = state.floor[:, None]
         if self._target is self._outcome:
             found._target = found._outcome
@@ -162,6 +170,33 @@ class StringsPosterior:
             found._moments = self._moments.given(left, remaining)
         found._conditioned_mean = torch.cat([self._conditioned_mean, self._moments.mean[:, index, None]], -1)
         return found
+
+    def believed_mean(self) -> Tensor:
+        """See `seqopt.posteriors.BelievingPosterior`."""
+        innovations = self._all_given().innovations
+        return self._outcome.mean + (innovations[:, None] @ self._outcome.solved[:, self._n :])[:, 0]
+
+    def anchors(self, indices: Tensor, observed: Tensor) -> EncodedPoints:
+        """See `seqopt.posteriors.AnchoredPosterior`."""
+        keys = [key_of(item) for item in self._items]
+        return encoded_points(self._conditioning.state, keys, self._target.encoded, indices, observed)
+
+    def at_anchors(self, anchors: Anchors, pending: bool = True) -> AnchorMoments:
+        """See `seqopt.posteriors.AnchoredPosterior`."""
+        found = solved_anchors(self._all_given(), anchors, pending)
+        if self._anchored is None or self._anchored[0] is not anchors:
+            state, columns = self._conditioning.state, self._target
+            self._anchored = anchors, prior_with_anchors(state, anchors, columns.encoded, columns.own)
+        covariance = self._anchored[1] - found.solved.mT @ self._target.solved
+        return AnchorMoments(found.mean, found.variance, covariance)
+
+    def _all_given(self) -> Conditioning:
+        """What it is conditioned on, the queries that were chosen of these included: worked out when asked for."""
+        if self._grown is None:
+            self._grown = self._process
+            for index in self._chosen:
+                self._grown = self._grown.given(self._items[index])
+        return self._grown.conditioning
 
     def joint(self, indices: Tensor, include_observed: bool = False) -> tuple[Tensor, Tensor]:
         """Mean (D x k) and noiseless covariance (D x k x k) of targets given the data; the n training queries first if
@@ -289,6 +324,29 @@ class BlockwisePosterior:
         """Mean and noiseless covariance at the queries ``indices``, computed anew; see `StringsPosterior.joint`."""
         chosen = self._process.at([self._items[int(index)] for index in indices])
         return chosen.joint(torch.arange(len(indices)), include_observed)
+
+    def believed_mean(self) -> Tensor:
+        """See `seqopt.posteriors.BelievingPosterior`; computed anew."""
+        return torch.cat([part.believed_mean() for part in self._parts()], -1)
+
+    def anchors(self, indices: Tensor, observed: Tensor) -> Any:
+        """See `seqopt.posteriors.AnchoredPosterior`."""
+        at = self._anchored(self._process.at([self._items[int(index)] for index in indices]))
+        return at.anchors(torch.arange(len(indices)), observed)
+
+    def at_anchors(self, anchors: Anchors, pending: bool = True) -> AnchorMoments:
+        """See `seqopt.posteriors.AnchoredPosterior`; computed anew."""
+        parts = [part.at_anchors(anchors, pending) for part in self._parts()]
+        return AnchorMoments(parts[0].mean, parts[0].variance, torch.cat([part.covariance for part in parts], -1))
+
+    def _parts(self) -> Iterator[AnchoredPosterior]:
+        for start in range(0, max(len(self._items), 1), self._block):
+            yield self._anchored(self._process.at(self._items[start : start + self._block]))
+
+    def _anchored(self, posterior: Posterior) -> AnchoredPosterior:
+        if not isinstance(posterior, AnchoredPosterior):
+            raise ModelError(f"{type(posterior).__name__} has no covariances with points of other posteriors")
+        return posterior
 
     def cross(self, indices: Tensor) -> Tensor:
         """Covariances given the data between all queries and some, D x N x k."""

@@ -24,10 +24,10 @@ from seqopt.encoding import Encoded, FeatureRows
 from seqopt.encoding.fields import ContextEncoder, FieldEncoder, Fields
 from seqopt.kernels.composite import sharing_columns
 from seqopt.models.column_cache import BLOCK_CANDIDATES
-from seqopt.models.conditioned import GaussianProcess
+from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess
 from seqopt.models.covariance import Evaluator, FloatArray
 from seqopt.models.gp_state import BatchedGPState, stacked
-from seqopt.posteriors import Moments
+from seqopt.posteriors import AnchorMoments, Anchors, Moments
 
 
 class ContextsCache:
@@ -162,6 +162,24 @@ class ContextsPosterior:
     def best_observed(self) -> float:
         """See `seqopt.posteriors.Posterior`."""
         return self.state.best_observed
+
+    def believed_mean(self) -> Tensor:
+        """See `seqopt.posteriors.BelievingPosterior`; computed anew."""
+        return self._blockwise.believed_mean()
+
+    def anchors(self, indices: Tensor, observed: Tensor) -> Any:
+        """See `seqopt.posteriors.AnchoredPosterior`."""
+        return self._blockwise.anchors(indices, observed)
+
+    def at_anchors(self, anchors: Anchors, pending: bool = True) -> AnchorMoments:
+        """See `seqopt.posteriors.AnchoredPosterior`; computed anew."""
+        return self._blockwise.at_anchors(anchors, pending)
+
+    @property
+    def _blockwise(self) -> BlockwisePosterior:
+        """The same posterior without what is kept of the candidates."""
+        count = len(self._moments)
+        return BlockwisePosterior(self._process, [self.query(index) for index in range(count)])
 
     def query(self, index: int) -> Query:
         """The query at ``index``."""

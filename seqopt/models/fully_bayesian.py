@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeVar
 
 import gpytorch
@@ -103,6 +103,28 @@ class KernelDiagnostics:
     draws: int
     evaluations: int
     grams: int
+
+    @property
+    def warning(self) -> str:
+        """What to know where chains or particles have not mixed; empty where they have."""
+        bad = [f"{name} ({number:.2f})" for name, number in self.r_hat.items() if not number <= GOOD_R_HAT]
+        if not bad:
+            return ""
+        return (
+            f"draws of the parameters of {self.kernel} have not mixed: split R-hat of {', '.join(bad)} exceeds "
+            f"{GOOD_R_HAT:g} after {self.draws} draws. Predictions may depend on the seed: raise draws (or particles) "
+            f"or extensions of the {self.sampler.partition('(')[0]}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values; what is not known is `None`."""
+        return {name: None if value != value else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> KernelDiagnostics:
+        """From what `to_json` returned."""
+        known: dict[str, Any] = {name: math.nan if value is None else value for name, value in values.items()}
+        return cls(**known)
 
 
 def default_sampler(kernel: gpytorch.kernels.Kernel) -> Sampler:
@@ -280,7 +302,9 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
 
     @property
     def diagnostics(self) -> tuple[KernelDiagnostics, ...]:
-        """How the parameters of each kernel were drawn the last time; empty before that and after a restoration."""
+        """How the parameters of each kernel were drawn the last time, R-hat and effective sizes of chains or particles
+        included; empty before that. It is part of the state, so that a run or a campaign keeps it.
+        """
         return self._diagnostics
 
     @property
@@ -528,15 +552,8 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             if density is not None and sample is not None
         )
         for one in self._diagnostics:
-            if bad := [f"{name} ({number:.2f})" for name, number in one.r_hat.items() if not number <= GOOD_R_HAT]:
-                logger.warning(
-                    "chains of %s have not converged: split R-hat of %s exceeds %g after %d draws. Predictions may "
-                    "depend on the seed: raise draws or extensions of the SliceSampler",
-                    one.kernel,
-                    ", ".join(bad),
-                    GOOD_R_HAT,
-                    one.draws,
-                )
+            if message := one.warning:
+                logger.warning("%s", message)
 
     def _resampled(self, weights: Numbers, offset: float) -> npt.NDArray[np.intp]:
         """Systematic resampling: places of equally spaced points in the cumulated weights, with one random offset."""
@@ -691,6 +708,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             found["length"] = self._length
         if any(self._ends):
             found["chains"] = self._ends
+            found["diagnostics"] = [one.to_json() for one in self._diagnostics]
         return found
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -703,7 +721,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         self._length = state.get("length")
         units = state.get("units")
         self._drawn_units = None if units is None else (float(units[0]), float(units[1]))
-        self._diagnostics = ()
+        self._diagnostics = tuple(KernelDiagnostics.from_json(one) for one in state.get("diagnostics", ()))
         self._state = None
         self._forget_columns()
 

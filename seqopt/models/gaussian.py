@@ -56,6 +56,9 @@ class GaussianSurrogate:
 
     encoder: StringEncoder
 
+    draws: int = 1
+    """Draws of the parameters that predictions are averaged over; 1 for a point estimate."""
+
     def __init__(self, encoder: StringEncoder, mean: PriorMean | None = None, levels: Levels | None = None) -> None:
         if levels is not None and mean is not None:
             raise InputError("a prior mean is in one unit, and levels have units of their own: give one of the two")

@@ -292,6 +292,8 @@ class Conditioning:
         inverse: Inverse of the lower Cholesky factor of their covariance with noise, D x m x m.
         mean: Posterior mean given the data at the queries without values, in their order, D x c.
         own: What the kernel needs of each query alone; see `KernelEvaluator.self_similarity`.
+        innovations: By how many standard deviations each query without value differs from what its draw expects, given
+            those before it, if it turns out as all draws expect in the mean, D x c.
     """
 
     state: BatchedGPState
@@ -300,6 +302,7 @@ class Conditioning:
     inverse: Tensor
     mean: Tensor
     own: FloatArray | None = field(repr=False)
+    innovations: Tensor
 
     @classmethod
     def of(cls, state: BatchedGPState) -> Conditioning:
@@ -313,7 +316,15 @@ class Conditioning:
             ),
             torch.empty(state.draws, 0, dtype=torch.float64),
             state.evaluator.self_similarity(state.encoded),
+            torch.empty(state.draws, 0, dtype=torch.float64),
         )
+
+    @property
+    def belief(self) -> Tensor:
+        """Weights of prior covariances with all m queries in what those without values, if they turn out as all draws
+        expect in the mean, add to the mean of a draw, D x m.
+        """
+        return (self.innovations[:, None] @ self.inverse[:, len(self.state.keys) :])[:, 0]
 
     @property
     def count(self) -> int:
@@ -350,6 +361,10 @@ class Conditioning:
         link = (self.inverse @ rows)[..., 0]
         corner = torch.maximum(prior + state.noise_at([key])[:, 0] - link.square().sum(-1), state.floor).sqrt()
         weights = (self.inverse.mT @ link[..., None])[..., 0]
+        n = len(state.keys)
+        expected = state.mean([key_of(key)]) + (state.alpha[:, None] @ rows[:, :n])[:, 0]
+        believed = expected[:, 0] + (self.innovations * link[:, n:]).sum(-1)
+        innovation = (believed.mean() - believed) / corner
         m = self.count
         inverse = torch.zeros(state.draws, m + 1, m + 1, dtype=torch.float64)
         inverse[:, :m, :m] = self.inverse
@@ -362,6 +377,7 @@ class Conditioning:
             inverse=inverse,
             mean=torch.cat([self.mean, mean], -1),
             own=None if self.own is None or own is None else np.concatenate([self.own, own], axis=-1),
+            innovations=torch.cat([self.innovations, innovation[:, None]], -1),
         )
         return found, weights, corner
 

@@ -24,9 +24,10 @@ from torch import Tensor
 
 from seqopt.data.query import Item
 from seqopt.encoding import Encoded
+from seqopt.models.anchors import EncodedPoints, encoded_points, prior_with_anchors, solved_anchors
 from seqopt.models.column_cache import ColumnCache, explained
 from seqopt.models.gp_state import BatchedGPState, Conditioning
-from seqopt.posteriors import Moments
+from seqopt.posteriors import AnchorMoments, Anchors, Moments
 
 
 class PoolPosterior:
@@ -42,6 +43,7 @@ class PoolPosterior:
         state = conditioning.state
         self._cache = cache
         self._candidate_keys = candidate_keys
+        self._anchored: tuple[Anchors, Tensor] | None = None
         data = state.unconditioned
         rows = cache.rows(state.keys, state.encoded)
         scale = state.scale[:, None]
@@ -108,6 +110,31 @@ class PoolPosterior:
             for draw in range(state.draws):
                 found[draw, :, column] = state.scale[draw] * (row[draw] - weights[draw, :, column] @ rows[:, draw])
         return found
+
+    def believed_mean(self) -> Tensor:
+        """See `seqopt.posteriors.BelievingPosterior`."""
+        conditioning, state = self._conditioning, self.state
+        mean = self._moments.outcome_mean
+        if conditioning.count == len(state.keys):
+            return mean
+        rows, weights = self._cache.rows(conditioning.keys, conditioning.encoded), conditioning.belief
+        return mean + torch.stack([state.scale[d] * (weights[d] @ rows[:, d]) for d in range(state.draws)])
+
+    def anchors(self, indices: Tensor, observed: Tensor) -> EncodedPoints:
+        """See `seqopt.posteriors.AnchoredPosterior`."""
+        return encoded_points(self.state, self._candidate_keys, self._cache.candidates, indices, observed)
+
+    def at_anchors(self, anchors: Anchors, pending: bool = True) -> AnchorMoments:
+        """See `seqopt.posteriors.AnchoredPosterior`: 8 D S N bytes, kept for further calls."""
+        conditioning, state = self._conditioning, self.state
+        found = solved_anchors(conditioning, anchors, pending)
+        if self._anchored is None or self._anchored[0] is not anchors:
+            prior = prior_with_anchors(state, anchors, self._cache.candidates, self._cache.own)
+            self._anchored = anchors, prior
+        rows = self._cache.rows(conditioning.keys, conditioning.encoded)
+        weights = state.scale[:, None, None] * (conditioning.inverse.mT @ found.solved).mT
+        explained_by = torch.stack([weights[d] @ rows[:, d] for d in range(state.draws)])
+        return AnchorMoments(found.mean, found.variance, self._anchored[1] - explained_by)
 
     def _condition(self, conditioning: Conditioning) -> None:
         state = conditioning.state

@@ -38,10 +38,11 @@ import torch
 from torch import Tensor
 
 from seqopt.encoding import Encoded
+from seqopt.models.anchors import EncodedPoints, encoded_points, prior_with_anchors, solved_anchors
 from seqopt.models.column_cache import explained
 from seqopt.models.gp_state import BatchedGPState, Conditioning, stacked
 from seqopt.models.stored_columns import StoredColumns
-from seqopt.posteriors import Moments, Posterior
+from seqopt.posteriors import AnchorMoments, Anchors, Moments, Posterior
 
 logger = logging.getLogger(__name__)
 
@@ -158,6 +159,31 @@ class StreamedPosterior:
             prior = state.scale[:, None, None] * stacked(raw, state.draws)
             found[:, block] = prior - self.columns(block)[:, :n].mT @ weights
         return found
+
+    def believed_mean(self) -> Tensor:
+        """See `seqopt.posteriors.BelievingPosterior`: another pass over the candidates."""
+        found = self.given_data.outcome_mean
+        if self.conditioning.count == len(self.state.keys):
+            return found
+        found, weights = found.clone(), self.conditioning.belief[:, None]
+        for block in self.blocks(len(self.candidates)):
+            found[:, block] += (weights @ self.columns(block))[:, 0]
+        return found
+
+    def anchors(self, indices: Tensor, observed: Tensor) -> EncodedPoints:
+        """See `seqopt.posteriors.AnchoredPosterior`."""
+        return encoded_points(self.state, self.candidate_keys, self.candidates, indices, observed)
+
+    def at_anchors(self, anchors: Anchors, pending: bool = True) -> AnchorMoments:
+        """See `seqopt.posteriors.AnchoredPosterior`: another pass over the candidates, and 8 D S N bytes."""
+        found = solved_anchors(self.conditioning, anchors, pending)
+        weights = (self.conditioning.inverse.mT @ found.solved).mT
+        covariance = torch.empty(*anchors.places.shape, len(self.candidates), dtype=torch.float64)
+        for block in self.blocks(len(self.candidates)):
+            own = None if self._self is None else self._self[..., block]
+            prior = prior_with_anchors(self.state, anchors, self.candidates.take(block), own)
+            covariance[:, :, block] = prior - weights @ self.columns(block)
+        return AnchorMoments(found.mean, found.variance, covariance)
 
     def columns(self, chosen: npt.NDArray[np.int64] | slice, conditioning: Conditioning | None = None) -> Tensor:
         """Prior covariances, output scale included, of all conditioned strings with some candidates, D x m x k."""

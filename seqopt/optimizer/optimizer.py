@@ -277,6 +277,7 @@ class Optimizer(Tabulated):
         only: Context | Mapping[str, ContextValue] | None = None,
         shared: bool = False,
         room: Room | None = None,
+        by: Strategy | None = None,
     ) -> Batch:
         """The next strings to evaluate, as the space's owner wrote them; they are pending from now on.
 
@@ -288,6 +289,8 @@ class Optimizer(Tabulated):
             only: The one context that is free, where there are several: ``{"fidelity": "docking"}``.
             shared: Whether all of the batch is to be measured in one context, which is chosen.
             room: How many measurements fit into contexts, where they are of a limited size, such as plates.
+            by: What decides this once, in place of the strategy and its initial design; it has been started in this
+                space (`seqopt.strategies.learner_of`). The strategy's state does not change.
 
         Returns:
             A list of strings, which a notebook shows with what is predicted of each. Its ``queries`` say how each is to
@@ -315,7 +318,7 @@ class Optimizer(Tabulated):
                 for proposal in again:
                     if state.batch is not None:
                         state.batch.add(proposal.key)
-            proposals = again + (self.strategy.propose(left, state, rng) if left else [])
+            proposals = again + ((by or self.strategy).propose(left, state, rng) if left else [])
         proposals = self._possible(proposals, context, shared, remaining, room)
         if not proposals:
             if self.limits is not None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from seqopt.errors import InputError
+from seqopt.posteriors.anchors import AnchorMoments, Anchors
 from seqopt.posteriors.moments import Moments
 
 
@@ -25,6 +28,25 @@ class Outcomes:
     mean: Tensor
     covariance: Tensor
     with_target: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class _AnchorSet:
+    """The evaluated strings, as far as their covariances are known, and the points that a posterior began with.
+
+    Attributes:
+        observed: How many evaluated strings there are among them.
+        mean: ``... x A``, given the data; what is believed of pending and chosen queries included.
+        variance: ``... x A``.
+        covariance: ``... x A x N``, with the points.
+        given_data: The three before anything was chosen.
+    """
+
+    observed: int
+    mean: Tensor
+    variance: Tensor
+    covariance: Tensor
+    given_data: tuple[Tensor, Tensor, Tensor]
 
 
 class DensePosterior:
@@ -49,6 +71,8 @@ class DensePosterior:
         cross_covariance: ``... x n x N``, between the evaluated strings and the targets; likewise.
         best_observed: Largest observed value of a target; by default there are none.
         outcomes: What the measurements see, where that is not the target itself.
+        points: What `anchors` returns, from indices of queries and of evaluated strings, where posteriors of another
+            kind are to understand it.
 
     Raises:
         InputError: If shapes do not fit together, or the noise variance is negative.
@@ -74,21 +98,23 @@ class DensePosterior:
         cross_covariance: Tensor | None = None,
         best_observed: float = -math.inf,
         outcomes: Outcomes | None = None,
+        points: Callable[[Tensor, Tensor], Any] | None = None,
     ) -> None:
         self._mean = mean.to(torch.float64)
         self._covariance = covariance.to(torch.float64)
-        draws, points = self._mean.shape[:-1], self._mean.shape[-1]
-        _check_shape("covariance", self._covariance, (*draws, points, points))
+        self._points = points
+        draws, count = self._mean.shape[:-1], self._mean.shape[-1]
+        _check_shape("covariance", self._covariance, (*draws, count, count))
         noise = torch.as_tensor(noise_variance, dtype=torch.float64)
         if bool((noise < 0).any()):
             raise InputError(f"noise_variance is {noise_variance}; expected zero or more")
         self._noise = noise if noise.ndim == self._mean.ndim else noise.expand(draws)[..., None]
-        self._noise = self._noise.expand(*draws, points)
+        self._noise = self._noise.expand(*draws, count)
         if outcomes is not None and conditional_covariance is not None:
             raise InputError("give outcomes or conditional_covariance, not both")
-        self._outcomes = None if outcomes is None else _checked(outcomes, (*draws, points))
+        self._outcomes = None if outcomes is None else _checked(outcomes, (*draws, count))
         conditional = self._covariance if conditional_covariance is None else conditional_covariance.to(torch.float64)
-        _check_shape("conditional_covariance", conditional, (*draws, points, points))
+        _check_shape("conditional_covariance", conditional, (*draws, count, count))
         self._observed_mean = _or_empty(observed_mean, draws)
         self._conditioned_mean = _or_empty(conditioned_mean, draws)
         self._best_observed = best_observed
@@ -98,12 +124,14 @@ class DensePosterior:
         if observed_covariance is not None:
             _check_shape("observed_covariance", observed_covariance, (*draws, observed, observed))
         if cross_covariance is not None:
-            _check_shape("cross_covariance", cross_covariance, (*draws, observed, points))
+            _check_shape("cross_covariance", cross_covariance, (*draws, observed, count))
         # Covariances given the pending and chosen queries too: of targets, between both, of outcomes.
         self._conditional = conditional
         self._between = conditional if self._outcomes is None else self._outcomes.with_target
         self._remaining = conditional if self._outcomes is None else self._outcomes.covariance
         self._moments = self._given_data()
+        self._believed = self._moments.outcome_mean
+        self._anchor = self._first_anchors()
 
     @property
     def moments(self) -> Moments:
@@ -171,7 +199,100 @@ class DensePosterior:
             _diagonal(found._conditional), None if self._outcomes is None else _diagonal(found._remaining) + self._noise
         )
         found._conditioned_mean = torch.cat([self._conditioned_mean, self._mean[..., index, None]], dim=-1)
+        here = self._believed[..., index]
+        innovation = torch.where(informative[..., 0], (here.mean() - here) / root[..., 0], 0.0)[..., None]
+        found._believed = self._believed + scaled * innovation
+        if self._anchor is not None:
+            anchor = self._anchor
+            link = torch.where(informative, anchor.covariance[..., index] / root, 0.0)
+            found._anchor = _AnchorSet(
+                anchor.observed,
+                anchor.mean + link * innovation,
+                (anchor.variance - link.square()).clamp_min(0.0),
+                anchor.covariance - link[..., :, None] * scaled[..., None, :],
+                anchor.given_data,
+            )
         return found
+
+    def believed_mean(self) -> Tensor:
+        """See `seqopt.posteriors.BelievingPosterior`; queries outside these N count as nothing."""
+        return self._believed
+
+    def anchors(self, indices: Tensor, observed: Tensor) -> Any:
+        """Numbers of points: queries by their indices among those that the posterior began with, after evaluated
+        strings by theirs. They are understood by posteriors that `take` or `given` have made, or of equal size.
+
+        Raises:
+            InputError: If evaluated strings are asked for whose covariances were not given.
+        """
+        if self._points is not None:
+            return self._points(self._numbers[indices], observed)
+        anchor = self._anchors_known()
+        if len(observed) and not anchor.observed:
+            raise InputError("give DensePosterior observed_covariance and cross_covariance")
+        return torch.cat([observed, self._numbers[indices] + anchor.observed])
+
+    def at_anchors(self, anchors: Anchors, pending: bool = True) -> AnchorMoments:
+        """See `seqopt.posteriors.AnchoredPosterior`."""
+        anchor = self._anchors_known()
+        mean, variance, covariance = anchor.given_data
+        if pending:
+            mean, variance, covariance = anchor.mean, anchor.variance, anchor.covariance
+        places = anchors.points[anchors.places]
+        if bool((places >= mean.shape[-1]).any()):
+            raise InputError("these anchors are of another posterior: take points of one by DensePosterior.take")
+        across = places[..., None].expand(*places.shape, covariance.shape[-1])
+        return AnchorMoments(mean.gather(-1, places), variance.gather(-1, places), covariance.gather(-2, across))
+
+    def take(self, indices: Tensor) -> DensePosterior:
+        """The posterior at some of the queries, which knows all of them as anchors."""
+        found = object.__new__(DensePosterior)
+        found.__dict__.update(self.__dict__)
+        for name in ("_mean", "_noise", "_believed"):
+            setattr(found, name, getattr(self, name)[..., indices])
+        for name in ("_covariance", "_conditional", "_between", "_remaining"):
+            setattr(found, name, getattr(self, name)[..., indices, :][..., indices])
+        if self._outcomes is not None:
+            own = self._outcomes
+            found._outcomes = Outcomes(
+                own.mean[..., indices],
+                *(part[..., indices, :][..., indices] for part in (own.covariance, own.with_target)),
+            )
+        if self._cross_covariance is not None:
+            found._cross_covariance = self._cross_covariance[..., indices]
+        found._moments = self._moments.take(indices)
+        found._numbers = self._numbers[indices]
+        anchor = self._anchor
+        if anchor is not None:
+            mean, variance, covariance = anchor.given_data
+            found._anchor = _AnchorSet(
+                anchor.observed,
+                anchor.mean,
+                anchor.variance,
+                anchor.covariance[..., indices],
+                (mean, variance, covariance[..., indices]),
+            )
+        return found
+
+    def _first_anchors(self) -> _AnchorSet | None:
+        """The anchors that there are; `None` where they are not known given what is pending or measured otherwise."""
+        self._numbers = torch.arange(self._mean.shape[-1])
+        if self._outcomes is not None or self._conditional is not self._covariance:
+            return None
+        covariance, mean, variance, observed = self._covariance, self._mean, _diagonal(self._covariance), 0
+        if self._observed_covariance is not None and self._cross_covariance is not None:
+            observed = self._observed_mean.shape[-1]
+            covariance = torch.cat([self._cross_covariance.to(torch.float64), covariance], -2)
+            mean = torch.cat([self._observed_mean, mean], -1)
+            variance = torch.cat([_diagonal(self._observed_covariance.to(torch.float64)), variance], -1)
+        return _AnchorSet(observed, mean, variance, covariance, (mean, variance, covariance))
+
+    def _anchors_known(self) -> _AnchorSet:
+        if self._anchor is None:
+            raise InputError(
+                "covariances with anchors are not known to a DensePosterior with outcomes or conditional_covariance"
+            )
+        return self._anchor
 
     def _given_data(self) -> Moments:
         variance = _diagonal(self._covariance)

@@ -14,14 +14,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from seqopt.acquisition import OutcomeAcquisition, PreparedAcquisition
 from seqopt.acquisition.sampling import largest_upper_confidence_of
 from seqopt.data import Context, Contexts, Item, Query, Room
+from seqopt.errors import ModelError
 from seqopt.models import (
     BlockwisePosterior,
     ConditionedProcess,
@@ -30,7 +33,7 @@ from seqopt.models import (
     StringSurrogate,
     unsupported,
 )
-from seqopt.posteriors import DensePosterior, Moments, Posterior
+from seqopt.posteriors import AnchoredPosterior, DensePosterior, Moments, Posterior
 from seqopt.scorers.checks import checked_scores
 from seqopt.scorers.conditioning import GrowingProcess, GrowingScores
 from seqopt.scorers.costs import Costs, StatedCosts
@@ -283,7 +286,8 @@ class PerCostScoring:
         # What bounds the maximum is targets, also of strings that were measured otherwise.
         count = len(self.evaluated)
         everything = [*self.evaluated, *sample]
-        mean, covariance = self.process.at(everything).joint(torch.arange(len(everything)))
+        whole = self.process.at(everything)
+        mean, covariance = whole.joint(torch.arange(len(everything)))
         targets = DensePosterior(
             mean[..., count:],
             covariance[..., count:, count:],
@@ -291,8 +295,15 @@ class PerCostScoring:
             observed_mean=mean[..., :count],
             observed_covariance=covariance[..., :count, :count],
             cross_covariance=covariance[..., :count, count:],
+            points=lambda indices, observed: _points(whole, torch.cat([observed, count + indices])),
         )
         return self.acquisition.prepare(targets, self._rng, self.batch_size)
+
+
+def _points(posterior: Posterior, indices: Tensor) -> Any:
+    if not isinstance(posterior, AnchoredPosterior):
+        raise ModelError(f"{type(posterior).__name__} has no covariances with points of other posteriors")
+    return posterior.anchors(indices, torch.empty(0, dtype=torch.int64))
 
 
 class PerCostScorer:

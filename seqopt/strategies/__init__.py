@@ -7,6 +7,7 @@ from seqopt.strategies.feasible import FeasibleModelBased
 from seqopt.strategies.fidelity import MultiFidelity
 from seqopt.strategies.initial import InitialDesign
 from seqopt.strategies.latent import RandomLatentStrategy
+from seqopt.strategies.learning import Gain, gain_of, learner_of
 from seqopt.strategies.model_based import ModelBased, default_search
 from seqopt.strategies.penalised import LocalPenalisation
 from seqopt.strategies.plates import PlateSearch
@@ -25,6 +26,7 @@ __all__ = [
     "Design",
     "ExactStrategy",
     "FeasibleModelBased",
+    "Gain",
     "InitialDesign",
     "LocalPenalisation",
     "MaxMinDesign",
@@ -37,6 +39,8 @@ __all__ = [
     "SearchState",
     "Strategy",
     "default_search",
+    "gain_of",
+    "learner_of",
     "maximum_likelihood_gp",
     "published_boss",
     "published_initial",

@@ -28,7 +28,9 @@ from seqopt.spaces import EvolvableSpace
 from seqopt.strategies.protocols import SearchState
 from seqopt.strategies.random import drawn
 
-COMBINE: Mapping[str, Combine] = {"gibbon": "multiply"}
+COMBINE: Mapping[str, Combine] = dict.fromkeys(
+    ("gibbon", "scorebo", "sal", "bald", "bqbc", "balm", "qbmgp"), "multiply"
+)
 """How the scores of acquisition functions, by name, are made to allow for failures; of all others ``"add"``."""
 
 CANDIDATES = 500

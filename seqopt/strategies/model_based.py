@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
-from seqopt.acquisition import Acquisition, RandomAcquisition, resolve_acquisition
+from seqopt.acquisition import Acquisition, DisagreementAcquisition, RandomAcquisition, resolve_acquisition
 from seqopt.data import Contexts, Data, Identity, Item, LearnedTransform, Measured, Query, key_of
 from seqopt.encoding import Encoder, FeatureEncoder, JointEncoder
 from seqopt.errors import InputError, ModelError
@@ -29,6 +29,7 @@ from seqopt.models import (
 )
 from seqopt.models.censoring import telling
 from seqopt.models.classifiers import Classifier, CrossValidated, Predictor, SpaceBoundClassifier
+from seqopt.models.gaussian import GaussianSurrogate
 from seqopt.models.transforms import fit_with_transform
 from seqopt.scorers import FeasibilityScoring, GaussianScoring, Scoring
 from seqopt.scorers.feasibility import Combine
@@ -139,6 +140,7 @@ class ModelBased(Configurable):
                     "seqopt.strategies.MultiFidelity()"
                 )
             check_contexts(self.surrogate, space, contexts)
+        check_draws(self.surrogate, self.acquisition)
         self._search = default_search(space) if isinstance(self._search, str) else self._search
         if not isinstance(self._search, Search) or isinstance(self._search, type):
             raise InputError(
@@ -363,6 +365,21 @@ class ModelBased(Configurable):
 
         values = data.values[measured.rows, data.objective]
         fit_with_transform(transform, values, exact, fit, surrogate)
+
+
+def check_draws(surrogate: Surrogate, acquisition: Acquisition) -> None:
+    """Refuse an acquisition function of what draws of the parameters disagree about, for a model that has one.
+
+    Raises:
+        InputError: If the surrogate is known to have one draw; it says which have several.
+    """
+    disagrees = isinstance(acquisition, DisagreementAcquisition) and acquisition.needs_draws
+    if disagrees and isinstance(surrogate, GaussianSurrogate) and surrogate.draws < 2:
+        raise InputError(
+            f"the acquisition function {acquisition.name} asks what draws of the model's parameters disagree about, "
+            f"and {type(surrogate).__name__} has one: it needs a fully Bayesian surrogate, such as ssk-bayes or "
+            "mixture, or seqopt.models.averaged(surrogate)"
+        )
 
 
 def check_classifier(classifier: object) -> None:

@@ -195,22 +195,22 @@ def example_posterior(
         factors = torch.cat([torch.ones(observed, dtype=torch.float64), scaled])
         covariance = covariance * factors[:, None] * factors
     mean_at = mean[..., observed:] if raised is None else mean[..., observed:] + raised
-    left = torch.arange(points) if take is None else take
     inside = covariance[..., observed:, observed:]
     kept = None
     if conditional is not None:
         roots = torch.as_tensor(conditional, dtype=torch.float64).expand(points).sqrt()
         kept = inside * roots[:, None] * roots
-    return DensePosterior(
-        mean_at[..., left],
-        inside[..., left, :][..., left],
+    posterior = DensePosterior(
+        mean_at,
+        inside,
         noise,
-        conditional_covariance=None if kept is None else kept[..., left, :][..., left],
+        conditional_covariance=kept,
         observed_mean=mean[..., :observed],
         observed_covariance=covariance[..., :observed, :observed],
-        cross_covariance=covariance[..., :observed, observed:][..., left],
+        cross_covariance=covariance[..., :observed, observed:],
         best_observed=1.0,
     )
+    return posterior if take is None else posterior.take(take)
 
 
 def _rng(seed: int = 0) -> np.random.Generator:

@@ -168,7 +168,7 @@ def test_kernels_on_fields_of_queries():
 def test_chains_that_have_not_converged_are_named(caplog, monkeypatch):
     monkeypatch.setattr(fully_bayesian, "GOOD_R_HAT", 0.5)
     fitted(OneHotKernel(), SHORT)
-    assert "chains of OneHotKernel have not converged: split R-hat of outputscale (" in caplog.text
+    assert "draws of the parameters of OneHotKernel have not mixed: split R-hat of outputscale (" in caplog.text
     assert "noise_variance (" in caplog.text
 
 

@@ -33,12 +33,20 @@ def searched(acquisition: str = "gibbon", scale: float = -7.0, offset: float = 1
     return optimizer
 
 
-@pytest.mark.parametrize("acquisition", [name for name in ACQUISITIONS if name != "random"])
+DISAGREEMENTS = ("sal", "bald", "bqbc")
+
+
+@pytest.mark.parametrize("acquisition", [name for name in ACQUISITIONS if name not in ("random", *DISAGREEMENTS)])
 def test_any_acquisition_function_chooses_new_strings_once(acquisition: str) -> None:
     chosen = searched(acquisition).ask()
     assert len(set(chosen)) == 3
     assert not set(chosen) & set(POOL[0:10:2])
     assert all(query.context == () for query in chosen.queries)
+
+
+def test_disagreement_of_draws_is_refused_where_there_is_one() -> None:
+    with pytest.raises(InputError, match=r"acquisition function sal asks what draws .* StringGP has one: .* ssk-bayes"):
+        searched("sal")
 
 
 def test_units_and_direction_of_the_other_assay_do_not_matter() -> None:

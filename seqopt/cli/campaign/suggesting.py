@@ -55,6 +55,10 @@ def suggest(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Suggest again what only failed so far.")
     ] = False,
+    learn: Annotated[
+        bool,
+        typer.Option("--learn", help="Suggest what teaches the model most, instead of what may be best."),
+    ] = False,
     which: Which = None,
     debug: Debug = False,
 ) -> None:
@@ -84,7 +88,9 @@ def suggest(
                 if report is not None:
                     print_lines(report.lines())
             progress.update("choosing")
-            batch = campaign.suggest(n, more=more, context=only, shared=same_fidelity or same_plate)
+            batch = campaign.suggest(n, more=more, context=only, shared=same_fidelity or same_plate, learn=learn)
+            progress.update("working out what it teaches")
+            gain = campaign.gain() if learn else None
         if waiting and not more:
             from seqopt.campaign.wording import counted
 
@@ -104,6 +110,10 @@ def suggest(
             for text in warnings_of_plates(status.plates, status.model, status.settings.transform):
                 note(text)
         print_batch(campaign, batch)
+        if gain is not None:
+            from seqopt.campaign.learning import gain_in_words
+
+            console.print(escape(gain_in_words(gain, len(batch))))
         print_cost(campaign, batch)
         if out is not None:
             campaign.write_batch(out, batch)

@@ -97,6 +97,7 @@ class LogPosterior:
         reference: The level whose noise is the noise variance; that of each other one is a multiple of it, which is
             learned, too (`NOISE_RATIO`).
         levels: Number of levels.
+        adapt: Whether priors of the kernel that depend on the strings do.
 
     Attributes:
         coordinates: Those of the kernel, then, as logarithms, by what the noise of other levels is a multiple, the
@@ -126,8 +127,10 @@ class LogPosterior:
         numbers: npt.NDArray[np.int64] | None = None,
         reference: int = 0,
         levels: int = 1,
+        *,
+        adapt: bool = True,
     ) -> None:
-        self.parameters = KernelParameters(kernel, encoded)
+        self.parameters = KernelParameters(kernel, encoded if adapt else None)
         self.encoded = encoded
         self.targets = targets
         self.known = known
@@ -154,17 +157,22 @@ class LogPosterior:
 
     def __call__(self, point: Numbers) -> float:
         """Log density at a point, d; minus infinity out of bounds."""
+        return sum(self.parts(point))
+
+    def parts(self, point: Numbers) -> tuple[float, float]:
+        """Logarithms of prior and marginal likelihood at a point, d; both are minus infinity out of bounds."""
+        nowhere = -math.inf, -math.inf
         prior = 0.0
         for coordinate, number in zip(self.coordinates, point.tolist(), strict=True):
             if not coordinate.lower <= number <= coordinate.upper:
-                return -math.inf
+                return nowhere
             prior += coordinate.log_prior(number)
         if not math.isfinite(prior):
-            return -math.inf
+            return nowhere
         self.evaluations += 1
         *own, scale, noise = (float(value) for value in self.values(point).values())
-        found = prior + self.log_likelihood(own, scale, noise)
-        return found if math.isfinite(found) else -math.inf
+        found = self.log_likelihood(own, scale, noise)
+        return prior, found if math.isfinite(found) else -math.inf
 
     def values(self, points: Numbers) -> dict[str, Numbers]:
         """The parameters themselves, by name, at points ``... x d``."""

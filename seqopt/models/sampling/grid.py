@@ -15,7 +15,7 @@ import gpytorch
 import numpy as np
 from scipy import special
 
-from seqopt.encoding import EncodedStrings
+from seqopt.encoding import Encoded, EncodedStrings, Encoder
 from seqopt.errors import InputError
 from seqopt.kernels import SubsequenceKernel
 from seqopt.kernels.engines import order_sums
@@ -59,16 +59,19 @@ class GridSampler(Configurable):
 
     For a sub-sequence kernel the grid is one of 8 gap decays and 7 match decays, unless another is given. Each gap
     decay costs one dynamic program over the strings (two for the pairs and for themselves). The priors of both decays
-    are then N(0.5, 0.5), whatever the kernel's own are. A kernel without parameters needs no grid.
+    are then N(0.5, 0.5), whatever the kernel's own are. `probabilities` shows the prior, and ``priors`` changes it. A
+    kernel without parameters needs no grid.
 
     Args:
         kernel: Values of each of the kernel's parameters, by name.
         outputscales: Output scales.
         noise_variances: Noise variances.
+        priors: For parameters whose prior is to be another one, by name: a positive number for each value of their
+            grid, in proportion to its prior probability.
 
     Raises:
         InputError: For an empty grid, or numbers that are not positive. When sampling: if the kernel has no
-            parameter of a name, or parameters and no grid.
+            parameter of a name, or parameters and no grid, or there are not as many numbers as values.
 
     Example:
         >>> from seqopt.encoding import Encoder
@@ -86,6 +89,7 @@ class GridSampler(Configurable):
         *,
         outputscales: Sequence[float] = OUTPUT_SCALES,
         noise_variances: Sequence[float] = NOISE_VARIANCES,
+        priors: Mapping[str, Sequence[float]] | None = None,
     ) -> None:
         self.kernel = None if kernel is None else {name: tuple(map(float, grid)) for name, grid in kernel.items()}
         self.outputscales = tuple(map(float, outputscales))
@@ -96,6 +100,10 @@ class GridSampler(Configurable):
         for name, grid in (self.kernel or {}).items():
             if not grid or not np.isfinite(grid).all():
                 raise InputError(f"the grid of {name} is {grid}; expected at least one finite number")
+        self.priors = None if priors is None else {name: tuple(map(float, own)) for name, own in priors.items()}
+        for name, own in (self.priors or {}).items():
+            if not all(0.0 < number < np.inf for number in own):
+                raise InputError(f"the prior of {name} is {own}; expected a positive number for each value of its grid")
 
     def __repr__(self) -> str:
         return "GridSampler()" if self.kernel is None else f"GridSampler({self.kernel})"
@@ -140,14 +148,53 @@ class GridSampler(Configurable):
                 )
         return {**own, OUTPUTSCALE: self.outputscales, NOISE_VARIANCE: self.noise_variances}
 
+    def probabilities(
+        self, kernel: gpytorch.kernels.Kernel, encoded: Encoded | None = None
+    ) -> dict[str, dict[float, float]]:
+        """The prior probability of every value of every parameter: what ``priors`` changes.
+
+        Args:
+            kernel: The kernel.
+            encoded: The strings that it is to be fitted to: priors of some kernels adapt to them.
+
+        Raises:
+            InputError: As when sampling.
+
+        Example:
+            >>> from seqopt.kernels import TanimotoKernel
+            >>> shown = GridSampler(outputscales=[0.5, 1.0, 2.0]).probabilities(TanimotoKernel())
+            >>> {value: round(probability, 3) for value, probability in shown["outputscale"].items()}
+            {0.5: 0.306, 1.0: 0.389, 2.0: 0.306}
+        """
+        rows = Encoder().encode([""]) if encoded is None else encoded
+        # The prior of a grid depends on no value, and on strings only where the kernel adapts to them.
+        density = LogPosterior(kernel, rows, np.zeros(len(rows)), np.zeros(len(rows)), adapt=encoded is not None)
+        grids, logs = self.prior(density)
+        found = {}
+        for axis, (name, grid) in enumerate(grids.items()):
+            own = special.logsumexp(logs, axis=tuple(other for other in range(logs.ndim) if other != axis))
+            found[name] = dict(zip(grid, special.softmax(own).tolist(), strict=True))
+        return found
+
     def prior(self, density: LogPosterior) -> tuple[dict[str, tuple[float, ...]], Numbers]:
         """The grid, and the logarithm of the prior on it, up to a constant."""
         grids = self.grids(density)
         coordinates = {found.name: found for found in density.coordinates}
         table = np.zeros(tuple(map(len, grids.values())))
+        own = self.priors or {}
+        for name, numbers in own.items():
+            if name not in grids:
+                raise InputError(f"the prior of {name} is for no parameter of the grid: {', '.join(grids)}")
+            if len(numbers) != len(grids[name]):
+                raise InputError(
+                    f"the prior of {name} has {len(numbers)} numbers, and its grid {len(grids[name])} values: "
+                    f"{', '.join(f'{value:g}' for value in grids[name])}"
+                )
         for axis, (name, grid) in enumerate(grids.items()):
             points = np.array(grid)
-            if name == OUTPUTSCALE:
+            if name in own:
+                logs = np.log(own[name])
+            elif name == OUTPUTSCALE:
                 logs = -0.5 * ((np.log(points) - SCALE_PRIOR[0]) / SCALE_PRIOR[1]) ** 2
             elif name == NOISE_VARIANCE:
                 logs = -0.5 * ((np.log(points) - NOISE_PRIOR[0]) / NOISE_PRIOR[1]) ** 2

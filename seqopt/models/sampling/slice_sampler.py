@@ -1,4 +1,4 @@
-"""Slice sampling, one coordinate at a time.
+"""Slice sampling, one coordinate at a time or along random directions.
 
 References:
     Neal, R. M. (2003). Slice sampling. Annals of Statistics 31, 705-767: stepping out (figure 3) and shrinkage
@@ -8,7 +8,9 @@ References:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -26,6 +28,9 @@ STEPS = 32
 SHRINKS = 200
 """Shrinkages after which a coordinate stays where it is: the slice is then as narrow as rounding."""
 
+Directions: TypeAlias = Literal["coordinates", "random"]
+"""Along which lines chains move."""
+
 TRIES = 100
 """Random places at which a chain tries to begin."""
 
@@ -34,8 +39,9 @@ class SliceSampler(Configurable):
     """Slice sampling in the coordinates of a `LogPosterior`, with stepping out and shrinkage.
 
     The first chain begins at the kernel's own parameters and at the modes of the priors of output scale and noise,
-    others at random places; in later fits each goes on from where it ended. A sweep moves all coordinates once. As
-    long as a split R-hat exceeds 1.05, chains are continued, twice as long each time.
+    others at random places; in later fits each goes on from where it ended. A sweep moves all coordinates once, or
+    makes as many moves along random directions, in units of how far each coordinate may be expected to move. As long as
+    a split R-hat exceeds 1.05, chains are continued, twice as long each time.
 
     A coordinate takes some 6 evaluations of the density: with d kernel parameters a first fit needs about
     6 d (burn_in + draws thin) chains Gram matrices, 1,800 d by default, and a factorisation for each.
@@ -48,9 +54,10 @@ class SliceSampler(Configurable):
         extensions: How often chains that disagree are continued, the number of draws doubled each time.
         proposals: Points at which the density is evaluated for a marginal likelihood, see
             `seqopt.models.sampling.bridge`.
+        directions: ``"coordinates"`` or ``"random"``.
 
     Raises:
-        InputError: If a number is too small.
+        InputError: If a number is too small, or for other directions.
 
     Example:
         >>> from seqopt.encoding import Encoder
@@ -71,7 +78,10 @@ class SliceSampler(Configurable):
         chains: int = 2,
         extensions: int = 2,
         proposals: int = 300,
+        directions: Directions = "coordinates",
     ) -> None:
+        if directions not in get_args(Directions):
+            raise InputError(f"directions is {directions!r}; expected one of {', '.join(get_args(Directions))}")
         least = {"draws": 8, "burn_in": 0, "thin": 1, "chains": 2, "extensions": 0, "proposals": 10}
         given = {
             "draws": draws,
@@ -90,9 +100,13 @@ class SliceSampler(Configurable):
         self.chains = int(chains)
         self.extensions = int(extensions)
         self.proposals = int(proposals)
+        self.directions: Directions = directions
 
     def __repr__(self) -> str:
-        return f"SliceSampler(draws={self.draws}, burn_in={self.burn_in}, thin={self.thin}, chains={self.chains})"
+        along = "" if self.directions == "coordinates" else f", directions={self.directions!r}"
+        return (
+            f"SliceSampler(draws={self.draws}, burn_in={self.burn_in}, thin={self.thin}, chains={self.chains}{along})"
+        )
 
     def sample(
         self,
@@ -150,8 +164,7 @@ class SliceSampler(Configurable):
         height = density(point)
         kept = np.empty((count, len(point)))
         for sweep in range(burn_in + count * self.thin):
-            for place, coordinate in enumerate(density.coordinates):
-                height = _move(density, point, place, coordinate, height, rng)
+            height = sweep_of(density, density.coordinates, point, height, rng, self.directions)
             number, left = divmod(sweep - burn_in + 1, self.thin)
             if sweep >= burn_in and left == 0:
                 kept[number - 1] = point
@@ -182,47 +195,113 @@ def _anywhere(coordinate: Coordinate, rng: np.random.Generator) -> float:
     return float(np.clip(found, coordinate.lower, coordinate.upper))
 
 
-def _move(
+def sweep_of(
     density: Callable[[Numbers], float],
+    coordinates: Sequence[Coordinate],
     point: Numbers,
-    place: int,
-    coordinate: Coordinate,
+    height: float,
+    rng: np.random.Generator,
+    directions: Directions = "coordinates",
+) -> float:
+    """Move a point as often as it has coordinates.
+
+    Args:
+        density: Log density at a point.
+        coordinates: Widths and bounds.
+        point: Where it is, d; it is changed.
+        height: Log density there.
+        rng: For all that is random.
+        directions: See `SliceSampler`.
+
+    Returns:
+        The log density where it is then.
+    """
+    for place, coordinate in enumerate(coordinates):
+        if directions == "random":
+            height = _move_along(density, coordinates, point, height, rng)
+            continue
+
+        def at(number: float, place: int = place) -> float:
+            point[place] = number
+            return density(point)
+
+        bounds = coordinate.lower, coordinate.upper
+        point[place], height = _moved(at, float(point[place]), coordinate.width, bounds, height, rng)
+    return height
+
+
+def _move_along(
+    density: Callable[[Numbers], float],
+    coordinates: Sequence[Coordinate],
+    point: Numbers,
     height: float,
     rng: np.random.Generator,
 ) -> float:
-    """Move one coordinate of ``point``, whose log density is ``height``; returns that of where it is then."""
-    here = point[place]
+    """Move a point along a random direction."""
+    normal = rng.standard_normal(len(point))
+    direction = normal / np.linalg.norm(normal) * np.array([one.width for one in coordinates])
+    here = point.copy()
+    # How far the line stays within all bounds.
+    lower, upper = -math.inf, math.inf
+    for number, step, one in zip(here, direction, coordinates, strict=True):
+        if step != 0.0:
+            ends = sorted(((one.lower - number) / step, (one.upper - number) / step))
+            lower, upper = max(lower, ends[0]), min(upper, ends[1])
+
+    def at(distance: float) -> float:
+        np.clip(here + distance * direction, [c.lower for c in coordinates], [c.upper for c in coordinates], out=point)
+        return density(point)
+
+    distance, height = _moved(at, 0.0, 1.0, (lower, upper), height, rng)
+    if distance == 0.0:
+        point[:] = here
+    return height
+
+
+def _moved(
+    at: Callable[[float], float],
+    here: float,
+    width: float,
+    bounds: tuple[float, float],
+    height: float,
+    rng: np.random.Generator,
+) -> tuple[float, float]:
+    """A new place on a line, and the log density there.
+
+    Args:
+        at: Goes to a place, and returns the log density there.
+        here: Where it is.
+        width: Expected width of a slice.
+        bounds: Beyond which there is nothing.
+        height: Log density at the place where it is.
+        rng: For all that is random.
+    """
     level = height - rng.exponential()
 
     def above(number: float) -> bool:
-        if not coordinate.lower < number < coordinate.upper:
-            return False
-        point[place] = number
-        return density(point) > level
+        return bounds[0] < number < bounds[1] and at(number) > level
 
     # Neal (2003), figure 3: an interval of the expected width at random around the point, widened to the slice's ends.
-    left = here - coordinate.width * rng.random()
-    right = left + coordinate.width
+    left = here - width * rng.random()
+    right = left + width
     to_the_left = int(rng.integers(STEPS))
     for _ in range(to_the_left):
         if not above(left):
             break
-        left -= coordinate.width
+        left -= width
     for _ in range(STEPS - 1 - to_the_left):
         if not above(right):
             break
-        right += coordinate.width
-    left, right = max(left, coordinate.lower), min(right, coordinate.upper)
+        right += width
+    left, right = max(left, bounds[0]), min(right, bounds[1])
     # Figure 5: points outside the slice shrink the interval.
     for _ in range(SHRINKS):
         number = rng.uniform(left, right)
-        point[place] = number
-        found = density(point)
+        found = at(number)
         if found > level:
-            return found
+            return number, found
         if number < here:
             left = number
         else:
             right = number
-    point[place] = here
-    return height
+    return here, height
