@@ -1,14 +1,17 @@
 """Classifiers of tables of features: weights, features, training schedules, and what is missing."""
 
+import itertools
 import sys
 
 import numpy as np
 import pytest
 import torch
 
+from seqopt import CandidateSet, Optimizer
 from seqopt.encoding import Encoder, MorganFingerprint
 from seqopt.errors import InputError
 from seqopt.models.classifiers import (
+    BoostedTrees,
     Classifier,
     KernelLogistic,
     LightGBMTrees,
@@ -22,8 +25,10 @@ from seqopt.models.classifiers import (
 )
 from seqopt.models.classifiers.perceptron import epochs_of
 from seqopt.models.classifiers.string_features import learned_columns
+from seqopt.strategies import LFBO
+from seqopt.utils.config import from_config
 
-ALL = [KernelLogistic, NgramTrees, RandomForest, LogisticRegression, Perceptron]
+ALL = [KernelLogistic, NgramTrees, BoostedTrees, RandomForest, LogisticRegression, Perceptron]
 
 
 def strings_and_labels(count=60, seed=0):
@@ -125,5 +130,22 @@ def test_a_package_that_is_missing_is_named(kind, package, monkeypatch):
 def test_extras_learn(kind, package):
     pytest.importorskip(package, reason=f"the extra {package} is not installed")
     strings, labels = strings_and_labels()
-    logits = kind(trees=20).fit(strings, labels, rng=np.random.default_rng(0)).logits(strings)
-    assert logits[labels].mean() > logits[~labels].mean()
+    others, theirs = strings_and_labels(200, seed=1)
+    rng = np.random.default_rng
+    logits = kind().fit(strings, labels, rng=rng(0)).logits(others)
+    assert np.isfinite(logits).all()
+    assert logits[theirs].mean() > logits[~theirs].mean() + 0.5
+    np.testing.assert_array_equal(kind().fit(strings, labels, rng=rng(0)).logits(others), logits)
+    one = kind(trees=1).fit(strings, labels, rng=rng(0)).logits(others)
+    assert np.ptp(one) < np.ptp(logits)  # the number of trees is what is passed on
+    ones = np.ones(len(strings))
+    heavy = kind().fit_weighted(strings, 4.0 * labels, ones, rng=rng(0)).logits(strings)
+    light = kind().fit_weighted(strings, 0.1 * labels, ones, rng=rng(0)).logits(strings)
+    assert heavy.mean() > light.mean() + 0.5
+    pool = ["".join(symbols) for symbols in itertools.product("ABC", repeat=4)]
+    optimizer = Optimizer(CandidateSet(pool), strategy=LFBO(kind("one-hot", trees=20)), initial=12, seed=0)
+    for _ in range(8):
+        asked = optimizer.ask()
+        optimizer.tell(asked, [sum(a == b for a, b in zip(string, "ABCA", strict=True)) for string in asked])
+    assert optimizer.best.value >= 3
+    assert from_config(optimizer.strategy.then.config()).config() == optimizer.strategy.then.config()
