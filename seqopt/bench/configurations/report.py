@@ -19,6 +19,10 @@ REFERENCE = "tpe"
 """What the others are compared with, seed by seed."""
 
 
+SHOWN = 1e-3
+"""Smallest regret of a curve, as a share of the largest of its panel."""
+
+
 def curves(runs: Sequence[Run]) -> FloatArray:
     """Regret after each evaluation, runs x evaluations."""
     return np.array([run["regret"] for run in runs], dtype=np.float64)
@@ -128,9 +132,11 @@ def plot(runs: Runs, picture: Path) -> None:
     for axes in panels[len(runs) :]:
         axes.set_axis_off()
     for axes, (name, by_method) in zip(panels, runs.items(), strict=False):
+        floor = SHOWN * (max(float(curves(several).mean(0).max()) for several in by_method.values()) or 1.0)
         for method, several in by_method.items():
             if METHODS[method].colour is not None:
-                mean = curves(several).mean(0)
+                # Where all seeds have found the best one there is no regret, of which there is no logarithm.
+                mean = np.maximum(curves(several).mean(0), floor)
                 axes.plot(
                     np.arange(1, len(mean) + 1), mean, color=METHODS[method].colour, label=METHODS[method].label, lw=1.2
                 )
