@@ -246,6 +246,41 @@ def test_a_batch_is_the_greedy_one_of_the_determinants():
         assert found == pytest.approx(max(determinants), rel=1e-4)
 
 
+def test_one_column_at_a_time_gives_the_scores_of_the_definition():
+    kernel = SubsequenceKernel(order=5, match_decay=0.8, gap_decay=0.5)
+    asked = []
+
+    class Counted(Table):
+        def logits(self, strings):
+            asked.extend(strings)
+            return np.array([string.count("A") - 2.0 for string in strings])
+
+    # Some are members already, one of them twice as good as a candidate.
+    scoring = DiverseScoring(
+        Counted({}),
+        kernel,
+        CandidateSet(POOL).encoder,
+        strings=POOL[:2],
+        unsupported=lambda strings: {},
+        pending=["ABABAB", POOL[5]],
+        rng=np.random.default_rng(0),
+    )
+    pool = scoring.sample_scorer(POOL)
+    members = ["ABABAB", POOL[5]]
+    for _ in range(12):
+        allowed = np.array([key not in members for key in POOL])
+        (index,), (score,) = pool.best(allowed)
+        every = scoring.scorer(POOL)
+        every._members = list(members)
+        expected = every.scores(POOL)
+        assert score == pytest.approx(expected[allowed].max(), abs=1e-6)
+        order, scores = pool.best(allowed, 30)
+        np.testing.assert_allclose(scores, expected[order], atol=1e-5)
+        members.append(pool.choose(int(index)).key)
+    assert len(asked) == len(POOL) + 12 * len(POOL)  # once by the pool, and by each of the others
+    assert not len(scoring.sample_scorer([]).best(np.empty(0, dtype=bool))[0])
+
+
 def test_members_of_a_batch_are_less_alike_than_the_best_alone():
     def spread(batch):
         space, gram = StringSpace("AB", 10), SubsequenceKernel(order=5, match_decay=0.8, gap_decay=0.5)
