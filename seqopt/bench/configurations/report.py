@@ -19,10 +19,6 @@ REFERENCE = "tpe"
 """What the others are compared with, seed by seed."""
 
 
-SHOWN = 1e-3
-"""Smallest regret of a curve, as a share of the largest of its panel."""
-
-
 def curves(runs: Sequence[Run]) -> FloatArray:
     """Regret after each evaluation, runs x evaluations."""
     return np.array([run["regret"] for run in runs], dtype=np.float64)
@@ -118,6 +114,11 @@ def ranks(runs: Runs) -> str:
     return "\n".join(lines)
 
 
+def means_at_start(by_method: Mapping[str, Sequence[Run]]) -> float:
+    """The largest mean regret after the initial configurations."""
+    return max(float(curves(several).mean(0)[INITIAL - 1]) for several in by_method.values())
+
+
 def plot(runs: Runs, picture: Path) -> None:
     """Mean regret against evaluations, a panel for each table."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -132,15 +133,18 @@ def plot(runs: Runs, picture: Path) -> None:
     for axes in panels[len(runs) :]:
         axes.set_axis_off()
     for axes, (name, by_method) in zip(panels, runs.items(), strict=False):
-        floor = SHOWN * (max(float(curves(several).mean(0).max()) for several in by_method.values()) or 1.0)
+        means = np.concatenate([curves(several).mean(0) for several in by_method.values()])
+        floor = 0.5 * float(means[means > 0].min(initial=np.inf))
+        floor = floor if np.isfinite(floor) else 1.0
         for method, several in by_method.items():
             if METHODS[method].colour is not None:
-                # Where all seeds have found the best one there is no regret, of which there is no logarithm.
+                # Where all seeds have found the best there is no regret, nor its logarithm: half the least of others.
                 mean = np.maximum(curves(several).mean(0), floor)
                 axes.plot(
                     np.arange(1, len(mean) + 1), mean, color=METHODS[method].colour, label=METHODS[method].label, lw=1.2
                 )
         axes.set(title=TASKS[name].label, yscale="log", xlabel="evaluations", xlim=(INITIAL, TASKS[name].budget))
+        axes.set_ylim(bottom=0.8 * floor, top=max(1.2 * means_at_start(by_method), 2 * floor))
         axes.title.set_fontsize(9)
         axes.grid(alpha=0.2)
     panels[0].set_ylabel("mean regret")
