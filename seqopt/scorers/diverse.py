@@ -13,6 +13,7 @@ References:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -214,7 +215,7 @@ class _Columns:
             explained = scipy.linalg.solve_triangular(self._among, np.asarray(shared, dtype=np.float64), lower=True)[
                 :, 0
             ]
-        rest = float(np.sqrt(max(1.0 + JITTER - explained @ explained, LEAST_LEFT)))
+        rest = math.sqrt(max(1.0 + JITTER - float(np.square(explained).sum()), LEAST_LEFT))
         for share, known in zip(explained.tolist(), self._factor, strict=True):
             column -= share * known
         column /= rest
