@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from seqopt.bench.density_ratios import CLASSIFIERS, KINDS, density_ratio
 from seqopt.bench.records import ENDING, read_records
 from seqopt.bench.runner import header, replace_section, run_jobs
 
@@ -40,8 +41,10 @@ class Method:
     """How batches are chosen.
 
     Attributes:
-        surrogate: Name of the surrogate; ``vae`` is the autoencoder of molecules of ``seqopt bench vae``.
-        acquisition: Name of the acquisition function; ``penalised-NAME`` by local penalisation.
+        surrogate: Name of the surrogate; ``vae`` is the autoencoder of molecules of ``seqopt bench vae``. Of a density
+            ratio, name of the classifier (`seqopt.bench.density_ratios`).
+        acquisition: Name of the acquisition function; ``penalised-NAME`` by local penalisation, ``bore`` and ``lfbo``
+            are density ratios.
         colour: In the plot, which shows GIBBON with every surrogate; `None` for the rest.
     """
 
@@ -53,6 +56,8 @@ class Method:
         """A surrogate with its acquisition function, by local penalisation where that is asked for."""
         from seqopt.strategies import LocalPenalisation, ModelBased
 
+        if self.acquisition in KINDS:
+            return density_ratio(self.acquisition, self.surrogate)
         if self.acquisition.startswith(PENALISED):
             return LocalPenalisation(surrogate, self.acquisition.removeprefix(PENALISED))
         return ModelBased(surrogate, self.acquisition)
@@ -60,6 +65,8 @@ class Method:
     @property
     def label(self) -> str:
         """Name in table and plot."""
+        if self.acquisition in KINDS:
+            return f"{CLASSIFIERS[self.surrogate]}, {KINDS[self.acquisition]}"
         how = {
             "gibbon": "GIBBON",
             "mean": "greedy mean",
@@ -93,6 +100,7 @@ METHODS: Mapping[str, Method] = {
     "ssk+fragprints-gibbon": Method("ssk+fragprints", "gibbon", "#D55E00"),
     "vae-mean": Method("vae", "mean"),
     "vae-gibbon": Method("vae", "gibbon", "#FF66AA"),
+    **{f"{name}-{kind}": Method(name, kind) for name in CLASSIFIERS for kind in KINDS},
     "random": Method("auto", "random", "#999999"),
 }
 """What is compared."""
@@ -133,7 +141,9 @@ def work(job: Job) -> dict[str, Any]:
     method = METHODS[job.method]
     optimizer = Optimizer(
         space,
-        strategy=method.build_strategy(surrogate_name(method.surrogate)),
+        strategy=method.build_strategy(
+            method.surrogate if method.acquisition in KINDS else surrogate_name(method.surrogate)
+        ),
         batch_size=BATCH,
         initial=BATCH,
         direction="minimize",

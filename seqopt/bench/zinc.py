@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from seqopt.bench.density_ratios import CLASSIFIERS, KINDS, density_ratio
 from seqopt.bench.records import ENDING, read_records
 from seqopt.bench.runner import header, replace_section, run_jobs
 from seqopt.errors import InputError
@@ -42,13 +43,15 @@ class Method:
 
     Attributes:
         label: Name in the table.
-        acquisition: Name of the acquisition function; ``penalised-NAME`` by local penalisation.
+        acquisition: Name of the acquisition function; ``penalised-NAME`` by local penalisation, ``bore`` and ``lfbo``
+            are density ratios.
         batch: Batch size.
         candidates: Random candidates looked at in each step, or `None` for the whole pool.
         colour: In the plot, or `None` to leave the method out of it.
         sampler: Max-value sampler of GIBBON; ``"gumbel-candidates"`` is the Gumbel sampler on the candidates alone.
         repulsion: Repulsion of GIBBON.
-        surrogate: Name of the surrogate; ``vae`` is the autoencoder of molecules of ``seqopt bench vae``.
+        surrogate: Name of the surrogate; ``vae`` is the autoencoder of molecules of ``seqopt bench vae``. Of a density
+            ratio, name of the classifier (`seqopt.bench.density_ratios`).
         seeds: Runs of it.
         fit: ``"default"`` parameters of the surrogate, or those of maximum ``"likelihood"`` at each step.
     """
@@ -103,6 +106,8 @@ class Method:
         """A surrogate, an acquisition function and a search."""
         from seqopt.strategies import LocalPenalisation, ModelBased
 
+        if self.acquisition in KINDS:
+            return density_ratio(self.acquisition, self.surrogate, search)
         if self.acquisition.startswith(PENALISED):
             return LocalPenalisation(self.build_surrogate(), self.acquisition.removeprefix(PENALISED), search)
         return ModelBased(self.build_surrogate(), self.build(), search)
@@ -171,6 +176,20 @@ METHODS = {
     },
     "ei-1": Method("Expected improvement, one at a time", "logei", 1, FRESH, "#E69F00"),
     "mean-1": Method("Greedy mean, one at a time", "mean", 1, FRESH, "#CC79A7"),
+    **{
+        f"{'full-' if pool is None else ''}{kind}-10-{name}": Method(
+            f"{'Whole pool: ' if pool is None else ''}{KINDS[kind]}, {label}, batches of 10",
+            kind,
+            10,
+            pool,
+            None,
+            surrogate=name,
+            seeds=5,
+        )
+        for pool in (FRESH, None)
+        for name, label in CLASSIFIERS.items()
+        for kind in KINDS
+    },
     "random": Method("Random search", "random", 10, FRESH, "#999999"),
     "full-gibbon-1": Method("Whole pool: GIBBON, one at a time", "gibbon", 1, None, "#004C99", seeds=5),
     "full-gibbon-10-b": Method(

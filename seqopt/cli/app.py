@@ -721,7 +721,8 @@ def bench(
             metavar="NAME",
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
             "filters, choices, ask, levels, intervals, censored, design, formulas, factorial, transforms, "
-            "standing, ehrlich, fidelity, plates, euclid, hits, learning; NAME --help shows its options.",
+            "standing, ehrlich, fidelity, plates, euclid, hits, learning, configurations; "
+            "NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -732,7 +733,7 @@ def bench(
         *("zinc", "docking", "regression", "boss", "vae", "embedding"),
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
         *("choices", "ask", "levels", "intervals", "censored", "design", "formulas", "factorial", "transforms"),
-        *("standing", "ehrlich", "fidelity", "plates", "euclid", "hits", "learning"),
+        *("standing", "ehrlich", "fidelity", "plates", "euclid", "hits", "learning", "configurations"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:

@@ -13,6 +13,7 @@ References:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -25,6 +26,9 @@ from seqopt.models.covariance import KernelEvaluator
 from seqopt.scorers.checks import checked_scores
 from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray
 from seqopt.spaces import PoolSpace
+
+BLOCK = 1000
+"""Strings whose logits are computed at once."""
 
 JITTER = 1e-8
 """Of the similarities of chosen strings, which may be all but equal."""
@@ -129,8 +133,11 @@ class DiverseScorer:
 class DiversePoolScorer:
     """Scores of a list of candidates; implements `seqopt.scorers.PoolScorer`.
 
+    The classifier is asked once, and each member of the batch costs one column of similarities: of N candidates, O(k N)
+    for the k-th member, and k N numbers in memory.
+
     Args:
-        scorer: Of any strings.
+        scorer: Of any strings, with the members so far.
         keys: Of the candidates.
         rng: Orders equal scores.
     """
@@ -139,19 +146,83 @@ class DiversePoolScorer:
         self._scorer = scorer
         self._keys = keys
         self._order = rng.permutation(len(keys))
-        self._scores: FloatArray | None = None
+        self._columns: _Columns | None = None
 
     def best(self, allowed: BoolArray, count: int = 1) -> tuple[IndexArray, FloatArray]:
         """See `seqopt.scorers.PoolScorer`."""
-        if self._scores is None:
-            self._scores = self._scorer.scores(self._keys)
-        scores = np.where(allowed, self._scores, -np.inf)
+        scores = np.where(allowed, self._current().scores, -np.inf)
         indices = np.lexsort((self._order, -scores))[:count]
         indices = indices[scores[indices] > -np.inf].astype(np.int64)
         return indices, scores[indices]
 
     def choose(self, index: int) -> Choice:
         """Put a candidate into the batch."""
-        choice = self._scorer.choose(self._keys[index])
-        self._scores = None
+        columns = self._current()
+        choice = Choice(self._keys[index], float(columns.scores[index]))
+        self._scorer._members.append(choice.key)
+        columns.add(choice.key)
         return choice
+
+    def _current(self) -> _Columns:
+        if self._columns is None:
+            self._columns = _Columns(self._scorer, self._keys)
+        return self._columns
+
+
+class _Columns:
+    """Scores of candidates, and what is needed to know them when one string more is a member.
+
+    Row k of the Cholesky factor of the similarities of members and candidates: what member k explains of each
+    candidate that those before it do not.
+    """
+
+    def __init__(self, scorer: DiverseScorer, keys: Sequence[str]) -> None:
+        self._scorer = scorer
+        predictor, name = scorer._predictor, type(scorer._predictor).__name__
+        parts = [
+            checked_scores(predictor.logits(list(part)), len(part), name)
+            for part in (keys[start : start + BLOCK] for start in range(0, len(keys), BLOCK))
+        ]
+        self._quality = log_probability(np.concatenate(parts)) if parts else np.empty(0)
+        self._left = np.ones(len(keys))
+        self._members: list[str] = []
+        self._factor: list[FloatArray] = []
+        self._among = np.empty((0, 0))
+        self._rows = scorer._encoder.encode(list(keys))
+        self._evaluator = KernelEvaluator(scorer._kernel, self._rows.width)
+        self._own = self._evaluator.self_similarity(self._rows)
+        for key in scorer._members:
+            self.add(key)
+
+    @property
+    def scores(self) -> FloatArray:
+        """Log q + log(left) / 2."""
+        left = np.log(np.maximum(self._left, LEAST_LEFT))
+        return np.asarray(self._quality + 0.5 * left, dtype=np.float64)
+
+    def add(self, key: str) -> None:
+        """One string more is a member."""
+        if not len(self._left):
+            return
+        encode, evaluator = self._scorer._encoder.encode, self._evaluator
+        row = encode([key])
+        own = evaluator.self_similarity(row)
+        column = np.asarray(evaluator.cross(self._rows, row, self._own, own), dtype=np.float64)[:, 0]
+        explained = np.empty(0)
+        if self._members:
+            members = encode(self._members)
+            shared = evaluator.cross(members, row, evaluator.self_similarity(members), own)
+            explained = scipy.linalg.solve_triangular(self._among, np.asarray(shared, dtype=np.float64), lower=True)[
+                :, 0
+            ]
+        rest = math.sqrt(max(1.0 + JITTER - float(np.square(explained).sum()), LEAST_LEFT))
+        for share, known in zip(explained.tolist(), self._factor, strict=True):
+            column -= share * known
+        column /= rest
+        self._left -= column**2
+        self._factor.append(column)
+        size = len(self._members)
+        among = np.zeros((size + 1, size + 1))
+        among[:size, :size], among[size, :size], among[size, size] = self._among, explained, rest
+        self._among = among
+        self._members.append(key)

@@ -67,9 +67,12 @@ class BORE(Configurable):
             next one, by a classifier that is fitted again. ``"dpp"``: by a determinantal point process with the
             probability as quality and a sub-sequence kernel as similarity, with one fit; see
             `seqopt.scorers.DiverseScoring`.
+        epsilon: Each proposal is a random string instead with this probability. Strings that are among the best keep
+            a high score, so that a search may stay where it is.
 
     Raises:
-        InputError: For a gamma outside (0, 1), what is not a classifier, or another ``batch``.
+        InputError: For a gamma outside (0, 1), an epsilon outside [0, 1], what is not a classifier, or another
+            ``batch``.
 
     Example:
         >>> from seqopt import Optimizer
@@ -90,7 +93,11 @@ class BORE(Configurable):
         gamma: float = 1 / 3,
         search: SomeSearch | str = "auto",
         batch: str = "refit",
+        epsilon: float = 0.0,
     ) -> None:
+        if not 0 <= epsilon <= 1:
+            raise InputError(f"epsilon is {epsilon!r}; expected a probability, from 0 to 1")
+        self.epsilon = float(epsilon)
         if batch not in BATCHES:
             raise InputError(f"batch is {batch!r}; expected {' or '.join(map(repr, BATCHES))}")
         self.batch = batch
@@ -112,7 +119,8 @@ class BORE(Configurable):
     def config_arguments(self) -> dict[str, Any]:
         """See `seqopt.utils.config.Configurable`."""
         batch = {} if self.batch == "refit" else {"batch": self.batch}
-        return {"classifier": self.classifier, "gamma": self.gamma, "search": self._given_search, **batch}
+        random = {"epsilon": self.epsilon} if self.epsilon else {}
+        return {"classifier": self.classifier, "gamma": self.gamma, "search": self._given_search, **batch, **random}
 
     def start(self, space: Space, contexts: Contexts | None = None) -> None:
         """See `seqopt.strategies.protocols.CheckedStrategy`.
@@ -150,12 +158,17 @@ class BORE(Configurable):
         scoring = self.scoring(state, rng)
         if scoring is None:
             return random_proposals(n, state, rng, unsupported=self.unsupported)
+        wanted = n
+        if self.epsilon:
+            n -= int(rng.binomial(n, self.epsilon))
+        if not n:
+            return random_proposals(wanted, state, rng, unsupported=self.unsupported)
         self._hyperparameters = dict(scoring.predictor.hyperparameters)
         search = cast("Search[Space]", self.search)  # `start` has held it against the space
         proposals = search.propose(
             n, space=state.space, scoring=limited(scoring, state.batch), excluded=state.excluded, rng=rng
         )
-        return filled_up(proposals, n, state, rng, unsupported=self.unsupported)
+        return filled_up(proposals, wanted, state, rng, unsupported=self.unsupported)
 
     def scoring(self, state: SearchState, rng: np.random.Generator) -> ClassifierScoring | DiverseScoring | None:
         """What the inner search maximises; `None` while only one label is there."""
@@ -274,6 +287,7 @@ class LFBO(BORE):
         gamma: See `BORE`.
         search: See `BORE`.
         batch: See `BORE`.
+        epsilon: See `BORE`.
 
     Raises:
         InputError: As `BORE`, and for a classifier that takes no weights.
@@ -300,8 +314,9 @@ class LFBO(BORE):
         gamma: float = 1 / 3,
         search: SomeSearch | str = "auto",
         batch: str = "refit",
+        epsilon: float = 0.0,
     ) -> None:
-        super().__init__(classifier, gamma=gamma, search=search, batch=batch)
+        super().__init__(classifier, gamma=gamma, search=search, batch=batch, epsilon=epsilon)
         if not isinstance(self.classifier, WeightedClassifier):
             raise InputError(
                 f"{type(self.classifier).__name__} takes no weights: LFBO needs the method fit_weighted of "

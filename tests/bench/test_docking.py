@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 
 from seqopt.bench import docking
+from seqopt.bench.density_ratios import classifier_of
 from seqopt.bench.docking import found_so_far, read_runs, table, work
 from seqopt.bench.records import append_record
+from seqopt.errors import InputError
 from seqopt.spaces import CandidateSet
+from seqopt.strategies import BORE, LFBO
 
 MOLECULES = ["C" * n + end for n in range(1, 31) for end in ("O", "N", "F", "Cl")]
 SCORES = -np.array([string.count("C") - string.count("Cl") for string in MOLECULES], dtype=float)
@@ -50,6 +53,24 @@ def test_a_model_finds_more_than_random_molecules_do() -> None:
         assert len(run["suggest_seconds"]) == 4
     assert runs["minmax-mean"]["indices"][:10] == runs["random"]["indices"][:10]
     assert found_so_far(runs["minmax-mean"], SCORES)[-1] > found_so_far(runs["random"], SCORES)[-1]
+
+
+@pytest.mark.parametrize("method", ["logistic-lfbo", "logistic-bore"])
+def test_a_classifier_finds_more_than_random_molecules_do(method: str) -> None:
+    runs = {name: work(docking.Job(name, 1)) for name in (method, "random")}
+    assert len(set(runs[method]["indices"])) == 40
+    assert runs[method]["indices"][:10] == runs["random"]["indices"][:10]
+    assert found_so_far(runs[method], SCORES)[-1] > found_so_far(runs["random"], SCORES)[-1]
+
+
+def test_density_ratios_have_labels_and_one_fit_a_batch() -> None:
+    assert docking.METHODS["kernel-bore"].label == "string kernel classifier, BORE"
+    for kind, made in (("bore", BORE), ("lfbo", LFBO)):
+        strategy = docking.METHODS[f"trees-{kind}"].build_strategy("trees")
+        assert type(strategy) is made
+        assert strategy.batch == "dpp"
+    with pytest.raises(InputError, match="choose trees, logistic, kernel"):
+        classifier_of("forest")
 
 
 def test_the_table_has_percentages_at_the_checkpoints(tmp_path: Path) -> None:

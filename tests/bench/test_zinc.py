@@ -11,6 +11,8 @@ import pytest
 from seqopt.bench.records import append_record, read_records
 from seqopt.bench.zinc import METHODS, read_runs
 from seqopt.errors import InputError
+from seqopt.search import PoolSearch
+from seqopt.strategies import LFBO
 
 STORED = Path(__file__).parents[2] / "results" / "zinc"
 
@@ -51,6 +53,17 @@ def test_a_method_whose_settings_changed_under_its_name_is_refused(
     append_record(tmp_path / f"{name}.jsonl", run(name, 7, **settings), ["job"])
     with pytest.raises(InputError, match=rf"{name}\.jsonl, seed 7: made with the settings"):
         read_runs(tmp_path)
+
+
+def test_density_ratios_are_methods_with_settings_of_their_own() -> None:
+    lfbo, bore = METHODS["lfbo-10-trees"], METHODS["full-bore-10-kernel"]
+    assert lfbo.chose(lfbo.settings)
+    assert not lfbo.chose(METHODS["lfbo-10-logistic"].settings)
+    assert not bore.chose(METHODS["full-lfbo-10-kernel"].settings)
+    search = PoolSearch(7)
+    strategy = lfbo.build_strategy(search)
+    assert type(strategy) is LFBO
+    assert strategy.config_arguments()["search"] is search
 
 
 def test_what_does_not_matter_to_a_method_may_differ() -> None:

@@ -116,21 +116,43 @@ def test_odds_are_the_expected_improvement_of_normal_values():
 # Test 3: ratios of densities.
 
 
-def test_the_probability_is_the_relative_ratio():
+def ratios_of(x, good, rest, gamma, kind):
+    """What was learned from densities at places x, with labels of a share gamma of good ones; by logits."""
+    strings = [f"{place:.6f}" for place in x]
+    plus, minus = gamma * good, (1 - gamma) * rest
+    # Places are learned apart from each other, so each may speak as loudly as the others.
+    total = plus + minus
+    weights = (plus / total, minus / total) if kind == "bore" else (good / rest, np.ones_like(good))
+    predictor = Saturated().fit_weighted(strings, *weights, rng=np.random.default_rng(0))
+    return predictor.logits(strings)
+
+
+def test_logits_are_the_relative_ratio():
     rng = np.random.default_rng(0)
-    x = np.linspace(-8, 8, 201)
-    for _ in range(20):
-        gamma, (a, b), (s, t) = rng.uniform(0.05, 0.95), rng.normal(size=2), rng.uniform(0.5, 2, size=2)
+    x = np.linspace(-3, 3, 61)
+    for _ in range(5):
+        gamma, (a, b), (s, t) = rng.uniform(0.1, 0.9), 0.5 * rng.normal(size=2), rng.uniform(0.7, 1.3, size=2)
         good, rest = norm.pdf(x, a, s), norm.pdf(x, b, t)
-        relative = good / (gamma * good + (1 - gamma) * rest)
-        probability = gamma * good / (gamma * good + (1 - gamma) * rest)
-        plain = good / rest
-        np.testing.assert_allclose(gamma * relative, probability, rtol=1e-12)
-        np.testing.assert_allclose(1 / (gamma + (1 - gamma) / plain), relative, rtol=1e-12)
-        assert (relative <= 1 / gamma + 1e-12).all()
-        clear = probability < 0.999  # 1 - p is rounding elsewhere
-        odds = probability[clear] / (1 - probability[clear])
-        np.testing.assert_allclose((1 - gamma) / gamma * odds, plain[clear], rtol=1e-9)
+        probability = 1 / (1 + np.exp(-ratios_of(x, good, rest, gamma, "bore")))
+        plain = (1 - gamma) / gamma * probability / (1 - probability)  # r_0 = l / g
+        relative = probability / gamma  # r_gamma
+        np.testing.assert_allclose(plain, good / rest, rtol=5e-3)
+        np.testing.assert_allclose(relative, good / (gamma * good + (1 - gamma) * rest), rtol=5e-3)
+        np.testing.assert_allclose(1 / (gamma + (1 - gamma) / plain), relative, rtol=1e-6)
+        assert (relative <= 1 / gamma).all()
+        # Odds of weighted labels are the ratio itself, which has the same order.
+        odds = ratios_of(x, good, rest, gamma, "lfbo")
+        np.testing.assert_allclose(np.exp(odds), good / rest, rtol=5e-3)
+        order = np.argsort(good / rest, kind="stable")
+        assert (np.diff(probability[order]) >= -1e-9).all()
+
+
+def test_the_relative_ratio_of_two_normal_densities():
+    x = np.array([0.25, -8.0, -20.0])
+    good, rest = norm.pdf(x), norm.pdf(x, 0.5)
+    relative = 4 / (1 + np.exp(-ratios_of(x, good, rest, 0.25, "bore")))
+    np.testing.assert_allclose(relative[:2], [1.0, 3.815], atol=1e-3)
+    assert 3.99 < relative[2] <= 4.0
 
 
 # Test 4: what transforms of the values change.
@@ -222,6 +244,41 @@ def test_a_batch_is_the_greedy_one_of_the_determinants():
         members.append(POOL.index(string))
         found = determinants[free.index(members[-1])]
         assert found == pytest.approx(max(determinants), rel=1e-4)
+
+
+def test_one_column_at_a_time_gives_the_scores_of_the_definition():
+    kernel = SubsequenceKernel(order=5, match_decay=0.8, gap_decay=0.5)
+    asked = []
+
+    class Counted(Table):
+        def logits(self, strings):
+            asked.extend(strings)
+            return np.array([string.count("A") - 2.0 for string in strings])
+
+    # Some are members already, one of them twice as good as a candidate.
+    scoring = DiverseScoring(
+        Counted({}),
+        kernel,
+        CandidateSet(POOL).encoder,
+        strings=POOL[:2],
+        unsupported=lambda strings: {},
+        pending=["ABABAB", POOL[5]],
+        rng=np.random.default_rng(0),
+    )
+    pool = scoring.sample_scorer(POOL)
+    members = ["ABABAB", POOL[5]]
+    for _ in range(12):
+        allowed = np.array([key not in members for key in POOL])
+        (index,), (score,) = pool.best(allowed)
+        every = scoring.scorer(POOL)
+        every._members = list(members)
+        expected = every.scores(POOL)
+        assert score == pytest.approx(expected[allowed].max(), abs=1e-6)
+        order, scores = pool.best(allowed, 30)
+        np.testing.assert_allclose(scores, expected[order], atol=1e-5)
+        members.append(pool.choose(int(index)).key)
+    assert len(asked) == len(POOL) + 12 * len(POOL)  # once by the pool, and by each of the others
+    assert not len(scoring.sample_scorer([]).best(np.empty(0, dtype=bool))[0])
 
 
 def test_members_of_a_batch_are_less_alike_than_the_best_alone():

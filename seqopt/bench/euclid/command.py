@@ -10,11 +10,12 @@ from typing import get_args
 from seqopt.bench.euclid.methods import METHODS
 from seqopt.bench.euclid.report import tables, write_document
 from seqopt.bench.euclid.runs import Job, check, read_runs, work
-from seqopt.bench.euclid.tasks import SEEDS, SLOW, SLOW_SEEDS, TASKS, Part
+from seqopt.bench.euclid.tasks import RATIO_SEEDS, SEEDS, SLOW, SLOW_SEEDS, TASKS, Part
 from seqopt.bench.runner import header, run_jobs
 
 DESCRIPTION = """The experiments of the thesis on functions of the unit cube: fidelities (sections 3.5 and 5.7.2),
 batches (5.7.1), and plates (6.6.1 and 6.6.4). The models are BoTorch's; the acquisition functions are seqopt's own.
+And BORE and LFBO, whose classifiers and strategies are seqopt's, on the functions of Forrester and Branin (ratio).
 
 Runs that are there already are kept, whatever they were made with; the tables hold all runs of the folder."""
 
@@ -35,7 +36,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--seeds",
         type=int,
-        help=f"runs of each task and method (default {SEEDS}; {SLOW_SEEDS} of {' and '.join(SLOW)}, the slow ones)",
+        help=f"runs of each task and method (default {SEEDS}; {SLOW_SEEDS} of {' and '.join(SLOW)}, the slow ones; "
+        f"{RATIO_SEEDS} of density ratios)",
     )
     parser.add_argument("--first-seed", type=int, default=0, help="of so many seeds in a row (default 0)")
     parser.add_argument("--steps", type=int, help="another number of steps, for trials; needs a separate --results")
@@ -93,15 +95,16 @@ def planned(
         parts: Of the benchmark.
         tasks: Of these parts; by default all.
         methods: Names of methods; by default those of the task.
-        seeds: Runs of each task and method; by default ten, and fewer of the slow ones.
+        seeds: Runs of each task and method; by default ten, fewer of the slow ones, and twenty of density ratios.
         first_seed: Of so many in a row.
         steps: By default those of the task.
     """
     wanted = [name for name, task in TASKS.items() if task.part in parts and (tasks is None or name in tasks)]
     return [
         Job(name, method, first_seed + number, steps)
-        for number in range(SEEDS if seeds is None else seeds)
+        for number in range(max(SEEDS, RATIO_SEEDS) if seeds is None else seeds)
         for name in wanted
+        if seeds is not None or number < (RATIO_SEEDS if TASKS[name].part == "ratio" else SEEDS)
         for method in TASKS[name].methods
         if (methods is None or method in methods) and not (seeds is None and method in SLOW and number >= SLOW_SEEDS)
     ]

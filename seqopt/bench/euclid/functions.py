@@ -177,6 +177,14 @@ def borehole(x: FloatArray, level: FloatArray) -> FloatArray:
     return np.select([level == 0, level == 1], [2.0 * np.pi * flow / (1.0 + leak), 5.0 * flow / (1.5 + leak)], np.nan)
 
 
+def branin(x: FloatArray, level: FloatArray) -> FloatArray:
+    """(x_2 - 5.1 x_1^2 / (4 pi^2) + 5 x_1 / pi - 6)^2 + 10 (1 - 1 / (8 pi)) cos x_1 + 10."""
+    x1, x2 = x.T
+    inner = x2 - 5.1 * x1**2 / (4.0 * np.pi**2) + 5.0 * x1 / np.pi - 6.0
+    found: FloatArray = inner**2 + 10.0 * (1.0 - 1.0 / (8.0 * np.pi)) * np.cos(x1) + 10.0
+    return found
+
+
 def rosenbrock(x: FloatArray, level: FloatArray) -> FloatArray:
     """(1 - x_1)^2 + 100 (x_2 - x_1^2)^2, and at level 1 plus 0.1 sin(10 x_1 + 5 x_2) (A.2.4)."""
     high = (1.0 - x[:, 0]) ** 2 + 100.0 * (x[:, 1] - x[:, 0] ** 2) ** 2
@@ -257,6 +265,10 @@ PROBLEMS: dict[str, Problem] = {
         cost=_costs(1000, 1),
         noise=(1e-3, 1e-6),
     ),
+    "forrester-noisy": Problem(
+        "noisy Forrester", (_UNIT,), _minus(forrester), 6.020740056, noise=(0.05**2,), exact=False
+    ),
+    "branin": Problem("Branin-2", ((-5.0, 10.0), (0.0, 15.0)), _minus(branin), -0.397887357730),
     "shekel": Problem("Shekel-4", ((0.0, 10.0),) * 4, _minus(shekel), 10.536443153),
     "ackley": Problem("noisy Ackley-4", ((-32.768, 32.768),) * 4, _minus(ackley), 0.0, noise=(0.25,), exact=False),
     "hartmann6-noisy": Problem(

@@ -17,7 +17,10 @@ from torch import Tensor
 from seqopt.acquisition import GIBBON, Acquisition, GumbelMaxValueSampler, LogExpectedImprovement, ThompsonSampling
 from seqopt.bench.euclid.adaptor import Process
 from seqopt.bench.euclid.heuristics import DeterminantalImprovement, LocalPenalisation
+from seqopt.bench.euclid.ratio import bore_forest, lfbo_perceptron, lfbo_perceptron_published, random_points
 from seqopt.bench.euclid.search import STARTS, Ways, propose
+from seqopt.errors import ModelError
+from seqopt.strategies import Strategy
 
 MAX_VALUES = 5
 """Draws of the largest value, as in section 5.7.1."""
@@ -57,6 +60,7 @@ class Method:
         fidelities: Whether it chooses how points are measured; others measure the target.
         model: ``coregionalised`` for that instead of the task's own.
         plates: For plates: how many are fixed, 0 for a new one each time, None where it chooses.
+        strategy: Of a density ratio, by the number of variables; it takes the place of a model.
     """
 
     label: str
@@ -64,6 +68,7 @@ class Method:
     fidelities: bool = False
     model: str = ""
     plates: int | None = None
+    strategy: Callable[[int], Strategy] | None = None
 
 
 def ours(
@@ -126,6 +131,15 @@ def _maximised(acquisition: torch.nn.Module, state: State, sequential: bool) -> 
     return found.detach()
 
 
+def no_model(state: State) -> Tensor:
+    """A density ratio has no model to choose by.
+
+    Raises:
+        ModelError: Always.
+    """
+    raise ModelError("a density ratio proposes by its strategy, not from a model")
+
+
 def gumbel() -> GumbelMaxValueSampler:
     """The thesis's sampler of max-values, over all points that it is given."""
     return GumbelMaxValueSampler(max_points=1_000_000, evaluated=False)
@@ -178,5 +192,9 @@ METHODS: dict[str, Method] = {
     "fixed-1-ei": Method("EI, one plate", ours(LogExpectedImprovement), plates=1),
     "fixed-5": Method("GIBBON, five plates each time", ours(published_gibbon), plates=5),
     "random-1": Method("GIBBON, a new plate each time", ours(published_gibbon), plates=0),
+    "lfbo-mlp": Method("LFBO, perceptron", no_model, strategy=lfbo_perceptron),
+    "lfbo-mlp-100": Method("LFBO, perceptron, 100 steps anew", no_model, strategy=lfbo_perceptron_published),
+    "bore-rf": Method("BORE, random forest", no_model, strategy=bore_forest),
+    "random": Method("random points", no_model, strategy=random_points),
 }
 """By name."""

@@ -20,8 +20,11 @@ FloatArray = npt.NDArray[np.float64]
 Runs = Mapping[str, Mapping[str, Sequence[Run]]]
 """By task and method."""
 
-REFERENCE: Mapping[Part, str] = {"fidelity": "gibbon", "batch": "gibbon-one", "plates": "bosh"}
+REFERENCE: Mapping[Part, str] = {"fidelity": "gibbon", "batch": "gibbon-one", "plates": "bosh", "ratio": "random"}
 """What the others are compared with."""
+
+CLOSE = 0.1
+"""Regret below which a run counts as close to the optimum."""
 
 
 def write_document(document: Path, runs: Runs) -> None:
@@ -37,7 +40,8 @@ def tables(runs: Runs) -> list[Table]:
     found = []
     for name, by_method in runs.items():
         part = TASKS[name].part
-        found.append(plates(name, by_method) if part == "plates" else regrets(name, by_method))
+        made = plates if part == "plates" else density_ratios if part == "ratio" else regrets
+        found.append(made(name, by_method))
     return [*found, *filter(lambda table: table.rows, [ratios(runs)])]
 
 
@@ -110,6 +114,25 @@ def plates(name: str, by_method: Mapping[str, Sequence[Run]]) -> Table:
         "Initial evaluations included; where several plates are measured at once each is an evaluation. Mean and one "
         "standard error. Counted is the objective at the measured point of largest posterior mean. Plates opened: by "
         "BOSH after the two that it begins with, mean (range). s a step: processor seconds of fit and choice.",
+    )
+
+
+def density_ratios(name: str, by_method: Mapping[str, Sequence[Run]]) -> Table:
+    """Median regret of the best point after so many evaluations, and how many runs end close to the optimum."""
+    task = TASKS[name]
+    rows = []
+    for method, runs in by_method.items():
+        curves = np.array([run["regret"] for run in runs])[:, np.array(task.checkpoints, dtype=np.int64) - 1]
+        cells = [f"{median:.2g}" for median in np.median(curves, axis=0)]
+        close = int((curves[:, -1] < CLOSE).sum())
+        seconds = f"{_mean_seconds(runs, 'choose_seconds'):.2f}"
+        rows.append((METHODS[method].label, str(len(runs)), *cells, f"{close} of {len(runs)}", seconds))
+    return Table(
+        f"{task.label}: median regret after so many evaluations",
+        ("method", "runs", *(f"{point:g}" for point in task.checkpoints), f"below {CLOSE} at the end", "s a step"),
+        rows,
+        f"{task.initial} random evaluations included. Regret is noiseless, and that of the best point so far. s a "
+        "step: processor seconds of fit and choice.",
     )
 
 

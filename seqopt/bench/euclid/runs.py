@@ -28,6 +28,7 @@ from seqopt.bench.euclid.models import (
     without_departures,
 )
 from seqopt.bench.euclid.plates import PlateProblem
+from seqopt.bench.euclid.ratio import with_strategy
 from seqopt.bench.euclid.search import Ways, recommend
 from seqopt.bench.euclid.tasks import TASKS, Task
 from seqopt.bench.records import ENDING, Run, read_records
@@ -91,8 +92,10 @@ class Times:
 
 
 def work(job: Job) -> Run:
-    """Do one run, in one thread and in double precision."""
+    """Do one run, in one thread and, but for density ratios, in double precision."""
     torch.set_num_threads(1)
+    if TASKS[job.task].part == "ratio":
+        return _done(job)
     usual = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
@@ -110,6 +113,10 @@ def _done(job: Job) -> Run:
     if task.part == "plates":
         assert task.plates is not None
         found = with_plates(task.plates(job.seed), method, steps, first, rng)
+    elif task.part == "ratio":
+        assert method.strategy is not None
+        strategy = method.strategy(task.function.dim)
+        found = with_strategy(task.function, strategy, steps, task.initial, first, rng)
     else:
         found = with_fidelities(task, method, steps, first, rng)
     settings = {"steps": steps, "budget": None if math.isinf(task.budget) else task.budget, "batch": task.batch}

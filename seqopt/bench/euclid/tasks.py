@@ -9,7 +9,7 @@ from typing import Literal
 from seqopt.bench.euclid.functions import PROBLEMS, Problem
 from seqopt.bench.euclid.plates import HierarchicalDraw, PlateProblem, Warehouses
 
-Part = Literal["fidelity", "batch", "plates"]
+Part = Literal["fidelity", "batch", "plates", "ratio"]
 
 FIDELITY_METHODS = ("gibbon", "mumbo", "ei", "mes")
 SEQUENTIAL_METHODS = ("gibbon-one", "mes", "ei", "thompson", "nei", "kg")
@@ -17,10 +17,17 @@ BATCH_METHODS = (
     *("gibbon-one", "gibbon-own", "dpp-ei", "lp-ei", "lp-mes", "believer", "thompson"),
     *("nei", "kg"),
 )
+RATIO_METHODS: dict[str, tuple[str, ...]] = {
+    "forrester-noisy": ("lfbo-mlp", "lfbo-mlp-100", "random"),
+    "branin": ("bore-rf", "random"),
+}
 PLATE_METHODS = ("bosh", "fixed-1", "fixed-1-ei", "fixed-5", "random-1")
 
 SEEDS, SLOW_SEEDS = 10, 3
 """Runs of each task and method, and of those in `SLOW`."""
+
+RATIO_SEEDS = 20
+"""Runs of density ratios, on which so many are published."""
 
 SLOW = ("nei", "kg")
 """Methods whose runs take several times as long as all others together."""
@@ -36,12 +43,14 @@ class Task:
     Attributes:
         label: As tables name it.
         part: Which section of the thesis it is of.
-        steps: Batches at most after the initial points; for plates evaluations, the initial ones included.
+        steps: Batches at most after the initial points; for plates and density ratios evaluations, the initial ones
+            included.
         methods: Those that are compared.
         problem: Name of a function, where there are no plates.
         plates: What there is with plates, by seed.
         budget: Cost that may be spent after the initial points.
         batch: Points a step.
+        initial: Random points to begin with, of a density ratio.
         checkpoints: Costs, steps or evaluations at which tables look.
     """
 
@@ -54,6 +63,7 @@ class Task:
     plates: Callable[[int], PlateProblem] | None = None
     budget: float = float("inf")
     batch: int = 1
+    initial: int = 0
 
     @property
     def function(self) -> Problem:
@@ -87,6 +97,12 @@ def _plates(
     return Task(label, "plates", evaluations, PLATE_METHODS, checkpoints, plates=plates)
 
 
+def _ratio(name: str, evaluations: int, initial: int, checkpoints: tuple[float, ...]) -> Task:
+    return Task(
+        PROBLEMS[name].label, "ratio", evaluations, RATIO_METHODS[name], checkpoints, problem=name, initial=initial
+    )
+
+
 TASKS: dict[str, Task] = {
     "currin": _fidelity("currin", 100, 25),
     "hartmann3": _fidelity("hartmann3", 1_000, 25),
@@ -105,6 +121,8 @@ TASKS: dict[str, Task] = {
     "ackley-1": _batch("ackley", 1, 20),
     "hartmann6-1": _batch("hartmann6-noisy", 1, 20),
     "forrester": _fidelity("forrester", 100, 20),
+    "forrester-noisy": _ratio("forrester-noisy", 60, 4, (20, 40, 60)),
+    "branin": _ratio("branin", 150, 10, (50, 100, 150)),
     "currin-largest": _fidelity("currin-largest", 100, 25, (*FIDELITY_METHODS, "gibbon-icm", "mumbo-icm")),
 }
 """By name."""

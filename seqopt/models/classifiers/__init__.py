@@ -1,6 +1,6 @@
 """Classifiers of strings: no posterior, only how likely a label is."""
 
-from seqopt.models.classifiers.boosted_trees import NgramTrees
+from seqopt.models.classifiers.boosted_trees import BoostedTrees, NgramTrees
 from seqopt.models.classifiers.cross_validated import CrossValidated
 from seqopt.models.classifiers.kernel_logistic import KernelLogistic, LaplaceMode, laplace_mode
 from seqopt.models.classifiers.ngram_hazards import NgramHazards
@@ -15,6 +15,7 @@ from seqopt.models.classifiers.protocols import (
 from seqopt.models.classifiers.tabular import LightGBMTrees, LogisticRegression, RandomForest, XGBoostTrees
 
 __all__ = [
+    "BoostedTrees",
     "Classifier",
     "CrossValidated",
     "KernelLogistic",

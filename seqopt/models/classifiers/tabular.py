@@ -251,7 +251,7 @@ class _Boosted(TabularClassifier):
 
     def _fitted(self, table: FloatArray, labels: BoolArray, weights: FloatArray, rng: np.random.Generator) -> Logits:
         seed = int(rng.integers(2**31))
-        model = getattr(self._module(), self.maker)(self.trees, random_state=seed, **self._settings())
+        model = getattr(self._module(), self.maker)(n_estimators=self.trees, random_state=seed, **self._settings())
         model.fit(table, labels.astype(np.int64), sample_weight=weights)
         return _logits_of_shares(model)
 

@@ -1,0 +1,99 @@
+"""``seqopt campaign record --lost``: a failure that is not the string's fault."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from seqopt.campaign import Campaign
+from seqopt.cli import main
+
+
+def run(*words: str, fails: bool = False) -> None:
+    assert bool(main(["campaign", *words])) == fails
+
+
+@pytest.fixture(autouse=True)
+def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run("new", "tags", "--alphabet", "AB", "--length", "6", "--objective-name", "y", "--surrogate", "one-hot")
+    run("suggest", "-n", "4", "--out", "batch.csv")
+
+
+def strings(file: str) -> list[str]:
+    with Path(file).open(newline="") as stream:
+        return [row["string"] for row in csv.DictReader(stream)]
+
+
+def test_what_was_lost_is_asked_for_again_first_and_teaches_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    first, second, *_ = strings("batch.csv")
+    capsys.readouterr()
+    run("record", "B01-01", "--lost", "the [robot] dropped it")
+    assert "recorded B01-01: lost: it will be suggested again" in capsys.readouterr().out
+    run("record", "B01-02", "--failed", "did not dissolve")
+    run("record", "B01-03", "1.5")
+    run("record", "B01-04", "2.5")
+    capsys.readouterr()
+    run("status", "--json")
+    counts = json.loads(capsys.readouterr().out)["counts"]
+    assert (counts["open"], counts["values"]) == (0, 2)
+    run("history")
+    assert "the [robot] dropped it" in capsys.readouterr().out
+    run("suggest", "-n", "3", "--out", "second.csv")
+    again = strings("second.csv")
+    assert again[0] == first
+    assert second not in again
+    with Campaign.open("tags.seqopt") as campaign:
+        data = campaign.session().optimizer.state().data
+        assert first not in [query.key for query in data.queries]
+        assert [query.key for query, failed in zip(data.queries, data.failed, strict=True) if failed] == [second]
+    run("record", "B02-01", "3.5")  # its result counts like any other
+    capsys.readouterr()
+    run("status", "--json")
+    assert json.loads(capsys.readouterr().out)["best"]["value"] == 3.5
+
+
+def test_a_loss_is_taken_back_like_any_record(capsys: pytest.CaptureFixture[str]) -> None:
+    run("record", "B01-01", "--lost", "a power cut")
+    run("undo")
+    run("record", "B01-01", "7")
+    capsys.readouterr()
+    run("status", "--json")
+    assert json.loads(capsys.readouterr().out)["best"]["value"] == 7
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["B01-01", "--lost", "dropped", "--failed", "insoluble"], "a result failed or was lost, not both"),
+        (["B01-01", "--lost", " "], "a loss needs a reason"),
+        (["B01-01", "1.5", "--lost", "dropped"], "needs a value or a reason for its failure, and not both"),
+        (["B01-01", "--lost", "dropped", "--standard-error", "0.1"], "--standard-error goes with a value"),
+        (["B01-01", "--lost", "dropped", "--unit", "nM"], "--unit goes with a value or a table"),
+        (["nobody", "--lost", "dropped"], "nothing was recorded"),
+    ],
+)
+def test_what_a_loss_does_not_go_with_is_refused(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("record", *words, fails=True)
+    assert message in " ".join(capsys.readouterr().err.split())
+    capsys.readouterr()
+    run("status", "--json")
+    counts = json.loads(capsys.readouterr().out)["counts"]
+    assert (counts["open"], counts["values"], counts["failures"]) == (4, 0, 0)
+
+
+def test_a_table_says_it_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    one, two, three, four = strings("batch.csv")
+    Path("done.csv").write_text(f"string,y,failure\n{one},1.5,\n{two},,Lost: a flood\n{three},,insoluble\n{four},2,\n")
+    run("record", "done.csv")
+    run("suggest", "-n", "2", "--out", "second.csv")
+    assert strings("second.csv")[0] == two
+    assert three not in strings("second.csv")
+    capsys.readouterr()
+    run("record", "B02-01", "3")
+    assert "recorded B02-01: 3" in capsys.readouterr().out
