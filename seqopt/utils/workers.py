@@ -71,7 +71,7 @@ def map_strings(
         if progress is not None:
             progress(done, len(strings))
 
-    workers = min(_usable_cores() if workers is None else workers, len(chunks))
+    workers = min(usable_cores() if workers is None else workers, len(chunks))
     # A worker process may be a daemon, which may have no children; or it may be killed at a time-out, and its children
     # would be left behind. Its parent has other workers for the other cores.
     if workers > 1 and multiprocessing.parent_process() is None:
@@ -129,7 +129,24 @@ def _silence() -> None:
         os.dup2(nowhere, stream)
 
 
-def _usable_cores() -> int:
+def quiet_executor(workers: int) -> Any | None:
+    """An executor of worker processes, in which nothing is printed; `None`, with a warning, where there can be none.
+
+    Whoever has it made calls its ``shutdown(wait=True, kill_workers=True)``.
+    """
+    if multiprocessing.parent_process() is not None:
+        return None
+    import loky
+
+    try:
+        return loky.ProcessPoolExecutor(workers, initializer=_silence)
+    except (OSError, RuntimeError, NotImplementedError) as error:
+        logger.warning("no worker processes can be started (%s): the work is done in this process", error)
+        return None
+
+
+def usable_cores() -> int:
+    """How many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
