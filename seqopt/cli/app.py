@@ -720,7 +720,7 @@ def bench(
             metavar="NAME",
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
             "filters, choices, ask, levels, intervals, censored, design, formulas, factorial, transforms, "
-            "standing, ehrlich, fidelity, plates, euclid, hits; NAME --help shows its options.",
+            "standing, ehrlich, fidelity, plates, euclid, hits, pool, prefilter; NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -731,7 +731,7 @@ def bench(
         *("zinc", "docking", "regression", "boss", "vae", "embedding"),
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
         *("choices", "ask", "levels", "intervals", "censored", "design", "formulas", "factorial", "transforms"),
-        *("standing", "ehrlich", "fidelity", "plates", "euclid", "hits"),
+        *("standing", "ehrlich", "fidelity", "plates", "euclid", "hits", "pool", "prefilter"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:

@@ -13,7 +13,7 @@ import gzip
 import itertools
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -21,7 +21,7 @@ from typing import IO, Any
 import numpy as np
 
 from seqopt.datasets.pool_columns import kind_hint, recognize_column
-from seqopt.datasets.sheets import plain_name, restore, split_cells
+from seqopt.datasets.sheets import Cells, plain_name, restore, split_cells
 from seqopt.datasets.tables import FORMATS, Table
 from seqopt.errors import InputError
 
@@ -174,7 +174,7 @@ def _look_at(path: Path, form: str, compressed: bool, column: str | None, kind: 
         return RowFile(path, form, compressed, None, "", "molecule" if form == "smi" else None, strings)
     tabbed = not path.name.lower().removesuffix(".gz").endswith(".csv")
     expected = {plain_name(column)} if column is not None else frozenset()
-    cells = split_cells(path, text, separator="\t" if tabbed else None, expected=expected)
+    cells = _head_cells(path, text, "\t" if tabbed else None, expected)
     rows = [row for row in cells.rows if len(row) > 1 or (row and row[0].strip())]
     if not rows:
         raise InputError(f"{path} has no header line: begin it with the names of its columns")
@@ -185,6 +185,18 @@ def _look_at(path: Path, form: str, compressed: bool, column: str | None, kind: 
     return RowFile(
         path, form, compressed, chosen, cells.separator, kind_hint(chosen), table.columns[chosen], tuple(header)
     )
+
+
+def _head_cells(path: Path, text: str, separator: str | None, expected: Collection[str]) -> Cells:
+    """The cells of the beginning of a file; where a quotation mark is out of place, of fewer lines of it."""
+    while True:
+        try:
+            return split_cells(path, text, separator=separator, expected=expected)
+        except InputError:
+            lines = text.splitlines(keepends=True)
+            if len(lines) < 2:
+                raise
+            text = "".join(lines[: len(lines) // 2])
 
 
 def _header(path: Path, cells: Sequence[str]) -> list[str]:
