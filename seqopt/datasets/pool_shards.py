@@ -52,10 +52,12 @@ def make_shard(path: str, block: RowBlock, settings: Mapping[str, Any]) -> tuple
     kept: list[int] = []
     parts: list[dict[str, Array]] = []
     shape = settings["fingerprint"]
-    # Imports torch, which readers of small files do without.
-    from seqopt.encoding.fingerprints import MorganFingerprint
+    featurizer = None
+    if shape is not None:
+        # Imports torch, which other strings do without.
+        from seqopt.encoding.fingerprints import MorganFingerprint
 
-    featurizer = None if shape is None else MorganFingerprint(shape[0], shape[1], True, shape[2])
+        featurizer = MorganFingerprint(shape[0], shape[1], True, shape[2])
     for start in range(0, len(strings), BLOCK):
         found = _judged(strings[start : start + BLOCK], settings)
         mols = []

@@ -54,6 +54,9 @@ FINGERPRINT = (2, 2048, True)
 FOLDER = "pools"
 """Where stores are in the cache folder."""
 
+PARALLEL_FROM = 5_000
+"""Rows of a block from which on worker processes are started."""
+
 EXAMPLES = 5
 """Rejected rows that messages show."""
 
@@ -556,13 +559,14 @@ class _Makers:
 
     def submit(self, path: Path, block: RowBlock, size: int) -> None:
         """Have a shard made; waits where enough are on their way."""
-        if self._workers > 1 and self._executor is None:
+        few = self._executor is None and len(block.strings) < PARALLEL_FROM
+        if self._workers > 1 and self._executor is None and not few:
             from seqopt.utils.workers import quiet_executor
 
             self._executor = quiet_executor(self._workers)
             if self._executor is None:
                 self._workers = 1
-        if self._workers == 1:
+        if self._workers == 1 or few:
             make_shard(str(path), block, self._settings)
             self._done.append(size)
             return

@@ -119,7 +119,12 @@ def cheap_classifier(space: Space) -> LogisticRegression:
 
     On counts of Morgan environments for molecules, which a prepared pool has at hand; else on counts of n-grams.
     """
-    return LogisticRegression(MorganFingerprint(counts=True)) if space.kind == "molecule" else LogisticRegression()
+    return classifier_of(space.kind)
+
+
+def classifier_of(kind: str) -> LogisticRegression:
+    """`cheap_classifier` of strings of a kind."""
+    return LogisticRegression(MorganFingerprint(counts=True)) if kind == "molecule" else LogisticRegression()
 
 
 def checked_prefilter(given: Prefilter | str | None) -> Prefilter | None:

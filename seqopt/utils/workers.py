@@ -12,6 +12,8 @@ import logging
 import multiprocessing
 import os
 import signal
+import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, as_completed
 from typing import Any
@@ -139,10 +141,24 @@ def quiet_executor(workers: int) -> Any | None:
     import loky
 
     try:
-        return loky.ProcessPoolExecutor(workers, initializer=_silence)
+        return loky.ProcessPoolExecutor(workers, initializer=_follow, initargs=(os.getpid(),))
     except (OSError, RuntimeError, NotImplementedError) as error:
         logger.warning("no worker processes can be started (%s): the work is done in this process", error)
         return None
+
+
+def _follow(parent: int) -> None:
+    """Be silent, and end when the parent has: one that was killed cannot say so, and its workers would go on."""
+    _silence()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    # Where the parent is not the one that asked, as behind a fork server, nothing can be told.
+    if os.getppid() == parent:
+        threading.Thread(target=watch, name="seqopt-follow", daemon=True).start()
 
 
 def usable_cores() -> int:

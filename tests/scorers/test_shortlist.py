@@ -48,7 +48,9 @@ def test_a_shortlist_of_all_changes_nothing(by: str) -> None:
 
 
 def test_a_batch_comes_from_the_candidates_of_largest_mean() -> None:
-    optimizer = Optimizer(POOL, strategy=ModelBased("ngrams", "gibbon", prefilter=Prefilter("mean", 12)), seed=4)
+    optimizer = Optimizer(
+        POOL, strategy=ModelBased("ngrams", "gibbon", prefilter=Prefilter("mean", 12)), initial=10, seed=4
+    )
     strings = optimizer.ask(10)
     optimizer.tell(strings, [float(one.count("A")) for one in strings])
     chosen = optimizer.ask(12)
