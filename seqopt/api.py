@@ -150,7 +150,7 @@ class Result(Tabulated):
 
 def maximize(
     objective: ObjectiveFunction | QueryObjective | str,
-    space: AnySpace | Pool | Iterable[Any] | str | os.PathLike[str],
+    space: AnySpace | Pool | PoolStore | Iterable[Any] | str | os.PathLike[str],
     *,
     budget: int | None = None,
     budget_cost: float | None = None,
@@ -553,7 +553,7 @@ class SearchOptions(TypedDict, Generic[AnySpace], total=False):
 
 def minimize(
     objective: ObjectiveFunction | QueryObjective | str,
-    space: AnySpace | Pool | Iterable[Any] | str | os.PathLike[str],
+    space: AnySpace | Pool | PoolStore | Iterable[Any] | str | os.PathLike[str],
     **options: Unpack[SearchOptions[AnySpace]],
 ) -> Result:
     """Find a string with a small value; takes the options of `maximize`, and raises what it raises.

@@ -297,7 +297,7 @@ def search(
         str,
         typer.Option(
             help="What decides: model (--surrogate with --acquisition), or lfbo or bore, a classifier of good and "
-            "other candidates without predictions of values: on fingerprints of molecules, or n-grams of other strings.",
+            "other candidates without predictions of values: on fingerprints of molecules, or n-grams of others.",
             rich_help_panel=LARGE,
         ),
     ] = "model",

@@ -270,7 +270,7 @@ class PoolStore:
         return "\n".join(lines)
 
     def _shown_rejected(self, limit: int) -> str:
-        shown = []
+        shown: list[str] = []
         for name, record in self.rejected_rows():
             if len(shown) == limit:
                 break

@@ -37,3 +37,10 @@ class FeaturedStrings(Protocol):
     def features(self, name: str) -> Any:
         """The features of the featurizer of this name, ``n x size``: what it would compute of the strings."""
         ...
+
+
+def featured(strings: object, name: str | None = None) -> FeaturedStrings | None:
+    """Strings that carry features, of the featurizer of a name where one is given; `None` for others."""
+    if isinstance(strings, FeaturedStrings) and (name is None or strings.has_features(name)):
+        return strings
+    return None

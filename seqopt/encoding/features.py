@@ -17,7 +17,7 @@ import torch
 from scipy import sparse
 
 from seqopt.encoding.encoded import EncodedStrings, Encoder
-from seqopt.encoding.featured import FeaturedStrings
+from seqopt.encoding.featured import FeaturedStrings, featured
 from seqopt.errors import InputError
 from seqopt.utils.config import Configurable
 
@@ -153,7 +153,7 @@ class StoredRows(FeatureRows):
         self.__dict__.update(strings=strings, name=name, size=size)
 
     @cached_property
-    def values(self) -> FeatureMatrix:  # type: ignore[override]
+    def values(self) -> FeatureMatrix:
         """``n x d``: all of them are read."""
         return self.__dict__["strings"].features(self.__dict__["name"])
 
@@ -240,8 +240,8 @@ class FeatureEncoder(Configurable):
         """
         if isinstance(strings, str):
             raise InputError(f"expected a list of strings, got the single string {strings!r}: write [{strings!r}]")
-        if isinstance(strings, FeaturedStrings) and strings.has_features(self.featurizer.name):
-            return StoredRows(strings, self.featurizer.name, self.featurizer.size)
+        if (stored := featured(strings, self.featurizer.name)) is not None:
+            return StoredRows(stored, self.featurizer.name, self.featurizer.size)
         for position, string in enumerate(strings):
             if not isinstance(string, str):
                 raise InputError(f"item {position} is {string!r} of type {type(string).__name__}; seqopt works on str")

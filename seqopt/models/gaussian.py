@@ -16,7 +16,7 @@ from torch import Tensor
 from seqopt.data.contexts import Contexts
 from seqopt.data.query import Item, key_of
 from seqopt.encoding import Encoded, JointEncoder, StringEncoder, TokensAndFeatures
-from seqopt.encoding.featured import FeaturedStrings
+from seqopt.encoding.featured import featured
 from seqopt.encoding.fields import FieldEncoder, Fields
 from seqopt.errors import InputError, ModelError
 from seqopt.models.column_cache import ColumnCache
@@ -392,7 +392,7 @@ class GaussianSurrogate:
     def _encoded_at(self, pool: PoolSpace, indices: npt.NDArray[np.int64]) -> Encoded:
         """Some candidates; of a pool on disk, whose features are not all at hand, these are computed for them alone."""
         keys = keys_at(pool, indices)
-        if pool in self._pools or pool.encoder is self.encoder or not isinstance(keys, FeaturedStrings):
+        if pool in self._pools or pool.encoder is self.encoder or featured(keys) is None:
             return self._encoded_pool(pool).take(indices)
         if isinstance(self.encoder, JointEncoder) and self.encoder.tokens is pool.encoder:
             return TokensAndFeatures(pool.encoded.take(indices), self.encoder.features.encode(keys))

@@ -72,12 +72,12 @@ def write_arrays(path: Path, arrays: Mapping[str, Array], facts: Mapping[str, An
         ([0, 1, 4, 9], {'count': 4})
     """
     placed, offset, checksum = {}, 0, 0
-    parts = []
+    parts: list[memoryview | bytes] = []
     for name, array in arrays.items():
         data = np.ascontiguousarray(array)
         data = data.astype(data.dtype.newbyteorder("<"), copy=False)
         placed[name] = {"dtype": data.dtype.str, "shape": list(data.shape), "offset": offset}
-        raw = memoryview(data).cast("B") if data.size else memoryview(b"")
+        raw: memoryview = data.reshape(-1).view(np.uint8).data if data.size else memoryview(b"")
         padding = bytes(-len(raw) % _ALIGNED)
         checksum = zlib.crc32(padding, zlib.crc32(raw, checksum))
         offset += len(raw) + len(padding)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from seqopt.encoding import Featurizer, Tokenizer
-from seqopt.encoding.featured import FeaturedStrings
+from seqopt.encoding.featured import featured
 from seqopt.encoding.features import FeatureMatrix
 from seqopt.errors import InputError
 from seqopt.models.classifiers.protocols import FloatArray
@@ -77,7 +77,7 @@ class Featurized:
 
     def sparse(self, strings: Sequence[str]) -> FeatureMatrix:
         """The same as the featurizer returns it."""
-        return self._featurizer(strings if isinstance(strings, FeaturedStrings) else list(strings))
+        return self._featurizer(list(strings) if featured(strings) is None else strings)
 
 
 class NgramCounts:
