@@ -341,7 +341,7 @@ def maximize(
     if pool is not None and pool.rejected:
         logger.info(pool.summary())
     if isinstance(space, PoolStore):
-        space, tokenizer = StoredPool(space, tokenizer=tokenizer), None
+        space, tokenizer = cast(Any, StoredPool(space, tokenizer=tokenizer)), None
     if isinstance(score, Objective) and isinstance(space, Pool | Space):
         _check_kind(score, space)
     whole = as_space(space, tokenizer=tokenizer)
