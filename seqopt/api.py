@@ -344,7 +344,7 @@ def maximize(
         space, tokenizer = cast(Any, StoredPool(space, tokenizer=tokenizer)), None
     if isinstance(score, Objective) and isinstance(space, Pool | Space):
         _check_kind(score, space)
-    whole = as_space(space, tokenizer=tokenizer)
+    whole = as_space(cast(Any, space), tokenizer=tokenizer)
     candidates, filtered = _narrowed(whole, wanted, pool, seed)
     if resume and run_folder is not None and type(candidates) is CandidateSet:
         before = kept_candidates(Path(run_folder))
