@@ -11,7 +11,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypedDict, TypeVar, Unpack
+from typing import Any, Generic, TypedDict, TypeVar, Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,7 @@ from seqopt.campaign.runs import RunFolder
 from seqopt.campaign.store import CampaignStore
 from seqopt.data import DEFAULT_TRANSFORM, Contexts, Outcome, Query, resolve_transform
 from seqopt.data.replay import Replay
-from seqopt.datasets import Pool, read_pool, write_rejected
+from seqopt.datasets import Pool, PoolStore, read_pool, write_rejected
 from seqopt.encoding import Tokenizer
 from seqopt.errors import InputError
 from seqopt.evaluation import Direction, ObjectiveFunction, QueryObjective
@@ -50,7 +50,7 @@ from seqopt.report.descriptions import describe_result
 from seqopt.scorers.limits import BatchLimits
 from seqopt.search import Search
 from seqopt.search.protocols import AnySpace
-from seqopt.spaces import CandidateSet, EvolvableSpace, PoolSpace, Space, as_space
+from seqopt.spaces import CandidateSet, EvolvableSpace, PoolSpace, Space, StoredPool, as_space
 from seqopt.strategies import Design, MultiFidelity, PlateSearch, Strategy
 from seqopt.strategies.initial import usual_beginning
 from seqopt.utils.arguments import checked_integer
@@ -151,7 +151,7 @@ class Result(Tabulated):
 
 def maximize(
     objective: ObjectiveFunction | QueryObjective | str,
-    space: AnySpace | Pool | Iterable[Any] | str | os.PathLike[str],
+    space: AnySpace | Pool | PoolStore | Iterable[Any] | str | os.PathLike[str],
     *,
     budget: int | None = None,
     budget_cost: float | None = None,
@@ -341,9 +341,11 @@ def maximize(
                 logger.warning("%s", remark)
     if pool is not None and pool.rejected:
         logger.info(pool.summary())
+    if isinstance(space, PoolStore):
+        space, tokenizer = cast(Any, StoredPool(space, tokenizer=tokenizer)), None
     if isinstance(score, Objective) and isinstance(space, Pool | Space):
         _check_kind(score, space)
-    whole = as_space(space, tokenizer=tokenizer)
+    whole = as_space(cast(Any, space), tokenizer=tokenizer)
     candidates, filtered = _narrowed(whole, wanted, pool, seed)
     if resume and run_folder is not None and type(candidates) is CandidateSet:
         before = kept_candidates(Path(run_folder))
@@ -467,7 +469,9 @@ def maximize(
                 driven(Campaign(store, optimizer=optimizer), on_evaluation=on_evaluation, on_step=listening)
         else:
             status = "interrupted"
-            listed = optimizer.space.keys if isinstance(optimizer.space, PoolSpace) else None
+            # Of a pool on disk the description tells whether it is the same: it is not written down again.
+            kept = isinstance(optimizer.space, PoolSpace) and not isinstance(optimizer.space, StoredPool)
+            listed = cast(PoolSpace, optimizer.space).keys if kept else None
             folder = RunFolder.begin(run_folder, facts, campaign, resume=resume, candidates=listed)
             folder.known_values = values
             try:
@@ -550,7 +554,7 @@ class SearchOptions(TypedDict, Generic[AnySpace], total=False):
 
 def minimize(
     objective: ObjectiveFunction | QueryObjective | str,
-    space: AnySpace | Pool | Iterable[Any] | str | os.PathLike[str],
+    space: AnySpace | Pool | PoolStore | Iterable[Any] | str | os.PathLike[str],
     **options: Unpack[SearchOptions[AnySpace]],
 ) -> Result:
     """Find a string with a small value; takes the options of `maximize`, and raises what it raises.
@@ -640,6 +644,11 @@ def _narrowed(space: Space, wanted: list[Filter], pool: Pool | None, seed: int) 
     """
     if not wanted:
         return space, []
+    if isinstance(space, StoredPool):
+        raise InputError(
+            "filters look at every candidate in memory, and this pool is on disk: filter the file first, or read it "
+            "into memory (seqopt.datasets.read_pool, --in-memory)"
+        )
     columns = None
     if pool is not None and any(isinstance(item, ColumnCondition) for item in wanted):
         facts = {"kind": pool.kind, "decimal_comma": pool.decimal_comma}
@@ -743,7 +752,7 @@ def _part_facts(optimizer: Optimizer, strategy: Strategy | None) -> dict[str, An
 
 
 def _space_facts(space: Space) -> dict[str, Any]:
-    if isinstance(space, PoolSpace):
+    if isinstance(space, PoolSpace) and not isinstance(space, StoredPool):
         return {"pool_size": len(space), "pool_sha256": digest(space.keys)}
     return {"space": described(space)}
 

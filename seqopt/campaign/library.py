@@ -58,18 +58,11 @@ class Library:
 
 
 def key_hashes(keys: Sequence[str]) -> Hashes:
-    """Eight bytes of the BLAKE2b hash of each key.
+    """See `seqopt.strings.packed.key_hashes`."""
+    # With numpy, which a campaign is opened without.
+    from seqopt.strings import packed
 
-    Of 20 million keys, two have the same hash with a probability of 1e-5.
-
-    Example:
-        >>> [int(number) % 1000 for number in key_hashes(["CCO", "CCN"])]
-        [733, 236]
-    """
-    import numpy as np
-
-    raw = b"".join(hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest() for key in keys)
-    return np.frombuffer(raw, dtype="<u8").astype(np.uint64)
+    return packed.key_hashes(keys)
 
 
 def packed(hashes: Hashes) -> bytes | None:

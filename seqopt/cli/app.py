@@ -72,7 +72,7 @@ def _root(
 
 
 WHAT, HOW, RUN = "What to search", "How to search", "The run"
-FIDELITIES = "Cheap and expensive measurements"
+FIDELITIES, LARGE = "Cheap and expensive measurements", "Pools of millions"
 
 Initial = Annotated[int, typer.Option(help="How many are scored first, to learn from.", rich_help_panel=HOW, min=2)]
 Batch = Annotated[int, typer.Option(help="How many are chosen and scored together.", rich_help_panel=HOW, min=1)]
@@ -294,6 +294,40 @@ def search(
             rich_help_panel=HOW,
         ),
     ] = None,
+    strategy: Annotated[
+        str,
+        typer.Option(
+            help="What decides: model (--surrogate with --acquisition), or lfbo or bore, a classifier of good and "
+            "other candidates without predictions of values: on fingerprints of molecules, or n-grams of others.",
+            rich_help_panel=LARGE,
+        ),
+    ] = "model",
+    prefilter: Annotated[
+        str | None,
+        typer.Option(
+            help="Let the acquisition function look only at the candidates that a cheap score puts first: lfbo (a "
+            "classifier) or mean (the model's own prediction).",
+            rich_help_panel=LARGE,
+        ),
+    ] = None,
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            help="How many candidates a prefilter keeps, or of lfbo and bore, from how many a batch is filled. "
+            "Default: 50,000.",
+            rich_help_panel=LARGE,
+            min=1,
+        ),
+    ] = None,
+    on_disk: Annotated[
+        bool | None,
+        typer.Option(
+            "--on-disk/--in-memory",
+            help="Prepare the pool on disk, with fingerprints, and search it there: for millions of candidates. "
+            "Default: for a folder, a pattern ('parts/*.csv.gz') or a file of 100 MB.",
+            rich_help_panel=LARGE,
+        ),
+    ] = None,
     tokenizer: Annotated[
         str,
         typer.Option(
@@ -354,6 +388,10 @@ def search(
 
         seqopt search assay.csv --objective column:IC50_nM --minimize --transform log10
 
+    Ten million candidates in many files, read once, scored by a classifier:
+
+        seqopt search "parts/*.csv.gz" -o scoring.py:dock --strategy lfbo --batch 1000
+
     A column of docking scores, a hundred times cheaper than the assay:
 
         seqopt search library.csv -o column:assay --fidelity column:docking:0.01 --budget-cost 50
@@ -398,6 +436,7 @@ def search(
         strict=strict,
         decimal_comma=decimal_comma,
         candidates=candidates,
+        large={"strategy": strategy, "prefilter": prefilter, "keep": keep, "on_disk": on_disk},
         tokenizer=None if tokenizer == "auto" else tokenizer,
         out=out,
         choosing={
@@ -721,7 +760,7 @@ def bench(
             metavar="NAME",
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
             "filters, choices, ask, levels, intervals, censored, design, formulas, factorial, transforms, "
-            "standing, ehrlich, fidelity, plates, euclid, hits, learning, configurations; "
+            "standing, ehrlich, fidelity, plates, euclid, hits, learning, configurations, pool, prefilter; "
             "NAME --help shows its options.",
         ),
     ] = "",
@@ -733,7 +772,8 @@ def bench(
         *("zinc", "docking", "regression", "boss", "vae", "embedding"),
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
         *("choices", "ask", "levels", "intervals", "censored", "design", "formulas", "factorial", "transforms"),
-        *("standing", "ehrlich", "fidelity", "plates", "euclid", "hits", "learning", "configurations"),
+        *("standing", "ehrlich", "fidelity", "plates", "euclid", "hits", "learning"),
+        *("configurations", "pool", "prefilter"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:

@@ -156,6 +156,10 @@ def watched_search(
     """
     from seqopt.api import maximize
 
+    # A strategy decides by itself, and has its own search.
+    strategy = options.get("strategy")
+    if strategy is not None:
+        options.pop("search", None)
     if plan.known is not None:
         note(f"what is known from {plan.known} takes the place of as many random candidates")
     steps = None if plan.evaluations is None else -(-plan.evaluations // plan.batch)
@@ -166,7 +170,8 @@ def watched_search(
         batches = f"turn, {plan.workers} at a time"
     console.print(
         f"{goal[:-1]}ing [bold]{escape(objective.name)}[/bold]: {plan.initial} {first}, "
-        f"then {_amount(plan, batches)}, by {plan.acquisition}; seed {plan.seed}; results in {escape(str(folder))}"
+        f"then {_amount(plan, batches)}, by {_decides(plan, strategy)}; seed {plan.seed}; results in "
+        f"{escape(str(folder))}"
     )
     console.print(
         f"\n{'step':>7} {'scored':>7}{' ' + format('cost', '>9') if costly else ''} {'failed':>7} {'best so far':>14} "
@@ -201,8 +206,8 @@ def watched_search(
                 budget_cost=plan.budget_cost,
                 initial=plan.initial,
                 batch_size=plan.batch,
-                surrogate=plan.surrogate if surrogate is None else surrogate,
-                acquisition=plan.acquisition,
+                surrogate=None if strategy is not None else plan.surrogate if surrogate is None else surrogate,
+                acquisition=None if strategy is not None else plan.acquisition,
                 seed=plan.seed,
                 workers=plan.workers,
                 asynchronous=plan.asynchronous,
@@ -238,6 +243,11 @@ def watched_search(
         # A run that was refused has written nothing, and its files are not ours to write.
         if _written(folder) != before:
             write()
+
+
+def _decides(plan: Plan, strategy: Any) -> str:
+    """What decides, in a word."""
+    return plan.acquisition if strategy is None or hasattr(strategy, "acquisition") else type(strategy).__name__
 
 
 def options_custom(options: Mapping[str, Any]) -> bool:

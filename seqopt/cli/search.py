@@ -10,6 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
+from seqopt.cli.large import (
+    check_large,
+    chosen_strategy,
+    is_on_disk,
+    prepared,
+    write_store_rejected,
+)
 from seqopt.cli.running import (
     Plan,
     check_plan,
@@ -50,6 +57,7 @@ def run_search(
     fidelities: Sequence[str],
     target_cost: float,
     choosing: dict[str, Any],
+    large: dict[str, Any],
 ) -> None:
     """Read the pool, search it, and say what is happening; see ``seqopt search --help``."""
     started = time.perf_counter()
@@ -71,6 +79,39 @@ def run_search(
     check_design(choosing["design"])
     conditions = checked(choosing["filters"])
     inner_search = _parts(plan, candidates, tokenizer, transform)
+    check_large(large, plan, fidelities=bool(ways))
+    if is_on_disk(source, large["on_disk"], values=values_column is not None or ways is not None):
+        assert objective is not None
+        store = prepared(
+            source,
+            column=column,
+            kind=kind,
+            standardize=standardize,
+            attachment_points=attachment_points,
+            strict=strict,
+        )
+        goal = direction or objective.direction
+        first, *notes = store.summary().splitlines()
+        console.print(f"[bold]{escape(first)}[/bold] ({time.perf_counter() - started:.0f} s)")
+        for text in notes:
+            note(text)
+        _warn_of_budget(plan, len(store))
+        result = watched_search(
+            objective,
+            store,
+            plan,
+            goal,
+            folder,
+            started=started,
+            tokenizer=tokenizer,
+            search=inner_search,
+            transform=transform,
+            strategy=chosen_strategy(large, plan, inner_search, store.kind, len(store)),
+            **choosing,
+        )
+        write_store_rejected(store, folder)
+        _finish(result, objective.name, goal, folder)
+        return
     with console.status(f"reading {escape(source)}") as status:
         pool = read_pool(
             source,
@@ -102,9 +143,15 @@ def run_search(
         tokenizer=tokenizer,
         search=inner_search,
         transform=transform,
+        strategy=chosen_strategy(large, plan, inner_search, pool.kind, len(pool)),
         **(choosing if ways is None else choosing | _passed(ways)),
     )
-    _describe_result(result, objective.name, goal)
+    _finish(result, objective.name, goal, folder)
+
+
+def _finish(result: Any, name: str, goal: str, folder: Path) -> None:
+    """Say what was found, and where it is."""
+    _describe_result(result, name, goal)
     console.print(
         f"\nOpen {escape(str(folder / 'report.html'))} to see them; every result is in evaluations.csv there."
     )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         load_zinc250k,
     )
     from seqopt.datasets.points import Points, read_points
+    from seqopt.datasets.pool_store import PoolStore, prepare_pool
     from seqopt.datasets.pools import Duplicate, Pool, Rejected, read_pool, write_rejected
     from seqopt.datasets.proteins import Protein, read_proteins
     from seqopt.datasets.sheets import Sheet, read_sheet, write_sheet
@@ -46,6 +47,7 @@ _HOMES = {
     ),
     **dict.fromkeys(("Points", "read_points"), "seqopt.datasets.points"),
     **dict.fromkeys(("Duplicate", "Pool", "Rejected", "read_pool", "write_rejected"), "seqopt.datasets.pools"),
+    **dict.fromkeys(("PoolStore", "prepare_pool"), "seqopt.datasets.pool_store"),
     **dict.fromkeys(("Protein", "read_proteins"), "seqopt.datasets.proteins"),
     **dict.fromkeys(("Sheet", "read_sheet", "write_sheet"), "seqopt.datasets.sheets"),
     "cache_dir": "seqopt.utils.cache",
@@ -59,6 +61,7 @@ __all__ = [
     "Duplicate",
     "Points",
     "Pool",
+    "PoolStore",
     "Protein",
     "Rejected",
     "Sheet",
@@ -71,6 +74,7 @@ __all__ = [
     "load_lipophilicity",
     "load_photoswitch",
     "load_zinc250k",
+    "prepare_pool",
     "read_points",
     "read_pool",
     "read_proteins",

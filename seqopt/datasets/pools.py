@@ -21,19 +21,15 @@ import numpy.typing as npt
 from seqopt.datasets.numbers import not_a_number, read_number
 from seqopt.datasets.pool_columns import number_in, short
 from seqopt.datasets.pool_rows import PoolRows, file_rows, named_rows, refuse_missing_header, refuse_names
+from seqopt.datasets.pool_shards import ATTACHMENT_OPTION, why_rejected
 from seqopt.datasets.structures import as_smiles
 from seqopt.errors import InputError
 from seqopt.strings.identity import (
     KINDS,
     RULES,
     explain_attachment,
-    explain_rejection,
     identity_keys,
     recognize_kind,
-)
-from seqopt.strings.notations import (
-    is_inchi,
-    reference_to_structure,
 )
 from seqopt.utils.cache import digest, read_cached, write_cached
 from seqopt.utils.workers import Progress, map_strings
@@ -43,8 +39,6 @@ PARALLEL_FROM = 5_000
 
 CACHE_FROM = 20_000
 """Number of molecules above which their keys are kept on disk."""
-
-_ATTACHMENT_OPTION = "attachment_points=True (--attachment-points)"
 
 EXAMPLES = 5
 """Rejected strings and duplicates that messages show."""
@@ -279,15 +273,6 @@ def write_rejected(pool: Pool, path: str | os.PathLike[str]) -> None:
         raise InputError(f"cannot write {path}: {error.strerror}") from error
 
 
-def _why_rejected(string: str, kind: str) -> str:
-    if kind == "molecule":
-        if is_inchi(string):
-            return "an InChI that RDKit cannot read"
-        if (what := reference_to_structure(string)) is not None:
-            return f"{what}, which does not say how the molecule is made: expected a SMILES or an InChI"
-    return explain_rejection(string, kind)
-
-
 def _keys(strings: list[str], kind: str, standardize: bool, progress: Progress | None) -> Sequence[str | None]:
     if kind != "molecule" or len(strings) < PARALLEL_FROM:
         return identity_keys(strings, kind, standardize=standardize)
@@ -332,10 +317,10 @@ def _assemble(
     for row, key in enumerate(keys):
         line = int(rows.lines[row])
         if key is None:
-            rejected.append(Rejected(line, rows.strings[row], _why_rejected(rows.strings[row], kind)))
+            rejected.append(Rejected(line, rows.strings[row], why_rejected(rows.strings[row], kind)))
             continue
         whole = attachment_points or kind != "molecule"
-        open_end = None if whole else explain_attachment(key, option=_ATTACHMENT_OPTION)
+        open_end = None if whole else explain_attachment(key, option=ATTACHMENT_OPTION)
         if open_end is not None:
             rejected.append(Rejected(line, rows.strings[row], open_end))
             continue

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -16,6 +17,7 @@ import torch
 from scipy import sparse
 
 from seqopt.encoding.encoded import EncodedStrings, Encoder
+from seqopt.encoding.featured import FeaturedStrings, featured
 from seqopt.errors import InputError
 from seqopt.utils.config import Configurable
 
@@ -135,6 +137,39 @@ class FeatureRows:
         return torch.from_numpy(np.array(rows.dense(), dtype=np.float64)).to(device=device)
 
 
+class StoredRows(FeatureRows):
+    """Features that were computed before, and are read when their values are asked for.
+
+    Args:
+        strings: Has the features.
+        name: Of the featurizer.
+        size: Its number of columns.
+    """
+
+    streamed = True
+    """There may be too many for all to be held at a time: what can be is computed in blocks."""
+
+    def __init__(self, strings: FeaturedStrings, name: str, size: int) -> None:
+        self.__dict__.update(strings=strings, name=name, size=size)
+
+    @cached_property
+    def values(self) -> FeatureMatrix:
+        """``n x d``: all of them are read."""
+        return self.__dict__["strings"].features(self.__dict__["name"])
+
+    def __len__(self) -> int:
+        return len(self.__dict__["strings"])
+
+    @property
+    def width(self) -> int:
+        """See `FeatureRows`."""
+        return int(self.__dict__["size"])
+
+    def take(self, indices: npt.ArrayLike | slice) -> FeatureRows:
+        """The rows at ``indices``, which are read."""
+        return FeatureRows(self.__dict__["strings"].take(indices).features(self.__dict__["name"]))
+
+
 @runtime_checkable
 class SelectiveFeaturizer(Featurizer, Protocol):
     """A featurizer that has no features for some strings, and says so without computing any."""
@@ -205,6 +240,8 @@ class FeatureEncoder(Configurable):
         """
         if isinstance(strings, str):
             raise InputError(f"expected a list of strings, got the single string {strings!r}: write [{strings!r}]")
+        if (stored := featured(strings, self.featurizer.name)) is not None:
+            return StoredRows(stored, self.featurizer.name, self.featurizer.size)
         for position, string in enumerate(strings):
             if not isinstance(string, str):
                 raise InputError(f"item {position} is {string!r} of type {type(string).__name__}; seqopt works on str")
@@ -234,6 +271,11 @@ class TokensAndFeatures:
     def width(self) -> int:
         """Number of columns of both."""
         return self.features.width + self.tokens.width
+
+    @property
+    def streamed(self) -> bool:
+        """Whether features are read when they are asked for: see `StoredRows`."""
+        return isinstance(self.features, StoredRows)
 
     def take(self, indices: npt.ArrayLike | slice) -> TokensAndFeatures:
         """The rows at ``indices`` (any numpy row index)."""

@@ -25,6 +25,7 @@ import numpy.typing as npt
 import torch
 from scipy import sparse
 
+from seqopt.encoding.featured import featured
 from seqopt.encoding.features import FeatureMatrix
 from seqopt.errors import InputError
 from seqopt.strings.identity import explain_rejection, parse_smiles, quiet_rdkit, quoted
@@ -96,6 +97,8 @@ class MorganFingerprint(Configurable):
         Raises:
             InputError: As the class says.
         """
+        if (stored := featured(strings, self.name)) is not None:
+            return stored.features(self.name)
         if len(strings) >= MANY and not isinstance(strings, str):
             return _of_many(self, strings)
         return _stacked([self.of_molecules(mols) for mols in _molecules(strings)], self.size)

@@ -25,6 +25,9 @@ FloatArray = npt.NDArray[np.floating]
 BLOCK_ELEMENTS = 1 << 24
 """Largest number of covariances (and of token entries) evaluated at once by a foreign kernel."""
 
+STREAMED_BLOCK = 1 << 15
+"""Strings on disk that are looked at at a time."""
+
 PAIRS = 64
 """Pairs of strings are taken from square blocks of so many where a kernel knows no pairs."""
 
@@ -128,13 +131,22 @@ class KernelEvaluator:
 
     def self_similarity(self, a: Encoded) -> FloatArray | None:
         """What `cross` takes as ``self_a``, or `None` where it is not needed."""
-        if isinstance(self.kernel, StringKernel) and self.kernel.normalize:
-            return self.kernel.self_similarity(a)
-        return None
+        if not (isinstance(self.kernel, StringKernel) and self.kernel.normalize):
+            return None
+        if _streamed(a):
+            parts = [self.kernel.self_similarity(a.take(rows)) for rows in _slices(len(a))]
+            return np.concatenate(parts, axis=-1)
+        return self.kernel.self_similarity(a)
 
     def variance(self, a: Encoded, self_a: FloatArray | None) -> FloatArray:
         """Prior variance of each string."""
         if isinstance(self.kernel, StringKernel):
+            if _streamed(a):
+                parts = [
+                    self.kernel.variance(a.take(rows), None if self_a is None else self_a[..., rows])
+                    for rows in _slices(len(a))
+                ]
+                return np.concatenate(parts, axis=-1).astype(np.float64)
             return self.kernel.variance(a, self_a).astype(np.float64)
         with torch.no_grad():
             blocks = [
@@ -187,6 +199,15 @@ class KernelEvaluator:
     def _blocks(self, rows: int, columns: int) -> list[slice]:
         size = max(1, BLOCK_ELEMENTS // max(columns, self.width, 1))
         return [slice(start, start + size) for start in range(0, rows, size)] or [slice(0, 0)]
+
+
+def _streamed(a: Encoded) -> bool:
+    """Whether strings are on disk, and perhaps too many to be held at a time: `seqopt.encoding.features.StoredRows`."""
+    return bool(getattr(a, "streamed", False)) and len(a) > STREAMED_BLOCK
+
+
+def _slices(count: int) -> list[slice]:
+    return [slice(start, min(start + STREAMED_BLOCK, count)) for start in range(0, count, STREAMED_BLOCK)]
 
 
 class StackedEvaluator:

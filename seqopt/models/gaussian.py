@@ -16,6 +16,7 @@ from torch import Tensor
 from seqopt.data.contexts import Contexts
 from seqopt.data.query import Item, key_of
 from seqopt.encoding import Encoded, JointEncoder, StringEncoder, TokensAndFeatures
+from seqopt.encoding.featured import featured
 from seqopt.encoding.fields import FieldEncoder, Fields
 from seqopt.errors import InputError, ModelError
 from seqopt.models.column_cache import ColumnCache
@@ -30,12 +31,15 @@ from seqopt.models.pool_posterior import PoolPosterior
 from seqopt.models.stored_columns import stored_columns
 from seqopt.models.streamed_posterior import StreamedPosterior
 from seqopt.posteriors import Posterior
-from seqopt.spaces import PoolSpace
+from seqopt.spaces import PoolSpace, keys_at
 
 COLUMN_MEMORY = 1 << 30
 """Bytes of prior covariances with the candidates of a pool that are kept: at 250,000 candidates and one draw, those of
 some 500 strings. Beyond, they are computed anew in blocks whenever they are needed; see
 `seqopt.models.streamed_posterior`."""
+
+MEAN_ELEMENTS = 1 << 24
+"""Covariances that are held at once while means are predicted (128 MiB)."""
 
 
 PriorMean = Callable[[Sequence[str]], npt.ArrayLike]
@@ -171,10 +175,9 @@ class GaussianSurrogate:
         """
         state = self.fitted
         conditioning = self.conditioned(pending).conditioning
-        encoded = self._encoded_pool(pool)
         if indices is not None:
-            keys = [pool.keys[int(index)] for index in indices]
-            return self._posterior_at(conditioning, encoded.take(indices), keys)
+            return self._posterior_at(conditioning, self._encoded_at(pool, indices), keys_at(pool, indices))
+        encoded = self._encoded_pool(pool)
         known = self._posteriors.get(pool)
         if known is not None and known.state is state:
             # What the data say of the candidates is computed once.
@@ -192,6 +195,28 @@ class GaussianSurrogate:
             found = PoolPosterior(conditioning, self._caches[pool], pool.keys)
         self._posteriors[pool] = found
         return found
+
+    def pool_mean(self, pool: PoolSpace) -> FloatArray:
+        """Predicted mean of the target at each candidate of a pool, N, in the values' units.
+
+        It costs a covariance for each candidate and value, and nothing is kept: candidates are looked at in blocks.
+
+        Args:
+            pool: The candidates.
+
+        Raises:
+            ModelError: Before the first fit.
+        """
+        state, conditioning = self.fitted, self.conditioned().conditioning
+        found = np.empty(len(pool))
+        size = max(1, MEAN_ELEMENTS // (state.draws * max(1, len(state.keys))))
+        for start in range(0, len(pool), size):
+            places = np.arange(start, min(start + size, len(pool)))
+            block = self._encoded_at(pool, places)
+            rows = conditioning.prior_rows(block, state.evaluator.self_similarity(block))
+            mean = state.mean(keys_at(pool, places)) + (state.alpha[:, None] @ rows)[:, 0]
+            found[places] = mean.mean(0).numpy()
+        return self.untransform(found, np.zeros(len(found)))[0]
 
     def contexts_posterior(
         self,
@@ -372,6 +397,16 @@ class GaussianSurrogate:
     def _fits(self, candidates: Encoded) -> bool:
         state = self.fitted
         return 8 * state.draws * len(candidates) * len(set(state.keys)) <= COLUMN_MEMORY
+
+    def _encoded_at(self, pool: PoolSpace, indices: npt.NDArray[np.int64]) -> Encoded:
+        """Some candidates; of a pool on disk, whose features are not all at hand, these are computed for them alone."""
+        keys = keys_at(pool, indices)
+        if pool in self._pools or pool.encoder is self.encoder or featured(keys) is None:
+            return self._encoded_pool(pool).take(indices)
+        if isinstance(self.encoder, JointEncoder) and self.encoder.tokens is pool.encoder:
+            return TokensAndFeatures(pool.encoded.take(indices), self.encoder.features.encode(keys))
+        found: Encoded = self.encoder.encode(keys)
+        return found
 
     def _encoded_pool(self, pool: PoolSpace) -> Encoded:
         if pool.encoder is self.encoder:

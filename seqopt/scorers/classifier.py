@@ -12,7 +12,8 @@ from seqopt.models.classifiers import Classifier, Predictor, WeightedClassifier
 from seqopt.models.classifiers.protocols import BoolArray as Labels
 from seqopt.scorers.checks import checked_scores
 from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray
-from seqopt.spaces import PoolSpace
+from seqopt.scorers.shortlist import largest
+from seqopt.spaces import PoolSpace, keys_at
 
 BLOCK = 1000
 """Strings whose logits are computed at once."""
@@ -74,7 +75,7 @@ class ClassifierScoring:
 
     def pool_scorer(self, pool: PoolSpace, indices: IndexArray | None = None) -> ClassifierPoolScorer:
         """The logits of the candidates of a pool."""
-        keys = pool.keys if indices is None else [pool.keys[int(index)] for index in indices]
+        keys = keys_at(pool, indices)
         return self.sample_scorer(keys)
 
     def sample_scorer(self, keys: Sequence[str]) -> ClassifierPoolScorer:
@@ -129,10 +130,7 @@ class ClassifierPoolScorer:
 
     def best(self, allowed: BoolArray, count: int = 1) -> tuple[IndexArray, FloatArray]:
         """See `seqopt.scorers.PoolScorer`."""
-        scores = np.where(allowed, self._current(), -np.inf)
-        indices = np.lexsort((self._order, -scores))[:count]
-        indices = indices[scores[indices] > -np.inf].astype(np.int64)
-        return indices, scores[indices]
+        return largest(np.where(allowed, self._current(), -np.inf), count, self._order)
 
     def choose(self, index: int) -> Choice:
         """Put a candidate into the batch."""

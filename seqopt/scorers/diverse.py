@@ -25,7 +25,7 @@ from seqopt.models.classifiers import Predictor, log_probability
 from seqopt.models.covariance import KernelEvaluator
 from seqopt.scorers.checks import checked_scores
 from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray
-from seqopt.spaces import PoolSpace
+from seqopt.spaces import PoolSpace, keys_at
 
 BLOCK = 1000
 """Strings whose logits are computed at once."""
@@ -84,7 +84,7 @@ class DiverseScoring:
 
     def pool_scorer(self, pool: PoolSpace, indices: IndexArray | None = None) -> DiversePoolScorer:
         """A scorer of the candidates of a pool."""
-        keys = pool.keys if indices is None else [pool.keys[int(index)] for index in indices]
+        keys = keys_at(pool, indices)
         return self.sample_scorer(keys)
 
     def sample_scorer(self, keys: Sequence[str]) -> DiversePoolScorer:

@@ -21,7 +21,7 @@ from seqopt.errors import InputError
 from seqopt.models.classifiers import Predictor, log_probability
 from seqopt.scorers.checks import checked_scores
 from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray, PoolScorer, Scorer, Scoring
-from seqopt.spaces import PoolSpace
+from seqopt.spaces import PoolSpace, keys_at
 
 Combine = Literal["add", "multiply"]
 """How a score and log p make one: ``"add"`` for scores that are logarithms, ``"multiply"`` for others."""
@@ -86,7 +86,7 @@ class FeasibilityScoring:
 
     def pool_scorer(self, pool: PoolSpace, indices: IndexArray | None = None) -> FeasibilityPoolScorer:
         """A scorer of the candidates of a pool."""
-        keys = pool.keys if indices is None else [pool.keys[int(index)] for index in indices]
+        keys = keys_at(pool, indices)
         return FeasibilityPoolScorer(self._scoring.pool_scorer(pool, indices), self._predictor, self._combine, keys)
 
     def sample_scorer(self, keys: Sequence[str]) -> FeasibilityPoolScorer:

@@ -24,7 +24,7 @@ from seqopt.posteriors import Moments, Posterior
 from seqopt.scorers.checks import checked_scores
 from seqopt.scorers.conditioning import GrowingProcess, GrowingScores
 from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray, PoolScorer, repeats
-from seqopt.spaces import PoolSpace
+from seqopt.spaces import PoolSpace, keys_at
 
 BLOCK = 1000
 """Strings of a sample whose posterior is computed at once; also how many compete for a batch, and bound the maximum."""
@@ -111,7 +111,7 @@ class GaussianScoring:
         """The acquisition function at the candidates of a pool."""
         posterior = cast(PoolSurrogate, self.surrogate).pool_posterior(pool, indices, self.pending)
         prepared = self._prepared(posterior)
-        keys = pool.keys if indices is None else [pool.keys[int(index)] for index in indices]
+        keys = keys_at(pool, indices)
         monotone = isinstance(self.acquisition, MonotoneAcquisition) and self.acquisition.monotone
         if monotone and isinstance(posterior, StreamedCandidates):
             return LazyPoolScorer(posterior.lazy(), prepared, keys, self.surrogate.untransform, self.acquisition.name)

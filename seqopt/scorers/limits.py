@@ -12,7 +12,7 @@ import numpy as np
 from seqopt.errors import InputError
 from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray, PoolScorer, Scorer, Scoring
 from seqopt.scorers.similarity import Similarity, similarity_of
-from seqopt.spaces import PoolSpace
+from seqopt.spaces import PoolSpace, keys_at
 from seqopt.utils.config import Configurable
 
 LOOKED_AT = 4
@@ -173,7 +173,7 @@ class LimitedScoring:
 
     def pool_scorer(self, pool: PoolSpace, indices: IndexArray | None = None) -> PoolScorer:
         """The best of the candidates that may join the batch."""
-        keys = pool.keys if indices is None else [pool.keys[int(index)] for index in indices]
+        keys = keys_at(pool, indices)
         return LimitedPoolScorer(self._scoring.pool_scorer(pool, indices), keys, self._batch)
 
     def sample_scorer(self, keys: Sequence[str]) -> PoolScorer:

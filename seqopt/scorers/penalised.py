@@ -31,7 +31,7 @@ from seqopt.posteriors import Moments, Posterior
 from seqopt.scorers.checks import checked_scores
 from seqopt.scorers.gaussian import BLOCK, predicted, top
 from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray
-from seqopt.spaces import PoolSpace
+from seqopt.spaces import PoolSpace, keys_at
 
 SLOPES_AT = 500
 """Candidates among which, and the evaluated strings, the steepest slope of the posterior mean is looked for."""
@@ -126,7 +126,7 @@ class PenalisedScoring:
 
     def pool_scorer(self, pool: PoolSpace, indices: IndexArray | None = None) -> PenalisedPoolScorer:
         """The acquisition function at the candidates of a pool, less penalties."""
-        keys = pool.keys if indices is None else [pool.keys[int(index)] for index in indices]
+        keys = keys_at(pool, indices)
         return self._of(cast(PoolSurrogate, self.surrogate).pool_posterior(pool, indices, []), keys)
 
     def sample_scorer(self, keys: Sequence[str]) -> PenalisedPoolScorer:

@@ -39,7 +39,7 @@ from seqopt.scorers.conditioning import GrowingProcess, GrowingScores
 from seqopt.scorers.costs import Costs, StatedCosts
 from seqopt.scorers.gaussian import BLOCK, SubsetScorer, predicted, top
 from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray, PoolScorer
-from seqopt.spaces import PoolSpace
+from seqopt.spaces import PoolSpace, keys_at
 
 AT_ONCE = 4000
 """Queries whose posterior is kept with its factors, so that a batch costs rank-one updates; of more, only moments."""
@@ -172,7 +172,7 @@ class PerCostScoring:
 
     def pool_scorer(self, pool: PoolSpace, indices: IndexArray | None = None) -> PerCostPoolScorer:
         """The acquisition function at the candidates of a pool, in every context."""
-        keys = pool.keys if indices is None else [pool.keys[int(index)] for index in indices]
+        keys = keys_at(pool, indices)
         surrogate = self.surrogate
         if not isinstance(surrogate, GaussianSurrogate) or len(keys) * len(self.contexts.possible) <= AT_ONCE:
             return PerCostPoolScorer(self, self._prepared_on_promising(keys), keys)

@@ -7,7 +7,8 @@ from seqopt.spaces.codons import CodonSpace
 from seqopt.spaces.exact import ExactGene, ExactGenes, ExactRanking
 from seqopt.spaces.grammar_space import GrammarSpace
 from seqopt.spaces.local import LocalSpace
-from seqopt.spaces.protocols import EvolvableSpace, PoolSpace, Space
+from seqopt.spaces.protocols import EvolvableSpace, PoolSpace, Space, keys_at
+from seqopt.spaces.stored_pool import StoredPool
 from seqopt.spaces.unconstrained import StringSpace
 
 __all__ = [
@@ -22,7 +23,9 @@ __all__ = [
     "LocalSpace",
     "PoolSpace",
     "Space",
+    "StoredPool",
     "StringSpace",
     "as_space",
     "candidate_strings",
+    "keys_at",
 ]

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from seqopt.datasets.pool_store import PoolStore
 from seqopt.datasets.pools import Pool
 from seqopt.encoding import EncodedStrings, Encoder, Tokenizer
 from seqopt.errors import InputError
 from seqopt.spaces.candidates import Candidates, hinted_strings
 from seqopt.spaces.protocols import Space
+from seqopt.spaces.stored_pool import StoredPool
 from seqopt.strings.identity import (
     KINDS,
     explain_attachment,
@@ -216,11 +218,12 @@ class CandidateSet(Shown, Configurable):
         return f"CandidateSet({len(self):,} x {self.kind}, tokenizer={self.encoder.tokenizer.name!r})"
 
 
-def as_space(given: Space | Pool | Candidates, *, tokenizer: str | Tokenizer | None = None) -> Space:
+def as_space(given: Space | Pool | PoolStore | Candidates, *, tokenizer: str | Tokenizer | None = None) -> Space:
     """The space that a user means: itself, or the set of the candidates given.
 
     Args:
-        given: A space, what `seqopt.datasets.read_pool` returned, or candidates as `CandidateSet` takes them.
+        given: A space, what `seqopt.datasets.read_pool` or `seqopt.datasets.prepare_pool` returned, or candidates as
+            `CandidateSet` takes them.
         tokenizer: How candidates are split into symbols; see `CandidateSet`.
 
     Raises:
@@ -235,6 +238,8 @@ def as_space(given: Space | Pool | Candidates, *, tokenizer: str | Tokenizer | N
         return CandidateSet(
             given.strings, kind=given.kind, keys=given.keys, standardize=given.standardized, tokenizer=tokenizer
         )
+    if isinstance(given, PoolStore):
+        return StoredPool(given, tokenizer=tokenizer)
     if isinstance(given, type):
         raise InputError(f"{given.__name__} is a class: give an object of it, {given.__name__}(...)")
     if not isinstance(given, Space):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
 from seqopt.encoding import EncodedStrings, Encoder
 
@@ -77,6 +78,23 @@ class PoolSpace(Space, Protocol):
     def index_of(self, string: str) -> int | None:
         """Position of the candidate with the same key, or `None`."""
         ...
+
+
+def keys_at(pool: PoolSpace, indices: npt.NDArray[np.int64] | None = None) -> Sequence[str]:
+    """Keys of the candidates at ``indices``, or of all: without an object for each, where the pool can do without.
+
+    Example:
+        >>> from seqopt.spaces import CandidateSet
+        >>> keys_at(CandidateSet(["A", "B", "C"], kind="text"), np.array([2, 0]))
+        ['C', 'A']
+    """
+    if indices is None:
+        return pool.keys
+    take = getattr(pool.keys, "take", None)
+    if take is not None:
+        chosen: Sequence[str] = take(indices)
+        return chosen
+    return [pool.keys[int(index)] for index in indices]
 
 
 @runtime_checkable

@@ -1,5 +1,6 @@
 """Who decides: from everything known to what is evaluated next."""
 
+from seqopt.search.defaults import default_search
 from seqopt.strategies.density_ratio import BORE, LFBO
 from seqopt.strategies.designs import Design, MaxMinDesign, MedoidsDesign, resolve_design
 from seqopt.strategies.exact import ExactStrategy
@@ -8,9 +9,10 @@ from seqopt.strategies.fidelity import MultiFidelity
 from seqopt.strategies.initial import InitialDesign
 from seqopt.strategies.latent import RandomLatentStrategy
 from seqopt.strategies.learning import Gain, gain_of, learner_of
-from seqopt.strategies.model_based import ModelBased, default_search
+from seqopt.strategies.model_based import ModelBased
 from seqopt.strategies.penalised import LocalPenalisation
 from seqopt.strategies.plates import PlateSearch
+from seqopt.strategies.prefilter import Prefilter
 from seqopt.strategies.protocols import SearchState, Strategy
 from seqopt.strategies.published import (
     maximum_likelihood_gp,
@@ -34,6 +36,7 @@ __all__ = [
     "ModelBased",
     "MultiFidelity",
     "PlateSearch",
+    "Prefilter",
     "RandomLatentStrategy",
     "RandomStrategy",
     "SearchState",

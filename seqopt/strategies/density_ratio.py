@@ -30,15 +30,18 @@ from seqopt.models.classifiers import (
     SpaceBoundClassifier,
     WeightedClassifier,
 )
+from seqopt.scorers import Scoring
 from seqopt.scorers.classifier import ClassifierScoring
 from seqopt.scorers.diverse import DiverseScoring
 from seqopt.scorers.limits import limited
+from seqopt.scorers.shortlist import ShortlistScoring
 from seqopt.search import Proposal, Search
+from seqopt.search.defaults import default_search
 from seqopt.search.protocols import CheckedSearch, PartsCheckedSearch, SomeSearch, StatefulSearch
 from seqopt.spaces import Space
-from seqopt.strategies.model_based import default_search
 from seqopt.strategies.protocols import SearchState
 from seqopt.strategies.random import filled_up, random_proposals
+from seqopt.utils.arguments import checked_integer
 from seqopt.utils.config import Configurable
 
 logger = logging.getLogger(__name__)
@@ -63,6 +66,8 @@ class BORE(Configurable):
         classifier: Learns the labels; by default `seqopt.models.classifiers.KernelLogistic`.
         gamma: Share of good strings, inside (0, 1).
         search: A `seqopt.search.Search`, or ``"auto"``: see `seqopt.strategies.default_search`.
+        keep: Fill a batch from so many candidates of a pool, those of largest score at first; by default from all. Of
+            a pool of millions, all are then scored once for a batch and not once for each of its members.
         batch: How strings of one batch differ. ``"refit"``: each that is chosen, or pending, counts as bad for the
             next one, by a classifier that is fitted again. ``"dpp"``: by a determinantal point process with the
             probability as quality and a sub-sequence kernel as similarity, with one fit; see
@@ -71,8 +76,8 @@ class BORE(Configurable):
             a high score, so that a search may stay where it is.
 
     Raises:
-        InputError: For a gamma outside (0, 1), an epsilon outside [0, 1], what is not a classifier, or another
-            ``batch``.
+        InputError: For a gamma outside (0, 1), an epsilon outside [0, 1], what is not a classifier, another ``batch``,
+            or a ``keep`` below 1.
 
     Example:
         >>> from seqopt import Optimizer
@@ -94,10 +99,12 @@ class BORE(Configurable):
         search: SomeSearch | str = "auto",
         batch: str = "refit",
         epsilon: float = 0.0,
+        keep: int | None = None,
     ) -> None:
         if not 0 <= epsilon <= 1:
             raise InputError(f"epsilon is {epsilon!r}; expected a probability, from 0 to 1")
         self.epsilon = float(epsilon)
+        self.keep = None if keep is None else checked_integer("keep", keep, 1)
         if batch not in BATCHES:
             raise InputError(f"batch is {batch!r}; expected {' or '.join(map(repr, BATCHES))}")
         self.batch = batch
@@ -118,9 +125,12 @@ class BORE(Configurable):
 
     def config_arguments(self) -> dict[str, Any]:
         """See `seqopt.utils.config.Configurable`."""
-        batch = {} if self.batch == "refit" else {"batch": self.batch}
-        random = {"epsilon": self.epsilon} if self.epsilon else {}
-        return {"classifier": self.classifier, "gamma": self.gamma, "search": self._given_search, **batch, **random}
+        further: dict[str, Any] = {} if self.batch == "refit" else {"batch": self.batch}
+        if self.epsilon:
+            further["epsilon"] = self.epsilon
+        if self.keep is not None:
+            further["keep"] = self.keep
+        return {"classifier": self.classifier, "gamma": self.gamma, "search": self._given_search, **further}
 
     def start(self, space: Space, contexts: Contexts | None = None) -> None:
         """See `seqopt.strategies.protocols.CheckedStrategy`.
@@ -165,9 +175,10 @@ class BORE(Configurable):
             return random_proposals(wanted, state, rng, unsupported=self.unsupported)
         self._hyperparameters = dict(scoring.predictor.hyperparameters)
         search = cast("Search[Space]", self.search)  # `start` has held it against the space
-        proposals = search.propose(
-            n, space=state.space, scoring=limited(scoring, state.batch), excluded=state.excluded, rng=rng
-        )
+        score: Scoring = limited(scoring, state.batch)
+        if self.keep is not None:
+            score = ShortlistScoring(score, scoring.pool_scorer, max(self.keep, n))
+        proposals = search.propose(n, space=state.space, scoring=score, excluded=state.excluded, rng=rng)
         return filled_up(proposals, wanted, state, rng, unsupported=self.unsupported)
 
     def scoring(self, state: SearchState, rng: np.random.Generator) -> ClassifierScoring | DiverseScoring | None:
@@ -288,6 +299,7 @@ class LFBO(BORE):
         search: See `BORE`.
         batch: See `BORE`.
         epsilon: See `BORE`.
+        keep: See `BORE`.
 
     Raises:
         InputError: As `BORE`, and for a classifier that takes no weights.
@@ -315,8 +327,9 @@ class LFBO(BORE):
         search: SomeSearch | str = "auto",
         batch: str = "refit",
         epsilon: float = 0.0,
+        keep: int | None = None,
     ) -> None:
-        super().__init__(classifier, gamma=gamma, search=search, batch=batch, epsilon=epsilon)
+        super().__init__(classifier, gamma=gamma, search=search, batch=batch, epsilon=epsilon, keep=keep)
         if not isinstance(self.classifier, WeightedClassifier):
             raise InputError(
                 f"{type(self.classifier).__name__} takes no weights: LFBO needs the method fit_weighted of "

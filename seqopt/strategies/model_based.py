@@ -34,10 +34,12 @@ from seqopt.models.transforms import fit_with_transform
 from seqopt.scorers import FeasibilityScoring, GaussianScoring, Scoring
 from seqopt.scorers.feasibility import Combine
 from seqopt.scorers.limits import limited
-from seqopt.search import GeneticSearch, PoolSearch, Proposal, RandomSearch, Search
+from seqopt.search import PoolSearch, Proposal, Search
+from seqopt.search.defaults import default_search
 from seqopt.search.protocols import CheckedSearch, PartsCheckedSearch, SomeSearch, StatefulSearch
-from seqopt.spaces import EvolvableSpace, PoolSpace, Space
+from seqopt.spaces import PoolSpace, Space
 from seqopt.strategies.failures import COMBINE, likely_proposals, success_predictor
+from seqopt.strategies.prefilter import Prefilter, checked_prefilter
 from seqopt.strategies.protocols import SearchState
 from seqopt.strategies.random import filled_up, random_proposals
 from seqopt.utils.config import Configurable
@@ -53,15 +55,6 @@ class SpaceBound(Protocol):
     def bind(self, space: Space) -> None:
         """Called once, before the first fit."""
         ...
-
-
-def default_search(space: Space) -> SomeSearch:
-    """The inner search of a space where none is chosen: the whole pool, moves where there are any, or random
-    strings.
-    """
-    if isinstance(space, PoolSpace):
-        return PoolSearch()
-    return GeneticSearch() if isinstance(space, EvolvableSpace) else RandomSearch()
 
 
 class ModelBased(Configurable):
@@ -80,8 +73,11 @@ class ModelBased(Configurable):
     Args:
         surrogate: A `seqopt.models.Surrogate`, or what `seqopt.models.resolve_surrogate` takes.
         acquisition: A `seqopt.acquisition.Acquisition`, or the name of one.
-        search: A `seqopt.search.Search`, or ``"auto"``: see `default_search`. One that follows gradients of the
-            acquisition function knows nothing of failures.
+        search: A `seqopt.search.Search`, or ``"auto"``: see `seqopt.strategies.default_search`. One that follows
+            gradients of the acquisition function knows nothing of failures.
+        prefilter: Where the search scores a pool, choose by a cheap score which candidates the acquisition function
+            looks at: a `seqopt.strategies.Prefilter`, or the name of one, ``"lfbo"`` or ``"mean"``. By default it looks
+            at all.
         failures: The classifier, a `seqopt.models.classifiers.Classifier`; ``"learn"`` for a
             `seqopt.models.classifiers.CrossValidated`, or `None`: failures teach nothing.
 
@@ -106,7 +102,9 @@ class ModelBased(Configurable):
         search: SomeSearch | str = "auto",
         *,
         failures: Classifier | str | None = "learn",
+        prefilter: Prefilter | str | None = None,
     ) -> None:
+        self.prefilter = checked_prefilter(prefilter)
         if isinstance(failures, str) and failures != "learn":
             raise InputError(f"failures is {failures!r}; expected 'learn', a classifier, or None")
         if failures is not None and not isinstance(failures, str):
@@ -149,6 +147,8 @@ class ModelBased(Configurable):
             )
         if isinstance(self.search, CheckedSearch):
             self.search.check_space(space)
+        if self.prefilter is not None:
+            self.prefilter.start(space, self.surrogate)
         if isinstance(self.search, PartsCheckedSearch):
             self.search.check_parts(space, self.surrogate, self.acquisition)
         elif not isinstance(self.acquisition, RandomAcquisition):
@@ -187,8 +187,10 @@ class ModelBased(Configurable):
     def config_arguments(self) -> dict[str, Any]:
         """See `seqopt.utils.config.Configurable`: parts as they were given, by name or as objects."""
         # What is not said is learned from, as in the runs of earlier versions that go on.
-        failures = {} if self._failures == "learn" else {"failures": self._failures}
-        return {"surrogate": self._given[0], "acquisition": self.acquisition, "search": self._given[1], **failures}
+        further: dict[str, Any] = {} if self._failures == "learn" else {"failures": self._failures}
+        if self.prefilter is not None:
+            further["prefilter"] = self.prefilter
+        return {"surrogate": self._given[0], "acquisition": self.acquisition, "search": self._given[1], **further}
 
     @property
     def surrogate(self) -> Surrogate:
@@ -235,6 +237,8 @@ class ModelBased(Configurable):
             if predictor is not None:
                 scoring = FeasibilityScoring(scoring, predictor, self.combine)
             scoring = limited(scoring, state.batch)
+            if self.prefilter is not None:
+                scoring = self.prefilter.applied(scoring, trusted, self.surrogate, state, rng)
             proposals = search.propose(trusted, space=state.space, scoring=scoring, excluded=state.excluded, rng=rng)
             proposals = _with_measurements(proposals, self.surrogate)
         if predictor is not None and len(proposals) < n:

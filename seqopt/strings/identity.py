@@ -138,6 +138,38 @@ def _canonical(smiles: str, standardize: bool) -> str | None:
     return None
 
 
+def canonical_molecule(smiles: str, *, standardize: bool = False) -> tuple[str, Any] | None:
+    """The `canonical_smiles` of a molecule, and the RDKit molecule that is read from it: nothing is read twice.
+
+    Call it inside `quiet_rdkit`. Nothing is remembered, so that very many may be read one after another.
+
+    Args:
+        smiles: A SMILES string.
+        standardize: See `canonical_smiles`.
+
+    Example:
+        >>> key, mol = canonical_molecule("OCC")
+        >>> key, mol.GetNumAtoms()
+        ('CCO', 3)
+    """
+    from rdkit import Chem
+
+    if standardize:
+        key = canonical_smiles(smiles, standardize=True)
+        return None if key is None else (key, parse_smiles(key))
+    for _ in range(ROUNDS):
+        mol = parse_smiles(smiles)
+        if mol is None:
+            return None
+        written: str = Chem.MolToSmiles(mol)
+        if len(written) > LONGEST_SMILES:
+            return None
+        if written == smiles:
+            return written, mol
+        smiles = written
+    return None
+
+
 def _written(smiles: str, standardize: bool) -> str | None:
     """What RDKit writes of the molecule that it reads, once."""
     from rdkit import Chem

@@ -12,9 +12,11 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 
 _MAGIC = "seqopt cache 1"
+_BLOCK = 1 << 16
 
 
 def cache_dir() -> Path:
@@ -35,7 +37,12 @@ def digest(items: Iterable[str]) -> str:
         False
     """
     # No string that is cached holds a NUL, so it marks where one ends.
-    return hashlib.sha256("\0".join(items).encode("utf-8", "surrogatepass")).hexdigest()
+    found, begun = hashlib.sha256(), False
+    items = iter(items)
+    while block := list(islice(items, _BLOCK)):
+        found.update((begun * "\0" + "\0".join(block)).encode("utf-8", "surrogatepass"))
+        begun = True
+    return found.hexdigest()
 
 
 def read_cached(name: str, length: int) -> list[str] | None:

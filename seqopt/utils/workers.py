@@ -12,6 +12,8 @@ import logging
 import multiprocessing
 import os
 import signal
+import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, as_completed
 from typing import Any
@@ -71,7 +73,7 @@ def map_strings(
         if progress is not None:
             progress(done, len(strings))
 
-    workers = min(_usable_cores() if workers is None else workers, len(chunks))
+    workers = min(usable_cores() if workers is None else workers, len(chunks))
     # A worker process may be a daemon, which may have no children; or it may be killed at a time-out, and its children
     # would be left behind. Its parent has other workers for the other cores.
     if workers > 1 and multiprocessing.parent_process() is None:
@@ -129,7 +131,38 @@ def _silence() -> None:
         os.dup2(nowhere, stream)
 
 
-def _usable_cores() -> int:
+def quiet_executor(workers: int) -> Any | None:
+    """An executor of worker processes, in which nothing is printed; `None`, with a warning, where there can be none.
+
+    Whoever has it made calls its ``shutdown(wait=True, kill_workers=True)``.
+    """
+    if multiprocessing.parent_process() is not None:
+        return None
+    import loky
+
+    try:
+        return loky.ProcessPoolExecutor(workers, initializer=_follow, initargs=(os.getpid(),))
+    except (OSError, RuntimeError, NotImplementedError) as error:
+        logger.warning("no worker processes can be started (%s): the work is done in this process", error)
+        return None
+
+
+def _follow(parent: int) -> None:
+    """Be silent, and end when the parent has: one that was killed cannot say so, and its workers would go on."""
+    _silence()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    # Where the parent is not the one that asked, as behind a fork server, nothing can be told.
+    if os.getppid() == parent:
+        threading.Thread(target=watch, name="seqopt-follow", daemon=True).start()
+
+
+def usable_cores() -> int:
+    """How many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

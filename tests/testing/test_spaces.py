@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from seqopt.datasets import prepare_pool
 from seqopt.encoding import Alphabet, Encoder
 from seqopt.errors import InputError
-from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, LocalSpace, Space, StringSpace
+from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, LocalSpace, Space, StoredPool, StringSpace
 from seqopt.testing.spaces import EvolvableSpaceConformance, PoolSpaceConformance, SpaceConformance
 from seqopt.utils.config import Config, Configurable
 
@@ -70,6 +72,22 @@ class TestPools(PoolSpaceConformance):
             "parents": [("CC(=O)O", "CC(=O)[O-].[Na+]")],
             "peptides": [("mkv", " MKV ")],
         }[name]
+
+
+class TestPoolsOnDisk(PoolSpaceConformance):
+    @pytest.fixture
+    def space(self, tmp_path: Path) -> Any:
+        file = tmp_path / "library.smi"
+        file.write_text("\n".join(SMILES))
+        return StoredPool(prepare_pool(file, folder=tmp_path, workers=1))
+
+    @pytest.fixture
+    def bad_strings(self) -> list[str]:
+        return ["C1CC", "C(C"]
+
+    @pytest.fixture
+    def writings(self) -> list[tuple[str, str]]:
+        return [("OCC", "C(O)C"), ("CCO", "OCC")]
 
 
 @pytest.mark.parametrize("name", MOVING)

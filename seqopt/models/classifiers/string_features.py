@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from seqopt.encoding import Featurizer, Tokenizer
+from seqopt.encoding.featured import featured
+from seqopt.encoding.features import FeatureMatrix
 from seqopt.errors import InputError
 from seqopt.models.classifiers.protocols import FloatArray
 
@@ -70,8 +72,12 @@ class Featurized:
 
     def __call__(self, strings: Sequence[str]) -> FloatArray:
         """See `Columns`."""
-        rows = self._featurizer(list(strings))
+        rows = self.sparse(strings)
         return np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
+
+    def sparse(self, strings: Sequence[str]) -> FeatureMatrix:
+        """The same as the featurizer returns it."""
+        return self._featurizer(list(strings) if featured(strings) is None else strings)
 
 
 class NgramCounts:

@@ -26,7 +26,7 @@ from seqopt.models.classifiers.protocols import (
     checked_weights,
     labels_of_weights,
 )
-from seqopt.models.classifiers.string_features import Columns, check_features, learned_columns
+from seqopt.models.classifiers.string_features import Columns, Featurized, check_features, learned_columns
 from seqopt.spaces import Space
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.config import Configurable
@@ -53,6 +53,9 @@ class TabularClassifier(Configurable):
     """
 
     default_features = "ngrams"
+
+    takes_sparse = False
+    """Whether strings are scored by sparse tables."""
 
     def __init__(
         self,
@@ -102,7 +105,8 @@ class TabularClassifier(Configurable):
         plus, minus = checked_weights(strings, positive, negative)
         columns = learned_columns(self.features, self.tokenizer, self.longest, strings)
         rows, labels, weights = labels_of_weights(plus, minus)
-        return TabularPredictor(columns, self._fitted(columns(strings)[rows], labels, weights, rng))
+        logits = self._fitted(columns(strings)[rows], labels, weights, rng)
+        return TabularPredictor(columns, logits, sparse=self.takes_sparse)
 
     @abstractmethod
     def _fitted(self, table: FloatArray, labels: BoolArray, weights: FloatArray, rng: np.random.Generator) -> Logits:
@@ -115,17 +119,20 @@ class TabularPredictor:
     Args:
         columns: From strings to the table.
         logits: From the table to logits.
+        sparse: Whether ``logits`` takes sparse tables, which are used where the columns are features that are sparse.
     """
 
-    def __init__(self, columns: Columns, logits: Logits) -> None:
+    def __init__(self, columns: Columns, logits: Logits, *, sparse: bool = False) -> None:
         self._columns = columns
         self._logits = logits
+        self._sparse = sparse and isinstance(columns, Featurized)
 
     def logits(self, strings: Sequence[str]) -> FloatArray:
         """See `seqopt.models.classifiers.Predictor`."""
         if not len(strings):
             return np.empty(0)
-        return np.asarray(self._logits(self._columns(strings)), dtype=np.float64)
+        rows = self._columns.sparse(strings) if self._sparse else self._columns(strings)  # type: ignore[attr-defined]
+        return np.asarray(self._logits(rows), dtype=np.float64)
 
     @property
     def hyperparameters(self) -> dict[str, float]:
@@ -190,6 +197,9 @@ class LogisticRegression(TabularClassifier):
         True
     """
 
+    # A product with the coefficients, which are one for each feature.
+    takes_sparse = True
+
     def __init__(
         self,
         features: str | Featurizer | None = None,
@@ -212,7 +222,8 @@ class LogisticRegression(TabularClassifier):
 
         model = Model(C=self.strength, max_iter=1_000)
         model.fit(table, labels, sample_weight=weights)
-        return lambda rows: np.asarray(model.decision_function(rows), dtype=np.float64)
+        coefficients, intercept = model.coef_[0], float(model.intercept_[0])
+        return lambda rows: np.asarray(rows @ coefficients + intercept, dtype=np.float64)
 
 
 class _Boosted(TabularClassifier):

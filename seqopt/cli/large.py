@@ -1,0 +1,132 @@
+"""Pools of millions in ``seqopt search``: prepared on disk, and searched by a classifier or through a prefilter."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seqopt.cli.running import Plan, console, note
+from seqopt.datasets import DATASETS
+from seqopt.errors import InputError
+
+if TYPE_CHECKING:
+    from seqopt.datasets import PoolStore
+
+LARGE_FILE = 100_000_000
+"""Bytes of a file from which on its candidates are prepared on disk; a third of that where it is compressed."""
+
+STRATEGIES = ("model", "lfbo", "bore")
+"""What ``--strategy`` may be."""
+
+
+def check_large(large: Mapping[str, Any], plan: Plan, *, fidelities: bool) -> None:
+    """Refuse options that do not go together, before anything is read.
+
+    Raises:
+        InputError: As said.
+    """
+    from seqopt.strategies.prefilter import PREFILTERS
+
+    strategy, prefilter = large["strategy"], large["prefilter"]
+    if strategy not in STRATEGIES:
+        raise InputError(f"unknown strategy {strategy!r}: choose {', '.join(STRATEGIES)}")
+    if prefilter is not None and prefilter not in PREFILTERS:
+        raise InputError(f"unknown prefilter {prefilter!r}: choose {' or '.join(PREFILTERS)}")
+    if strategy != "model" and prefilter is not None:
+        raise InputError(f"--prefilter goes with --strategy model: {strategy} scores every candidate itself")
+    if strategy != "model" and plan.surrogate.strip().lower() != "auto":
+        raise InputError(f"--surrogate goes with --strategy model: {strategy} has a classifier")
+    if large["keep"] is not None and strategy == "model" and prefilter is None:
+        raise InputError("--keep says how many candidates a prefilter keeps: give --prefilter lfbo or mean, too")
+    if fidelities and (prefilter is not None or strategy != "model"):
+        raise InputError("--fidelity has a strategy of its own: leave --strategy and --prefilter out")
+
+
+def is_on_disk(source: str, wanted: bool | None, *, values: bool) -> bool:
+    """Whether a pool is prepared on disk.
+
+    Args:
+        source: As it was given.
+        wanted: What its user says of it.
+        values: Whether values of candidates are read from its columns.
+
+    Raises:
+        InputError: If columns of values are to be read from the disk, or several files into memory.
+    """
+    path = Path(source)
+    several = path.is_dir() or (not path.exists() and any(sign in source for sign in "*?["))
+    compressed = path.name.lower().endswith((".gz", ".parquet", ".pq"))
+    big = path.is_file() and path.stat().st_size >= LARGE_FILE / (3 if compressed else 1)
+    if values and (wanted or several):
+        raise InputError(
+            "columns of values are read into memory, and only from one file: leave --on-disk out, or give an "
+            "objective that is a function"
+        )
+    if wanted and source in DATASETS:
+        raise InputError(f"{source} is a built-in data set, which fits into memory: leave --on-disk out")
+    if wanted is False and several:
+        raise InputError(f"{source} is several files, which are searched on disk: leave --in-memory out")
+    return several or (big and not values if wanted is None else wanted)
+
+
+def prepared(source: str, **options: Any) -> PoolStore:
+    """A pool on disk, with a line that says how far it is.
+
+    Raises:
+        InputError: As `seqopt.datasets.prepare_pool`.
+        KeyboardInterrupt: After saying that nothing is lost.
+    """
+    from seqopt.datasets import prepare_pool
+
+    try:
+        with console.status("preparing candidates") as status:
+            return prepare_pool(source, progress=lambda state: status.update(state.describe()), **options)
+    except KeyboardInterrupt:
+        note("what has been prepared is kept: the same command goes on from there")
+        raise
+
+
+def chosen_strategy(large: Mapping[str, Any], plan: Plan, search: Any, kind: str, size: int) -> Any | None:
+    """The strategy that the options name; `None` where surrogate, acquisition function and search say all.
+
+    Args:
+        large: The options.
+        plan: Names the surrogate and the acquisition function.
+        search: The inner search.
+        kind: Of the candidates.
+        size: How many there are.
+    """
+    from seqopt.strategies import BORE, LFBO, ModelBased, Prefilter
+    from seqopt.strategies.prefilter import KEEP, classifier_of
+
+    keep = large["keep"]
+    if large["strategy"] == "model":
+        if large["prefilter"] is None:
+            return None
+        chosen = Prefilter(large["prefilter"], KEEP if keep is None else keep)
+        return ModelBased(plan.surrogate, plan.acquisition, search, prefilter=chosen)
+    if keep is None and size > KEEP:
+        keep = KEEP
+    decides = LFBO if large["strategy"] == "lfbo" else BORE
+    return decides(classifier_of(kind), search=search, keep=keep)
+
+
+def write_store_rejected(store: PoolStore, folder: Path) -> None:
+    """Write what was rejected as a table with the columns file, line, value and reason.
+
+    Raises:
+        InputError: If the file cannot be written.
+    """
+    if not store.rejected:
+        return
+    path = folder / "rejected.csv"
+    try:
+        with path.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(["file", "line", "value", "reason"])
+            writer.writerows((name, one.line, one.value, one.reason) for name, one in store.rejected_rows())
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+    note("all rejected lines are listed in rejected.csv")

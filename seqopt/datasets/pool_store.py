@@ -1,0 +1,669 @@
+"""Pools of very many strings on disk: prepared once, resumed where that was cut off, and mapped into memory.
+
+The rows of the files are read in blocks, and each becomes a *shard* (`seqopt.datasets.pool_shards`): keys, hashes, line
+numbers, fingerprints, and what cannot be used and why. Shards are made by several processes, and each is there as a
+whole or not at all. When all are there, an *index* says which rows count (of equal keys, the first) and finds a key by
+its hash. A preparation that is cut off goes on with the shards that are missing; a shard or an index that is damaged is
+made again.
+
+A store has the name of what it holds: a hash of the contents of the files, in their order, and of the settings. So it
+is found again wherever the files lie, and a file that has changed makes another store. Stores are in the cache folder
+(`seqopt.utils.cache.cache_dir`), and can be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seqopt.datasets.pool_columns import short
+from seqopt.datasets.pool_rows import PoolRows, refuse_missing_header, refuse_names
+from seqopt.datasets.pool_shards import make_shard
+from seqopt.datasets.pools import Rejected
+from seqopt.datasets.row_blocks import RowBlock, RowFile, blocks_of, files_of, look_at
+from seqopt.errors import InputError
+from seqopt.strings.identity import KINDS, RULES, recognize_kind
+from seqopt.strings.notations import without_inchi
+from seqopt.strings.packed import unpacked_string, unpacked_strings
+from seqopt.utils.array_files import TEMPORARY, Array, ArrayFile, DamagedFileError, read_arrays, write_arrays
+from seqopt.utils.cache import cache_dir
+
+logger = logging.getLogger(__name__)
+
+ROWS = 1 << 16
+"""Rows of a shard."""
+
+VERSION = 1
+"""Number of the form of stores: others are not used."""
+
+FINGERPRINT = (2, 2048, True)
+"""Radius, size and chirality of the fingerprints that are kept: counts, which tell bits as well."""
+
+FOLDER = "pools"
+"""Where stores are in the cache folder."""
+
+PARALLEL_FROM = 5_000
+"""Rows of a block from which on worker processes are started."""
+
+EXAMPLES = 5
+"""Rejected rows that messages show."""
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """How far a preparation is.
+
+    Attributes:
+        rows: Rows done, those included that were done before.
+        made: Rows done by this process and its workers.
+        share: Of the bytes of all files, how many were read; a little ahead of ``rows``.
+        seconds: Since it began.
+    """
+
+    rows: int
+    made: int
+    share: float
+    seconds: float
+
+    def describe(self) -> str:
+        """In words, for a line that is shown while it lasts.
+
+        Example:
+            >>> Preparation(3_000_000, 1_000_000, 0.3, 200.0).describe()
+            'preparing candidates: 3,000,000 rows, 30 % (5,000 a second)'
+        """
+        pace = f" ({self.made / self.seconds:,.0f} a second)" if self.made and self.seconds > 0 else ""
+        return f"preparing candidates: {self.rows:,} rows, {self.share:.0%}".replace("%", " %") + pace
+
+
+class PoolStore:
+    """A prepared pool, mapped into memory: made by `prepare_pool`.
+
+    Args:
+        folder: The store.
+        facts: What its index says.
+        shards: Its shards, in their order.
+        index: The rows that count, the order of their hashes, and the sorted hashes.
+
+    Attributes:
+        kind: One of `seqopt.strings.identity.KINDS`.
+        files: Names of the files.
+        column: Of the strings; `None` for lists.
+        rejected: How many rows cannot be used.
+        duplicates: How many rows are the same thing as an earlier one.
+    """
+
+    def __init__(self, folder: Path, facts: dict[str, Any], shards: Sequence[ArrayFile], index: ArrayFile) -> None:
+        self.folder = folder
+        self.facts = facts
+        self.kind: str = facts["kind"]
+        self.files: list[str] = facts["files"]
+        self.column: str | None = facts["column"]
+        self.standardized: bool = facts["standardize"]
+        self.rejected: int = facts["rejected"]
+        self.duplicates: int = facts["duplicates"]
+        self._shards = list(shards)
+        self._first = np.array([0, *np.cumsum([shard.facts["rows"] for shard in shards])], dtype=np.int64)
+        self._starts = self._first.tolist()
+        self.rows: Array = index.arrays["rows"]
+        self._sorted: Array = index.arrays["hashes"]
+        self._order: Array = index.arrays["order"]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        return f"PoolStore({len(self):,} x {self.kind} in {str(self.folder)!r})"
+
+    @property
+    def bytes(self) -> int:
+        """Bytes on the disk."""
+        return sum(file.stat().st_size for file in self.folder.iterdir() if file.is_file())
+
+    @property
+    def fingerprint(self) -> tuple[int, int, bool] | None:
+        """Radius, size and chirality of the fingerprints; `None` where there are none."""
+        found = self.facts["fingerprint"]
+        return None if found is None else (int(found[0]), int(found[1]), bool(found[2]))
+
+    def key(self, place: int) -> str:
+        """The key of the candidate at ``place``."""
+        shard, row = self._at(place)
+        return unpacked_string(shard.arrays["keys"], shard.arrays["keys_ends"], row)
+
+    def string(self, place: int) -> str:
+        """The candidate at ``place``, as it is written in its file."""
+        shard, row = self._at(place)
+        written = shard.arrays["written_rows"]
+        found = int(np.searchsorted(written, row))
+        if found < len(written) and written[found] == row:
+            return unpacked_string(shard.arrays["written"], shard.arrays["written_ends"], found)
+        return unpacked_string(shard.arrays["keys"], shard.arrays["keys_ends"], row)
+
+    def line(self, place: int) -> tuple[str, int]:
+        """In which file the candidate at ``place`` stands, and on which line."""
+        shard, row = self._at(place)
+        return self.files[shard.facts["file"]], int(shard.arrays["lines"][row])
+
+    def hashes(self, places: Rows) -> npt.NDArray[np.uint64]:
+        """Hashes of the keys at some places (`seqopt.strings.packed.key_hashes`)."""
+        found = np.empty(len(places), dtype=np.uint64)
+        for shard, chosen, rows in self._gathered(places):
+            found[chosen] = shard.arrays["hashes"][rows]
+        return found
+
+    def keys(self, places: Rows) -> list[str]:
+        """The keys at some places."""
+        found = [""] * len(places)
+        for shard, chosen, rows in self._gathered(places):
+            data, ends = shard.arrays["keys"], shard.arrays["keys_ends"]
+            starts, stops = ends[rows].tolist(), ends[rows + 1].tolist()
+            if len(rows) > 1 and rows[-1] - rows[0] < 4 * len(rows):
+                low, high = int(rows.min()), int(rows.max())
+                first = int(ends[low])
+                raw = data[first : int(ends[high + 1])].tobytes()
+                for place, start, stop in zip(chosen.tolist(), starts, stops, strict=True):
+                    found[place] = raw[start - first : stop - first].decode("utf-8", "surrogatepass")
+            else:
+                for place, start, stop in zip(chosen.tolist(), starts, stops, strict=True):
+                    found[place] = data[start:stop].tobytes().decode("utf-8", "surrogatepass")
+        return found
+
+    def fingerprints(self, places: Rows, *, counts: bool) -> Any:
+        """Fingerprints at some places, ``n x size``, a float64 `scipy.sparse.csr_array`.
+
+        Args:
+            places: Which.
+            counts: Whether to count environments.
+        """
+        from scipy import sparse
+
+        assert self.fingerprint is not None
+        sizes = np.zeros(len(places) + 1, dtype=np.int64)
+        parts = list(self._gathered(places))
+        for shard, chosen, rows in parts:
+            ends = shard.arrays["fingerprint_ends"]
+            sizes[chosen + 1] = ends[rows + 1].astype(np.int64) - ends[rows]
+        # SciPy's sparse products are fastest with 32 bits.
+        ends = np.cumsum(sizes).astype(np.int32 if sizes.sum() < 1 << 31 else np.int64)
+        columns = np.empty(ends[-1], dtype=ends.dtype)
+        values = np.ones(ends[-1])
+        for shard, chosen, rows in parts:
+            first = shard.arrays["fingerprint_ends"][rows].astype(np.int64)
+            lengths = sizes[chosen + 1]
+            total = int(lengths.sum())
+            if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
+                source: Any = slice(int(first[0]), int(first[0]) + total)
+            else:
+                source = _ranges(first, lengths)
+            adjacent = len(chosen) and chosen[-1] - chosen[0] == len(chosen) - 1
+            target: Any = (
+                slice(int(ends[chosen[0]]), int(ends[chosen[-1] + 1]))
+                if adjacent
+                else _ranges(ends[chosen].astype(np.int64), lengths)
+            )
+            columns[target] = shard.arrays["fingerprint_columns"][source]
+            if counts:
+                values[target] = shard.arrays["fingerprint_counts"][source]
+        return sparse.csr_array((values, columns, ends), shape=(len(places), self.fingerprint[1]))
+
+    def find(self, key: str, hashed: int) -> int | None:
+        """The place of a key, or `None`.
+
+        Args:
+            key: The key.
+            hashed: Its hash.
+        """
+        wanted = np.uint64(hashed)
+        start = int(np.searchsorted(self._sorted, wanted, side="left"))
+        while start < len(self._sorted) and self._sorted[start] == wanted:
+            place = int(self._order[start])
+            if self.key(place) == key:
+                return place
+            start += 1
+        return None
+
+    def in_order_of_hashes(self) -> Array:
+        """Places of all candidates, sorted by the hashes of their keys."""
+        return self._order
+
+    @property
+    def sorted_hashes(self) -> Array:
+        """Hashes of all keys, sorted."""
+        return self._sorted
+
+    def rejected_rows(self) -> Iterator[tuple[str, Rejected]]:
+        """What cannot be used: the file, and the line, what stands there, and why."""
+        for shard in self._shards:
+            arrays = shard.arrays
+            name = self.files[shard.facts["file"]]
+            values = unpacked_strings(arrays["rejected"], arrays["rejected_ends"])
+            reasons = unpacked_strings(arrays["reasons"], arrays["reasons_ends"])
+            for line, value, why in zip(arrays["rejected_lines"].tolist(), values, reasons, strict=True):
+                yield name, Rejected(line, value, why)
+
+    def summary(self) -> str:
+        """What was read and what was left out, in a few lines for the user."""
+        plural = {"molecule": "molecules", "protein": "proteins", "dna": "DNA sequences", "rna": "RNA sequences"}
+        what = plural.get(self.kind, "strings")
+        where = self.files[0] if len(self.files) == 1 else f"{len(self.files):,} files"
+        named = "" if self.column is None else f", column {self.column!r}"
+        lines = [f"{len(self):,} different {what} from {where}{named}"]
+        if self.duplicates:
+            lines.append(f"{self.duplicates:,} duplicates of earlier rows left out")
+        if self.rejected:
+            lines.append(f"{self.rejected:,} rejected: {self._shown_rejected(2)}")
+        return "\n".join(lines)
+
+    def _shown_rejected(self, limit: int) -> str:
+        shown: list[str] = []
+        for name, record in self.rejected_rows():
+            if len(shown) == limit:
+                break
+            where = f"line {record.line}" if len(self.files) == 1 else f"{name}, line {record.line},"
+            shown.append(f"{where} {short(record.value)} ({record.reason})")
+        more = self.rejected - len(shown)
+        return "; ".join(shown) + (f"; and {more:,} more" if more else "")
+
+    def _at(self, place: int) -> tuple[ArrayFile, int]:
+        row = int(self.rows[place])
+        shard = bisect_right(self._starts, row) - 1
+        return self._shards[shard], row - self._starts[shard]
+
+    def _gathered(self, places: Rows) -> Iterator[tuple[ArrayFile, Rows, Rows]]:
+        """Shards that hold some places: which of the places, and in which rows of the shard."""
+        rows = np.asarray(self.rows[places], dtype=np.int64)
+        shards = np.searchsorted(self._first, rows, side="right") - 1
+        if not len(rows):
+            return
+        if (shards == shards[0]).all():
+            yield self._shards[int(shards[0])], np.arange(len(rows)), rows - self._first[shards[0]]
+            return
+        order = np.argsort(shards, kind="stable")
+        cuts = np.flatnonzero(np.diff(shards[order])) + 1
+        for chosen in np.split(order, cuts):
+            shard = int(shards[chosen[0]])
+            yield self._shards[shard], chosen, rows[chosen] - self._first[shard]
+
+    @cached_property
+    def longest(self) -> int:
+        """Bytes of the longest key."""
+        return max(
+            (int(np.diff(shard.arrays["keys_ends"].astype(np.int64)).max(initial=0)) for shard in self._shards),
+            default=0,
+        )
+
+
+def _ranges(first: Rows, lengths: Rows) -> Rows:
+    """Indices of several ranges, one after another."""
+    ends = np.cumsum(lengths)
+    offsets = np.repeat(first - (ends - lengths), lengths)
+    return np.asarray(offsets + np.arange(ends[-1] if len(ends) else 0), dtype=np.int64)
+
+
+def prepare_pool(
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    column: str | None = None,
+    kind: str | None = None,
+    standardize: bool = False,
+    attachment_points: bool = False,
+    strict: bool = False,
+    fingerprints: bool = True,
+    folder: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    rows: int = ROWS,
+    progress: Callable[[Preparation], object] | None = None,
+) -> PoolStore:
+    """Prepare a pool of very many strings on disk, or open it where that has been done.
+
+    What is cut off (Ctrl-C, a loss of power) goes on where it was when this is called again. Rows that cannot be used
+    are set aside with their file, line and the reason (`PoolStore.rejected_rows`), and of equal candidates the first
+    counts, as by `seqopt.datasets.read_pool`; but columns of values, names and identifiers are not read.
+
+    Preparing a molecule takes some 0.25 ms of a core, 200 bytes on the disk, and memory that does not grow with their
+    number, but for 28 bytes for each candidate while the index is made.
+
+    Args:
+        source: A file (.csv, .tsv, .smi, .txt, these also with .gz, or .parquet), a folder of such files, a pattern
+            such as ``"library/*.csv.gz"``, or a list of these.
+        column: The column of strings. By default recognised in the first file; the others need one of the same name.
+        kind: As in `seqopt.datasets.read_pool`; by default recognised from the first 1,000 rows of each file.
+        standardize: Identify molecules by their charge parent.
+        attachment_points: Keep molecules with attachment points.
+        strict: Raise an error when any row cannot be used.
+        fingerprints: Whether to keep Morgan fingerprints of molecules: counts of radius 2 in 2,048 columns, which serve
+            the surrogates ``minmax`` and ``tanimoto``, and classifiers on `seqopt.encoding.MorganFingerprint`.
+        folder: Where to keep the store; by default in the cache folder.
+        workers: Processes; by default one for each core.
+        rows: Rows of a shard; stores of different numbers are different ones.
+        progress: Told from time to time.
+
+    Raises:
+        InputError: For files that cannot be read in blocks, a column that is missing or cannot be told, nothing usable
+            in them, with ``strict`` any row that cannot be used, or a folder that cannot be written.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = Path(folder, "library.csv")
+        ...     _ = file.write_text("smiles,price\\nOCC,3\\nC(C)O,4\\nC1CC,5\\nCCN,6\\n")
+        ...     store = prepare_pool(file, folder=Path(folder, "store"), workers=1)
+        ...     print(len(store), store.string(0), store.key(0), store.line(1)[1])
+        ...     print(store.summary().splitlines()[-1])
+        2 OCC CCO 5
+        1 rejected: line 4 'C1CC' (not a SMILES (syntax))
+    """
+    paths = files_of(source)
+    if kind == "auto":
+        kind = None
+    if kind is not None and kind not in KINDS:
+        raise InputError(f"unknown kind {kind!r}: choose auto, {', '.join(KINDS)}")
+    files = look_at(paths, column, kind)
+    kind = _kind(files, kind, column)
+    if standardize and kind != "molecule":
+        raise InputError(f"standardize is for molecules; {paths[0]} holds strings of kind {kind!r}")
+    settings = {
+        "version": VERSION,
+        "rows": rows,
+        "kind": kind,
+        "standardize": standardize,
+        "attachment_points": attachment_points,
+        "fingerprint": list(FINGERPRINT) if fingerprints and kind == "molecule" else None,
+        "columns": [file.column for file in files],
+        "rules": RULES,
+        "rdkit": _rdkit_version() if kind == "molecule" else None,
+    }
+    sums = [_sha256(path) for path in paths]
+    name = hashlib.sha256(json.dumps([settings, sums], sort_keys=True).encode()).hexdigest()[:32]
+    place = (cache_dir() / FOLDER if folder is None else Path(folder)) / name
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot keep the prepared pool in {place}: {error.strerror or error}") from error
+    facts = {
+        **settings,
+        "files": [str(path) for path in paths],
+        "column": next((file.column for file in files if file.column is not None), None),
+        "sha256": sums,
+    }
+    try:
+        store = _opened(place, facts) or _made(place, files, facts, settings, workers, rows, progress)
+    except OSError as error:
+        raise InputError(
+            f"cannot keep the prepared pool in {place}: {error.strerror or error}. It goes on where it was when there "
+            "is room; $SEQOPT_CACHE names another folder"
+        ) from error
+    where = store.files[0] if len(store.files) == 1 else f"{len(store.files)} files"
+    if not len(store):
+        raise InputError(f"{where}: no usable {kind}: {store._shown_rejected(EXAMPLES)}: correct them, or name another")
+    if strict and store.rejected:
+        raise InputError(
+            f"{where}: {store.rejected:,} unusable rows: {store._shown_rejected(EXAMPLES)}: correct them, or read "
+            "without strict"
+        )
+    return store
+
+
+def _rdkit_version() -> str:
+    import rdkit
+
+    return str(rdkit.__version__)
+
+
+def _sha256(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _kind(files: Sequence[RowFile], given: str | None, column: str | None) -> str:
+    """The kind of the strings of all files, and the checks of `read_pool` on the first rows of each."""
+    heads = [without_inchi(file.head) if given in (None, "molecule") else file.head for file in files]
+    kind = given
+    if kind is None:
+        kind = recognize_kind([string for head in heads for string in head], hint=files[0].hint)
+    for file, head in zip(files, heads, strict=True):
+        lines = np.arange(len(head), dtype=np.int64)
+        rows = PoolRows(str(file.path), head, lines, "", column=file.column)
+        if given is None and head:
+            refuse_names(rows, kind)
+        refuse_missing_header(rows, kind, chosen=column is not None)
+    return kind
+
+
+def _shard_path(folder: Path, number: int) -> Path:
+    return folder / f"shard-{number:06d}.bin"
+
+
+INDEX = "index.bin"
+
+
+def _opened(folder: Path, facts: dict[str, Any]) -> PoolStore | None:
+    """The store, if it is complete and whole."""
+    try:
+        index = read_arrays(folder / INDEX)
+        shards = [read_arrays(_shard_path(folder, number)) for number in range(index.facts["shards"])]
+    except FileNotFoundError:
+        return None
+    except DamagedFileError as error:
+        logger.warning("%s: what is damaged is made again", error)
+        return None
+    return PoolStore(folder, {**index.facts, **facts}, shards, index)
+
+
+def _made(
+    folder: Path,
+    files: Sequence[RowFile],
+    facts: dict[str, Any],
+    settings: dict[str, Any],
+    workers: int | None,
+    rows: int,
+    progress: Callable[[Preparation], object] | None,
+) -> PoolStore:
+    """Make what is missing."""
+    for left in folder.glob(f".*{TEMPORARY}"):
+        # What is still being written by another process has just been touched.
+        if time.time() - left.stat().st_mtime > 600:
+            left.unlink(missing_ok=True)
+    started = time.perf_counter()
+    total = sum(file.path.stat().st_size for file in files) or 1
+    before = np.cumsum([0, *(file.path.stat().st_size for file in files)])
+    # Compressed files do not say how far they are read: their rows so far tell how many there are.
+    count, done, made = 0, 0, 0
+    shards: dict[int, ArrayFile] = {}
+
+    def tell(number_of_file: int) -> None:
+        if progress is not None:
+            share = min(1.0, float(before[number_of_file + 1]) / total) if len(files) > 1 else _share(files[0], done)
+            progress(Preparation(done, made, share, time.perf_counter() - started))
+
+    with _Makers(settings, workers) as makers:
+        latest = 0
+        for number, block in enumerate(blocks_of(files, rows)):
+            count, latest = number + 1, block.file
+            size = len(block.strings) + len(block.unread)
+            path = _shard_path(folder, number)
+            whole = _whole(path)
+            if whole is not None:
+                shards[number] = whole
+                done += size
+            else:
+                makers.submit(path, block, size)
+            for finished in makers.finished(wait=False):
+                done, made = done + finished, made + finished
+            tell(latest)
+        for finished in makers.finished(wait=True):
+            done, made = done + finished, made + finished
+            tell(latest)
+    found = [shards.get(number) or read_arrays(_shard_path(folder, number)) for number in range(count)]
+    _write_index(folder, found, facts)
+    index = read_arrays(folder / INDEX)
+    return PoolStore(folder, {**index.facts, **facts}, found, index)
+
+
+def _share(file: RowFile, done: int) -> float:
+    if file.form == "parquet":
+        import pyarrow.parquet
+
+        return done / max(1, pyarrow.parquet.read_metadata(file.path).num_rows)
+    # Some 45 bytes a row, a third of that where it is compressed: a guess that serves a progress bar.
+    width = max(8, sum(map(len, file.head)) / max(1, len(file.head)) + 2) / (3 if file.compressed else 1)
+    return min(0.99, done * width / max(1, file.path.stat().st_size))
+
+
+def _whole(path: Path) -> ArrayFile | None:
+    try:
+        return read_arrays(path)
+    except FileNotFoundError:
+        return None
+    except DamagedFileError as error:
+        logger.warning("%s: it is made again", error)
+        return None
+
+
+class _Makers:
+    """Makes shards in several processes, two for each of them waiting at most."""
+
+    def __init__(self, settings: dict[str, Any], workers: int | None) -> None:
+        from seqopt.utils.workers import usable_cores
+
+        self._settings = settings
+        self._workers = usable_cores() if workers is None else workers
+        self._executor: Any = None
+        self._running: dict[Any, tuple[Path, RowBlock, int]] = {}
+        self._done: list[int] = []
+
+    def __enter__(self) -> _Makers:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._executor is not None:
+            self._executor.shutdown(wait=True, kill_workers=True)
+
+    def submit(self, path: Path, block: RowBlock, size: int) -> None:
+        """Have a shard made; waits where enough are on their way."""
+        few = self._executor is None and len(block.strings) < PARALLEL_FROM
+        if self._workers > 1 and self._executor is None and not few:
+            from seqopt.utils.workers import quiet_executor
+
+            self._executor = quiet_executor(self._workers)
+            if self._executor is None:
+                self._workers = 1
+        if self._workers == 1 or few:
+            make_shard(str(path), block, self._settings)
+            self._done.append(size)
+            return
+        while len(self._running) >= 2 * self._workers:
+            self._collect(block=True)
+            if self._workers == 1:
+                return self.submit(path, block, size)
+        try:
+            self._running[self._executor.submit(make_shard, str(path), block, self._settings)] = (path, block, size)
+        except RuntimeError as broken:
+            self._alone(broken)
+            self.submit(path, block, size)
+        return None
+
+    def finished(self, *, wait: bool) -> Iterator[int]:
+        """Sizes of the shards that have been made since, or of all that are under way."""
+        if self._running:
+            self._collect(block=False)
+        while wait and self._running:
+            yield from self._taken()
+            self._collect(block=True)
+        yield from self._taken()
+
+    def _taken(self) -> list[int]:
+        done, self._done = self._done, []
+        return done
+
+    def _collect(self, *, block: bool) -> None:
+        from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, wait
+
+        ended = wait(self._running, timeout=None if block else 0, return_when=FIRST_COMPLETED).done
+        for future in ended:
+            try:
+                future.result()
+            except BrokenExecutor as broken:
+                self._alone(broken)
+                return
+            self._done.append(self._running.pop(future)[2])
+
+    def _alone(self, error: BaseException) -> None:
+        """Make the rest in this process: a worker has died."""
+        reason = str(error).strip().partition("\n")[0]
+        logger.warning("a worker process died (%s): what is left is done in this process", reason)
+        waiting, self._running, self._workers = list(self._running.values()), {}, 1
+        for path, block, size in waiting:
+            if _whole(path) is None:
+                make_shard(str(path), block, self._settings)
+            self._done.append(size)
+
+
+def _write_index(folder: Path, shards: Sequence[ArrayFile], facts: dict[str, Any]) -> None:
+    """Which rows count, and their order by hashes."""
+    total = sum(shard.facts["rows"] for shard in shards)
+    hashes = np.empty(total, dtype=np.uint64)
+    starts = np.array([0, *np.cumsum([shard.facts["rows"] for shard in shards])], dtype=np.int64)
+    for shard, start in zip(shards, starts.tolist(), strict=False):
+        hashes[start : start + shard.facts["rows"]] = shard.arrays["hashes"]
+    kind = np.uint32 if total < 1 << 32 else np.int64
+    order = np.argsort(hashes, kind="stable").astype(kind)
+    ranked = hashes[order]
+    repeated = np.zeros(total, dtype=np.bool_)
+    repeated[1:] = ranked[1:] == ranked[:-1]
+    again = np.flatnonzero(repeated)
+    if len(again):
+        repeated[again] = _same_as_earlier(again, order, ranked, shards, starts)
+    dropped = order[repeated]
+    kept = np.ones(total, dtype=np.bool_)
+    kept[dropped] = False
+    rows = np.flatnonzero(kept).astype(kind)
+    # From a row to its place among those that count.
+    place = (np.cumsum(kept) - 1).astype(kind)
+    left = ~repeated
+    arrays: dict[str, Array] = {"rows": rows, "order": place[order[left]], "hashes": ranked[left]}
+    rejected = sum(shard.facts["rejected"] for shard in shards)
+    own = {"shards": len(shards), "rejected": rejected, "duplicates": len(dropped)}
+    write_arrays(folder / INDEX, arrays, {**facts, **own})
+
+
+def _same_as_earlier(
+    again: Rows, order: Array, ranked: Array, shards: Sequence[ArrayFile], starts: Rows
+) -> npt.NDArray[np.bool_]:
+    """Which of the rows that share a hash with an earlier one share its key, too."""
+
+    def key(row: int) -> bytes:
+        shard = int(np.searchsorted(starts, row, side="right")) - 1
+        ends = shards[shard].arrays["keys_ends"]
+        at = row - int(starts[shard])
+        return shards[shard].arrays["keys"][int(ends[at]) : int(ends[at + 1])].tobytes()
+
+    found = np.empty(len(again), dtype=np.bool_)
+    seen: set[bytes] = set()
+    last = None
+    for number, place in enumerate(again.tolist()):
+        if ranked[place] != last:
+            last = ranked[place]
+            seen = {key(int(order[place - 1]))}
+        own = key(int(order[place]))
+        found[number] = own in seen
+        seen.add(own)
+    return found

@@ -1,0 +1,226 @@
+"""Pools on disk: what is read, how a preparation goes on after it was cut off, and what damage does."""
+
+from __future__ import annotations
+
+import gzip
+import signal
+import subprocess
+import sys
+import time
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from seqopt.datasets import pool_store as module
+from seqopt.datasets import prepare_pool, read_pool
+from seqopt.datasets.pool_shards import make_shard
+from seqopt.datasets.pool_store import PoolStore, Preparation
+from seqopt.encoding import MorganFingerprint
+from seqopt.errors import InputError
+from seqopt.utils.array_files import DamagedFileError, read_arrays, write_arrays
+
+MOLECULES = ["OCC", "c1ccccc1", "C(C)N", "CN(C)C", "O=C=O", "CC(=O)[O-].[Na+]", "C[C@H](O)F", "F/C=C/F"]
+
+
+def _prepared(source: Any, folder: Path, **options: Any) -> PoolStore:
+    return prepare_pool(source, **{"folder": folder / "store", "workers": 1, "rows": 3, **options})
+
+
+def _write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    rows = [*MOLECULES, "CCO", "C1CC", "", "*CC", "N(C)(C)C", "Cl"]
+    return _write(tmp_path / "library.csv", "id,smiles\n" + "".join(f"{n},{one}\n" for n, one in enumerate(rows)))
+
+
+def test_a_store_holds_what_a_pool_in_memory_holds(library: Path, tmp_path: Path) -> None:
+    store, pool = _prepared(library, tmp_path), read_pool(library)
+    places = np.arange(len(store))
+    assert store.keys(places) == list(pool.keys)
+    assert [store.string(place) for place in places] == list(pool.strings)
+    assert [store.line(place)[1] for place in places] == pool.lines.tolist()
+    found = [(one.line, one.value, one.reason) for _, one in store.rejected_rows()]
+    assert found == [(one.line, one.value, one.reason) for one in pool.rejected]
+    assert (store.rejected, store.duplicates, store.kind) == (3, pool.duplicates, "molecule")
+    assert store.summary().splitlines()[-1] == pool.summary().splitlines()[-1]
+
+
+@pytest.mark.parametrize("counts", [False, True])
+def test_stored_fingerprints_are_those_that_are_computed(library: Path, tmp_path: Path, counts: bool) -> None:
+    store = _prepared(library, tmp_path)
+    computed = MorganFingerprint(counts=counts)(store.keys(np.arange(len(store))))
+    for places in (np.arange(len(store)), np.array([7, 0, 3, 3]), np.array([2]), np.array([], dtype=np.int64)):
+        stored = store.fingerprints(places, counts=counts)
+        assert (stored != computed[places]).nnz == 0
+        assert stored.shape == (len(places), 2048)
+
+
+def test_formats_and_files_make_no_difference(library: Path, tmp_path: Path) -> None:
+    wanted = _prepared(library, tmp_path).keys(np.arange(9))
+    text = library.read_bytes()
+    (tmp_path / "zipped.csv.gz").write_bytes(gzip.compress(text))
+    table = pd.read_csv(library)
+    table.to_parquet(tmp_path / "table.parquet")
+    table.to_csv(tmp_path / "tabs.tsv", sep="\t", index=False)
+    lines = text.decode().splitlines()
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    for number, rows in enumerate((lines[1:5], lines[5:])):
+        (parts / f"{number}.csv").write_text("\n".join([lines[0], *rows, ""]))
+    for source in ("zipped.csv.gz", "table.parquet", "tabs.tsv", "parts", "parts/*.csv"):
+        store = _prepared(tmp_path / source if source == "parts" else str(tmp_path / source), tmp_path)
+        assert store.keys(np.arange(len(store))) == wanted, source
+        assert store.rejected == 3, source
+    store = _prepared([parts / "0.csv", parts / "1.csv"], tmp_path)
+    assert store.line(5) == (str(parts / "1.csv"), 3)
+
+
+def test_files_of_other_columns_are_refused_with_both_names(tmp_path: Path) -> None:
+    first = _write(tmp_path / "a.csv", "smiles\nCCO\n")
+    second = _write(tmp_path / "b.csv", "structure,price\nCCN,3\n")
+    with pytest.raises(InputError, match=r"b\.csv has no column 'smiles'.*'structure'.*a\.csv has 'smiles'"):
+        _prepared([first, second], tmp_path)
+
+
+def test_rows_that_cannot_be_read_are_named_and_the_rest_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_bytes(b'smiles,name\nCCO,a\nCCN\nC\xff,b\nCCCC,c\nCC"C,d\n"C"C,e\n\nCCF,f\nC1CC,g\n\n')
+    store = _prepared(path, tmp_path)
+    assert store.keys(np.arange(len(store))) == ["CCO", "CCCC", "CCF"]
+    found = {one.line: one.reason for _, one in store.rejected_rows()}
+    assert found[3] == "1 cells where the header has 2"
+    assert found[4] == "not text in UTF-8"
+    assert "quotation marks" in found[7]
+    assert found[8] == "blank line"
+    assert sorted(found) == [3, 4, 6, 7, 8, 10]
+    with pytest.raises(InputError, match=r"6 unusable rows: line 3 .*correct them"):
+        _prepared(path, tmp_path, strict=True)
+
+
+def test_other_bad_files_are_refused(tmp_path: Path) -> None:
+    whole = gzip.compress(b"smiles\n" + b"CCO\nCCN\n" * 3_000)
+    cut = tmp_path / "cut.csv.gz"
+    cut.write_bytes(whole[: len(whole) // 2])
+    for source, said in (
+        (tmp_path / "nothing.csv", "there is no file"),
+        (cut, "cut off or damaged"),
+        (_write(tmp_path / "one.sdf", ""), "sdf file, which cannot be read in blocks"),
+        (_write(tmp_path / "names.csv", "smiles\n50-00-0\n64-17-5\n"), "no usable molecule"),
+        (_write(tmp_path / "empty.csv", ""), "no header"),
+        (_write(tmp_path / "fake.parquet", "PAR"), "not a readable parquet file"),
+        ([], "no file of candidates"),
+    ):
+        with pytest.raises(InputError, match=said):
+            _prepared(source, tmp_path)
+
+
+def test_what_was_made_is_not_made_again(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def counted(path: str, *rest: Any) -> Any:
+        made.append(Path(path).name)
+        return make_shard(path, *rest)
+
+    monkeypatch.setattr(module, "make_shard", counted)
+    store = _prepared(library, tmp_path)
+    keys, count = store.keys(np.arange(len(store))), len(made)
+    assert count == 5
+    assert len(_prepared(library, tmp_path)) == len(store)
+    assert len(made) == count
+    (store.folder / "index.bin").unlink()
+    (store.folder / "shard-000003.bin").unlink()
+    told: list[Preparation] = []
+    again = _prepared(library, tmp_path, progress=told.append)
+    assert made[count:] == ["shard-000003.bin"]
+    assert told[-1].made < told[-1].rows == 14
+    assert again.keys(np.arange(len(again))) == keys
+
+
+@pytest.mark.parametrize("damage", ["flipped", "cut", "header"])
+def test_a_damaged_shard_is_found_and_made_again(
+    library: Path, tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = _prepared(library, tmp_path)
+    keys = store.keys(np.arange(len(store)))
+    path = store.folder / "shard-000001.bin"
+    data = bytearray(path.read_bytes())
+    if damage == "cut":
+        data = data[:-1]
+    else:
+        data[-70 if damage == "flipped" else 40] ^= 1
+    path.write_bytes(data)
+    again = _prepared(library, tmp_path)
+    assert "made again" in caplog.text
+    assert again.keys(np.arange(len(again))) == keys
+    read_arrays(path)
+
+
+def test_a_preparation_that_was_killed_is_finished(tmp_path: Path) -> None:
+    path = _write(tmp_path / "many.txt", "".join(f"string {number}\n" for number in range(20_000)))
+    script = (
+        "from seqopt.datasets import prepare_pool\n"
+        f"prepare_pool({str(path)!r}, kind='text', folder={str(tmp_path / 'store')!r}, workers=1, rows=20)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script])
+    ended = time.monotonic() + 60
+    while not list(tmp_path.glob("store/*/shard-*.bin")) and time.monotonic() < ended:
+        time.sleep(0.001)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    before = {one: one.stat().st_mtime_ns for one in tmp_path.glob("store/*/shard-*.bin")}
+    assert 1 <= len(before) < 1_000
+    told: list[Preparation] = []
+    store = prepare_pool(path, kind="text", folder=tmp_path / "store", workers=1, rows=20, progress=told.append)
+    assert all(one.stat().st_mtime_ns == written for one, written in before.items())
+    assert told[-1].made == 20_000 - 20 * len(before)
+    assert store.keys(np.arange(len(store))) == path.read_text().splitlines()
+
+
+def test_a_hash_that_two_keys_share_does_not_merge_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from seqopt.datasets import pool_shards
+
+    monkeypatch.setattr(pool_shards, "key_hashes", lambda keys: np.full(len(keys), 7, dtype=np.uint64))
+    store = _prepared(_write(tmp_path / "list.txt", "b\na\nb\nc\na\n"), tmp_path, kind="text")
+    assert store.keys(np.arange(len(store))) == ["b", "a", "c"]
+    assert [store.find(key, 7) for key in "abcd"] == [1, 0, 2, None]
+
+
+def test_memory_does_not_grow_with_the_number_of_rows(tmp_path: Path) -> None:
+    def peak(count: int) -> int:
+        path = _write(
+            tmp_path / f"{count}.txt", "\n".join(f"a string of some length, number {n}" for n in range(count))
+        )
+        tracemalloc.start()
+        try:
+            store = prepare_pool(path, kind="text", folder=tmp_path / "store", workers=1, rows=1_000)
+            assert len(store) == count
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    small, large = peak(2_000), peak(20_000)
+    # A list of these strings is 90 bytes for each; the index takes 40 while it is made.
+    assert large - small < 60 * 18_000
+
+
+def test_arrays_are_whole_or_refused(tmp_path: Path) -> None:
+    path = tmp_path / "arrays.bin"
+    write_arrays(path, {"a": np.arange(5.0), "none": np.empty((0, 3)), "b": np.eye(2, dtype=np.uint8)}, {"x": [1]})
+    found = read_arrays(path)
+    assert found.facts == {"x": [1]}
+    assert found.arrays["a"].tolist() == [0, 1, 2, 3, 4]
+    assert found.arrays["none"].shape == (0, 3)
+    assert found.arrays["b"].dtype == np.uint8
+    with pytest.raises(ValueError, match="read-only"):
+        found.arrays["a"][0] = 1
+    path.write_bytes(b"something else")
+    with pytest.raises(DamagedFileError):
+        read_arrays(path)
