@@ -104,7 +104,7 @@ def test_draws_have_the_moments_of_the_posterior() -> None:
     ("given", "message"),
     [
         ({"covariance": np.eye(4)}, "expected"),
-        ({"covariance": np.array([[1.0, 2.0], [2.0, 1.0]]), "mean": [0.0, 0.0], "noise": 1.0}, "not a covariance matrix"),
+        ({"covariance": [[1.0, 2.0], [2.0, 1.0]], "mean": [0.0, 0.0], "noise": 1.0}, "not a covariance matrix"),
         ({"noise": -1.0}, "noise variance is -1"),
         ({"mean": [0.0, np.nan, 0.0, 0.0, 0.0]}, "not finite"),
     ],
