@@ -1,9 +1,10 @@
 """Hit confirmation: how often is the best of 30 hits named after so many repeated measurements?
 
-A simulated campaign has measured 150 random candidates once, with noise, and a Gaussian process was fitted to that. The
-30 best of the measured values are the hits. Each rule has the same number of wells to find out which of them is truly
-the best, in batches, and is wrong if another one of them is better than the one it names. All rules of a simulation see
-the same noise: the nth measurement of a string reads the same.
+A simulated campaign has found good candidates: of the truly best fifth of all, it has measured 100 random ones once,
+with noise, and a Gaussian process was fitted to that (its kernel once for every 50 simulations, scale and mean in
+each). The 30 best of the measured values are the hits. Each rule has the same number of wells to find out which of them
+is truly the best, in batches, and is wrong if another one of them is better than the one it names. All rules of a
+simulation see the same noise: the nth measurement of a string reads the same.
 
 - HPOLib: the validation loss of a network, trained with one of four seeds drawn at random, is one measurement; the mean
   of the four (of log10) is the true value. The variance of the noise is the mean variance between seeds of the best
@@ -44,8 +45,11 @@ BLOCK = 50
 
 BLOCKS = 4
 
-MEASURED = 150
+MEASURED = 100
 """Candidates that the campaign before has measured."""
+
+FIFTH = 5
+"""The campaign has measured random ones of the best of so many parts of all strings."""
 
 HITS = 30
 
@@ -128,10 +132,9 @@ REFERENCE = "equal"
 
 @dataclass(frozen=True)
 class Job:
-    """The simulations of one block."""
+    """The simulations of one block, by all methods: they share its models."""
 
     task: str
-    method: str
     block: int
 
 
@@ -169,29 +172,24 @@ def _whole(task: str) -> tuple[tuple[str, ...], FloatArray]:
 def block_of(task: str, block: int) -> Block:
     """The hits of a block, and what will be measured of them."""
     from seqopt.kernels import HammingKernel
-    from seqopt.models import StringGP, resolve_surrogate
-    from seqopt.spaces import CandidateSet
+    from seqopt.models import StringGP
 
     strings, values = _whole(task)
     noise = TASKS[task].noise
     variance = noise**2 if noise else _between_seeds(values)
     means, covariances, truths, readings, averages = [], [], [], [], []
+    good = np.argsort(-values.mean(1), kind="stable")[: len(values) // FIFTH]
+    kernel, encoder = (HammingKernel(), None) if not noise else _tanimoto()
+    model = StringGP(kernel, encoder=encoder, restarts=1)
     for number in range(block * BLOCK, (block + 1) * BLOCK):
         rng = np.random.default_rng([number, 11])
-        rows = rng.choice(len(strings), MEASURED, replace=False)
+        rows = rng.choice(good, MEASURED, replace=False)
         table = values[rows]
         measured = _read(table, noise, 1, rng)[:, 0]
         hits = np.argsort(-measured, kind="stable")[:HITS]
-        space = CandidateSet([strings[row] for row in rows])
-        keys = list(space.keys)
-        if space.kind == "molecule":
-            model = resolve_surrogate("tanimoto", space)
-            assert isinstance(model, StringGP)
-            model = StringGP(model.kernel, encoder=model.encoder, noise=variance / float(measured.var(ddof=1)))
-        else:
-            model = StringGP(HammingKernel(), noise=variance / float(measured.var(ddof=1)))
-        model.bind(space)
-        model.fit(keys, measured, rng=rng)
+        keys = [strings[row] for row in rows]
+        model.noise = variance / float(measured.var(ddof=1))
+        model.fit(keys, measured, rng=rng, full=number == block * BLOCK)
         mean, covariance = model.posterior([keys[hit] for hit in hits])
         means.append(mean.numpy())
         covariances.append(covariance.numpy())
@@ -202,9 +200,17 @@ def block_of(task: str, block: int) -> Block:
     return Block(posterior, np.stack(truths), np.stack(readings))
 
 
+def _tanimoto() -> tuple[Any, Any]:
+    """A kernel on Morgan fingerprints, and what computes them."""
+    from seqopt.encoding import FeatureEncoder, MorganFingerprint
+    from seqopt.kernels import TanimotoKernel
+
+    return TanimotoKernel(), FeatureEncoder(MorganFingerprint())
+
+
 def _between_seeds(values: FloatArray) -> float:
     """Mean variance between measurements of one string, over the best fifth of all strings."""
-    best = np.argsort(-values.mean(1), kind="stable")[: len(values) // 5]
+    best = np.argsort(-values.mean(1), kind="stable")[: len(values) // FIFTH]
     return float(values[best].var(axis=1, ddof=1).mean())
 
 
@@ -217,16 +223,20 @@ def _read(table: FloatArray, noise: float, times: int, rng: np.random.Generator)
 
 
 def work(job: Job) -> dict[str, Any]:
-    """The simulations of one block: after each number of wells, which hits were named, and how much worse they are."""
+    """The simulations of one block: after each number of wells, how much worse the hit is that each method names."""
+    import torch
+
+    torch.set_num_threads(1)
     started = time.perf_counter()
-    block, method = block_of(job.task, job.block), METHODS[job.method]
+    block = block_of(job.task, job.block)
     found: dict[str, Any] = {}
-    rule = resolve_rule(method.rule)
-    for wells in WELLS:
-        rng = np.random.default_rng([job.block, wells, 12])
-        regret = confirm(block, rule, method, wells, rng)
-        found[str(wells)] = {"wrong": (regret > 1e-12).astype(int).tolist(), "regret": np.round(regret, 6).tolist()}
-    return {"job": asdict(job), "after": found, "seconds": round(time.perf_counter() - started, 2)}
+    for name, method in METHODS.items():
+        rule = resolve_rule(method.rule)
+        for wells in WELLS:
+            rng = np.random.default_rng([job.block, wells, 12])
+            regret = confirm(block, rule, method, wells, rng)
+            found.setdefault(name, {})[str(wells)] = np.round(regret, 6).tolist()
+    return {"job": asdict(job), "regret": found, "seconds": round(time.perf_counter() - started, 2)}
 
 
 def confirm(block: Block, rule: Rule, method: Method, wells: int, rng: np.random.Generator) -> FloatArray:
@@ -260,9 +270,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Do the runs that are missing, then write the tables; see ``--help``."""
     parser = argparse.ArgumentParser(prog="seqopt bench confirm", description=str(__doc__).split("\n\n")[0])
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS), help="default: all")
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), help="default: all")
     parser.add_argument(
-        "--blocks", type=int, default=BLOCKS, help=f"runs of {BLOCK} simulations of each method (default {BLOCKS})"
+        "--blocks", type=int, default=BLOCKS, help=f"runs of {BLOCK} simulations (default {BLOCKS} for each task)"
     )
     parser.add_argument("--results", type=Path, default=RESULTS, help=f"folder of the raw results (default {RESULTS})")
     parser.add_argument("--document", type=Path, default=Path("docs/results.md"), help="where the tables go")
@@ -273,19 +282,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         record = header(list(argv or []), "confirm")
         tasks = [task for task in options.tasks if _is_here(task)]
         run_jobs(
-            # All methods of a block one after the other: they share its models.
-            [
-                Job(task, method, block)
-                for task in tasks
-                for block in range(options.blocks)
-                for method in options.methods
-            ],
+            [Job(task, block) for block in range(options.blocks) for task in tasks],
             lambda job: options.results / f"{job.task}{ENDING}",
             lambda job: {"job": asdict(job)},
             work,
             processes=options.jobs,
             record=record,
-            every=20,
         )
     text = tables(read_runs(options.results))
     print(text)
@@ -302,25 +304,20 @@ def _is_here(task: str) -> bool:
     return True
 
 
-Runs = Mapping[str, Mapping[str, Mapping[str, Mapping[str, FloatArray]]]]
-"""By task, method, wells and ``"wrong"`` or ``"regret"``: of all simulations, in their order."""
+Runs = Mapping[str, Mapping[str, Mapping[str, FloatArray]]]
+"""By task, method and wells: how much worse the named hit is, of all simulations in their order."""
 
 
 def read_runs(results: Path) -> Runs:
     """All stored runs."""
-    found: dict[str, dict[str, dict[str, dict[str, FloatArray]]]] = {}
+    found: dict[str, dict[str, dict[str, FloatArray]]] = {}
     for task in TASKS:
         runs = sorted(read_records(results / f"{task}{ENDING}", ["job"]), key=lambda run: int(run["job"]["block"]))
-        for method in METHODS:
-            own = [run["after"] for run in runs if run["job"]["method"] == method]
-            if own:
-                found.setdefault(task, {})[method] = {
-                    wells: {
-                        what: np.concatenate([np.asarray(one[wells][what], dtype=np.float64) for one in own])
-                        for what in ("wrong", "regret")
-                    }
-                    for wells in own[0]
-                }
+        for method in METHODS if runs else ():
+            own = [run["regret"][method] for run in runs]
+            found.setdefault(task, {})[method] = {
+                wells: np.concatenate([np.asarray(one[wells], dtype=np.float64) for one in own]) for wells in own[0]
+            }
     return found
 
 
@@ -329,7 +326,7 @@ def tables(runs: Runs) -> str:
     lines: list[str] = []
     for task, methods in runs.items():
         wells = list(next(iter(methods.values())))
-        simulations = len(next(iter(methods.values()))[wells[0]]["wrong"])
+        simulations = len(next(iter(methods.values()))[wells[0]])
         unit = TASKS[task].unit
         lines += [
             f"| {TASKS[task].label}: wrong in % of {simulations} | "
@@ -339,12 +336,13 @@ def tables(runs: Runs) -> str:
         ]
         for method, after in methods.items():
             cells = [METHODS[method].label]
-            cells += [percent_with_error(after[count]["wrong"]) for count in wells]
-            reference = methods.get(REFERENCE)
-            cells.append("" if reference is None or method == REFERENCE else _share(after, reference, wells[-2]))
-            cells.append(f"{after[wells[-2]]['regret'].mean():.3g}")
+            cells += [percent_with_error(is_wrong(after[count])) for count in wells]
+            reference = is_wrong(methods[REFERENCE][wells[-2]])
+            cells.append("" if method == REFERENCE else share_of(is_wrong(after[wells[-2]]), reference))
+            cells.append(f"{after[wells[-2]].mean():.3g}")
             lines.append(f"| {' | '.join(cells)} |")
         lines.append("")
+    lines += _overall(runs)
     lines.append(
         f"Wrong: how often another one of the {HITS} hits is truly better than the one that was named after so many "
         f"wells, in batches of {BATCH} where nothing else is said; ± one standard error. Share of equal replication's: "
@@ -365,11 +363,43 @@ def percent_with_error(wrong: FloatArray) -> str:
     return f"{100 * share:.1f} ± {100 * np.sqrt(share * (1 - share) / len(wrong)):.1f}"
 
 
-def _share(after: Mapping[str, Mapping[str, FloatArray]], reference: Mapping[str, Any], wells: str) -> str:
-    wrong, others = after[wells]["wrong"], np.asarray(reference[wells]["wrong"])
+def is_wrong(regret: FloatArray) -> FloatArray:
+    """1 where another one is truly better than the named hit, and 0 elsewhere."""
+    return (regret > 1e-9).astype(np.float64)
+
+
+def share_of(wrong: FloatArray, others: FloatArray) -> str:
+    """Wrong answers over those of the reference in the same simulations, with a standard error to first order.
+
+    Example:
+        >>> share_of(np.array([1.0, 0.0, 0.0, 0.0]), np.array([1.0, 1.0, 0.0, 0.0]))
+        '0.50 ± 0.29'
+    """
     if not others.any():
         return ""
     ratio = wrong.mean() / others.mean()
-    # Of a ratio of means in pairs, to first order.
     error = np.std(wrong - ratio * others, ddof=1) / np.sqrt(len(wrong)) / others.mean()
     return f"{ratio:.2f} ± {error:.2f}"
+
+
+def _overall(runs: Runs) -> list[str]:
+    """A table of all tasks together."""
+    if len(runs) < 2:
+        return []
+    wells = list(next(iter(next(iter(runs.values())).values())))
+    lines = [
+        "| All together: share of equal replication's wrong answers | "
+        + " | ".join(f"{n} wells" for n in wells)
+        + " |",
+        "|---|" + "---|" * len(wells),
+    ]
+    for method in METHODS:
+        cells = [METHODS[method].label]
+        for count in wells:
+            wrong, reference = (
+                np.concatenate([is_wrong(after[name][count]) for after in runs.values()])
+                for name in (method, REFERENCE)
+            )
+            cells.append("1" if method == REFERENCE else share_of(wrong, reference))
+        lines.append(f"| {' | '.join(cells)} |")
+    return [*lines, ""]
