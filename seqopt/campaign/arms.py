@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.data import Context, Query
+from seqopt.data import Context, Item, Query
 from seqopt.data.query import key_of
 from seqopt.errors import ModelError
 from seqopt.models.conditioned import GaussianProcess
@@ -45,11 +45,11 @@ def arms_of(surrogate: object, keys: Sequence[str], fresh: Context | None = None
             "Gaussian process"
         )
     count = len(keys)
-    targets = list(keys) if fresh is None else [*keys, *(Query(key, fresh) for key in keys)]
+    targets: list[Item] = list(keys) if fresh is None else [*keys, *(Query(key, fresh) for key in keys)]
     means, covariances = process.functions(targets)
     mean: FloatArray = means.mean(0).numpy()
     covariance: FloatArray = covariances.mean(0).numpy() + np.cov(means.numpy().T, bias=True).reshape(2 * (len(mean),))
-    measured = [Query(key, fresh) for key in keys] if fresh is not None else list(keys)
+    measured: list[Item] = [Query(key, fresh) for key in keys] if fresh is not None else list(keys)
     noise = process.state.noise_at(measured).mean(0).numpy()
     plate = None
     if fresh is not None:

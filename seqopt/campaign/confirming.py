@@ -48,8 +48,9 @@ RULE = "bayes-gap"
 BATCHES = 4
 """Plates that the wells are divided into, if nobody says how many go on one."""
 
-NAMED = 5
-"""Strings of which the chance is told."""
+REPEATS = 4
+"""Replicates (measurements beyond the first of each string) without which nothing is decided: what a model takes for
+the noise of single values may be far too little."""
 
 
 @dataclass(frozen=True)
@@ -158,6 +159,7 @@ class Confirmed:
         waiting: Whether the plate was proposed before.
         forecast: How many further wells would be needed; `None` where it is decided.
         remarks: What its user should know.
+        repeats: Measurements of the campaign beyond the first of each string.
     """
 
     arms: tuple[Arm, ...]
@@ -168,6 +170,7 @@ class Confirmed:
     waiting: bool = False
     forecast: Forecast | None = None
     remarks: tuple[str, ...] = field(default=())
+    repeats: int = 0
 
     @property
     def best(self) -> Arm:
@@ -176,12 +179,12 @@ class Confirmed:
 
     @property
     def decided(self) -> bool:
-        """Whether the target is reached."""
-        return self.best.probability >= self.target
+        """Whether the target is reached, and the noise of measurements is known from replicates."""
+        return self.best.probability >= self.target and self.repeats >= REPEATS
 
     def needed(self) -> str:
         """How many further wells would be needed, in words; empty where it is decided."""
-        if self.decided or self.forecast is None:
+        if self.decided or self.forecast is None or self.forecast.needed == 0:
             return ""
         aim = percent(self.target)
         if self.forecast.needed is not None:
@@ -466,7 +469,10 @@ class Confirming:
         situation = Situation(plan.wells, min(used, plan.wells), len(plan.plates), posterior.variance)
         wells = self._open_wells(plan, results)
         waiting = bool(wells) and not more
-        decided = float(chances.max()) >= plan.target
+        measurements = self.store.measurements()
+        values = Counter(row.key for row in measurements if row.value is not None)
+        repeats = sum(values.values()) - len(values)
+        decided = float(chances.max()) >= plan.target and repeats >= REPEATS
         if not waiting:
             wells = ()
             if left and not decided:
@@ -482,8 +488,6 @@ class Confirming:
                 now=float(chances.max()),
             )  # fmt: skip
         rows = self.predict(plan.strings)
-        measurements = self.store.measurements()
-        values = Counter(row.key for row in measurements if row.value is not None)
         spent = Counter(row.key for row in results)
         planned = Counter(well.key for well in wells if not well.control)
         arms = [
@@ -506,10 +510,10 @@ class Confirming:
                 f"{counted(plan.wells, 'well')} for {len(arms)} strings: some are not measured again, and are judged "
                 "by what is known already"
             )
-        if not any(count > 1 for count in values.values()):
+        if repeats < REPEATS:
             remarks.append(
-                "no string has been measured twice yet: how noisy a measurement is rests on the model until replicates "
-                "are there"
+                f"there are {counted(repeats, 'replicate')}: how noisy a measurement is, and with it every "
+                f"probability, rests on the model alone, and nothing is decided before there are {REPEATS}"
             )
         failed = [row.string for row in results if row.failure is not None]
         if failed:
@@ -525,6 +529,7 @@ class Confirming:
             waiting,
             ahead,
             tuple(remarks),
+            repeats,
         )
         return plan, found
 

@@ -75,7 +75,7 @@ def test_forecast_of_two_arms_is_the_closed_form() -> None:
 
 
 def test_forecast_says_how_many_wells_are_needed() -> None:
-    posterior = ArmPosterior.of([0.5, 0.0], 0.05 * np.eye(2), 1.0)
+    posterior = ArmPosterior.of([0.5, 0.0], 0.2 * np.eye(2), 0.1)
     found = forecast(posterior, BayesGap(), target=0.95, limit=100, batch=10, rng=np.random.default_rng(0))
     assert found.needed is not None
     assert found.probability[found.wells.index(found.needed)] >= 0.95
