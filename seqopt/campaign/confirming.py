@@ -48,6 +48,9 @@ RULE = "bayes-gap"
 BATCHES = 4
 """Plates that the wells are divided into, if nobody says how many go on one."""
 
+LOOK_AHEAD, LEAST = 4, 192
+"""How far it is looked ahead for the target: so many times the wells, and this many wells at least."""
+
 REPEATS = 4
 """Replicates (measurements beyond the first of each string) without which nothing is decided: what a model takes for
 the noise of single values may be far too little."""
@@ -381,7 +384,7 @@ class Confirming:
         from seqopt.campaign.inquiry import read_strings
 
         if among is None:
-            values = [row for row in self.store.measurements() if row.value is not None]
+            values = [row for row in self._of_target() if row.value is not None]
             written = {row.key: row.string for row in reversed(values)}
             rules = PlateRules.of(self.store.settings)
             known = [key for key in written if rules is None or key not in {one.key for one in rules.controls}]
@@ -463,20 +466,21 @@ class Confirming:
         used = len(results)
         posterior = arms_of(self.session().optimizer.fitted, plan.keys, fresh)
         rule = resolve_rule(plan.rule)
-        rng = np.random.default_rng([settings.seed, plan.number, used])
-        chances = probability_best(posterior, rng)
+        # Each purpose has a stream of its own, so that to look again tells the same.
+        streams = [np.random.default_rng([settings.seed, plan.number, used, purpose]) for purpose in range(3)]
+        chances = probability_best(posterior, streams[0])
         left = max(plan.wells - used, 0)
         situation = Situation(plan.wells, min(used, plan.wells), len(plan.plates), posterior.variance)
         wells = self._open_wells(plan, results)
-        waiting = bool(wells) and not more
-        measurements = self.store.measurements()
+        measurements = self._of_target()
         values = Counter(row.key for row in measurements if row.value is not None)
         repeats = sum(values.values()) - len(values)
         decided = float(chances.max()) >= plan.target and repeats >= REPEATS
+        waiting = bool(wells) and not more and not decided
         if not waiting:
             wells = ()
             if left and not decided:
-                chosen = choose_batch(posterior, rule, situation, min(plan.batch, left), rng)
+                chosen = choose_batch(posterior, rule, situation, min(plan.batch, left), streams[1])
                 indices = sorted(int(arm[0]) for arm in chosen)
                 plate = {"since": state, "arms": indices, "plate": None if fresh is None else plate_of(fresh)}
                 plan = replace(plan, plates=(*plan.plates, plate))
@@ -484,9 +488,14 @@ class Confirming:
         ahead = None
         if not decided:
             ahead = forecast(
-                posterior, rule, target=plan.target, limit=max(4 * plan.wells, 192), batch=plan.batch, rng=rng,
+                posterior,
+                rule,
+                target=plan.target,
+                limit=max(LOOK_AHEAD * plan.wells, LEAST),
+                batch=plan.batch,
+                rng=streams[2],
                 now=float(chances.max()),
-            )  # fmt: skip
+            )
         rows = self.predict(plan.strings)
         spent = Counter(row.key for row in results)
         planned = Counter(well.key for well in wells if not well.control)
@@ -533,17 +542,21 @@ class Confirming:
         )
         return plan, found
 
+    def _of_target(self, *, discarded: bool = False) -> list[Measurement]:
+        """What was measured as the target, or on any plate."""
+        settings = self.store.settings
+        rows = self.store.measurements(discarded=discarded)
+        return rows if settings.plates else [row for row in rows if row.context == settings.target]
+
     def _results(self, plan: Plan) -> list[Measurement]:
         """Results of the compared strings that were recorded since it began: each has used a well."""
-        settings, first = self.store.settings, self.store.corrected()
-        keys, plates = set(plan.keys), bool(settings.plates)
+        first, keys = self.store.corrected(), set(plan.keys)
         return [
             row
-            for row in self.store.measurements(discarded=True)
+            for row in self._of_target(discarded=True)
             if row.key in keys
             and first.get(row.id, row.made_by) > plan.since
             and (row.value is not None or row.failure is not None)
-            and (plates or row.context == settings.target)
         ]
 
     def _wells_of(self, plan: Plan, number: int) -> tuple[Well, ...]:
