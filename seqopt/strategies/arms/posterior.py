@@ -7,6 +7,7 @@ simulated ones: all arrays have a leading dimension of R of them.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -165,7 +166,7 @@ class ArmPosterior:
         total = own[rows, arms] + self.noise[rows, arms]
         # Where there is neither noise nor uncertainty, nothing is learned.
         scale = np.where(total > 0.0, 1.0 / np.where(total > 0.0, total, 1.0), 0.0)[:, None]
-        found = {
+        found: dict[str, Any] = {
             "counts": counts,
             "covariance": self.covariance - (crossed * scale)[:, :, None] * crossed[:, None, :],
         }

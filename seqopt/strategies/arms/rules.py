@@ -61,8 +61,6 @@ class Rule(Protocol):
     """Chooses arms."""
 
     name: ClassVar[str]
-    uses_model: ClassVar[bool]
-    """Whether it knows what strings say of each other; else means of the measurements are all that it knows."""
 
     def choose(self, posterior: ArmPosterior, situation: Situation, rng: np.random.Generator) -> IntArray:
         """The arm that is measured next in each situation, R."""
@@ -126,8 +124,7 @@ class BayesGap:
         (array([[0.25, 1.2 , 3.2 ]]), array([1]))
     """
 
-    name = "bayes-gap"
-    uses_model = True
+    name: ClassVar[str] = "bayes-gap"
 
     def __init__(
         self, mode: BetaMode = "fixed", beta: float = 2.0, *, decay: float = 0.5, tolerance: float = 0.0
@@ -213,8 +210,7 @@ class UGap:
         array([1])
     """
 
-    name = "ugap"
-    uses_model = False
+    name: ClassVar[str] = "ugap"
 
     def __init__(self, tolerance: float = 0.0) -> None:
         self.tolerance = tolerance
@@ -245,8 +241,7 @@ class UCBE:
         array([1])
     """
 
-    name = "ucb-e"
-    uses_model = False
+    name: ClassVar[str] = "ucb-e"
 
     def choose(self, posterior: ArmPosterior, situation: Situation, rng: np.random.Generator) -> IntArray:
         """See `Rule`; no random number is drawn."""
@@ -272,8 +267,7 @@ class EqualReplication:
         array([1])
     """
 
-    name = "equal"
-    uses_model = False
+    name: ClassVar[str] = "equal"
 
     def choose(self, posterior: ArmPosterior, situation: Situation, rng: np.random.Generator) -> IntArray:
         """See `Rule`; no random number is drawn."""
@@ -300,8 +294,7 @@ class TopTwoThompson:
         InputError: If the share is not in (0, 1).
     """
 
-    name = "top-two"
-    uses_model = True
+    name: ClassVar[str] = "top-two"
 
     def __init__(self, share: float = 0.5) -> None:
         if not 0.0 < share < 1.0:
