@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from seqopt.optimizer import Optimizer
     from seqopt.scorers.limits import BatchLimits
     from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, LocalSpace, StringSpace
+    from seqopt.strategies.arms import Confirmation
 
 _HOMES = {
     "BatchLimits": "seqopt.scorers.limits",
     "CandidateSet": "seqopt.spaces",
     "CodonSpace": "seqopt.spaces",
+    "Confirmation": "seqopt.strategies.arms",
     "GrammarSpace": "seqopt.spaces",
     "LocalSpace": "seqopt.spaces",
     "Optimizer": "seqopt.optimizer",
@@ -39,6 +41,7 @@ __all__ = [
     "BatchLimits",
     "CandidateSet",
     "CodonSpace",
+    "Confirmation",
     "GrammarSpace",
     "LocalSpace",
     "Optimizer",

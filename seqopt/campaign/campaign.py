@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from seqopt.campaign.batches import Suggestions
 from seqopt.campaign.by_way import counts_by_way
 from seqopt.campaign.calibration import calibration_of
+from seqopt.campaign.confirming import Confirming
 from seqopt.campaign.costs import Costs, costs_so_far, refuse_rest, refuse_unpayable, way_of
 from seqopt.campaign.creating import new_campaign
 from seqopt.campaign.entries import Results
@@ -72,7 +73,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Campaign(Plating, Revising, Inquiring, Tabulated):
+class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
     """A search that lasts for weeks, with a laboratory as its objective.
 
     Args:

@@ -760,7 +760,7 @@ def bench(
             metavar="NAME",
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
             "filters, choices, ask, levels, intervals, censored, design, formulas, factorial, transforms, "
-            "standing, ehrlich, fidelity, plates, euclid, hits, learning, configurations, pool, prefilter; "
+            "standing, ehrlich, fidelity, plates, euclid, hits, learning, configurations, pool, prefilter, confirm; "
             "NAME --help shows its options.",
         ),
     ] = "",
@@ -773,7 +773,7 @@ def bench(
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
         *("choices", "ask", "levels", "intervals", "censored", "design", "formulas", "factorial", "transforms"),
         *("standing", "ehrlich", "fidelity", "plates", "euclid", "hits", "learning"),
-        *("configurations", "pool", "prefilter"),
+        *("configurations", "pool", "prefilter", "confirm"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:

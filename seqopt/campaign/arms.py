@@ -1,0 +1,117 @@
+"""What a campaign's model says of a few strings that are measured again: their joint distribution, and replicates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from seqopt.data import Context, Item, Query
+from seqopt.data.query import key_of
+from seqopt.errors import ModelError
+from seqopt.models.conditioned import GaussianProcess
+from seqopt.models.protocols import StringSurrogate
+from seqopt.strategies.arms import ArmPosterior
+
+if TYPE_CHECKING:
+    from seqopt.campaign.rows import Measurement
+
+FloatArray = npt.NDArray[np.float64]
+
+SUSPICIOUS = 0.001
+"""Probability, of one string, below which its replicates do not go with their standard errors."""
+
+
+def arms_of(surrogate: object, keys: Sequence[str], fresh: Context | None = None) -> ArmPosterior:
+    """The joint distribution of the true values of strings, with what measuring them again would tell.
+
+    Draws of the model's parameters are taken together: the mean of their means, and the mean of their covariances plus
+    the covariance of their means.
+
+    Args:
+        surrogate: Fitted.
+        keys: K strings.
+        fresh: A plate on which nothing has been measured yet, where measurements are made on plates.
+
+    Raises:
+        ModelError: If the model has no joint Gaussian posterior.
+    """
+    process = surrogate.conditioned() if isinstance(surrogate, StringSurrogate) else None
+    if not isinstance(process, GaussianProcess):
+        raise ModelError(
+            f"{type(surrogate).__name__} does not say how the true values of strings go together: confirming takes a "
+            "Gaussian process"
+        )
+    count = len(keys)
+    targets: list[Item] = list(keys) if fresh is None else [*keys, *(Query(key, fresh) for key in keys)]
+    means, covariances = process.functions(targets)
+    mean: FloatArray = means.mean(0).numpy()
+    covariance: FloatArray = covariances.mean(0).numpy() + np.cov(means.numpy().T, bias=True).reshape(2 * (len(mean),))
+    measured: list[Item] = [Query(key, fresh) for key in keys] if fresh is not None else list(keys)
+    noise = process.state.noise_at(measured).mean(0).numpy()
+    plate = None
+    if fresh is not None:
+        # A fresh plate is the target and what it does besides, which is independent of it.
+        plate = _without_negative(covariance[count:, count:] - covariance[:count, :count])
+    values, known = process.state.values, [key_of(item) for item in process.state.keys]
+    told = (values if values.ndim == 1 else values.mean(0)).numpy()
+    own = {key: [value for other, value in zip(known, told.tolist(), strict=True) if other == key] for key in keys}
+    return ArmPosterior.of(
+        mean[:count],
+        _without_negative(covariance[:count, :count]),
+        np.broadcast_to(noise, (count,)),
+        counts=[len(own[key]) for key in keys],
+        averages=[float(np.mean(own[key])) if own[key] else np.nan for key in keys],
+        plate=plate,
+    )
+
+
+def disagreeing_replicates(measurements: Sequence[Measurement], *, logarithmic: bool = False) -> list[str]:
+    """Strings whose replicates differ by more than their stated standard errors explain, in words.
+
+    The sum of squared deviations from the weighted mean, in standard errors, has a chi-squared distribution. On plates,
+    replicates of different plates are not compared.
+
+    Args:
+        measurements: All that count.
+        logarithmic: Whether values are compared by their logarithms, as standard errors on that scale are.
+
+    Example:
+        >>> from seqopt.campaign.rows import Measurement
+        >>> rows = [Measurement("CCO", "CCO", value, standard_error=0.1) for value in (5.0, 6.0)]
+        >>> disagreeing_replicates(rows)
+        ['replicates of CCO (5 and 6) differ by more than their standard errors (0.1) explain']
+    """
+    from scipy.stats import chi2
+
+    groups: dict[tuple[str, Context], list[Measurement]] = {}
+    for row in measurements:
+        if row.value is not None and row.censored is None and row.standard_error:
+            groups.setdefault((row.key, row.context), []).append(row)
+    found = []
+    for rows in groups.values():
+        if len(rows) < 2:
+            continue
+        values = np.array([row.value for row in rows], dtype=np.float64)
+        errors = np.array([row.standard_error for row in rows], dtype=np.float64)
+        if logarithmic and (values > 0).all():
+            errors, values = errors / values, np.log(values)
+        mean = float((values / errors**2).sum() / (1.0 / errors**2).sum())
+        squares = float((((values - mean) / errors) ** 2).sum())
+        if chi2.sf(squares, len(rows) - 1) < SUSPICIOUS:
+            told = " and ".join(f"{row.value:.4g}" for row in rows[:4]) + (" and others" if len(rows) > 4 else "")
+            stated = sorted({row.standard_error for row in rows if row.standard_error is not None})
+            span = f"{stated[0]:.3g}" if len(stated) == 1 else f"{stated[0]:.3g} to {stated[-1]:.3g}"
+            found.append(
+                f"replicates of {rows[0].string} ({told}) differ by more than their standard errors ({span}) explain"
+            )
+    return found
+
+
+def _without_negative(matrix: FloatArray) -> FloatArray:
+    """A symmetric matrix without what rounding has made negative."""
+    values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
+    found: FloatArray = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return found

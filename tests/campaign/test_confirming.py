@@ -1,0 +1,348 @@
+"""Confirming hits in a campaign: plates of repeated measurements, recorded as any results are."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seqopt.campaign import Campaign, CampaignError, Measurement, confirming
+from seqopt.campaign.arms import arms_of, disagreeing_replicates
+from seqopt.campaign.confirming import KEPT, Confirmed
+from seqopt.cli import main
+from seqopt.data import Contexts, Query
+from seqopt.errors import InputError
+from seqopt.kernels import HammingKernel
+from seqopt.models import StringGP
+from seqopt.models.contexts import hierarchical
+from seqopt.spaces import CandidateSet
+
+POOL = [a + b + c for a in "ACDE" for b in "ACDE" for c in "AC"]
+NOISE = 0.3
+
+
+def truth(string: str) -> float:
+    return 0.3 * string.count("C") + 0.1 * string.count("D") + 0.1 * POOL.index(string) / len(POOL)
+
+
+def library(tmp_path: Path) -> Path:
+    path = tmp_path / "pool.csv"
+    path.write_text("name,sequence\n" + "".join(f"N{row:02d},{one}\n" for row, one in enumerate(POOL)))
+    return path
+
+
+def made(tmp_path: Path, **options: object) -> Campaign:
+    given = {"surrogate": "hamming", "batch_size": 4, "transform": None} | options
+    found = Campaign.create(tmp_path / "a.seqopt", library(tmp_path), kind="text", objective="y", **given)  # type: ignore[arg-type]
+    return found
+
+
+def measured(campaign: Campaign, seed: int = 0) -> Campaign:
+    rng = np.random.default_rng(seed)
+    table = campaign.store.path.with_name("first.csv")
+    rows = [f"{one},{truth(one) + NOISE * rng.standard_normal()}" for one in POOL[::2]]
+    table.write_text("sequence,y\n" + "\n".join(rows) + "\n")
+    campaign.record_file(table, history=True)
+    return campaign
+
+
+@pytest.fixture(autouse=True)
+def not_far_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How far it is looked ahead is tested with the arms."""
+    monkeypatch.setattr(confirming, "LOOK_AHEAD", 1)
+    monkeypatch.setattr(confirming, "LEAST", 12)
+
+
+@pytest.fixture
+def campaign(tmp_path: Path):
+    with measured(made(tmp_path)) as found:
+        yield found
+        assert found.store.check() == []
+
+
+def fill(path: Path, seed: int, rows: slice = slice(None)) -> None:
+    """As a laboratory does: values of some wells."""
+    rng = np.random.default_rng(seed)
+    with path.open() as file:
+        table = list(csv.DictReader(file))
+    for row in table[rows]:
+        row["y"] = f"{truth(row['sequence']) + NOISE * rng.standard_normal():.3f}"
+    with path.open("w") as file:
+        writer = csv.DictWriter(file, list(table[0]))
+        writer.writeheader()
+        writer.writerows(table)
+
+
+def on_plate(found: Confirmed) -> list[str]:
+    return [well.string for well in found.plate]
+
+
+@pytest.mark.slow
+def test_a_confirmation_from_the_first_plate_to_the_last(campaign: Campaign, tmp_path: Path) -> None:
+    found = campaign.confirm(24, top=6, target=0.9999)
+    assert (len(found.arms), found.used, len(found.plate), found.waiting) == (6, 0, 6, False)
+    predicted = sorted((row.predicted for row in campaign.predict(POOL[::2])), reverse=True)[:6]
+    assert sorted((one.prediction.predicted for one in found.arms), reverse=True) == pytest.approx(predicted)
+    assert sum(one.probability for one in found.arms) == pytest.approx(1.0)
+    assert sum(one.next for one in found.arms) == 6
+    used = 0
+    for number in range(4):
+        path = tmp_path / f"plate{number}.csv"
+        campaign.write_confirmation(path, found.plate)
+        fill(path, number)
+        taken, _ = campaign.record_file(path)
+        used += len(taken)
+        assert found.plate[0].label == f"C1-{6 * number + 1:03d}"
+        found = campaign.confirm()
+        assert found.used == used
+    assert used == 24
+    assert not found.plate
+    best = max((one.prediction.string for one in found.arms), key=truth)
+    assert truth(best) - truth(found.best.prediction.string) < 0.4
+    # Most of the wells were spent on what may be the best.
+    spent = {one.prediction.string: one.wells for one in found.arms}
+    assert spent[found.best.prediction.string] >= max(spent.values()) - 3
+
+
+def test_the_same_plate_is_shown_until_results_arrive(campaign: Campaign, tmp_path: Path) -> None:
+    first = campaign.confirm(24, top=5, batch=8, target=0.9999)
+    state = campaign.store.state
+    again = campaign.confirm()
+    assert again.plate == first.plate
+    assert again.waiting
+    assert again.forecast == first.forecast
+    assert campaign.store.state == state  # to look changes nothing
+    path = tmp_path / "plate.csv"
+    campaign.write_confirmation(path, first.plate)
+    fill(path, 0, slice(0, 5))
+    campaign.record_file(path)
+    rest = campaign.confirm()
+    assert rest.plate == first.plate[5:]
+    assert rest.used == 5
+    # The rest is done without.
+    following = campaign.confirm(more=True)
+    assert following.plate[0].label == "C1-009"
+    assert not following.waiting
+    assert len(following.plate) == 8
+
+
+def test_results_count_in_whatever_table_they_come(campaign: Campaign) -> None:
+    counts = Counter(on_plate(campaign.confirm(12, top=4, batch=4, target=0.9999)))
+    for string, count in counts.items():
+        for _ in range(count):
+            campaign.record(string, truth(string), replicate=True)
+    found = campaign.confirm()
+    assert found.used == 4
+    assert found.plate[0].label == "C1-005"
+    # Of other strings they do not.
+    campaign.record(POOL[1], 1.0)
+    assert campaign.confirm().used == 4
+
+
+def test_a_corrected_old_value_is_no_well(campaign: Campaign) -> None:
+    found = campaign.confirm(12, top=4, batch=4)
+    one = campaign.store.measurements(key=found.best.prediction.key)[0]
+    campaign.correct(one.string, 0.5)
+    assert campaign.confirm().used == 0
+
+
+def test_failures_use_wells(campaign: Campaign) -> None:
+    found = campaign.confirm(12, top=4, batch=4)
+    campaign.record(found.plate[0].string, failure="dropped out", replicate=True)
+    after = campaign.confirm()
+    assert after.used == 1
+    assert len(after.plate) == 3
+    assert any("1 well without a value" in remark for remark in after.remarks)
+
+
+def test_what_was_proposed_can_be_undone_and_is_proposed_again(campaign: Campaign) -> None:
+    first = campaign.confirm(12, top=4, batch=4)
+    campaign.undo()
+    assert KEPT not in campaign.store.settings.extra
+    with pytest.raises(CampaignError, match="no confirmation is under way"):
+        campaign.confirm()
+    assert campaign.confirm(12, top=4, batch=4).plate == first.plate
+
+
+def test_another_process_goes_on_with_it(campaign: Campaign) -> None:
+    first = campaign.confirm(12, top=4, batch=4, rule="top-two", target=0.9999)
+    for well in first.plate:
+        campaign.record(well.string, truth(well.string), replicate=True)
+    with Campaign.open(campaign.store.path) as other:
+        found = other.confirm()
+        other.undo()
+    assert campaign.confirm().plate == found.plate
+    json.dumps(campaign.store.settings.to_json())
+
+
+def test_one_ends_before_another_begins(campaign: Campaign) -> None:
+    campaign.confirm(12, top=4, batch=4)
+    with pytest.raises(CampaignError, match="confirmation 1, of 4 strings, is under way"):
+        campaign.confirm(12, top=5)
+    campaign.end_confirmation()
+    with pytest.raises(CampaignError, match="no confirmation is under way"):
+        campaign.end_confirmation()
+    second = campaign.confirm(12, among=POOL[:3], batch=4)
+    assert second.plate[0].label == "C2-001"
+
+
+def test_nothing_is_decided_by_the_model_alone(campaign: Campaign) -> None:
+    """Of single values it may take the noise for next to nothing."""
+    found = campaign.confirm(12, among=["CCC", "EEA"], batch=6)
+    assert found.best.probability > 0.8
+    assert not found.decided
+    for well in found.plate:
+        campaign.record(well.string, truth(well.string), replicate=True)
+    after = campaign.confirm()
+    assert after.decided
+    assert after.best.prediction.string == "CCC"
+    assert not after.plate
+
+
+def test_more_wells_go_on_with_it(campaign: Campaign) -> None:
+    found = campaign.confirm(4, top=3, batch=4, target=0.999999)
+    for well in found.plate:
+        campaign.record(well.string, truth(well.string), replicate=True)
+    assert not campaign.confirm().plate
+    assert len(campaign.confirm(7).plate) == 3
+
+
+@pytest.mark.slow
+def test_suggestions_are_as_they_would_be_without(campaign: Campaign, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    with measured(made(tmp_path / "other")) as other:
+        expected = [row.string for row in other.suggest()]
+    campaign.confirm(12, top=4, batch=4)
+    assert [row.string for row in campaign.suggest()] == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"wells": 12, "among": ["CCC"]}, "there is 1 hit: expected two or more"),
+        ({"wells": 12, "among": ["CCC", "CCC"]}, "CCC is there twice"),
+        ({"wells": 12, "among": ["CCC", "CCA"], "top": 3}, "not both"),
+        ({"wells": 0}, "wells"),
+        ({"wells": 12, "rule": "luck"}, "there is no rule 'luck'"),
+        ({"wells": 12, "target": 95.0}, "the target is 95.0"),
+    ],
+)
+def test_what_cannot_be_confirmed_is_refused(campaign: Campaign, given: dict[str, object], message: str) -> None:
+    state = campaign.store.state
+    with pytest.raises(InputError, match=message):
+        campaign.confirm(**given)  # type: ignore[arg-type]
+    assert campaign.store.state == state
+
+
+def test_there_is_something_to_compare(tmp_path: Path) -> None:
+    with made(tmp_path) as campaign, pytest.raises(InputError, match="0 strings with a value cannot be compared"):
+        campaign.confirm(12)
+
+
+def test_what_deserves_a_second_look_is_said(campaign: Campaign) -> None:
+    found = campaign.confirm(3, among=["CCC", "CCA", "CAC", "CEC", "EEC"], batch=3)
+    said = " ".join(found.remarks)
+    assert "3 wells for 5 strings: some are not measured again" in said
+    assert "4 of the 5 were never measured (CCC, CAC, CEC, ...)" in said
+    assert "there are 0 replicates" in said
+    assert len(found.plate) == 3
+    campaign.end_confirmation()
+    for value in (2.0, 3.0):
+        campaign.record("CCA", value, standard_error=0.05, replicate=True)
+    said = " ".join(campaign.confirm(6, top=5).remarks)
+    assert "replicates of CCA (2 and 3) differ by more than their standard errors (0.05) explain" in said
+
+
+def test_replicates_within_their_errors_are_no_surprise() -> None:
+    rng = np.random.default_rng(0)
+    rows = [
+        Measurement(one, one, float(rng.normal(5.0, 0.2)), standard_error=0.2) for one in POOL[:20] for _ in range(3)
+    ]
+    assert disagreeing_replicates(rows) == []
+    far = [Measurement("A", "A", value, standard_error=10.0) for value in (100.0, 1000.0)]
+    assert disagreeing_replicates(far, logarithmic=True)
+
+
+def test_arms_are_the_posterior_of_the_model() -> None:
+    strings = POOL[:8]
+    model = StringGP(HammingKernel(), restarts=1)
+    told = [*strings, *strings[:3]]
+    model.fit(told, [truth(one) + 0.1 * place for place, one in enumerate(told)], rng=np.random.default_rng(0))
+    keys = [POOL[2], POOL[9], POOL[0]]
+    found = arms_of(model, keys)
+    mean, covariance = model.posterior(keys)
+    offset, unit = model.units
+    np.testing.assert_allclose(offset + unit * found.mean[0], mean.numpy())
+    np.testing.assert_allclose(unit**2 * found.covariance[0], covariance.numpy(), atol=1e-8)
+    assert found.counts[0].tolist() == [2, 0, 2]
+
+
+def test_a_plate_shares_what_the_model_says_that_it_does() -> None:
+    contexts = Contexts.of_plates()
+    model = hierarchical(CandidateSet(POOL), contexts, HammingKernel())
+    rng = np.random.default_rng(0)
+    told = [Query(one, (("plate", f"P{1 + place % 2}"),)) for place, one in enumerate(POOL)]
+    values = [truth(one.key) + 2.0 * (one.context[0][1] == "P2") + 0.1 * rng.standard_normal() for one in told]
+    model.fit(told, values, rng=rng)
+    keys, fresh = POOL[:3], (("plate", "P3"),)
+    found = arms_of(model, keys, fresh)
+    assert found.plate is not None
+    _, both = model.conditioned().functions([*keys, *(Query(key, fresh) for key in keys)])
+    np.testing.assert_allclose(found.plate[0], (both[0, 3:, 3:] - both[0, :3, :3]).numpy(), atol=1e-6)
+    # Another plate differs from what plates have in common independently of that.
+    np.testing.assert_allclose(both[0, :3, 3:], both[0, :3, :3], atol=1e-6)
+    assert found.plate[0].diagonal().min() > 0
+
+
+@pytest.mark.slow
+def test_on_plates_each_plate_is_fresh_and_has_its_controls(tmp_path: Path) -> None:
+    with made(tmp_path, surrogate=None, plates=8, controls=["EEA"]) as campaign:
+        rng = np.random.default_rng(0)
+        for place, one in enumerate(POOL[:12]):
+            plate = f"P{1 + place % 2}"
+            campaign.record(
+                one, truth(one) + 2.0 * (plate == "P2") + 0.1 * rng.standard_normal(), context={"plate": plate}
+            )
+        with pytest.raises(InputError, match="room for 7 wells besides its controls, not for 8"):
+            campaign.confirm(20, top=3, batch=8)
+        found = campaign.confirm(20, top=3)
+        assert [well.control for well in found.plate] == [False] * 5 + [True]
+        assert {well.plate for well in found.plate} == {"P3"}
+        path = tmp_path / "plate.csv"
+        campaign.write_confirmation(path, found.plate)
+        fill(path, 0)
+        campaign.record_file(path)
+        following = campaign.confirm()
+        assert following.used == 5
+        assert following.decided or {well.plate for well in following.plate} == {"P4"}
+
+
+def test_the_command_says_it_all(campaign: Campaign, tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    hits = tmp_path / "hits.csv"
+    hits.write_text("sequence\nCCA\nCDA\nDCA\nEEA\n")
+
+    def run(*arguments: str, status: int = 0) -> str:
+        assert main(["campaign", *arguments]) == status
+        said = capsys.readouterr()
+        return " ".join((said.out + said.err).split())
+
+    assert "say how many wells there are (--wells 96)" in run("confirm", status=2)
+    said = run("confirm", "--wells", "12", "--among", "hits.csv", "--batch", "6", "--out", "plate.csv")
+    assert "0 of 12 wells measured, 4 strings compared" in said
+    assert "to be measured now: 6 wells" in said
+    assert "written to plate.csv: fill it in, then seqopt campaign record plate.csv" in said
+    assert (tmp_path / "plate.csv").read_text().splitlines()[0] == "replicate,name,sequence,y,standard_error,failure"
+    assert "proposed before" in run("confirm", "--out", "plate.csv")
+    fill(tmp_path / "plate.csv", 0)
+    assert "holds results, which would be lost" in run("confirm", "--out", "plate.csv", status=2)
+    run("record", "plate.csv")
+    assert "has replicate 'C1-001' already" in run("record", "plate.csv", status=2)
+    assert "6 of 12 wells measured" in run("confirm")
+    assert "is not a plate of a confirmation" in run("confirm", "--out", "hits.csv", status=2)
+    assert "ended" in run("confirm", "--end")

@@ -1,0 +1,208 @@
+"""A confirmation from asking to deciding, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal, norm
+
+from seqopt.errors import InputError
+from seqopt.strategies.arms import ArmPosterior, BayesGap, Confirmation, EqualReplication, forecast, probability_best
+
+ARMS = ["AAA", "AAC", "ACC", "CCC"]
+COVARIANCE = 0.5 * np.eye(4) + 0.5
+TRUTH = {"AAA": 0.0, "AAC": 1.0, "ACC": 0.6, "CCC": -1.0}
+
+
+def made(**options) -> Confirmation:
+    given = {"wells": 40, "batch": 10, "seed": 3} | options
+    return Confirmation(ARMS, [0.1, 0.0, 0.2, 0.0], COVARIANCE, 0.25, **given)
+
+
+def lab(arms: list[str], seed: int, sign: float = 1.0) -> list[float]:
+    rng = np.random.default_rng(seed)
+    return [sign * (TRUTH[arm] + 0.5 * float(rng.standard_normal())) for arm in arms]
+
+
+def test_probabilities_of_three_arms_are_those_of_the_normal_distribution() -> None:
+    mean, covariance = np.array([0.3, 0.0, -0.2]), np.array([[1.0, 0.6, 0.1], [0.6, 1.0, 0.2], [0.1, 0.2, 0.5]])
+    expected = []
+    for arm in range(3):
+        contrast = np.delete(np.eye(3)[arm] - np.eye(3), arm, axis=0)
+        between = multivariate_normal(np.zeros(2), contrast @ covariance @ contrast.T)
+        expected.append(float(between.cdf(contrast @ mean)))
+    found = probability_best(ArmPosterior.of(mean, covariance, 1.0), np.random.default_rng(0))
+    np.testing.assert_allclose(found, expected, atol=0.006)
+    assert found.sum() == pytest.approx(1.0)
+
+
+def test_a_tolerance_makes_more_arms_right() -> None:
+    posterior = ArmPosterior.of([0.3, 0.0], np.eye(2), 1.0)
+    found = probability_best(posterior, np.random.default_rng(0), tolerance=0.5)
+    np.testing.assert_allclose(found, norm.cdf(np.array([0.8, 0.2]) / math.sqrt(2)), atol=0.006)
+
+
+def test_the_probability_is_how_often_it_is_right() -> None:
+    """Truths from the prior: over many confirmations, the stated probabilities sum to the number of right answers."""
+    rng = np.random.default_rng(0)
+    stated, right = [], []
+    for seed in range(30):
+        truth = dict(zip(ARMS, rng.multivariate_normal(np.zeros(4), COVARIANCE), strict=True))
+        found = Confirmation(ARMS, np.zeros(4), COVARIANCE, 0.25, wells=12, batch=4, seed=seed)
+        while arms := found.ask():
+            found.tell(arms, [truth[arm] + 0.5 * rng.standard_normal() for arm in arms])
+        standing = found.standing()
+        stated.append(standing.probability)
+        right.append(standing.best == max(truth, key=truth.__getitem__))
+    error = math.sqrt(sum(p * (1 - p) for p in stated))
+    assert abs(sum(stated) - sum(right)) < 3 * error
+
+
+def test_forecast_of_two_arms_is_the_closed_form() -> None:
+    """Two independent arms, equal replication: after n wells each the posterior difference has a known spread."""
+    posterior = ArmPosterior.of([0.0, 0.0], np.eye(2), 1.0)
+    found = forecast(
+        posterior, EqualReplication(), target=0.999, limit=40, batch=4, rng=np.random.default_rng(0), futures=4000
+    )
+    for wells, chance in zip(found.wells[1:], found.probability[1:], strict=True):
+        each = wells / 2
+        correlation = math.sqrt(each / (each + 1.0))  # of the difference and its posterior mean
+        assert chance == pytest.approx(0.5 + math.asin(correlation) / math.pi, abs=0.03)
+    assert found.needed is None
+
+
+def test_forecast_says_how_many_wells_are_needed() -> None:
+    posterior = ArmPosterior.of([0.5, 0.0], 0.2 * np.eye(2), 0.1)
+    found = forecast(posterior, BayesGap(), target=0.95, limit=100, batch=10, rng=np.random.default_rng(0))
+    assert found.needed is not None
+    assert found.probability[found.wells.index(found.needed)] >= 0.95
+    assert all(
+        chance < 0.95 for wells, chance in zip(found.wells, found.probability, strict=True) if wells < found.needed
+    )
+    sure = forecast(posterior, BayesGap(), target=0.7, limit=100, batch=10, rng=np.random.default_rng(0), now=0.8)
+    assert sure.needed == 0
+
+
+def test_what_plates_share_makes_forecasts_longer() -> None:
+    needed = []
+    for plate in (None, np.full((2, 2), 9.0), 9.0 + 0.5 * np.eye(2)):
+        start = ArmPosterior.of([0.4, 0.0], 0.1 * np.eye(2), 0.25, plate=plate)
+        rng = np.random.default_rng(0)
+        found = forecast(start, BayesGap(), target=0.95, limit=200, batch=8, rng=rng, futures=400)
+        needed.append(found.needed or math.inf)
+    # An offset of all wells cancels; what a plate does to each string alone is averaged over plates only.
+    assert abs(needed[1] - needed[0]) <= 16
+    assert needed[2] > 1.5 * needed[0]
+
+
+def test_it_finds_the_best_and_says_when_it_is_decided() -> None:
+    found = made(wells=60, batch=15)
+    assert not found.standing().finished
+    asked = 0
+    while (arms := found.ask()) and not found.standing().decided:
+        asked += len(arms)
+        found.tell(arms, lab(arms, asked))
+    standing = found.standing()
+    assert standing.best == "AAC"
+    assert standing.decided
+    assert standing.used == asked
+    assert sum(standing.probabilities.values()) == pytest.approx(1.0)
+    # What is clearly worse is measured less.
+    counts = found.posterior.counts[0]
+    assert counts[3] < counts[1]
+
+
+def test_asking_again_gives_what_is_left() -> None:
+    found = made()
+    first = found.ask()
+    assert len(first) == 10
+    assert found.ask() == first
+    found.tell(first[:3], [0.0, 0.1, 0.2])
+    assert found.ask() == first[3:]
+    found.withdraw()
+    assert len(found.ask()) == 10
+    assert found.used == 3
+
+
+def test_no_more_is_asked_than_there_are_wells() -> None:
+    found = made(wells=25)
+    sizes = []
+    while arms := found.ask():
+        sizes.append(len(arms))
+        found.tell(arms, lab(arms, 0))
+    assert sizes == [10, 10, 5]
+    assert found.standing().finished
+
+
+@pytest.mark.parametrize("rule", ["bayes-gap", "top-two", "bayes-gap-decay"])
+@pytest.mark.parametrize("plate", [None, 0.3 * COVARIANCE + 0.2])
+def test_a_state_as_json_goes_on_as_if_nothing_had_happened(rule: str, plate: np.ndarray | None) -> None:
+    found, other = made(rule=rule, plate=plate), made(rule=rule, plate=plate)
+    first = found.ask()
+    found.tell(first, lab(first, 0))
+    second = found.ask()
+    found.tell(second[:4], lab(second[:4], 1))
+    other.load_state_dict(json.loads(json.dumps(found.state_dict())))
+    assert other.ask() == found.ask() == second[4:]
+    for one in (found, other):
+        one.tell(second[4:], lab(second[4:], 2))
+    np.testing.assert_allclose(other.posterior.mean, found.posterior.mean)
+    assert other.ask() == found.ask()
+    assert other.standing() == found.standing()
+
+
+def test_minimising_is_maximising_the_opposite() -> None:
+    up = Confirmation(ARMS, [0.1, 0.0, 0.2, 0.0], COVARIANCE, 0.25, wells=20)
+    down = Confirmation(ARMS, [-0.1, 0.0, -0.2, 0.0], COVARIANCE, 0.25, wells=20, direction="minimize")
+    arms = up.ask()
+    assert down.ask() == arms
+    up.tell(arms, lab(arms, 0))
+    down.tell(arms, lab(arms, 0, -1.0))
+    assert down.standing().best == up.standing().best
+    assert down.standing().mean["AAC"] == pytest.approx(-up.standing().mean["AAC"])
+
+
+def test_known_errors_count() -> None:
+    exact, rough = made(), made()
+    for found, noise in ((exact, 1e-6), (rough, 4.0)):
+        found.tell(["AAC"], [2.0], [noise])
+    assert exact.standing().std["AAC"] < 0.01 < rough.standing().std["AAC"]
+    assert exact.posterior.noise[0].tolist() == [0.25] * 4
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"arms": ["AAA"], "mean": [0.0], "covariance": [[1.0]]}, "there is 1 arm"),
+        ({"arms": ["AAA", "AAA"], "mean": [0.0, 0.0], "covariance": np.eye(2)}, "'AAA' is there twice"),
+        ({"arms": "AAA"}, "expected a list of strings"),
+        ({"mean": [0.0]}, "expected one number for each of 4 arms"),
+        ({"wells": 0}, "wells"),
+        ({"target": 1.0}, "target is 1.0"),
+        ({"direction": "up"}, "choose maximize or minimize"),
+        ({"rule": "luck"}, "there is no rule 'luck'"),
+        ({"tolerance": -1.0}, "tolerance"),
+    ],
+)
+def test_what_cannot_be_confirmed_is_refused(given: dict[str, object], message: str) -> None:
+    usual = {"arms": ARMS, "mean": np.zeros(4), "covariance": COVARIANCE, "noise_variance": 0.25, "wells": 10}
+    with pytest.raises(InputError, match=message):
+        Confirmation(**(usual | given))
+
+
+@pytest.mark.parametrize(
+    ("arms", "values", "message"),
+    [
+        (["AAG"], [1.0], "'AAG' is none of the 4 arms"),
+        (["AAA", "AAC"], [1.0], "1 values for 2 measurements"),
+        (["AAA", "AAC"], [1.0, math.nan], "value 2, of 'AAC', is nan"),
+    ],
+)
+def test_results_that_do_not_fit_are_refused_and_nothing_is_told(arms, values, message: str) -> None:
+    found = made()
+    with pytest.raises(InputError, match=message):
+        found.tell(arms, values)
+    assert found.used == 0
