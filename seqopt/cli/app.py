@@ -25,6 +25,7 @@ from seqopt.cli.choosing import (
     given_limits,
 )
 from seqopt.cli.embed import embed_command
+from seqopt.cli.fold import fold_command
 from seqopt.cli.gene_options import (
     GC,
     Avoid,
@@ -747,6 +748,7 @@ app.command("train-vae", no_args_is_help=True)(train_vae_command)
 app.command("report", no_args_is_help=True)(report_command)
 app.command("predict", no_args_is_help=True)(predict_command)
 app.command("embed", no_args_is_help=True)(embed_command)
+app.command("fold", no_args_is_help=True)(fold_command)
 
 
 @app.command(
