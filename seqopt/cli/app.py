@@ -762,8 +762,8 @@ def bench(
             metavar="NAME",
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
             "filters, choices, ask, levels, intervals, censored, design, formulas, factorial, transforms, "
-            "standing, ehrlich, fidelity, plates, euclid, hits, learning, configurations, pool, prefilter, confirm; "
-            "NAME --help shows its options.",
+            "standing, ehrlich, fidelity, plates, euclid, hits, learning, configurations, pool, prefilter, confirm, "
+            "folding; NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -775,7 +775,7 @@ def bench(
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
         *("choices", "ask", "levels", "intervals", "censored", "design", "formulas", "factorial", "transforms"),
         *("standing", "ehrlich", "fidelity", "plates", "euclid", "hits", "learning"),
-        *("configurations", "pool", "prefilter", "confirm"),
+        *("configurations", "pool", "prefilter", "confirm", "folding"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:

@@ -97,6 +97,11 @@ def compiled(function: Any) -> Any:
         return numba.njit(nogil=True)(function)
 
 
+def part(function: Any) -> Any:
+    """Compile as a part of compiled functions, which cannot be called otherwise: in a fraction of the time."""
+    return numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+
+
 @compiled
 def path_weight(graph: BaseGraph, a: int, b: int) -> int:
     """Least weight of the edges from node a to node b, no earlier in the gene."""
@@ -164,7 +169,7 @@ def small_hairpins(graph: BaseGraph, energies: Energies, small: IntArray) -> Non
                         small[kind, i, u - graph.starts[i], number] = total
 
 
-@compiled
+@part
 def _worst(best: IntArray, types: IntArray, rows: int, columns: int) -> int:
     """The largest of the entries that can still fall: a loop that is no better than this one need not be looked at."""
     largest = -INFINITE
@@ -175,7 +180,7 @@ def _worst(best: IntArray, types: IntArray, rows: int, columns: int) -> int:
     return largest
 
 
-@compiled
+@part
 def _hairpins(
     graph: BaseGraph, energies: Energies, tables: Tables, i: int, j: int, types: IntArray, best: IntArray
 ) -> None:
@@ -204,7 +209,7 @@ def _hairpins(
                         best[x, y] = min(best[x, y], between + left + right + mismatch)
 
 
-@compiled
+@part
 def _stacks_and_bulges(
     graph: BaseGraph, energies: Energies, tables: Tables, i: int, j: int, types: IntArray, best: IntArray
 ) -> None:
@@ -249,7 +254,7 @@ def _stacks_and_bulges(
                             best[x, y] = min(best[x, y], total)
 
 
-@compiled
+@part
 def _small_interior(
     graph: BaseGraph,
     energies: Energies,
@@ -314,7 +319,7 @@ def _small_interior(
                                     best[x, y] = min(best[x, y], total)
 
 
-@compiled
+@part
 def _kind(left: int, right: int) -> int:
     """Which mismatches a loop of ``left`` x ``right`` bases has; -1 for those that are enumerated."""
     if left <= 2 and right <= 2:
@@ -324,7 +329,7 @@ def _kind(left: int, right: int) -> int:
     return 2 if left + right == 5 else 0
 
 
-@compiled
+@part
 def _interior(
     graph: BaseGraph, energies: Energies, tables: Tables, i: int, j: int, types: IntArray, best: IntArray
 ) -> None:
@@ -384,7 +389,7 @@ def _interior(
                             best[x, y] = min(best[x, y], total)
 
 
-@compiled
+@part
 def _multiloops(
     graph: BaseGraph, energies: Energies, tables: Tables, i: int, j: int, types: IntArray, best: IntArray
 ) -> None:
@@ -407,7 +412,7 @@ def _multiloops(
                         best[x, y] = min(best[x, y], total + energies.multi_stem[turned])
 
 
-@compiled
+@part
 def _keep_inner(graph: BaseGraph, energies: Energies, tables: Tables, i: int, j: int) -> None:
     """Minimise the inner term over the pairs at i and j for their neighbours outside."""
     p, q = i - 1, j + 1
@@ -472,10 +477,9 @@ def fill_pairs(
             continue
         _hairpins(graph, energies, tables, i, j, types, best)
         _stacks_and_bulges(graph, energies, tables, i, j, types, best)
-        _small_interior(graph, energies, tables, i, j, 1, 1, floor[1, 1], types, best)
-        _small_interior(graph, energies, tables, i, j, 1, 2, floor[1, 2], types, best)
-        _small_interior(graph, energies, tables, i, j, 2, 1, floor[2, 1], types, best)
-        _small_interior(graph, energies, tables, i, j, 2, 2, floor[2, 2], types, best)
+        for sizes in range(4):
+            left, right = 1 + sizes // 2, 1 + sizes % 2
+            _small_interior(graph, energies, tables, i, j, left, right, floor[left, right], types, best)
         _interior(graph, energies, tables, i, j, types, best)
         _multiloops(graph, energies, tables, i, j, types, best)
         for u in range(u0, u1):
@@ -612,8 +616,8 @@ def finish_column(graph: BaseGraph, energies: Energies, tables: Tables, j: int) 
         tables.outside[v] = outside
 
 
-_PAIR, _ONE, _SEVERAL, _OUTSIDE, _PATH = 0, 1, 2, 3, 4
-_SMALL_HAIRPIN, _HAIRPIN, _LOOP, _STEM, _SHORTER, _SPLIT, _START, _STEP = 0, 1, 2, 3, 4, 5, 6, 7
+SMALL_HAIRPIN, HAIRPIN, LOOP, STEM, SHORTER, SPLIT, ONE, START, STEP = 0, 1, 2, 3, 4, 5, 6, 7, 8
+"""What was chosen."""
 
 PLACES = 10
 """Numbers that say what was chosen: what it is, and up to nine nodes."""
@@ -636,7 +640,7 @@ class Choice(NamedTuple):
     warmth: float
 
 
-@compiled
+@part
 def _offered(choice: Choice, excess: int, rng: np.random.Generator) -> bool:
     """Whether a way that is ``excess`` above the least takes the place of what was chosen so far."""
     if excess > choice.slack[0]:
@@ -654,13 +658,13 @@ def _offered(choice: Choice, excess: int, rng: np.random.Generator) -> bool:
     return True
 
 
-@compiled
+@part
 def _pick(choice: Choice, what: int, a: int, b: int, c: int, d: int, e: int, f: int) -> None:
     picked = choice.picked
     picked[0], picked[1], picked[2], picked[3], picked[4], picked[5], picked[6] = what, a, b, c, d, e, f
 
 
-@compiled
+@part
 def _loop_energy(energies: Energies, x: int, y: int, outer: int, turned: int, c: int, d: int, e: int, f: int) -> int:
     """Energy of a loop of ``x`` x ``y`` bases; bases c, d beside the outer pair, e, f beside the inner one."""
     size = x + y
@@ -682,7 +686,7 @@ def _loop_energy(energies: Energies, x: int, y: int, outer: int, turned: int, c:
     return energies.interior[x, y] + energies.mismatch[kind, outer, c, d] + energies.mismatch[kind, turned, f, e]
 
 
-@compiled
+@part
 def _ways_of_small_hairpin(
     graph: BaseGraph, energies: Energies, u: int, v: int, least: int, choice: Choice, rng: np.random.Generator
 ) -> None:
@@ -722,13 +726,13 @@ def _ways_of_small_hairpin(
             else:
                 energy += energies.mismatch_hairpin[outer, graph.base[path[1]], graph.base[path[size]]]
         if _offered(choice, energy + weight[last] - least, rng):
-            choice.picked[0] = _SMALL_HAIRPIN
+            choice.picked[0] = SMALL_HAIRPIN
             for place in range(size):
                 choice.picked[1 + place] = path[1 + place]
 
 
 @compiled
-def _ways_of_pair(
+def ways_of_pair(
     graph: BaseGraph,
     energies: Energies,
     tables: Tables,
@@ -751,7 +755,7 @@ def _ways_of_pair(
                 weight = edge[u, c - starts[i + 1]] + edge[d, v - starts[j]] + path_weight(graph, c, d)
                 energy = energies.hairpin[size] + energies.mismatch_hairpin[outer, base[c], base[d]]
                 if weight < POSSIBLE and _offered(choice, weight + energy - least, rng):
-                    _pick(choice, _HAIRPIN, c, d, 0, 0, 0, 0)
+                    _pick(choice, HAIRPIN, c, d, 0, 0, 0, 0)
     for x in range(_LARGEST + 1):
         p = i + 1 + x
         for y in range(_LARGEST + 1 - x):
@@ -787,7 +791,7 @@ def _ways_of_pair(
                                         energies, x, y, outer, turned, base[c], base[d], base[e], base[f]
                                     )
                                     if _offered(choice, within + left + right + energy - least, rng):
-                                        _pick(choice, _LOOP, a, b, c, d, e, f)
+                                        _pick(choice, LOOP, a, b, c, d, e, f)
     turned = energies.pair[base[v], base[u]]
     closing = energies.multi_closing + energies.multi_stem[turned] - least
     for c in range(starts[i + 1], starts[i + 2]):
@@ -797,7 +801,7 @@ def _ways_of_pair(
                 _ways_of_split(graph, tables, c, d, around + closing, choice, rng)
 
 
-@compiled
+@part
 def _ways_of_split(
     graph: BaseGraph, tables: Tables, u: int, v: int, besides: int, choice: Choice, rng: np.random.Generator
 ) -> None:
@@ -811,11 +815,11 @@ def _ways_of_split(
             for y in range(starts[at + 1], starts[at + 2]):
                 right = tables.one[tables.offset[y] + v] + edge[x, y - starts[at + 1]]
                 if right < POSSIBLE and _offered(choice, left + right + besides, rng):
-                    _pick(choice, _SPLIT, u, v, x, y, 0, 0)
+                    _pick(choice, SPLIT, u, v, x, y, 0, 0)
 
 
 @compiled
-def _ways_outside(
+def ways_outside(
     graph: BaseGraph, energies: Energies, tables: Tables, v: int, choice: Choice, rng: np.random.Generator
 ) -> None:
     starts, edge = graph.starts, graph.edge
@@ -823,12 +827,12 @@ def _ways_outside(
     least = tables.outside[v]
     if j == 0:
         if _offered(choice, -least, rng):
-            _pick(choice, _START, 0, 0, 0, 0, 0, 0)
+            _pick(choice, START, 0, 0, 0, 0, 0, 0)
         return
     for w in range(starts[j - 1], starts[j]):
         step = edge[w, v - starts[j]]
         if step < POSSIBLE and _offered(choice, tables.outside[w] + step - least, rng):
-            _pick(choice, _SHORTER, w, 0, 0, 0, 0, 0)
+            _pick(choice, SHORTER, w, 0, 0, 0, 0, 0)
     for i in range(j - LEAST_HAIRPIN):
         for u in range(starts[i], starts[i + 1]):
             paired = tables.paired[tables.offset[u] + v]
@@ -837,20 +841,20 @@ def _ways_outside(
             paired += energies.terminal[energies.pair[graph.base[u], graph.base[v]]] - least
             if i == 0:
                 if _offered(choice, paired, rng):
-                    _pick(choice, _STEM, u, -1, 0, 0, 0, 0)
+                    _pick(choice, STEM, u, -1, 0, 0, 0, 0)
                 continue
             for w in range(starts[i - 1], starts[i]):
                 step = edge[w, u - starts[i]]
                 if step < POSSIBLE and _offered(choice, tables.outside[w] + step + paired, rng):
-                    _pick(choice, _STEM, u, w, 0, 0, 0, 0)
+                    _pick(choice, STEM, u, w, 0, 0, 0, 0)
 
 
 @compiled
-def _ways_in_multiloop(
+def ways_in_multiloop(
     graph: BaseGraph,
     energies: Energies,
     tables: Tables,
-    kind: int,
+    one: bool,
     u: int,
     v: int,
     choice: Choice,
@@ -859,126 +863,44 @@ def _ways_in_multiloop(
     starts, edge = graph.starts, graph.edge
     i, j = graph.position[u], graph.position[v]
     at = tables.offset[u] + v
-    if kind == _ONE:
+    if one:
         least = tables.one[at]
         paired = tables.paired[at]
         if paired < POSSIBLE:
             stem = energies.multi_stem[energies.pair[graph.base[u], graph.base[v]]]
             if _offered(choice, paired + stem - least, rng):
-                _pick(choice, _STEM, u, v, 0, 0, 0, 0)
+                _pick(choice, STEM, u, v, 0, 0, 0, 0)
         for w in range(starts[j - 1], starts[j]):
             shorter = tables.one[tables.offset[u] + w] + edge[w, v - starts[j]] + energies.multi_unpaired
             if shorter < POSSIBLE and _offered(choice, shorter - least, rng):
-                _pick(choice, _SHORTER, u, w, 0, 0, 0, 0)
+                _pick(choice, SHORTER, u, w, 0, 0, 0, 0)
         return
     least = tables.several[at]
     if tables.one[at] < POSSIBLE and _offered(choice, tables.one[at] - least, rng):
-        _pick(choice, _ONE, u, v, 0, 0, 0, 0)
+        _pick(choice, ONE, u, v, 0, 0, 0, 0)
     for x in range(starts[i + 1], starts[i + 2]):
         shorter = tables.several[tables.offset[x] + v] + edge[u, x - starts[i + 1]] + energies.multi_unpaired
         if shorter < POSSIBLE and _offered(choice, shorter - least, rng):
-            _pick(choice, _SHORTER, x, v, 0, 0, 0, 0)
+            _pick(choice, SHORTER, x, v, 0, 0, 0, 0)
     _ways_of_split(graph, tables, u, v, -least, choice, rng)
 
 
 @compiled
-def _push(waiting: npt.NDArray[np.int64], count: int, kind: int, u: int, v: int) -> int:
-    waiting[count, 0], waiting[count, 1], waiting[count, 2] = kind, u, v
-    return count + 1
+def ways_along(graph: BaseGraph, u: int, v: int, choice: Choice, rng: np.random.Generator) -> None:
+    """The next node on the way from u to v, which are more than one position apart."""
+    following = graph.position[u] + 1
+    rest = path_weight(graph, u, v)
+    for x in range(graph.starts[following], graph.starts[following + 1]):
+        weight = graph.edge[u, x - graph.starts[following]] + path_weight(graph, x, v)
+        if weight < POSSIBLE and _offered(choice, weight - rest, rng):
+            _pick(choice, STEP, x, v, 0, 0, 0, 0)
 
 
 @compiled
-def trace(
-    graph: BaseGraph,
-    energies: Energies,
-    tables: Tables,
-    floor: IntArray,
-    choice: Choice,
-    rng: np.random.Generator,
-    nodes: IntArray,
-    partner: IntArray,
-) -> bool:
-    """One gene with a structure whose energy and weight are above the least by no more than the slack.
-
-    Args:
-        graph: The genes.
-        energies: Of loops.
-        tables: All columns.
-        floor: Least energies of interior loops, by unpaired bases on the left and on the right.
-        choice: How to choose; its slack is lowered by what is used.
-        rng: For draws.
-        nodes: Receives the node of each position.
-        partner: Receives the position that each is paired with, -1 for none.
-
-    Returns:
-        Whether a way was found for every entry, as there has to be.
-    """
-    length = len(graph.starts) - 1
-    waiting = np.zeros((4 * length + 16, 3), dtype=np.int64)
-    partner[:] = -1
-    # The last base, then whatever is left open, in random order: otherwise what comes first would use up the slack.
-    ends = graph.starts[length - 1]
+def ways_to_end(graph: BaseGraph, tables: Tables, choice: Choice, rng: np.random.Generator) -> None:
+    """The last node of the gene."""
+    ends = graph.starts[len(graph.starts) - 2]
     least = tables.outside[ends:].min()
-    choice.sums[:] = 0
-    for v in range(ends, graph.starts[length]):
-        if _offered(choice, tables.outside[v] - least, rng):
-            _pick(choice, _START, v, 0, 0, 0, 0, 0)
-    choice.slack[0] -= np.int64(choice.sums[1])
-    count = _push(waiting, 0, _OUTSIDE, 0, choice.picked[1])
-    while count:
-        index = count - 1 if choice.warmth == 0 else int(rng.random() * count)
-        kind, u, v = waiting[index, 0], waiting[index, 1], waiting[index, 2]
-        waiting[index] = waiting[count - 1]
-        count -= 1
-        nodes[graph.position[v]] = v
-        if kind != _OUTSIDE:
-            nodes[graph.position[u]] = u
-        choice.sums[:] = 0
-        if kind == _PATH:
-            if graph.position[v] - graph.position[u] < 2:
-                continue
-            following = graph.position[u] + 1
-            rest = path_weight(graph, u, v)
-            for x in range(graph.starts[following], graph.starts[following + 1]):
-                weight = graph.edge[u, x - graph.starts[following]] + path_weight(graph, x, v)
-                if weight < POSSIBLE and _offered(choice, weight - rest, rng):
-                    _pick(choice, _STEP, x, v, 0, 0, 0, 0)
-        elif kind == _PAIR:
-            partner[graph.position[u]] = graph.position[v]
-            partner[graph.position[v]] = graph.position[u]
-            _ways_of_pair(graph, energies, tables, u, v, floor, choice, rng)
-        elif kind == _OUTSIDE:
-            _ways_outside(graph, energies, tables, v, choice, rng)
-        else:
-            _ways_in_multiloop(graph, energies, tables, kind, u, v, choice, rng)
-        if choice.sums[0] == 0:
-            return False
-        choice.slack[0] -= np.int64(choice.sums[1])
-        picked = choice.picked
-        what, a, b, c, d, e, f = picked[0], picked[1], picked[2], picked[3], picked[4], picked[5], picked[6]
-        if what == _SMALL_HAIRPIN:
-            for place in range(graph.position[v] - graph.position[u] - 1):
-                nodes[graph.position[u] + 1 + place] = choice.picked[1 + place]
-        elif what in (_HAIRPIN, _STEP):
-            count = _push(waiting, count, _PATH, a, b)
-        elif what == _LOOP:
-            count = _push(waiting, count, _PAIR, a, b)
-            if graph.position[a] - graph.position[u] > 1:
-                count = _push(waiting, count, _PATH, c, e)
-            if graph.position[v] - graph.position[b] > 1:
-                count = _push(waiting, count, _PATH, f, d)
-        elif what == _SPLIT:
-            count = _push(waiting, count, _SEVERAL, a, c)
-            count = _push(waiting, count, _ONE, d, b)
-        elif what == _ONE:
-            count = _push(waiting, count, _ONE, a, b)
-        elif what == _STEM:
-            if kind == _OUTSIDE:
-                count = _push(waiting, count, _PAIR, a, v)
-                if b >= 0:
-                    count = _push(waiting, count, _OUTSIDE, 0, b)
-            else:
-                count = _push(waiting, count, _PAIR, a, b)
-        elif what == _SHORTER:
-            count = _push(waiting, count, kind, 0, a) if kind == _OUTSIDE else _push(waiting, count, kind, a, b)
-    return True
+    for v in range(ends, graph.starts[-1]):
+        if tables.outside[v] < POSSIBLE and _offered(choice, tables.outside[v] - least, rng):
+            _pick(choice, START, v, 0, 0, 0, 0, 0)

@@ -24,9 +24,7 @@ import numpy as np
 
 from seqopt.errors import InputError
 from seqopt.folding.compiled import (
-    PLACES,
     RING,
-    Choice,
     IntArray,
     Tables,
     fill_pairs,
@@ -36,10 +34,10 @@ from seqopt.folding.compiled import (
     keep_pairs,
     prepare_two,
     small_hairpins,
-    trace,
 )
 from seqopt.folding.energies import INFINITE, LARGEST_LOOP, UNIT, Energies, energies, model
 from seqopt.folding.graph import MOST, BaseGraph, base_graph, bases_of
+from seqopt.folding.tracing import Program, trace
 from seqopt.objectives.genes import LEAST_SPAN, CodonAdaptationIndex
 from seqopt.spaces import CodonSpace
 from seqopt.utils.workers import usable_cores
@@ -307,17 +305,11 @@ class ExactFolding:
 
     def _traced(self, slack: int, warmth: float, rng: np.random.Generator) -> FoldedGene:
         graph = self._graph
-        nodes = np.zeros(graph.length, dtype=np.int32)
-        partner = np.zeros(graph.length, dtype=np.int32)
-        choice = Choice(np.zeros(PLACES, dtype=np.int64), np.zeros(2), np.array([slack], dtype=np.int64), warmth)
-        if not trace(graph, self._energies, self._tables, self._floor, choice, rng, nodes, partner):
-            raise AssertionError("an entry of the tables has no way to it")
-        gene = bases_of(graph, nodes.tolist())
-        structure = "".join("." if other < 0 else "(" if other > at else ")" for at, other in enumerate(partner))
-        # What was used of the slack says what the way costs, in the units of the tables.
-        above = slack - int(choice.slack[0])
+        traced = trace(Program(graph, self._energies, self._tables, self._floor), slack, warmth, rng)
+        gene = bases_of(graph, traced.nodes)
+        structure = "".join("." if other < 0 else "(" if other > at else ")" for at, other in enumerate(traced.partner))
         rounded = [row[gene[3 * at : 3 * at + 3]] for at, row in enumerate(self._weights[0])]
-        total = int(self._tables.outside[graph.starts[-2] :].min()) + above
+        total = int(self._tables.outside[graph.starts[-2] :].min()) + traced.above
         energy = round((total - sum(rounded)) * UNIT, 2)
         logs = self.log_adaptiveness(gene)
         return FoldedGene(gene, structure, energy, logs, round(energy - self.codon_weight * logs, 6))

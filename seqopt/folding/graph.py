@@ -83,7 +83,7 @@ def base_graph(choices: Sequence[Sequence[str]], weights: Sequence[Mapping[str, 
     for index, names in enumerate(labels):
         if len(names) > MOST:
             raise InputError(
-                f"codon {index // 3 + 1} has codons that begin in {len(names)} ways; at most {MOST} can be"
+                f"the codons of position {index // 3 + 1} begin in {len(names)} ways; at most {MOST} can be"
             )
     starts = np.concatenate([[0], np.cumsum([len(names) for names in labels])]).astype(np.int32)
     count = int(starts[-1])

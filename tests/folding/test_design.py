@@ -21,8 +21,8 @@ SYNONYMS = genetic_code("standard").synonyms
 GLYCOPHORIN_E = "MYGKIIFVLLLSGIVSISASSTTGVAMHTSTSSSVTKSYISSQTNGITLINWWAMARVIFEVMLVVVGMIILISYCIR"
 """UniProt P15421."""
 
-TRANSFER_RNA = "GCGGATTTAGCTCAGTTGGGAGAGCGCCAGACTGAAGATCTGGAGGTCCTGTGTTCGATCCACAGAATTCGCACC"
-"""Four helices around a multiloop, those of tRNA(Phe) of yeast but for one base, as 25 codons."""
+THREE_HELICES = "CACAGCCTACCTCGATTGAAAAATCGAGGATGGCTAGCTTCGGCTAGCCAAAGGCTGTGA"
+"""Two hairpins in a helix: ((((((((.((((((((....)))))))).((((((((....)))))))).)))))))). by ViennaRNA."""
 
 
 def genes_of(choices):
@@ -34,7 +34,20 @@ def evaluated(folding, gene, structure):
     return round(RNA.fold_compound(gene.replace("T", "U"), details).eval_structure(structure), 2)
 
 
-def random_choices(rng, *, codons=22, free=7):
+def most_helices_in_a_loop(structure):
+    """Of all loops that a pair closes, this pair included."""
+    counts, most = [], 0
+    for symbol in structure:
+        if symbol == "(":
+            if counts:
+                counts[-1] += 1
+            counts.append(1)
+        elif symbol == ")":
+            most = max(most, counts.pop())
+    return most
+
+
+def random_choices(rng, *, codons=22, free=6):
     """Codons of a random protein, most of them fixed, rich in G and C so that they fold."""
     residues = rng.choice(list("LSRGPAIVTKCW"), size=codons)
     choices = [(str(rng.choice(SYNONYMS[residue])),) for residue in residues]
@@ -54,7 +67,7 @@ def check_optimum(folding, *, tolerance=1e-9):
     assert best.energy == evaluated(folding, best.gene, best.structure) == energies[genes.index(best.gene)]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(6))
 def test_optimum_of_random_codons_is_that_of_enumeration(seed):
     check_optimum(ExactFolding(random_choices(np.random.default_rng(seed))))
 
@@ -67,23 +80,18 @@ def test_optimum_of_all_genes_of_short_proteins_is_that_of_enumeration(protein):
 @pytest.mark.parametrize("seed", range(3))
 def test_multiloops_are_found(seed):
     rng = np.random.default_rng(seed)
-    code = genetic_code("standard").amino_acids
-    # Stop codons within stand for themselves.
-    codons = [TRANSFER_RNA[at : at + 3] for at in range(0, len(TRANSFER_RNA), 3)]
+    codons = [THREE_HELICES[at : at + 3] for at in range(0, len(THREE_HELICES), 3)]
     choices = [(codon,) for codon in codons]
-    for at in rng.permutation(len(codons))[:6]:
-        options = [other for other in SYNONYMS.get(code[codons[at]], ()) if other != codons[at]]
-        choices[at] = (codons[at], *options[:1])
+    for at in rng.permutation(len(codons))[:5]:
+        choices[at] = (codons[at], codons[at][:2] + str(rng.choice([base for base in "ACGT" if base != codons[at][2]])))
     folding = ExactFolding(choices)
     check_optimum(folding)
-    only = ExactFolding([(codon,) for codon in codons])
-    assert "(..(" not in only.optimum.structure or only.optimum.structure.count(")(") + 1
-    assert only.least_score == only.energies_of([TRANSFER_RNA])[0]
+    assert most_helices_in_a_loop(folding.optimum.structure) == 3
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_weights_of_codons_count(seed):
-    choices = random_choices(np.random.default_rng(100 + seed), free=8)
+    choices = random_choices(np.random.default_rng(100 + seed), free=6)
     index = CodonAdaptationIndex("human")
     folding = ExactFolding(choices, adaptation=index, codon_weight=2.5)
     check_optimum(folding, tolerance=len(choices) * UNIT / 2)
@@ -215,7 +223,7 @@ def test_refined_genes_cannot_be_improved_by_one_codon():
         ("MK", {"span": 4}, "span is 4"),
         ("MK", {"beam": 0}, "beam is 0"),
         ("MK", {"temperature": float("nan")}, "temperature"),
-        ("M" * 9_001, {}, "9,001 codons"),
+        ([("ATG",)] * 9_001, {}, "9,001 codons"),
     ],
 )
 def test_what_cannot_be_folded_is_refused(protein, options, message):
