@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     import numpy as np
@@ -158,8 +158,8 @@ def fold_command(
         )
         for one in proteins
     ]
-    for one in folders:
-        check_free(one, (GENES_FASTA, GENES_CSV), False)
+    for place in folders:
+        check_free(place, (GENES_FASTA, GENES_CSV), False)
     if several:
         check_free(folder, (BEST_FASTA, BEST_CSV), False)
     rng = np.random.default_rng(seed)
@@ -226,7 +226,7 @@ def _designs(
     usual = MinimumFreeEnergy(temperature=folding.temperature, span=folding.span)
     if refined:
         genes = list(dict.fromkeys(_refined(folding, genes, usual)))
-    energies = folding.energies_of(genes)
+    structures, energies = map(list, zip(*folding.folded(genes), strict=True))
     scores = [
         energy - folding.codon_weight * folding.log_adaptiveness(gene)
         for gene, energy in zip(genes, energies, strict=True)
@@ -238,7 +238,7 @@ def _designs(
         **({} if folding.adaptation is None else {"cai": folding.adaptation(genes).round(4)}),
         "gc": [round(gc_fraction(gene), 4) for gene in genes],
         "gene": genes,
-        "structure": folding.structures_of(genes),
+        "dot_bracket": structures,
     }
     table = pd.DataFrame(columns)
     first = "mfe" if refined else "score"
@@ -282,7 +282,7 @@ def _shown(gene: str) -> str:
     return gene if len(gene) <= LONGEST_SHOWN else f"{gene[:36]}... ({len(gene):,} bases)"
 
 
-def _heading(row: Mapping[str, Any]) -> str:
+def _heading(row: pd.Series) -> str:
     return f"{row['name']} rank={row['rank']} mfe={row['mfe']:g} kcal/mol energy={row['energy']:g} kcal/mol"
 
 
@@ -291,7 +291,7 @@ def _write(folder: Path, table: pd.DataFrame) -> None:
     from seqopt.utils.files import write_atomically
 
     folder.mkdir(parents=True, exist_ok=True)
-    rows = table.to_dict("records")
+    rows = [row for _, row in table.iterrows()]
     write_atomically(folder / GENES_FASTA, fasta((_heading(row), row["gene"]) for row in rows))
     write_atomically(folder / GENES_CSV, table.to_csv(index=False))
 

@@ -109,7 +109,7 @@ def path_weight(graph: BaseGraph, a: int, b: int) -> int:
         return graph.leave[a] + graph.enter[b]
     distance = graph.position[b] - graph.position[a]
     if distance == 0:
-        return 0 if a == b else _FAR
+        return 0 if a == b else INFINITE
     number = b - graph.starts[graph.position[b]]
     return graph.edge[a, number] if distance == 1 else graph.second[a, number]
 
@@ -519,7 +519,7 @@ def keep_pairs(graph: BaseGraph, energies: Energies, tables: Tables, j: int, fir
         for u in range(u0, u1):
             row = tables.offset[u]
             for v in range(v0, v1):
-                value = _FAR + 0
+                value = INFINITE
                 if tables.paired[row + v] < POSSIBLE:
                     least = min(least, tables.paired[row + v])
                     value = tables.paired[row + v] + energies.multi_stem[energies.pair[graph.base[u], graph.base[v]]]
@@ -542,7 +542,7 @@ def prepare_two(graph: BaseGraph, tables: Tables, j: int, beam: int) -> None:
         for x in range(end):
             y0 = graph.starts[graph.position[x] + 1]
             y1 = graph.starts[graph.position[x] + 2]
-            value = _FAR + 0
+            value = INFINITE
             for y in range(y0, y1):
                 value = min(value, graph.edge[x, y - y0] + tables.one[tables.offset[y] + v])
             row[x] = value if value < POSSIBLE else _FAR
@@ -588,7 +588,7 @@ def finish_column(graph: BaseGraph, energies: Energies, tables: Tables, j: int) 
     v0, v1 = graph.starts[j], graph.starts[j + 1]
     two = tables.two[j % 2]
     for v in range(v0, v1):
-        outside = _FAR + 0
+        outside = INFINITE
         if j == 0:
             outside = 0
         else:

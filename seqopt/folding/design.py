@@ -219,17 +219,14 @@ class ExactFolding:
 
     def energies_of(self, genes: Sequence[str], dangles: int = 0) -> list[float]:
         """Minimum free energies by ViennaRNA in kcal/mol, with ``dangles`` as there: 0 for none, 2 for its default."""
-        return [energy for _, energy in self._folded(genes, dangles)]
-
-    def structures_of(self, genes: Sequence[str], dangles: int = 0) -> list[str]:
-        """The structures that have the energies of `energies_of`, in dots and brackets."""
-        return [structure for structure, _ in self._folded(genes, dangles)]
+        return [energy for _, energy in self.folded(genes, dangles)]
 
     def log_adaptiveness(self, gene: str) -> float:
         """Sum of log w over the codons of a gene, those that count; 0 where codons are not weighed."""
         return math.fsum(self._logs.get(gene[at : at + 3], 0.0) for at in range(0, len(gene), 3))
 
-    def _folded(self, genes: Sequence[str], dangles: int) -> list[tuple[str, float]]:
+    def folded(self, genes: Sequence[str], dangles: int = 0) -> list[tuple[str, float]]:
+        """Structures, in dots and brackets, and their energies, as in `energies_of`."""
         import RNA
 
         details = model(self.temperature, dangles)

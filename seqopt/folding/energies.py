@@ -148,8 +148,8 @@ def _loops(temperature: float, fingerprint: tuple[int, ...]) -> Energies:
         return int(vienna.E_IntLoop(left, right, outer, inner, *corners, parameters))
 
     pair = np.zeros((5, 5), dtype=np.int32)
-    for number, (first, second) in enumerate(PAIRS, start=1):
-        pair[BASES.index(first) + 1, BASES.index(second) + 1] = number
+    for number, name in enumerate(PAIRS, start=1):
+        pair[BASES.index(name[0]) + 1, BASES.index(name[1]) + 1] = number
     stack = np.zeros((7, 7), dtype=np.int64)
     one_one = np.zeros((7, 7, 5, 5), dtype=np.int64)
     one_two = np.zeros((7, 7, 5, 5, 5), dtype=np.int64)

@@ -100,10 +100,10 @@ def base_graph(choices: Sequence[Sequence[str]], weights: Sequence[Mapping[str, 
         at = 3 * index
         least = INFINITE
         for codon in codons:
-            written = codon.upper().replace("T", "U")
+            rna = codon.upper().replace("T", "U")
             weight = 0 if weights is None else int(weights[index][codon])
             first, middle, last = (
-                labels[at + offset].index(name) for offset, name in enumerate((written[0], written[:2], written[2]))
+                labels[at + offset].index(name) for offset, name in enumerate((rna[0], rna[:2], rna[2]))
             )
             nodes = starts[at] + first, starts[at + 1] + middle, starts[at + 2] + last
             edge[nodes[0], middle] = 0

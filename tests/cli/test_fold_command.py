@@ -26,7 +26,7 @@ def test_genes_of_a_protein_that_was_typed(capsys: pytest.CaptureFixture[str]) -
     said = capsys.readouterr().out
     assert "least score -10.1 kcal/mol" in said
     table = pd.read_csv(f"runs/{PROTEIN}-fold/genes.csv")
-    assert list(table) == ["rank", "name", "mfe", "energy", "score", "gc", "gene", "structure"]
+    assert list(table) == ["rank", "name", "mfe", "energy", "score", "gc", "gene", "dot_bracket"]
     assert table["rank"].tolist() == [1, 2, 3, 4]
     assert table["energy"][0] == -10.1
     assert table["energy"].max() <= -8.1
