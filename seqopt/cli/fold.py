@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seqopt.cli.gene_options import Code, Constraints, GeneOptions, Start, Stop
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
@@ -60,19 +62,10 @@ def fold_command(
             min=0.0,
         ),
     ] = None,
-    code: Annotated[
-        str, typer.Option(help="Genetic code, by its name or its number at NCBI.", rich_help_panel=WHAT)
-    ] = "standard",
-    start: Annotated[
-        str | None,
-        typer.Option(
-            help="Start codon, such as ATG: that of the first residue if it is M, otherwise put before it.",
-            rich_help_panel=WHAT,
-        ),
-    ] = None,
-    stop: Annotated[
-        str | None, typer.Option(help="Stop codon, such as TAA, put at the end.", rich_help_panel=WHAT)
-    ] = None,
+    code: Code = None,
+    start: Start = None,
+    stop: Stop = None,
+    constraint: Constraints = None,
     temperature: Annotated[float, typer.Option(help="In degrees Celsius.", rich_help_panel=WHAT)] = 37.0,
     refine: Annotated[
         bool,
@@ -104,7 +97,8 @@ def fold_command(
     """Find the gene of a protein that folds most tightly: no other has less energy.
 
     All genes and all structures are searched at once by dynamic programming, in the energy model of ViennaRNA without
-    dangling ends. Energies are checked by ViennaRNA, and given with its default dangling ends, too.
+    dangling ends. Constraints that leave codons out (fixed stretches, no rare codons) are kept to. Energies are checked
+    by ViennaRNA, and given with its default dangling ends, too.
 
     **Examples**
 
@@ -138,7 +132,8 @@ def fold_command(
         raise InputError("--codon-weight weighs the codons of an organism: say of which with --cai")
     adaptation = None
     if cai is not None:
-        adaptation = CodonAdaptationIndex(cai, code=dict(genetic_code(code).amino_acids))
+        adaptation = CodonAdaptationIndex(cai, code=dict(genetic_code(code or "standard").amino_acids))
+    options = GeneOptions(code=code, start=start, stop=stop, constraints=constraint or ())
     proteins = proteins_of(protein)
     several = len(proteins) > 1
     label = Path(protein).name.split(".")[0] if proteins[0].location else proteins[0].name
@@ -148,7 +143,7 @@ def fold_command(
 
     foldings = [
         ExactFolding(
-            _space(one, code=code, start=start, stop=stop),
+            _space(one, options),
             adaptation=adaptation,
             codon_weight=(1.0 if codon_weight is None else codon_weight) if adaptation is not None else 0.0,
             temperature=temperature,
@@ -174,12 +169,11 @@ def fold_command(
         console.print(f"\nThe best of each are in {folder / BEST_FASTA} and {BEST_CSV} there.", markup=False)
 
 
-def _space(protein: Protein, *, code: str, start: str | None, stop: str | None) -> CodonSpace:
+def _space(protein: Protein, options: GeneOptions) -> CodonSpace:
     from seqopt.errors import InputError
-    from seqopt.spaces import CodonSpace
 
     try:
-        return CodonSpace(protein.sequence, code, start=start, stop=stop)
+        return options.space(protein.sequence)
     except InputError as error:
         if not protein.location:
             raise
@@ -201,6 +195,7 @@ def _designs(
     import pandas as pd
     from rich.markup import escape
 
+    from seqopt.cli.exact_genes import shown_gene
     from seqopt.cli.running import console, note, print_best
     from seqopt.objectives import MinimumFreeEnergy
     from seqopt.report.exports import gc_fraction
@@ -251,7 +246,7 @@ def _designs(
         f"Best of {len(table)} genes, kcal/mol: mfe as ViennaRNA's default has it, energy without dangling ends",
         {name: "left" if name == "gene" else "right" for name in shown},
         [
-            tuple(_shown(row[name]) if name == "gene" else f"{row[name]:,.4g}" for name in shown)
+            tuple(shown_gene(row[name]) if name == "gene" else f"{row[name]:,.4g}" for name in shown)
             for row in table.head(MOST_SHOWN).to_dict("records")
         ],
     )
@@ -274,12 +269,6 @@ def _refined(folding: ExactFolding, genes: list[str], usual: MinimumFreeEnergy) 
             status.update(f"refining genes under mfe: {number} of {len(genes)}")
             found.append(refine(gene, folding.choices, score)[0])
     return found
-
-
-def _shown(gene: str) -> str:
-    from seqopt.cli.genes import LONGEST_SHOWN
-
-    return gene if len(gene) <= LONGEST_SHOWN else f"{gene[:36]}... ({len(gene):,} bases)"
 
 
 def _heading(row: pd.Series) -> str:

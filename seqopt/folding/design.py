@@ -100,7 +100,7 @@ class ExactFolding:
 
     Args:
         protein: The protein, or the codons that are allowed at each position, or a `CodonSpace` without constraints
-            other than start and stop codon.
+            other than start and stop codon and those that only leave codons out.
         adaptation: What weighs codons, such as a `CodonAdaptationIndex`.
         codon_weight: See above, in kcal/mol; from 0.
         temperature: In degrees Celsius.
@@ -319,6 +319,7 @@ def _choices(protein: str | Sequence[Sequence[str]] | CodonSpace) -> list[tuple[
         kept = [
             *(["motifs to avoid"] if protein.forbidden else []),
             *(["bounds of the GC content"] if protein.gc is not None else []),
+            *(one.text for one in protein.constraints if one.checked or one.motifs()),
             *(["a condition (accept)"] if protein.accept is not None else []),
         ]
         if kept:

@@ -36,6 +36,7 @@ def test_genes_of_a_protein_that_was_typed(capsys: pytest.CaptureFixture[str]) -
     assert Path(f"runs/{PROTEIN}-fold/genes.fasta").read_text().count(">") == 4
 
 
+@pytest.mark.slow
 def test_the_genes_are_where_a_search_begins() -> None:
     assert main(["fold", PROTEIN, "--designs", "5", "--out", "folds"]) == 0
     known = pd.read_csv("folds/genes.csv")

@@ -14,6 +14,7 @@ from seqopt.folding import ExactFolding, refine
 from seqopt.folding.energies import UNIT
 from seqopt.objectives import CodonAdaptationIndex, MinimumFreeEnergy
 from seqopt.spaces import CodonSpace
+from seqopt.spaces.specifications import FixedStretch, GCWindow, LongestRun, NoRareCodons
 from seqopt.strings.genetic_codes import genetic_code
 
 SYNONYMS = genetic_code("standard").synonyms
@@ -197,6 +198,14 @@ def test_start_and_stop_are_kept():
     assert space.contains(ExactFolding(space).optimum.gene)
 
 
+def test_constraints_that_leave_codons_out_are_kept_to():
+    space = CodonSpace("MKLRSIA", constraints=[FixedStretch(2, "AAGCTN"), NoRareCodons("human", 0.15)])
+    folding = ExactFolding(space)
+    genes = list(space.enumerate())
+    assert folding.optimum.gene in genes
+    assert folding.optimum.energy == min(folding.energies_of(genes))
+
+
 def test_refined_genes_cannot_be_improved_by_one_codon():
     protein = "MKTAYIAK"
     folding = ExactFolding(protein)
@@ -216,6 +225,8 @@ def test_refined_genes_cannot_be_improved_by_one_codon():
         ("MXK", {}, "'X' at position 2"),
         (CodonSpace("MEFK", forbidden=["GAATTC"], gc=(0.2, 0.6)), {}, "motifs to avoid and bounds of the GC content"),
         (CodonSpace("MEFK", accept=len), {}, "a condition"),
+        (CodonSpace("MEFK", constraints=[LongestRun(3)]), {}, "cannot keep to"),
+        (CodonSpace("MEFK" * 5, constraints=[GCWindow(12, 0.0, 0.9)]), {}, "cannot keep to"),
         ([("ATG",), ("AT",)], {}, "position 2"),
         ([], {}, "no codons"),
         ("MK", {"codon_weight": 1.0}, "needs adaptation"),
