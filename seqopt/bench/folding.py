@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--document", type=Path, default=Path("docs/results.md"), help="where the table goes")
     options = parser.parse_args(list(argv))
     record = header(argv, "folding")
+    record["versions"]["viennarna"] = version("viennarna")
     sequences = {name: sequence_of(name) for name in options.proteins}
     _compile()
     known = {run_key(run, FIELDS) for run in read_records(options.results, FIELDS)}
