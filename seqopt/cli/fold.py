@@ -79,8 +79,8 @@ def fold_command(
     beam: Annotated[
         int | None,
         typer.Option(
-            help="Keep only so many of the places where a helix that ends here can begin: faster for long proteins, "
-            "and no longer exact.",
+            help="Keep only so many of the bases at which a helix that ends at one can begin: no longer exact, and a "
+            "saving, if any, for very long proteins only.",
             rich_help_panel=HOW,
             min=1,
         ),
