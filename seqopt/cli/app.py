@@ -25,6 +25,7 @@ from seqopt.cli.choosing import (
     given_limits,
 )
 from seqopt.cli.embed import embed_command
+from seqopt.cli.fold import fold_command
 from seqopt.cli.gene_options import (
     GC,
     Avoid,
@@ -747,6 +748,7 @@ app.command("train-vae", no_args_is_help=True)(train_vae_command)
 app.command("report", no_args_is_help=True)(report_command)
 app.command("predict", no_args_is_help=True)(predict_command)
 app.command("embed", no_args_is_help=True)(embed_command)
+app.command("fold", no_args_is_help=True)(fold_command)
 
 
 @app.command(
@@ -760,8 +762,8 @@ def bench(
             metavar="NAME",
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
             "filters, choices, ask, levels, intervals, censored, design, formulas, factorial, transforms, "
-            "standing, ehrlich, fidelity, plates, euclid, hits, learning, configurations, pool, prefilter, confirm; "
-            "NAME --help shows its options.",
+            "standing, ehrlich, fidelity, plates, euclid, hits, learning, configurations, pool, prefilter, confirm, "
+            "folding; NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -773,7 +775,7 @@ def bench(
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
         *("choices", "ask", "levels", "intervals", "censored", "design", "formulas", "factorial", "transforms"),
         *("standing", "ehrlich", "fidelity", "plates", "euclid", "hits", "learning"),
-        *("configurations", "pool", "prefilter", "confirm"),
+        *("configurations", "pool", "prefilter", "confirm", "folding"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:

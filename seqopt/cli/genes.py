@@ -29,7 +29,7 @@ from seqopt.cli.running import (
 from seqopt.datasets import Protein, read_proteins
 from seqopt.errors import InputError, RunFolderError
 from seqopt.evaluation import Direction
-from seqopt.objectives import Objective, by_code, exact_score, resolve_objective
+from seqopt.objectives import MinimumFreeEnergy, Objective, by_code, exact_score, resolve_objective
 from seqopt.spaces import CodonSpace
 from seqopt.spaces.populations import described_size
 
@@ -203,6 +203,7 @@ def _design(
             return 0
     check_plan(plan)
     _warn(protein, space, plan)
+    _mention_exact_folding(space, objective, goal)
     result = watched_search(
         objective,
         space,
@@ -260,6 +261,12 @@ def _warn(protein: Protein, space: CodonSpace, plan: Plan) -> None:
             f"{plan.initial} initial and {plan.evaluations} further evaluations are more than the {space.size:,} "
             "genes: the search ends when all have been scored"
         )
+
+
+def _mention_exact_folding(space: CodonSpace, objective: Objective, goal: Direction) -> None:
+    """Without constraints a search for the least energy is not the best that there is."""
+    if isinstance(objective.function, MinimumFreeEnergy) and goal == "minimize" and not (space.forbidden or space.gc):
+        note("seqopt fold computes the gene of least energy without dangling ends; --known begins a search from it")
 
 
 def _print_summary(folder: Path, best: Any, objective: Objective) -> None:

@@ -120,6 +120,7 @@ def test_a_search_with_an_autoencoder_that_was_not_trained_names_the_command(
         "levels",
         "intervals",
         "formulas",
+        "folding",
     ],
 )
 def test_every_benchmark_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
