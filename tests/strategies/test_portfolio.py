@@ -252,7 +252,9 @@ class _Means:
     def unsupported(self, keys: Sequence[str]) -> dict[int, str]:
         return {}
 
-    fit = predict = untransform = state_dict = load_state_dict = hyperparameters = None
+    def fit(self) -> None: ...
+
+    predict = untransform = state_dict = load_state_dict = fit
 
 
 def test_weights_of_hedge_by_hand() -> None:
