@@ -109,8 +109,8 @@ def utilities(
     factor, _ = stable_cholesky(covariance)
     places = torch.tensor(sorted(set(representers)))
     quantiles = ndtri((np.arange(fantasies) + 0.5) / fantasies)
-    innovations = np.concatenate([quantiles[:, None], rng.standard_normal((fantasies, len(observed)))], axis=1)
-    innovations = torch.from_numpy(innovations)
+    others = rng.standard_normal((fantasies, len(observed)))
+    innovations = torch.from_numpy(np.concatenate([quantiles[:, None], others], axis=1))
     total = np.zeros(len(nominees))
     for d in range(len(mean)):
         functions = draw_joint(mean[d], factor[d], draws, rng).mT  # S x U
@@ -129,5 +129,5 @@ def utilities(
 def _entropy_of(functions: Tensor, shift: Tensor) -> float:
     """Entropy of the place of the maximum of S functions, ``S x R``, all of which are shifted by ``shift``, ``R``."""
     count = max(1, BLOCK // max(1, functions.shape[1]))
-    found = torch.cat([(block + shift).argmax(-1) for block in functions.split(count)])
+    found = torch.cat([(block + shift).argmax(-1) for block in torch.split(functions, count)])
     return float(entropy(torch.bincount(found, minlength=functions.shape[1]).double()))

@@ -72,14 +72,14 @@ def _docking(seed: int) -> tuple[Any, Values]:
     from seqopt.bench.docking import library
 
     space, scores = library()
-    return space, lambda strings: scores[[space.index_of(string) for string in strings]]
+    return space, lambda strings: np.array([scores[space.index_of(string)] for string in strings])
 
 
 def _zinc(seed: int) -> tuple[Any, Values]:
     from seqopt.bench.zinc import zinc
 
     space, scores = zinc()
-    return space, lambda strings: scores[[space.index_of(string) for string in strings]]
+    return space, lambda strings: np.array([scores[space.index_of(string)] for string in strings])
 
 
 def _boss(name: str, seed: int) -> tuple[Any, Values]:

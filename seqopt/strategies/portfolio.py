@@ -158,11 +158,11 @@ class Portfolio(ModelBased):
             raise InputError(
                 f"{type(self.surrogate).__name__} has no posterior that a portfolio could use: choose another surrogate"
             )
-        for one, state in zip(self._strategies(), self._strategies_at_first, strict=True):
-            if isinstance(one, CheckedStrategy):
-                one.start(space)
+        for member, state in zip(self._strategies(), self._strategies_at_first, strict=True):
+            if isinstance(member, CheckedStrategy):
+                member.start(space)
             elif state is not None:
-                one.load_state_dict(copy.deepcopy(state))
+                member.load_state_dict(copy.deepcopy(state))
 
     def unsupported(self, items: Sequence[Item]) -> dict[int, str]:
         """What the surrogate or a member cannot take."""
