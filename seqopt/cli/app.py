@@ -298,8 +298,10 @@ def search(
     strategy: Annotated[
         str,
         typer.Option(
-            help="What decides: model (--surrogate with --acquisition), or lfbo or bore, a classifier of good and "
-            "other candidates without predictions of values: on fingerprints of molecules, or n-grams of others.",
+            help="What decides: model (--surrogate with --acquisition); lfbo or bore, a classifier of good and "
+            "other candidates without predictions of values: on fingerprints of molecules, or n-grams of others; or a "
+            "portfolio of gibbon, logei, ucb and thompson, which take turns by what tells most of the best candidate "
+            "(esp), by past success (hedge), or at random (random-portfolio).",
             rich_help_panel=LARGE,
         ),
     ] = "model",
@@ -763,7 +765,7 @@ def bench(
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
             "filters, choices, ask, levels, intervals, censored, design, formulas, factorial, transforms, "
             "standing, ehrlich, fidelity, plates, euclid, hits, learning, configurations, pool, prefilter, confirm, "
-            "folding; NAME --help shows its options.",
+            "folding, portfolio; NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -775,7 +777,7 @@ def bench(
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
         *("choices", "ask", "levels", "intervals", "censored", "design", "formulas", "factorial", "transforms"),
         *("standing", "ehrlich", "fidelity", "plates", "euclid", "hits", "learning"),
-        *("configurations", "pool", "prefilter", "confirm", "folding"),
+        *("configurations", "pool", "prefilter", "confirm", "folding", "portfolio"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:

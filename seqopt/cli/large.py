@@ -17,8 +17,14 @@ if TYPE_CHECKING:
 LARGE_FILE = 100_000_000
 """Bytes of a file from which on its candidates are prepared on disk; a third of that where it is compressed."""
 
-STRATEGIES = ("model", "lfbo", "bore")
-"""What ``--strategy`` may be."""
+CLASSIFIERS = ("lfbo", "bore")
+"""What ``--strategy`` may be, where a classifier decides."""
+
+PORTFOLIOS = {"esp": "esp", "hedge": "hedge", "random-portfolio": "random"}
+"""What it may be, where a portfolio does, with the rule by which that chooses."""
+
+STRATEGIES = ("model", *CLASSIFIERS, *PORTFOLIOS)
+"""All that it may be."""
 
 
 def check_large(large: Mapping[str, Any], plan: Plan, *, fidelities: bool) -> None:
@@ -34,11 +40,16 @@ def check_large(large: Mapping[str, Any], plan: Plan, *, fidelities: bool) -> No
         raise InputError(f"unknown strategy {strategy!r}: choose {', '.join(STRATEGIES)}")
     if prefilter is not None and prefilter not in PREFILTERS:
         raise InputError(f"unknown prefilter {prefilter!r}: choose {' or '.join(PREFILTERS)}")
-    if strategy != "model" and prefilter is not None:
+    if strategy in CLASSIFIERS and prefilter is not None:
         raise InputError(f"--prefilter goes with --strategy model: {strategy} scores every candidate itself")
-    if strategy != "model" and plan.surrogate.strip().lower() != "auto":
+    if strategy in CLASSIFIERS and plan.surrogate.strip().lower() != "auto":
         raise InputError(f"--surrogate goes with --strategy model: {strategy} has a classifier")
-    if large["keep"] is not None and strategy == "model" and prefilter is None:
+    if strategy in PORTFOLIOS and plan.acquisition.strip().lower() != "gibbon":
+        raise InputError(
+            f"--acquisition goes with --strategy model: {strategy} has several; for others, give "
+            "seqopt.strategies.Portfolio([...]) to seqopt.maximize"
+        )
+    if large["keep"] is not None and strategy not in CLASSIFIERS and prefilter is None:
         raise InputError("--keep says how many candidates a prefilter keeps: give --prefilter lfbo or mean, too")
     if fidelities and (prefilter is not None or strategy != "model"):
         raise InputError("--fidelity has a strategy of its own: leave --strategy and --prefilter out")
@@ -98,14 +109,17 @@ def chosen_strategy(large: Mapping[str, Any], plan: Plan, search: Any, kind: str
         kind: Of the candidates.
         size: How many there are.
     """
-    from seqopt.strategies import BORE, LFBO, ModelBased, Prefilter
+    from seqopt.strategies import BORE, LFBO, ModelBased, Portfolio, Prefilter
     from seqopt.strategies.prefilter import KEEP, classifier_of
 
     keep = large["keep"]
-    if large["strategy"] == "model":
-        if large["prefilter"] is None:
+    if large["strategy"] not in CLASSIFIERS:
+        chosen = None if large["prefilter"] is None else Prefilter(large["prefilter"], KEEP if keep is None else keep)
+        if large["strategy"] in PORTFOLIOS:
+            rule = PORTFOLIOS[large["strategy"]]
+            return Portfolio(rule=rule, surrogate=plan.surrogate, search=search, prefilter=chosen)
+        if chosen is None:
             return None
-        chosen = Prefilter(large["prefilter"], KEEP if keep is None else keep)
         return ModelBased(plan.surrogate, plan.acquisition, search, prefilter=chosen)
     if keep is None and size > KEEP:
         keep = KEEP

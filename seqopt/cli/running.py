@@ -247,6 +247,8 @@ def watched_search(
 
 def _decides(plan: Plan, strategy: Any) -> str:
     """What decides, in a word."""
+    if hasattr(strategy, "members"):
+        return f"a portfolio ({type(strategy.rule).__name__}) of {', '.join(strategy.names)}"
     return plan.acquisition if strategy is None or hasattr(strategy, "acquisition") else type(strategy).__name__
 
 

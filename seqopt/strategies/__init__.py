@@ -12,6 +12,8 @@ from seqopt.strategies.learning import Gain, gain_of, learner_of
 from seqopt.strategies.model_based import ModelBased
 from seqopt.strategies.penalised import LocalPenalisation
 from seqopt.strategies.plates import PlateSearch
+from seqopt.strategies.portfolio import Portfolio
+from seqopt.strategies.portfolio_rules import EntropySearch, Hedge, UniformChoice
 from seqopt.strategies.prefilter import Prefilter
 from seqopt.strategies.protocols import SearchState, Strategy
 from seqopt.strategies.published import (
@@ -26,9 +28,11 @@ __all__ = [
     "BORE",
     "LFBO",
     "Design",
+    "EntropySearch",
     "ExactStrategy",
     "FeasibleModelBased",
     "Gain",
+    "Hedge",
     "InitialDesign",
     "LocalPenalisation",
     "MaxMinDesign",
@@ -36,11 +40,13 @@ __all__ = [
     "ModelBased",
     "MultiFidelity",
     "PlateSearch",
+    "Portfolio",
     "Prefilter",
     "RandomLatentStrategy",
     "RandomStrategy",
     "SearchState",
     "Strategy",
+    "UniformChoice",
     "default_search",
     "gain_of",
     "learner_of",

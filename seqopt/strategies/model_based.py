@@ -230,22 +230,28 @@ class ModelBased(Configurable):
         trusted = n - int(rng.binomial(n, doubt)) if doubt > 0.0 else n
         if not trusted:
             return self._random(n, state, rng, predictor)
-        search = cast("Search[Space]", self.search)  # `start` has held it against the space
         among = f"among {len(state.space):,} candidates" if isinstance(state.space, PoolSpace) else "in the space"
         with doing(f"looking for the best {trusted} {among}"):
-            scoring = self.scoring(n, state, rng)
-            if predictor is not None:
-                scoring = FeasibilityScoring(scoring, predictor, self.combine)
-            scoring = limited(scoring, state.batch)
-            if self.prefilter is not None:
-                scoring = self.prefilter.applied(scoring, trusted, self.surrogate, state, rng)
-            proposals = search.propose(trusted, space=state.space, scoring=scoring, excluded=state.excluded, rng=rng)
+            proposals = self._searched(n, trusted, state, rng, predictor)
             proposals = _with_measurements(proposals, self.surrogate)
         if predictor is not None and len(proposals) < n:
             chosen = {proposal.key for proposal in proposals}
             rest = replace(state, excluded=state.excluded | chosen)
             return proposals + self._random(n - len(proposals), rest, rng, predictor)
         return filled_up(proposals, n, self._for_random(state, proposals), rng, unsupported=self.unsupported)
+
+    def _searched(
+        self, n: int, trusted: int, state: SearchState, rng: np.random.Generator, predictor: Predictor | None
+    ) -> list[Proposal]:
+        """Up to ``trusted`` strings that the inner search finds, of a batch of ``n``, by the fitted surrogate."""
+        search = cast("Search[Space]", self.search)  # `start` has held it against the space
+        scoring = self.scoring(n, state, rng)
+        if predictor is not None:
+            scoring = FeasibilityScoring(scoring, predictor, self.combine)
+        scoring = limited(scoring, state.batch)
+        if self.prefilter is not None:
+            scoring = self.prefilter.applied(scoring, trusted, self.surrogate, state, rng)
+        return search.propose(trusted, space=state.space, scoring=scoring, excluded=state.excluded, rng=rng)
 
     @property
     def combine(self) -> Combine:
