@@ -152,6 +152,10 @@ def _heading(status: Status) -> Section:
         where = f"{settings.pool['size']:,} candidates of {' and '.join((settings.pool['path'], *status.added))}"
     elif space.get("type") == "CandidateSet":
         where = f"{space.get('size') or len(space['strings']):,} candidates given in Python"
+    elif space.get("type") == "StoredPool":
+        files = space.get("files") or []
+        of = files[0] if len(files) == 1 else f"{len(files):,} files"
+        where = f"{space.get('size', 0):,} candidates on disk, of {of}"
     else:
         where = f"generated strings ({space.get('type')})"
     lines = [
