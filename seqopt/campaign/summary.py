@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from seqopt.campaign.status import Status
     from seqopt.data import Context
 
+CLASSIFIERS = ("BORE", "LFBO")
+"""What chooses without predictions of values."""
+
 BEST = 10
 """Strings in the table of the best."""
 
@@ -288,6 +291,9 @@ def _open(settings: Settings, waiting: Sequence[Suggestion], status: Status) -> 
 
 def _model(status: Status) -> Section:
     model = status.model
+    if not model and (by := status.settings.acquisition) in CLASSIFIERS:
+        line = f"None: {by}, a classifier of good and other strings, chooses, and predicts no values."
+        return Section("Model", (line,))
     if not model:
         return Section("Model", ("None yet: the first batch is random.",))
     lines = [f"{model['surrogate']}, fitted to {model['n']} values at the last suggestion"]

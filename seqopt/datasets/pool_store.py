@@ -348,8 +348,8 @@ def prepare_pool(
     are set aside with their file, line and the reason (`PoolStore.rejected_rows`), and of equal candidates the first
     counts, as by `seqopt.datasets.read_pool`; but columns of values, names and identifiers are not read.
 
-    Preparing a molecule takes some 0.25 ms of a core, 200 bytes on the disk, and memory that does not grow with their
-    number, but for 28 bytes for each candidate while the index is made.
+    Preparing a molecule takes some 0.5 ms of a core, 220 bytes on the disk, and memory that does not grow with their
+    number, but for 40 bytes for each candidate while the index is made.
 
     Args:
         source: A file (.csv, .tsv, .smi, .txt, these also with .gz, or .parquet), a folder of such files, a pattern
