@@ -28,8 +28,8 @@ class ClassifierScoring:
 
     A string that is pending, or chosen for the batch, counts as labelled false until its result is known: the
     classifier is fitted again, so that the next one is not its neighbour. That is done after each of the first 39
-    choices, and from then on whenever the batch has grown by a twentieth: 39 fits, and some 20 log(q / 39) more for a large
-    batch of q, 108 in all for 1,000. Choices between two fits are those of largest logit.
+    choices, and from then on whenever the batch has grown by a twentieth: of a large batch of q that makes some
+    40 + 20 log(q / 39) fits, 108 for 1,000. Choices between two fits are those of largest logit.
 
     Args:
         classifier: Learns the labels.
