@@ -104,9 +104,8 @@ def test_a_campaign_on_disk(capsys: pytest.CaptureFixture[str]) -> None:
     assert campaign("status", "--json") == 0
     counts = json.loads(capsys.readouterr().out)["counts"]
     assert (counts["open"], counts["values"]) == (3, 5)
-    assert campaign("summary") == 0
-    assert "60 candidates on disk, of 2 files" in capsys.readouterr().out
     assert campaign("report") == 0
+    assert "60 candidates on disk, of 2 files" in capsys.readouterr().out
     for words, said in (
         (["filter", "--property", "MW < 100"], "filter the files first"),
         (["pool", "--add", "old.csv"], "pool"),

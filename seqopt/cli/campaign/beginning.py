@@ -259,9 +259,9 @@ def new(
 
         decides = chosen_strategy(large, _Model(surrogate, acquisition), "auto", store.kind, len(store))
         parts = parts if decides is None else {"strategy": decides}
-    where: Any = store
+    searched: Any = store
     if store is None:
-        where = _space(pool, alphabet, protein, grammar, length, kind, column, standardize, genes)
+        searched = _space(pool, alphabet, protein, grammar, length, kind, column, standardize, genes)
     with console.status("reading the candidates"):
         from seqopt.campaign import Campaign
         from seqopt.campaign.plates import WELLS, PlateRules
