@@ -108,7 +108,7 @@ def test_a_campaign_on_disk(capsys: pytest.CaptureFixture[str]) -> None:
     assert "60 candidates on disk, of 2 files" in capsys.readouterr().out
     for words, said in (
         (["filter", "--property", "MW < 100"], "filter the files first"),
-        (["pool", "--add", "old.csv"], "pool"),
+        (["pool", "--add", "old.csv"], "does not search a file of candidates"),
     ):
         assert campaign(*words) != 0
         assert said in capsys.readouterr().err

@@ -268,9 +268,7 @@ def new(
 
         campaign = Campaign.create(
             path,
-            store
-            if store is not None
-            else _space(pool, alphabet, protein, grammar, length, kind, column, standardize, genes),
+            searched,
             objective=objective,
             direction="maximize" if maximize else "minimize",
             unit=unit,
