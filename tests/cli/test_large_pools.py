@@ -113,7 +113,7 @@ def test_a_campaign_on_disk(capsys: pytest.CaptureFixture[str]) -> None:
         assert campaign(*words) != 0
         assert said in capsys.readouterr().err
     Path("parts/1.csv").write_text("smiles\nCCCCCl\n")
-    assert campaign("suggest") != 0
+    assert campaign("suggest", "--more") != 0
     assert "1.csv has changed since its candidates were prepared: restore it" in capsys.readouterr().err
 
 
