@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from seqopt.campaign.screens import Screened
     from seqopt.campaign.session import Session
     from seqopt.data import Context, Contexts, ContextValue, Outcome
-    from seqopt.datasets import Pool
+    from seqopt.datasets import Pool, PoolStore
     from seqopt.evaluation import Direction, Evaluation, ObjectiveFunction, QueryObjective
     from seqopt.filters.conditions import Filter
     from seqopt.filters.filtering import FilterReport
@@ -120,7 +120,7 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
     def create(
         cls,
         path: str | os.PathLike[str],
-        space: Space | Pool | Iterable[Any] | str | os.PathLike[str],
+        space: Space | Pool | PoolStore | Iterable[Any] | str | os.PathLike[str],
         *,
         objective: str,
         direction: Direction = "maximize",
@@ -156,8 +156,9 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
             path: The file; by convention it ends in ``.seqopt``.
             space: Where to search: a space of `seqopt.spaces`, a file of candidates, or candidates as
                 `seqopt.spaces.CandidateSet` takes them (a list, a Series, a DataFrame, RDKit molecules; of more than
-                1,000 the campaign has to be given them again when it is opened: write them to a file). What of the file
-                is left out, since it cannot be read or is there already, is logged as a warning.
+                1,000 the campaign has to be given them again when it is opened: write them to a file), or what
+                `seqopt.datasets.prepare_pool` prepared of files of millions, whose paths and checksums are kept. What
+                of the file is left out, since it cannot be read or is there already, is logged as a warning.
             objective: What is measured, such as ``"pIC50"``.
             direction: ``"maximize"`` or ``"minimize"``.
             unit: Of the values.

@@ -22,7 +22,7 @@ from seqopt.utils.config import described
 if TYPE_CHECKING:
     from seqopt.campaign.library import Library
     from seqopt.data import Contexts, Outcome
-    from seqopt.datasets import Pool
+    from seqopt.datasets import Pool, PoolStore
     from seqopt.evaluation import Direction
     from seqopt.filters.conditions import Filter
     from seqopt.optimizer import Optimizer
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 
 def new_campaign(
-    space: Space | Pool | Iterable[Any] | str | os.PathLike[str],
+    space: Space | Pool | PoolStore | Iterable[Any] | str | os.PathLike[str],
     *,
     objective: str,
     direction: Direction,
@@ -71,12 +71,13 @@ def new_campaign(
     """
     from seqopt.campaign.parts import AUTOENCODER, encoder_name, kept_parts, named_surrogate
     from seqopt.data import Outcome, resolve_transform
+    from seqopt.datasets import PoolStore
     from seqopt.filters.conditions import checked, to_json
     from seqopt.filters.filtering import check_columns, failing, library_cells
     from seqopt.filters.listed import read_list
     from seqopt.models.registry import LATENT, latent_file
     from seqopt.optimizer import Optimizer
-    from seqopt.spaces import as_space
+    from seqopt.spaces import StoredPool, as_space
     from seqopt.strategies.initial import usual_beginning
 
     if plates is None and (isinstance(controls, os.PathLike) or len(controls)):
@@ -102,9 +103,12 @@ def new_campaign(
         for text in library.left_out:
             logger.warning("%s", text)
     elif id_column is not None or price_column is not None:
-        raise InputError("id_column and price_column name columns of a file of candidates, and there is none")
+        raise InputError(
+            "columns of identifiers and prices are read of one file of candidates in memory, and there is none: leave "
+            "id_column and price_column out, or give the path of the file"
+        )
     else:
-        space = as_space(space)
+        space = StoredPool(space) if isinstance(space, PoolStore) else as_space(space)
     pool, string_column = (None, "string") if library is None else (library.facts, library.string_column)
     facts = described(space) if pool is None else {"type": "pool", "kind": space.kind}
     wanted = fitting(conditions, space.kind, space, pool)

@@ -27,6 +27,13 @@ def fitting(filters: list[Filter], kind: str, space: Space | None, pool: dict[st
     """
     if not filters:
         return filters
+    from seqopt.spaces import StoredPool
+
+    if isinstance(space, StoredPool):
+        raise InputError(
+            "filters look at every candidate in memory, and this pool is on disk: filter the files first, or begin the "
+            "campaign with the pool in memory (--in-memory)"
+        )
     from seqopt.filters.filtering import check_filters, library_cells
 
     return check_filters(

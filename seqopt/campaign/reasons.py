@@ -110,9 +110,12 @@ def reasons_of(
         told = found_reasons(optimizer, learner.surrogate, [row.key for row in rows], len(optimizer.pending))
         return [replace(one, kind=LEARN).to_json() for one in told]
     strategy = optimizer.strategy.then
+    # A classifier may have no hyperparameters when it has chosen.
+    if not isinstance(strategy, ModelBased):
+        return [{} for _ in rows]
     if not optimizer.hyperparameters:
         return [{"kind": RANDOM} for _ in rows]
-    if not isinstance(strategy, ModelBased) or not isinstance(strategy.surrogate, ExplainedSurrogate):
+    if not isinstance(strategy.surrogate, ExplainedSurrogate):
         return [{} for _ in rows]
     awaited = len(optimizer.pending)
     found = found_reasons(optimizer, strategy.surrogate, [row.key for row in rows], awaited)

@@ -12,6 +12,9 @@ from seqopt.utils.config import described, differences, from_config
 if TYPE_CHECKING:
     from seqopt.spaces import Space
 
+PLACES = ("files", "sha256", "column", "folder", "rows", "fingerprints", "attachment_points")
+"""What of the description of a pool on disk says where its candidates are found, not which they are."""
+
 
 def restored_space(kept: Mapping[str, Any], given: Space | None = None) -> Space:
     """The space of a campaign.
@@ -50,12 +53,16 @@ def restored_space(kept: Mapping[str, Any], given: Space | None = None) -> Space
 
 
 def of_same_rules(kept: Mapping[str, Any], found: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A description, with its grammar as `kept` names it if the rules are the same: a file may have been moved.
+    """A description, with its grammar as `kept` names it if the rules are the same, or the files of a pool on disk if
+    the candidates are: a file may have been moved.
 
     Example:
         >>> kept = {"grammar": "/here/mine.cfg", "fingerprint": "1f", "max_length": 9}
         >>> of_same_rules(kept, {"grammar": "/there/mine.cfg", "fingerprint": "1f", "max_length": 8})
         {'grammar': '/here/mine.cfg', 'fingerprint': '1f', 'max_length': 8}
     """
+    if "hashes_sha256" in kept and kept["hashes_sha256"] == found.get("hashes_sha256"):
+        rest = {name: value for name, value in found.items() if name not in PLACES}
+        return rest | {name: kept[name] for name in PLACES if name in kept}
     same = "grammar" in kept and "grammar" in found and kept.get("fingerprint") == found.get("fingerprint")
     return {**found, "grammar": kept["grammar"]} if same else found

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from seqopt.campaign.status import Status
     from seqopt.data import Context
 
+CLASSIFIERS = ("BORE", "LFBO")
+"""What chooses without predictions of values."""
+
 BEST = 10
 """Strings in the table of the best."""
 
@@ -152,6 +155,10 @@ def _heading(status: Status) -> Section:
         where = f"{settings.pool['size']:,} candidates of {' and '.join((settings.pool['path'], *status.added))}"
     elif space.get("type") == "CandidateSet":
         where = f"{space.get('size') or len(space['strings']):,} candidates given in Python"
+    elif space.get("type") == "StoredPool":
+        files = space.get("files") or []
+        of = files[0] if len(files) == 1 else f"{len(files):,} files"
+        where = f"{space.get('size', 0):,} candidates on disk, of {of}"
     else:
         where = f"generated strings ({space.get('type')})"
     lines = [
@@ -284,6 +291,9 @@ def _open(settings: Settings, waiting: Sequence[Suggestion], status: Status) -> 
 
 def _model(status: Status) -> Section:
     model = status.model
+    if not model and (by := status.settings.acquisition) in CLASSIFIERS:
+        line = f"None: {by}, a classifier of good and other strings, chooses, and predicts no values."
+        return Section("Model", (line,))
     if not model:
         return Section("Model", ("None yet: the first batch is random.",))
     lines = [f"{model['surrogate']}, fitted to {model['n']} values at the last suggestion"]

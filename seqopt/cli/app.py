@@ -38,6 +38,7 @@ from seqopt.cli.gene_options import (
     Stop,
     Upstream,
 )
+from seqopt.cli.large_options import Keep, OnDisk, PrefilterName, StrategyName
 from seqopt.cli.predict import predict_command
 from seqopt.cli.report import report_command
 from seqopt.cli.train_vae import train_vae_command
@@ -73,7 +74,7 @@ def _root(
 
 
 WHAT, HOW, RUN = "What to search", "How to search", "The run"
-FIDELITIES, LARGE = "Cheap and expensive measurements", "Pools of millions"
+FIDELITIES = "Cheap and expensive measurements"
 
 Initial = Annotated[int, typer.Option(help="How many are scored first, to learn from.", rich_help_panel=HOW, min=2)]
 Batch = Annotated[int, typer.Option(help="How many are chosen and scored together.", rich_help_panel=HOW, min=1)]
@@ -295,42 +296,10 @@ def search(
             rich_help_panel=HOW,
         ),
     ] = None,
-    strategy: Annotated[
-        str,
-        typer.Option(
-            help="What decides: model (--surrogate with --acquisition); lfbo or bore, a classifier of good and "
-            "other candidates without predictions of values: on fingerprints of molecules, or n-grams of others; or a "
-            "portfolio of gibbon, logei, ucb and thompson, which take turns by what tells most of the best candidate "
-            "(esp), by past success (hedge), or at random (random-portfolio).",
-            rich_help_panel=LARGE,
-        ),
-    ] = "model",
-    prefilter: Annotated[
-        str | None,
-        typer.Option(
-            help="Let the acquisition function look only at the candidates that a cheap score puts first: lfbo (a "
-            "classifier) or mean (the model's own prediction).",
-            rich_help_panel=LARGE,
-        ),
-    ] = None,
-    keep: Annotated[
-        int | None,
-        typer.Option(
-            help="How many candidates a prefilter keeps, or of lfbo and bore, from how many a batch is filled. "
-            "Default: 50,000.",
-            rich_help_panel=LARGE,
-            min=1,
-        ),
-    ] = None,
-    on_disk: Annotated[
-        bool | None,
-        typer.Option(
-            "--on-disk/--in-memory",
-            help="Prepare the pool on disk, with fingerprints, and search it there: for millions of candidates. "
-            "Default: for a folder, a pattern ('parts/*.csv.gz') or a file of 100 MB.",
-            rich_help_panel=LARGE,
-        ),
-    ] = None,
+    strategy: StrategyName = "model",
+    prefilter: PrefilterName = None,
+    keep: Keep = None,
+    on_disk: OnDisk = None,
     tokenizer: Annotated[
         str,
         typer.Option(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from seqopt.cli.running import Plan, console, note
+from seqopt.cli.running import console, note
 from seqopt.datasets import DATASETS
 from seqopt.errors import InputError
 
@@ -27,7 +27,19 @@ STRATEGIES = ("model", *CLASSIFIERS, *PORTFOLIOS)
 """All that it may be."""
 
 
-def check_large(large: Mapping[str, Any], plan: Plan, *, fidelities: bool) -> None:
+class Model(Protocol):
+    """What decides where no classifier does, by name."""
+
+    @property
+    def surrogate(self) -> str:
+        """The surrogate."""
+
+    @property
+    def acquisition(self) -> str:
+        """The acquisition function."""
+
+
+def check_large(large: Mapping[str, Any], plan: Model, *, fidelities: bool) -> None:
     """Refuse options that do not go together, before anything is read.
 
     Raises:
@@ -99,7 +111,7 @@ def prepared(source: str, **options: Any) -> PoolStore:
         raise
 
 
-def chosen_strategy(large: Mapping[str, Any], plan: Plan, search: Any, kind: str, size: int) -> Any | None:
+def chosen_strategy(large: Mapping[str, Any], plan: Model, search: Any, kind: str, size: int) -> Any | None:
     """The strategy that the options name; `None` where surrogate, acquisition function and search say all.
 
     Args:

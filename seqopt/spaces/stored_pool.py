@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, overload
+from typing import Any, Self, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.datasets.pool_store import PoolStore
+from seqopt.datasets.pool_store import PoolStore, file_checksums, prepare_pool
 from seqopt.encoding import EncodedStrings, Encoder, MorganFingerprint, Tokenizer
 from seqopt.errors import InputError
 from seqopt.strings.identity import required_keys
 from seqopt.strings.packed import key_hashes
 from seqopt.utils.array_files import DamagedFileError, read_arrays, write_arrays
-from seqopt.utils.config import Configurable
+from seqopt.utils.config import Configurable, from_config
 from seqopt.utils.progress import doing
 from seqopt.utils.shown import Shown
 
@@ -136,17 +136,46 @@ class StoredPool(Shown, Configurable):
         self.encoder = Encoder(tokenizer)
 
     def config_arguments(self) -> dict[str, Any]:
-        """See `seqopt.utils.config.Configurable`; of the candidates their number and the SHA-256 of the hashes of their
-        keys, which tell pools apart.
+        """See `seqopt.utils.config.Configurable`: of the candidates their number and the SHA-256 of the hashes of their
+        keys, which tell pools apart; and the files, by which they are found again.
         """
         return {
-            "store": None,
             "size": len(self),
             "hashes_sha256": self.hashes_sha256,
             "kind": self.kind,
             "tokenizer": self.encoder.tokenizer,
             "standardize": self.standardize,
+            **self.store.origin(),
         }
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """The pool of the files that a description names; they are prepared where the store was deleted.
+
+        Raises:
+            InputError: If a file is missing or has changed.
+        """
+        files = config["files"]
+        changed = [path for path, kept in zip(files, config["sha256"], strict=True) if file_checksums([path]) != [kept]]
+        if changed:
+            raise InputError(f"{changed[0]} has changed since its candidates were prepared: restore it")
+        store = prepare_pool(
+            files,
+            column=config["column"],
+            kind=config["kind"],
+            standardize=config["standardize"],
+            attachment_points=config["attachment_points"],
+            fingerprints=config["fingerprints"],
+            folder=config["folder"],
+            rows=config["rows"],
+        )
+        found = cls(store, tokenizer=from_config(config["tokenizer"]))
+        if found.hashes_sha256 != config["hashes_sha256"]:
+            raise InputError(
+                f"{files[0]}: {len(found):,} candidates are read where {config['size']:,} others were: another version "
+                "of RDKit or seqopt writes them in another way"
+            )
+        return found
 
     @cached_property
     def hashes_sha256(self) -> str:

@@ -69,8 +69,9 @@ class BORE(Configurable):
         keep: Fill a batch from so many candidates of a pool, those of largest score at first; by default from all. Of
             a pool of millions, all are then scored once for a batch and not once for each of its members.
         batch: How strings of one batch differ. ``"refit"``: each that is chosen, or pending, counts as bad for the
-            next one, by a classifier that is fitted again. ``"dpp"``: by a determinantal point process with the
-            probability as quality and a sub-sequence kernel as similarity, with one fit; see
+            next one, by a classifier that is fitted again; after the first 39, whenever the batch has grown by a
+            twentieth (`seqopt.scorers.classifier.ClassifierScoring`). ``"dpp"``: by a determinantal point process with
+            the probability as quality and a sub-sequence kernel as similarity, with one fit; see
             `seqopt.scorers.DiverseScoring`.
         epsilon: Each proposal is a random string instead with this probability. Strings that are among the best keep
             a high score, so that a search may stay where it is.

@@ -163,6 +163,7 @@ def test_a_damaged_shard_is_found_and_made_again(
     read_arrays(path)
 
 
+@pytest.mark.slow
 def test_a_preparation_that_was_killed_is_finished(tmp_path: Path) -> None:
     path = _write(tmp_path / "many.txt", "".join(f"string {number}\n" for number in range(20_000)))
     script = (
@@ -193,6 +194,7 @@ def test_a_hash_that_two_keys_share_does_not_merge_them(tmp_path: Path, monkeypa
     assert [store.find(key, 7) for key in "abcd"] == [1, 0, 2, None]
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_rows(tmp_path: Path) -> None:
     def peak(count: int) -> int:
         path = _write(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,11 +54,13 @@ from seqopt.cli.gene_options import (
     Stop,
     Upstream,
 )
+from seqopt.cli.large_options import Keep, OnDisk, PrefilterName, StrategyName
 from seqopt.cli.running import console, note, show_notes
 from seqopt.errors import InputError
 
 if TYPE_CHECKING:
     from seqopt.data import Contexts, ContextValue
+    from seqopt.datasets import PoolStore
     from seqopt.spaces import Space
 
 
@@ -68,7 +71,12 @@ def new(
         str, typer.Option("--objective-name", help="What is measured, such as pIC50.", rich_help_panel=WHAT)
     ],
     pool: Annotated[
-        Path | None, typer.Option(help="A file of candidates, as for seqopt search.", rich_help_panel=WHAT)
+        Path | None,
+        typer.Option(
+            help="A file of candidates, as for seqopt search; a folder or a pattern ('parts/*.csv.gz') is searched on "
+            "disk.",
+            rich_help_panel=WHAT,
+        ),
     ] = None,
     column: Annotated[
         str | None, typer.Option(help="Column of the candidates, if not recognised.", rich_help_panel=WHAT)
@@ -190,6 +198,10 @@ def new(
     design: DesignName = "auto",
     per_scaffold: PerScaffold = None,
     max_similarity: MaxSimilarity = None,
+    strategy: StrategyName = "model",
+    prefilter: PrefilterName = None,
+    keep: Keep = None,
+    on_disk: OnDisk = None,
     debug: Debug = False,
 ) -> None:
     """Begin a campaign.
@@ -225,13 +237,38 @@ def new(
     genes = GeneOptions(code, start, stop, avoid or (), both_strands, gc, constraint or (), upstream, downstream)
     refuse_idle({option: given and protein is None for option, given in genes.given.items()}, "--protein")
     show_notes()
+    large = {"strategy": strategy, "prefilter": prefilter, "keep": keep, "on_disk": on_disk}
+    conditions = given_filters(properties, require, forbid, alerts, where, require_pattern, forbid_pattern, exclude)
+    store = _store(
+        pool,
+        large,
+        _Model(surrogate, acquisition),
+        {"column": column, "kind": kind, "standardize": standardize, "attachment_points": attachment_points},
+        in_memory={
+            "--id-column": id_column is not None,
+            "--price-column": price_column is not None,
+            "--decimal-comma": decimal_comma,
+            "filters (--property, --where, ...)": bool(conditions),
+        },
+        ways="--plates" if plates else "--fidelity" if contexts is not None else None,
+    )
+    parts = parts_of(contexts, surrogate, acquisition)
+    if store is not None:
+        column, kind, standardize, attachment_points = None, "auto", False, False
+        from seqopt.cli.large import chosen_strategy
+
+        decides = chosen_strategy(large, _Model(surrogate, acquisition), "auto", store.kind, len(store))
+        parts = parts if decides is None else {"strategy": decides}
+    searched: Any = store
+    if store is None:
+        searched = _space(pool, alphabet, protein, grammar, length, kind, column, standardize, genes)
     with console.status("reading the candidates"):
         from seqopt.campaign import Campaign
         from seqopt.campaign.plates import WELLS, PlateRules
 
         campaign = Campaign.create(
             path,
-            _space(pool, alphabet, protein, grammar, length, kind, column, standardize, genes),
+            searched,
             objective=objective,
             direction="maximize" if maximize else "minimize",
             unit=unit,
@@ -243,10 +280,10 @@ def new(
             id_column=id_column,
             price_column=price_column,
             batch_size=batch,
-            **parts_of(contexts, surrogate, acquisition),
+            **parts,
             transform="yes/no" if yes_no else None if transform == "none" else transform,
             seed=seed,
-            filters=given_filters(properties, require, forbid, alerts, where, require_pattern, forbid_pattern, exclude),
+            filters=conditions,
             design=design,
             include=include or (),
             limits=given_limits(per_scaffold, max_similarity),
@@ -259,6 +296,8 @@ def new(
         facts, filters = campaign.store.library, campaign.status().filters
         rules = PlateRules.of(campaign.store.settings)
     what = f"{facts['size']:,} candidates of {facts['path']}" if facts else "generated strings"
+    if store is not None:
+        what = store.summary().splitlines()[0]
     console.print(f"[bold]{escape(str(path))}[/bold]: {escape(objective)} of {escape(what)}")
     if yes_no:
         console.print("results are yes or no: hit, no hit, inconclusive, or hits of wells such as 3 of 8")
@@ -434,6 +473,53 @@ def _space(
     if alphabet is not None:
         return StringSpace(alphabet, min_length=shortest, max_length=longest, kind=kind)
     return GrammarSpace(str(grammar), shortest, longest, kind=kind)
+
+
+@dataclass(frozen=True)
+class _Model:
+    surrogate: str
+    acquisition: str
+
+
+def _store(
+    pool: Path | None,
+    large: dict[str, Any],
+    model: _Model,
+    settings: dict[str, Any],
+    *,
+    in_memory: dict[str, bool],
+    ways: str | None,
+) -> PoolStore | None:
+    """The pool, prepared on disk; `None` where it is read into memory, or there is none.
+
+    Raises:
+        InputError: For what a pool on disk does not have, or what only such a pool has.
+    """
+    from seqopt.cli.large import check_large, is_on_disk, prepared
+
+    check_large(large, model, fidelities=False)
+    needs = next((name for name, given in in_memory.items() if given), None)
+    wanted = large["on_disk"]
+    if wanted is None and needs is not None and pool is not None and pool.is_file():
+        wanted = False
+    if pool is None or not is_on_disk(str(pool), wanted, values=False):
+        idle = {
+            f"--strategy {large['strategy']}": large["strategy"] != "model",
+            f"--prefilter {large['prefilter']}": large["prefilter"] is not None,
+            "--on-disk": bool(large["on_disk"]),
+        }
+        refuse_idle(idle, "--pool FILE --on-disk")
+        return None
+    if needs is not None:
+        raise InputError(
+            f"a pool on disk has no {needs}: only strings are read. Leave it out, or give one file with --in-memory"
+        )
+    if ways is not None:
+        raise InputError(f"a campaign with a pool on disk has one way to measure: leave {ways} out")
+    store = prepared(str(pool), **settings)
+    for text in store.summary().splitlines()[1:]:
+        note(text)
+    return store
 
 
 def _named(pool: Any, alphabet: Any, protein: Any, grammar: Any) -> dict[str, Any]:

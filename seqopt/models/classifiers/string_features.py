@@ -13,6 +13,7 @@ import numpy as np
 from seqopt.encoding import Featurizer, Tokenizer
 from seqopt.encoding.featured import featured
 from seqopt.encoding.features import FeatureMatrix
+from seqopt.encoding.held import HeldStrings
 from seqopt.errors import InputError
 from seqopt.models.classifiers.protocols import FloatArray
 
@@ -77,6 +78,8 @@ class Featurized:
 
     def sparse(self, strings: Sequence[str]) -> FeatureMatrix:
         """The same as the featurizer returns it."""
+        if isinstance(strings, HeldStrings):
+            return strings.rows(self._featurizer)
         return self._featurizer(list(strings) if featured(strings) is None else strings)
 
 

@@ -55,7 +55,7 @@ class TabularClassifier(Configurable):
     default_features = "ngrams"
 
     takes_sparse = False
-    """Whether strings are scored by sparse tables."""
+    """Whether features that are sparse are learned from, and strings scored, as sparse tables."""
 
     def __init__(
         self,
@@ -105,7 +105,8 @@ class TabularClassifier(Configurable):
         plus, minus = checked_weights(strings, positive, negative)
         columns = learned_columns(self.features, self.tokenizer, self.longest, strings)
         rows, labels, weights = labels_of_weights(plus, minus)
-        logits = self._fitted(columns(strings)[rows], labels, weights, rng)
+        table = columns.sparse(strings) if self.takes_sparse and isinstance(columns, Featurized) else columns(strings)
+        logits = self._fitted(table[rows], labels, weights, rng)
         return TabularPredictor(columns, logits, sparse=self.takes_sparse)
 
     @abstractmethod

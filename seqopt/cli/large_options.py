@@ -1,0 +1,46 @@
+"""Options on large pools, and on what decides where there are many candidates, which several commands take."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+LARGE = "Pools of millions"
+
+StrategyName = Annotated[
+    str,
+    typer.Option(
+        help="What decides: model (--surrogate with --acquisition); lfbo or bore, a classifier of good and "
+        "other candidates without predictions of values: on fingerprints of molecules, or n-grams of others; or a "
+        "portfolio of gibbon, logei, ucb and thompson, which take turns by what tells most of the best candidate "
+        "(esp), by past success (hedge), or at random (random-portfolio).",
+        rich_help_panel=LARGE,
+    ),
+]
+PrefilterName = Annotated[
+    str | None,
+    typer.Option(
+        help="Let the acquisition function look only at the candidates that a cheap score puts first: lfbo (a "
+        "classifier) or mean (the model's own prediction).",
+        rich_help_panel=LARGE,
+    ),
+]
+Keep = Annotated[
+    int | None,
+    typer.Option(
+        help="How many candidates a prefilter keeps, or of lfbo and bore, from how many a batch is filled. "
+        "Default: 50,000.",
+        rich_help_panel=LARGE,
+        min=1,
+    ),
+]
+OnDisk = Annotated[
+    bool | None,
+    typer.Option(
+        "--on-disk/--in-memory",
+        help="Prepare the pool on disk, with fingerprints, and search it there: for millions of candidates. "
+        "Default: for a folder, a pattern ('parts/*.csv.gz') or a file of 100 MB.",
+        rich_help_panel=LARGE,
+    ),
+]

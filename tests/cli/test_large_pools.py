@@ -1,0 +1,135 @@
+"""Pools on disk in ``seqopt search`` and ``seqopt campaign``."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from seqopt.cli import main
+
+SMILES = ["C" * n + end for n in range(1, 16) for end in ("O", "N", "F", "S")]
+QUICK = ["--objective", "logp", "--initial", "5", "--batch", "4", "--seed", "1"]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SEQOPT_CACHE", str(tmp_path / "cache"))
+    Path("parts").mkdir()
+    for number in range(2):
+        rows = [f"{smiles},3" for smiles in SMILES[number::2]]
+        Path(f"parts/{number}.csv").write_text("smiles,price\n" + "\n".join([*rows, "C1CC,2"]) + "\n")
+
+
+def search(source: str, *words: str, out: str = "out", budget: int = 8) -> int:
+    return main(["search", source, *QUICK, "--budget", str(budget), "--out", out, *words])
+
+
+def evaluated(folder: str = "out") -> list[str]:
+    return list(pd.read_csv(Path(folder) / "evaluations.csv")["string"])
+
+
+def rows_of(path: str) -> list[dict[str, str]]:
+    with Path(path).open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_a_search_on_disk_is_resumed_and_chooses_what_one_in_memory_chooses() -> None:
+    decides = ["--strategy", "lfbo", "--keep", "30"]
+    assert search("parts", "--on-disk", *decides) == 0
+    first = evaluated()
+    assert len(set(first)) == 13
+    assert len(rows_of("out/rejected.csv")) == 2
+    # The files may be moved: what they hold counts.
+    Path("parts").rename("moved")
+    assert search("moved", "--on-disk", *decides, "--resume", budget=16) == 0
+    assert evaluated()[:13] == first
+    assert len(set(evaluated())) == 21
+    whole = [*SMILES[0::2], *SMILES[1::2]]
+    Path("library.csv").write_text("smiles\n" + "\n".join(whole) + "\n")
+    assert search("library.csv", "--in-memory", *decides, out="memory", budget=16) == 0
+    assert evaluated("memory") == evaluated()
+
+
+def test_other_candidates_are_not_taken_up(capsys: pytest.CaptureFixture[str]) -> None:
+    assert search("parts", "--strategy", "bore", budget=4) == 0
+    Path("parts/2.csv").write_text("smiles\nCCCCCl\n")
+    assert search("parts", "--strategy", "bore", "--resume") != 0
+    assert "space.size was 60, is now 61" in capsys.readouterr().err
+    assert len(evaluated()) == 9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prefilter", ["lfbo", "mean"])
+def test_a_prefilter_on_disk(prefilter: str) -> None:
+    words = ["--surrogate", "minmax", "--prefilter", prefilter, "--keep", "20", "--on-disk"]
+    assert search("parts", *words) == 0
+    first = evaluated()
+    assert len(set(first)) == 13
+    assert search("parts", *words, "--resume", budget=12) == 0
+    assert evaluated()[:13] == first
+
+
+def campaign(*words: str) -> int:
+    return main(["campaign", *words])
+
+
+BEGIN = ["new", "big", "--pool", "parts/*.csv", "--objective-name", "logS", "--batch", "4"]
+
+
+def test_a_campaign_on_disk(capsys: pytest.CaptureFixture[str]) -> None:
+    assert campaign(*BEGIN, "--strategy", "lfbo") == 0
+    assert "60 different molecules from 2 files" in capsys.readouterr().out
+    assert campaign("suggest", "--out", "batch.csv") == 0
+    rows = rows_of("batch.csv")
+    assert len(rows) == 4
+    assert {row["string"] for row in rows} <= set(SMILES)
+    for number, row in enumerate(rows, 1):
+        assert campaign("record", row["identifier"], str(-number / 2)) == 0
+    known = next(smiles for smiles in SMILES if smiles not in {row["string"] for row in rows})
+    Path("old.csv").write_text(f"smiles,logS\n{known},-6.25\n")
+    assert campaign("import", "old.csv") == 0
+    # Where the store has been deleted, the files are prepared again.
+    for file in Path("cache/pools").glob("*/*"):
+        file.unlink()
+    assert campaign("suggest", "-n", "3", "--out", "next.csv") == 0
+    further = {row["string"] for row in rows_of("next.csv")}
+    assert len(further) == 3
+    assert further <= set(SMILES) - {known, *(row["string"] for row in rows)}
+    capsys.readouterr()
+    assert campaign("status", "--json") == 0
+    counts = json.loads(capsys.readouterr().out)["counts"]
+    assert (counts["open"], counts["values"]) == (3, 5)
+    assert campaign("report") == 0
+    assert "60 candidates on disk, of 2 files" in capsys.readouterr().out
+    for words, said in (
+        (["filter", "--property", "MW < 100"], "filter the files first"),
+        (["pool", "--add", "old.csv"], "does not search a file of candidates"),
+    ):
+        assert campaign(*words) != 0
+        assert said in capsys.readouterr().err
+    Path("parts/1.csv").write_text("smiles\nCCCCCl\n")
+    assert campaign("suggest", "--more") != 0
+    assert "1.csv has changed since its candidates were prepared: restore it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--price-column", "price"], "a pool on disk has no --price-column"),
+        (["--id-column", "price"], "a pool on disk has no --id-column"),
+        (["--property", "MW < 100"], "a pool on disk has no filters"),
+        (["--plates"], "leave --plates out"),
+        (["--keep", "5"], "--prefilter lfbo or mean, too"),
+        (["--prefilter", "best"], "unknown prefilter 'best'"),
+        (["--pool", "parts/0.csv", "--strategy", "lfbo"], "--pool FILE --on-disk"),
+    ],
+)
+def test_what_a_campaign_on_disk_does_not_do(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert campaign(*BEGIN, *words) != 0
+    assert said in " ".join(capsys.readouterr().err.split())
+    assert not Path("big.seqopt").exists()
