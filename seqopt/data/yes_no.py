@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 
 from seqopt.errors import InputError
 from seqopt.utils.config import Configurable
@@ -65,7 +64,9 @@ class YesNo(Configurable):
 
     def inverse(self, value: float) -> float:
         """The probability with the log odds ``value``."""
-        return float(expit(value))
+        # A look at a campaign does without scipy, which takes long to load.
+        smaller = math.exp(-abs(value))
+        return (1.0 if value >= 0 else smaller) / (1.0 + smaller)
 
     def moments(self, mean: float, std: float) -> tuple[float, float]:
         """Mean and standard deviation of the probability whose log odds are normal."""
@@ -98,6 +99,8 @@ def probability_moments(mean: npt.ArrayLike, std: npt.ArrayLike) -> tuple[FloatA
     centres, spreads = np.atleast_1d(np.asarray(mean, dtype=np.float64)), np.atleast_1d(np.asarray(std, np.float64))
     first, second = np.empty_like(centres), np.empty_like(centres)
     step = min(STEP, SHARP / max(float(spreads.max(initial=0.0)), 1e-12))
+    from scipy.special import expit
+
     nodes = step * np.arange(-math.ceil(REACH / step), math.ceil(REACH / step) + 1)
     weights = np.exp(-0.5 * nodes**2)
     weights /= weights.sum()

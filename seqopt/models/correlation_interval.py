@@ -79,7 +79,7 @@ def largest_drop(both: int) -> float:
 
     Example:
         >>> [round(largest_drop(both), 2) for both in (2, 6, 20, 10_000)]
-        [inf, 2.28, 1.55, 1.35]
+        [inf, 2.28, 1.54, 1.35]
     """
     if both <= 2:
         return math.inf

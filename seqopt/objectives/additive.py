@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from seqopt.evaluation import Direction
 from seqopt.objectives.codon_usage import CodonShares, Harmonisation
 from seqopt.objectives.genes import CodonAdaptationIndex
 from seqopt.objectives.objective import Objective
-from seqopt.spaces import CodonScore, CodonSpace
 from seqopt.strings.genetic_codes import genetic_code
+
+if TYPE_CHECKING:
+    from seqopt.spaces import CodonScore, CodonSpace
 
 
 @runtime_checkable

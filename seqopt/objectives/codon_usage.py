@@ -24,17 +24,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from seqopt.datasets.tables import read_table
 from seqopt.errors import InputError
-from seqopt.spaces import CodonScore, CodonSpace
-from seqopt.spaces.codon_scores import occurrences
-from seqopt.spaces.specifications import site_of
 from seqopt.strings.codon_usage import CODONS, by_codon, codon_usage, read_numbers_of_codons, relative_usage
 from seqopt.strings.genetic_codes import STOP, genetic_code
+
+if TYPE_CHECKING:
+    from seqopt.spaces import CodonScore, CodonSpace
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -82,6 +83,8 @@ class CodonWeights:
 
     def codon_score(self, space: CodonSpace) -> CodonScore | None:
         """See `seqopt.objectives.CodonAdditive`."""
+        from seqopt.spaces import CodonScore
+
         return CodonScore({codon: weight / space.length for codon, weight in self.weights.items()})
 
 
@@ -117,6 +120,8 @@ class CodonShares:
 
     def codon_score(self, space: CodonSpace) -> CodonScore | None:
         """The sum of the logarithms of the shares: see `seqopt.objectives.CodonAdditive`."""
+        from seqopt.spaces import CodonScore
+
         return CodonScore({codon: math.log(share) for codon, share in self.shares.items()})
 
 
@@ -180,6 +185,8 @@ class TRNAAdaptationIndex:
 
     def codon_score(self, space: CodonSpace) -> CodonScore | None:
         """The logarithm of the index: see `seqopt.objectives.CodonAdditive`."""
+        from seqopt.spaces import CodonScore
+
         number = sum(codons[0] in self.weights for codons in space.choices)
         if not number or any(len({codon in self.weights for codon in codons}) > 1 for codons in space.choices):
             return None
@@ -255,6 +262,8 @@ class CodonPairBias:
 
     def codon_score(self, space: CodonSpace) -> CodonScore | None:
         """See `seqopt.objectives.CodonAdditive`."""
+        from seqopt.spaces import CodonScore
+
         number = max(space.length - 1, 1)
         return CodonScore(pairs={pair: score / number for pair, score in self.scores.items()})
 
@@ -342,6 +351,8 @@ class Harmonisation:
         Raises:
             InputError: If the native gene does not code for the protein of the space; the message says where.
         """
+        from seqopt.spaces import CodonScore
+
         code = genetic_code(self.code).amino_acids
         native = _without_stop(self._codons, code)
         length = space.length - (space.stop is not None)
@@ -377,15 +388,21 @@ class MotifContent:
     motif: str
 
     def __post_init__(self) -> None:
+        from seqopt.spaces.specifications import site_of
+
         object.__setattr__(self, "motif", site_of(self.motif))
 
     def __call__(self, strings: Sequence[str]) -> FloatArray:
         """Occurrences of ``strings`` (``n``)."""
+        from seqopt.spaces.codon_scores import occurrences
+
         genes = [string.strip().upper().replace("U", "T") for string in strings]
         return np.array([100 * occurrences(gene, self.motif) / max(len(gene), 1) for gene in genes], dtype=np.float64)
 
     def codon_score(self, space: CodonSpace) -> CodonScore | None:
         """See `seqopt.objectives.CodonAdditive`."""
+        from seqopt.spaces import CodonScore
+
         return CodonScore(motifs={self.motif: 100 / (3 * space.length)})
 
 

@@ -18,14 +18,17 @@ import importlib.util
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from seqopt.errors import InputError, ObjectiveError
-from seqopt.spaces import CodonScore, CodonSpace
 from seqopt.strings.codon_usage import CODONS, by_codon, codon_usage
 from seqopt.strings.genetic_codes import genetic_code
+
+if TYPE_CHECKING:
+    from seqopt.spaces import CodonScore, CodonSpace
 
 LEAST_SPAN = 5
 """Bases from one of a pair to the other, with the three of the smallest hairpin loop between them."""
@@ -153,6 +156,8 @@ class CodonAdaptationIndex:
 
     def codon_score(self, space: CodonSpace) -> CodonScore | None:
         """The logarithm of the index, a sum over codons: see `seqopt.objectives.CodonAdditive`."""
+        from seqopt.spaces import CodonScore
+
         # Of an amino acid all codons count or none, so that their number is the same for all genes.
         number = sum(codons[0] in self.adaptiveness for codons in space.choices)
         if not number:
@@ -203,6 +208,8 @@ class GCContent:
 
     def codon_score(self, space: CodonSpace) -> CodonScore | None:
         """A sum over codons, or a function of the number of G and C: see `seqopt.objectives.CodonAdditive`."""
+        from seqopt.spaces import CodonScore
+
         total, target = 3 * space.length, self.target
         if target is None:
             return CodonScore({codon: (codon.count("G") + codon.count("C")) / total for codon in CODONS})

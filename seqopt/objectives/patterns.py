@@ -11,13 +11,15 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from seqopt.errors import InputError
-from seqopt.spaces import CodonScore, CodonSpace
+
+if TYPE_CHECKING:
+    from seqopt.spaces import CodonScore, CodonSpace
 
 WILDCARD = "?"
 """The character of a pattern that matches any one character."""
@@ -90,6 +92,8 @@ class PatternCount:
 
     def codon_score(self, space: CodonSpace) -> CodonScore | None:
         """Overlapping occurrences in the whole gene: see `seqopt.objectives.CodonAdditive`."""
+        from seqopt.spaces import CodonScore
+
         if not self.overlapping or self.first is not None or self.noise_variance:
             return None
         motif = self.pattern.replace(WILDCARD, "N")

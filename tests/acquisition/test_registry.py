@@ -15,7 +15,7 @@ def test_objects_pass_through() -> None:
 
 @pytest.mark.parametrize("wrong", ["ei", "", GIBBON, 3])
 def test_what_is_unknown_is_refused_with_the_names(wrong: object) -> None:
-    with pytest.raises(InputError, match=r"gibbon, mes, mumbo, logei, .* scorebo, sal, .*mean, random"):
+    with pytest.raises(InputError, match=r"gibbon, mes, mumbo, logei, .* scorebo, sal, .*mean, hits, random"):
         resolve_acquisition(wrong)  # type: ignore[arg-type]
 
 

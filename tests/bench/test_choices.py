@@ -71,7 +71,8 @@ def test_every_surrogate_acquisition_and_space_is_run() -> None:
     runs = choices.runs()
     assert len({run.name for run in runs}) == len(runs) >= 20
     assert set(SURROGATES) <= {run.surrogate for run in runs}
-    assert set(ACQUISITIONS) == {run.acquisition for run in runs}
+    # Hits are counted where results are yes or no, which no data set here has.
+    assert set(ACQUISITIONS) - {"hits"} == {run.acquisition for run in runs}
     assert set(choices.SPACES) == {run.space for run in runs}
 
 

@@ -156,7 +156,7 @@ def test_a_campaign_of_two_fidelities_goes_on_as_it_was_whenever_it_is_opened(tm
 
 
 def test_results_say_how_they_were_measured_or_mean_what_was_suggested(tmp_path: Path) -> None:
-    with two_levels(tmp_path / "a.seqopt") as campaign:
+    with two_levels(tmp_path / "a.seqopt", initial_contexts="target") as campaign:
         first, second, third, _ = campaign.suggest()
         assert dict(first.context) == {"fidelity": "assay"}
         (row,) = campaign.record(first.name, 1.0)

@@ -44,7 +44,7 @@ def test_nothing_is_asked_for_that_cannot_be_paid_for() -> None:
     assert len(optimizer.ask(6, remaining=2.3)) == 2
     # Sums of costs are rounded: three of 0.1 are 0.30000000000000004.
     assert len(optimizer.ask(3, only=DOCKING, remaining=0.3)) == 3
-    with pytest.raises(ExhaustedError, match="pays for no measurement: one costs 1"):
+    with pytest.raises(ExhaustedError, match="pays for no measurement that may be made: one costs 1"):
         optimizer.ask(6, remaining=0.5)
 
 
