@@ -28,6 +28,7 @@ def campaign(tmp_path: Path) -> Campaign:
     )
 
 
+@pytest.mark.slow  # a model of two ways is fitted
 def test_costs_counts_and_the_correlation_are_those_of_the_campaign(campaign: Campaign, tmp_path: Path) -> None:
     with campaign:
         first = campaign.suggest()
