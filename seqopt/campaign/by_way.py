@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.costs import way_of
-from seqopt.campaign.wording import counted, percent
+from seqopt.campaign.wording import counted, percent, without_value
+from seqopt.data.observations import is_lost
 
 if TYPE_CHECKING:
     from seqopt.campaign.rows import Measurement, Settings
@@ -33,7 +34,8 @@ class WayCounts:
         is_target: Whether it is what the campaign is after.
         values: With replicates.
         strings: Different ones with a value.
-        failures: Measurements without a value.
+        failures: Measurements without a value, not those that were lost.
+        lost: Measurements that were lost.
     """
 
     way: str
@@ -41,6 +43,7 @@ class WayCounts:
     values: int
     strings: int
     failures: int
+    lost: int = 0
 
     def describe(self) -> str:
         """In words.
@@ -52,7 +55,7 @@ class WayCounts:
         named = f"{self.way} (what counts)" if self.is_target else self.way
         return (
             f"{named}: {counted(self.values, 'value')} of {counted(self.strings, 'string')}, "
-            f"{counted(self.failures, 'failure')}"
+            f"{without_value(self.failures, self.lost)}"
         )
 
 
@@ -70,10 +73,16 @@ def counts_by_way(settings: Settings, measurements: Sequence[Measurement]) -> tu
     for context in _target_first(contexts):
         own = [row for row in measurements if row.context == context]
         valued = [row for row in own if row.value is not None]
-        failures = sum(row.failure is not None for row in own)
+        lost = sum(is_lost(row.failure) for row in own)
+        failures = sum(row.failure is not None for row in own) - lost
         found.append(
             WayCounts(
-                way_of(context), context == contexts.target, len(valued), len({row.key for row in valued}), failures
+                way_of(context),
+                context == contexts.target,
+                len(valued),
+                len({row.key for row in valued}),
+                failures,
+                lost,
             )
         )
     return tuple(found)

@@ -168,6 +168,24 @@ def costs_so_far(store: CampaignStore) -> Costs | None:
         return paid_costs(settings, rows, store.open_suggestions(), imported, store.corrected())
 
 
+def costs_by_string(store: CampaignStore) -> dict[tuple[str, Context], float] | None:
+    """What was paid for each string in each way, as `costs_so_far` counts; `None` where measurements have no costs."""
+    with store.reading():
+        settings = store.settings
+        contexts = None if settings.plates else settings.made_contexts()
+        if contexts is None:
+            return None
+        imported = {command.id for command in store.history() if command.kind == "import"}
+        first = store.corrected()
+        found: dict[tuple[str, Context], float] = {}
+        for row in store.measurements(discarded=True):
+            if first.get(row.id, row.made_by) in imported or (row.value is None and row.failure is None):
+                continue
+            cost = cost_of(row.context, contexts) if row.cost is None else row.cost
+            found[row.key, row.context] = found.get((row.key, row.context), 0.0) + cost
+    return found
+
+
 def check_budget(budget: float | None, contexts: Contexts | None) -> float | None:
     """A budget that may be used.
 

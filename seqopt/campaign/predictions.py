@@ -10,6 +10,7 @@ from seqopt.campaign.plates import PlateRules
 from seqopt.campaign.rows import NewSnapshot
 from seqopt.models import ExplainedSurrogate
 from seqopt.optimizer import Optimizer
+from seqopt.optimizer.learned import learned_contexts
 from seqopt.spaces import PoolSpace
 from seqopt.strategies import ModelBased
 from seqopt.utils.versions import versions
@@ -38,6 +39,8 @@ def snapshot_of(optimizer: Optimizer, state: dict[str, Any], rules: PlateRules |
             summary["within_90"] = None
     if rules is not None and surrogate is not None:
         summary |= plate_facts(optimizer, surrogate, rules)
+    elif surrogate is not None and optimizer.contexts is not None:
+        summary["learned"] = learned_contexts(optimizer, surrogate)
     if isinstance(optimizer.space, PoolSpace):
         space = optimizer.space
         excluded = optimizer.state().excluded

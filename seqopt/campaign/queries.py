@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.rows import Command, Measurement, Snapshot, Suggestion
+from seqopt.data.observations import LOST
 
 if TYPE_CHECKING:
     from seqopt.data import Context
@@ -24,6 +25,9 @@ STANDS = f"m.undone_by IS NULL AND NOT EXISTS {CORRECTION}"
 
 COUNTS = f"{STANDS} AND NOT EXISTS {DISCARD}"
 """Whether it is modelled, too."""
+
+IS_LOST = f"lower(trim(m.failure)) LIKE '{LOST}%'"
+"""Whether it was lost, as `seqopt.data.observations.is_lost` has it."""
 
 STATUS = f"""CASE
     WHEN s.undone_by IS NOT NULL THEN 'undone'

@@ -644,9 +644,10 @@ class Counts:
         batches: Batches that were suggested (and not undone).
         strings: Different strings with a value.
         values: Values of the objective, replicates counted one by one.
-        failures: Failures.
+        failures: Failures, not those that were lost.
         discarded: Measurements that are kept and not modelled.
         excluded: Candidates that were withdrawn before they were suggested.
+        lost: Measurements that were lost, which says nothing of their strings.
     """
 
     open: int
@@ -659,3 +660,4 @@ class Counts:
     failures: int
     discarded: int = 0
     excluded: int = 0
+    lost: int = 0

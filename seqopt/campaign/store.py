@@ -33,6 +33,7 @@ from seqopt.campaign.queries import (
     COMMANDS,
     COUNTS,
     EXCLUSIONS,
+    IS_LOST,
     MEASUREMENTS,
     STANDS,
     STATUS,
@@ -420,13 +421,14 @@ class CampaignStore:
             batches = self._rows("SELECT count(DISTINCT batch) FROM suggestions WHERE undone_by IS NULL")[0][0]
             totals = self._rows(
                 "SELECT count(DISTINCT CASE WHEN m.value IS NOT NULL THEN m.key END), count(m.value), "
-                f"count(m.failure) FROM measurements m WHERE {COUNTS}"
+                f"count(m.failure), count(CASE WHEN {IS_LOST} THEN 1 END) FROM measurements m WHERE {COUNTS}"
             )[0]
             query = f"SELECT count(*) FROM measurements m WHERE {STANDS} AND NOT ({COUNTS})"
             discarded = self._rows(query)[0][0]
             excluded = self._rows("SELECT count(*) FROM exclusions WHERE undone_by IS NULL")[0][0]
         by_status = [statuses.get(status, 0) for status in ("open", "measured", "failed", "withdrawn")]
-        return Counts(*[*by_status, batches, *totals, discarded, excluded])
+        strings, values, without, lost = totals
+        return Counts(*by_status, batches, strings, values, without - lost, discarded, excluded, lost)
 
     def withdrawals(self, *, undone: bool = False) -> list[Withdrawal]:
         """Withdrawals, oldest first; with ``undone`` also those that were undone."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from seqopt.campaign.by_way import quality_in_words, values_in_words
 from seqopt.campaign.rows import Observed, Settings, Suggestion, comparable
 from seqopt.campaign.status import side_by_side
-from seqopt.campaign.wording import counted, in_words, nearest_in_words, percent
+from seqopt.campaign.wording import counted, in_words, nearest_in_words, percent, without_value
 
 if TYPE_CHECKING:
     from seqopt.campaign.campaign import Campaign
@@ -167,7 +167,7 @@ def _heading(status: Status) -> Section:
             [f"measured: {one.describe()}" for one in status.ways]
             or [
                 f"measured: {counted(counts.values, 'value')} of {counted(counts.strings, 'string')}, "
-                f"{counted(counts.failures, 'failure')}"
+                f"{without_value(counts.failures, counts.lost)}"
             ]
         ),
         f"suggested: {counted(counts.batches, 'batch', 'batches')}; {counts.measured} measured, "

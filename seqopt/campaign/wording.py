@@ -112,3 +112,13 @@ def nearest_in_words(reason: Mapping[str, Any]) -> str:
     text += "" if value is None else f" {reason.get('censored') or '='} {shown_number(value)}"
     text += "" if similarity is None else f" ({similarity:.2f})"
     return text + (f": {reason['difference']}" if reason.get("difference") else "")
+
+
+def without_value(failures: int, lost: int) -> str:
+    """How many measurements failed, and how many were lost, if any were.
+
+    Example:
+        >>> without_value(1, 0), without_value(0, 2)
+        ('1 failure', '0 failures, 2 losses')
+    """
+    return counted(failures, "failure") + (f", {counted(lost, 'loss', 'losses')}" if lost else "")

@@ -195,6 +195,7 @@ def _design(
 
     protein, space, folder = task.protein, task.space, task.folder
     _describe(protein, space)
+    _warn_of_bases(protein)
     searched = plan.resume and not made_exactly(folder)
     if best is not None and plan.known is None and not searched:
         found = solved(objective, goal, space, best)
@@ -202,7 +203,7 @@ def _design(
             write_solved(found, objective, protein, space, plan, goal, folder, best=best)
             return 0
     check_plan(plan)
-    _warn(protein, space, plan)
+    _warn(space, plan)
     _mention_exact_folding(space, objective, goal)
     result = watched_search(
         objective,
@@ -253,9 +254,12 @@ def _describe(protein: Protein, space: CodonSpace) -> None:
     )
 
 
-def _warn(protein: Protein, space: CodonSpace, plan: Plan) -> None:
+def _warn_of_bases(protein: Protein) -> None:
     if len(protein.sequence) >= 9 and set(protein.sequence.upper()) <= set("ACGTN"):
         note("these letters could be bases as well as amino acids: give the protein, not the gene, if they are bases")
+
+
+def _warn(space: CodonSpace, plan: Plan) -> None:
     if plan.initial + (plan.evaluations or 0) > space.size:
         note(
             f"{plan.initial} initial and {plan.evaluations} further evaluations are more than the {space.size:,} "

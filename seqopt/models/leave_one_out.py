@@ -50,7 +50,7 @@ class LeaveOneOut:
     def r2(self) -> float:
         """1 - sum of squared errors over that of the mean of the *other* values: 0 for a model that knows no more.
 
-        NaN where all values are equal. Values of which only a limit is known do not count.
+        NaN where all values are equal, but for rounding. Values of which only a limit is known do not count.
         """
         known = ~np.isnan(self.values)
         values, n = self.values[known], int(known.sum())
@@ -58,7 +58,8 @@ class LeaveOneOut:
             return float("nan")
         without_model = (values - values.mean()) * n / max(n - 1, 1)
         total = float((without_model**2).sum())
-        return float("nan") if total == 0 else 1.0 - float(((values - self.mean[known]) ** 2).sum()) / total
+        equal = np.ptp(values) <= 1e-12 * np.abs(values).max()
+        return float("nan") if equal or total == 0 else 1.0 - float(((values - self.mean[known]) ** 2).sum()) / total
 
     @property
     def within_90(self) -> float:

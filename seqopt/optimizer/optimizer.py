@@ -162,8 +162,10 @@ class Optimizer(Tabulated):
         allow_repeats: bool = False,
     ) -> None:
         self.batch_size = checked_integer("batch_size", batch_size, 1)
+        # What knows its proposals without a model may be asked for one only.
+        fewest = 1 if getattr(strategy, "begins_itself", False) is True else 2
         self.initial = checked_integer(
-            "initial", initial, 2, "expected an integer, at least 2: a model starts from so many values"
+            "initial", initial, fewest, f"expected an integer, at least {fewest}: a model starts from so many values"
         )
         self.outcomes = _checked_outcomes(outcomes, direction, transform)
         self.seed = checked_integer("seed", seed, 0, "expected 0 or a positive integer")

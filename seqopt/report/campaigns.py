@@ -11,7 +11,9 @@ from typing import Any
 import pandas as pd
 
 from seqopt.campaign import Campaign, CampaignStore, Observed, Settings, Snapshot, Suggestion
+from seqopt.campaign.costs import costs_by_string
 from seqopt.campaign.rows import Measurement, comparable
+from seqopt.data import Context
 from seqopt.report.results import Run, of_latent, of_other_contexts, tidy_evaluations, with_contexts
 
 STATUSES = {
@@ -58,6 +60,8 @@ def read_campaign(path: str | os.PathLike[str]) -> Run:
         suggestions = [row for row in store.suggestions() if settings.latent or row.context == settings.target]
         everything = store.observations()
         observed = comparable(settings, everything)
+        answered = suggestions if settings.latent else store.suggestions()
+        costs = costs_by_string(store)
         elsewhere = 0 if settings.latent else sum(row.context != settings.target for row in store.measurements())
         notes = _Notes.read(store, settings)
         candidates, excluded = store.library_hashes()[0], frozenset(row.key for row in store.exclusions())
@@ -89,10 +93,13 @@ def read_campaign(path: str | os.PathLike[str]) -> Run:
             for one in (settings.pool or {}).get("added") or []
         ),
         excluded=excluded,
-        model=state.get("surrogate") if isinstance(state, dict) else None,
+        # A model of several ways has parameters that one of the target alone, as the page fits it, has no place for.
+        model=state.get("surrogate")
+        if isinstance(state, dict) and (settings.latent or not settings.contexts)
+        else None,
         missing=tuple(missing),
-        everything=_in_contexts(settings, everything, suggestions) if settings.latent else None,
-        learned=tuple(status.model.get("plates", ())),
+        everything=None if settings.contexts is None else _in_contexts(settings, everything, answered, costs),
+        learned=tuple(status.model.get("plates" if settings.plates else "learned", ())),
         recommended=status.expected,
         remarks=remarks
         if settings.contexts is None or not elsewhere
@@ -178,14 +185,36 @@ def _rows(
     return [{"number": number} | row | {"note": notes.of(row["key"])} for number, row in enumerate(rows, start=1)]
 
 
-def _in_contexts(settings: Settings, observed: Sequence[Observed], suggestions: Sequence[Suggestion]) -> pd.DataFrame:
-    """What was measured, one row for each string on each plate; a well is the unit of cost."""
+def _in_contexts(
+    settings: Settings,
+    observed: Sequence[Observed],
+    suggestions: Sequence[Suggestion],
+    costs: Mapping[tuple[str, Context], float] | None,
+) -> pd.DataFrame:
+    """What was measured: a row for each string in each way, with its cost; of plates, wells are counted."""
     chosen = {(row.key, row.context): row for row in suggestions}
     geometric = settings.transform == "log10"
     rows = [
         {"number": number, **_measured(one, chosen.get((one.key, one.context)), geometric=geometric)}
-        | {**dict(one.context), "cost": float(len(one.measurements))}
+        | {
+            **dict(one.context),
+            "cost": float(len(one.measurements)) if costs is None else costs.get((one.key, one.context), 0.0),
+        }
         for number, one in enumerate(observed, start=1)
+    ]
+    # What was discarded was paid for.
+    shown = {(one.key, one.context) for one in observed}
+    rows += [
+        {
+            "number": len(observed) + number,
+            "key": key,
+            "string": key,
+            "status": "discarded",
+            "cost": cost,
+            **dict(context),
+        }
+        for number, ((key, context), cost) in enumerate((costs or {}).items(), start=1)
+        if (key, context) not in shown
     ]
     columns = [*_COLUMNS, *settings.context_names, "cost"]
     return with_contexts(pd.DataFrame(rows, columns=columns), settings.contexts or {})

@@ -18,7 +18,7 @@ from seqopt.campaign.batches import Suggestions
 from seqopt.campaign.by_way import quality_in_words
 from seqopt.campaign.campaign import Campaign
 from seqopt.campaign.status import Status
-from seqopt.campaign.wording import counted, in_words
+from seqopt.campaign.wording import counted, in_words, without_value
 from seqopt.data import shown_interval, shown_number
 from seqopt.errors import SeqoptError
 from seqopt.report.display import KINDS, LARGEST_BATCH, SHOWN, Description, ListedString
@@ -120,7 +120,7 @@ def describe_status(status: Status) -> Description:
             "measured",
             "; ".join(one.describe() for one in status.ways)
             or f"{counted(counts.values, 'value')} of {counted(counts.strings, 'string')}, "
-            f"{counted(counts.failures, 'failure')}",
+            f"{without_value(counts.failures, counts.lost)}",
         ),
         (
             "suggested",

@@ -70,7 +70,10 @@ def headline(view: View, best: pd.DataFrame) -> dict[str, Any]:
         else best["censored"].iloc[0] + show(best["value"].iloc[0]),
         "number": int(best["number"].iloc[0]) if len(best) else None,
         "batch": int(best["batch"].iloc[0]) if len(best) else None,
-        "gain": None if run.yes_no else _gain(best, initial_best, run.direction, show, log10),
+        # Of genes that were computed none is a first guess that others could improve on.
+        "gain": None
+        if run.yes_no or "exact" in run.settings
+        else _gain(best, initial_best, run.direction, show, log10),
         "initial_best": show(initial_best.iloc[-1]) if initial_best.notna().any() else None,
         "initial": _initial(run, initial),
         "initial_ones": "random or imported" if run.campaign else f"{len(initial)} initial",

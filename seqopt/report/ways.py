@@ -29,6 +29,9 @@ SHOWN = 60
 FEW_BOTH = 10
 """Strings measured in two ways below which a page warns of what is said of their correlation."""
 
+PAID = ("ok", "failed", "", "discarded")
+"""Measurements that were made, whatever came of them."""
+
 DRAWN = 3
 """Ways whose measurements are marked below the curve."""
 
@@ -101,7 +104,7 @@ def ways_of(run: Run, value_label: str) -> Ways | None:
     names = context_names(contexts)
     kind = names[0] if len(names) == 1 else "way to measure"
     target = _text(dict(contexts.get("target") or ()), names)
-    tried = table[table["status"].isin(["ok", "failed", ""])]
+    tried = table[table["status"].isin(PAID)]
     total = float(tried["cost"].sum())
     learned = {_text(one.get("context") or {}, names): one for one in run.learned}
     order = [_text(dict(one), names) for one in contexts.get("possible", ())]
@@ -244,7 +247,7 @@ def _worth(name: str, correlation: float, target: str) -> str:
 
 def _curve(table: pd.DataFrame, run: Run, target: str, value_label: str) -> str:
     """Best value of the target against what had been spent."""
-    tried = table[table["status"].isin(["ok", "failed", ""])].copy()
+    tried = table[table["status"].isin(PAID)].copy()
     spent = tried["cost"].cumsum().to_numpy()
     meant = tried["context"] == target if target else pd.Series(True, index=tried.index)
     tried["measured"] = tried["measured"] & meant

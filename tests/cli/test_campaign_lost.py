@@ -39,7 +39,9 @@ def test_what_was_lost_is_asked_for_again_first_and_teaches_nothing(capsys: pyte
     capsys.readouterr()
     run("status", "--json")
     counts = json.loads(capsys.readouterr().out)["counts"]
-    assert (counts["open"], counts["values"]) == (0, 2)
+    assert (counts["open"], counts["values"], counts["failures"], counts["lost"]) == (0, 2, 1, 1)
+    run("status")
+    assert "2 values of 2 strings, 1 failure, 1 loss;" in " ".join(capsys.readouterr().out.split())
     run("history")
     assert "the [robot] dropped it" in capsys.readouterr().out
     run("suggest", "-n", "3", "--out", "second.csv")
@@ -97,3 +99,24 @@ def test_a_table_says_it_with_the_reason(capsys: pytest.CaptureFixture[str]) -> 
     capsys.readouterr()
     run("record", "B02-01", "3")
     assert "recorded B02-01: 3" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [["status"], ["history"], ["suggest"], ["report"], ["filter"]])
+def test_a_campaign_is_named_as_an_argument_or_by_the_option(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, *options = command
+    run("new", "other", "--alphabet", "AB", "--length", "6", "--objective-name", "z", "--surrogate", "one-hot")
+    run(first, "tags", *options)
+    capsys.readouterr()
+    run(first, "tags", "--campaign", "other", *options, fails=True)
+    assert "two campaigns are named, tags and --campaign other" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_mistyped_option_is_no_value_and_a_negative_number_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+    run("record", "B01-01", "--failure", "did not dissolve", fails=True)
+    assert "No such option: --failure. Did you mean --failed?" in " ".join(capsys.readouterr().err.split())
+    run("record", "B01-01", "-6.1")
+    run("correct", "B01-01", "-5.1", "--reason", "typo")
+    run("suggest", "--learn")
+    assert "--learn chose none of these" in " ".join(capsys.readouterr().out.split())

@@ -10,8 +10,8 @@ import typer
 from rich.markup import escape
 
 from seqopt.cli.campaign.app import app
-from seqopt.cli.campaign.common import opened, print_aligned, print_whole, progress_in
-from seqopt.cli.campaign.options import Debug, Which
+from seqopt.cli.campaign.common import one_of, opened, print_aligned, print_whole, progress_in
+from seqopt.cli.campaign.options import Debug, Name, Which
 from seqopt.cli.running import console, note, show_notes
 from seqopt.errors import InputError
 
@@ -50,6 +50,7 @@ def predict(
 
 @app.command()
 def rank(
+    name: Name = None,
     n: Annotated[int, typer.Option("-n", help="How many.", min=1)] = 20,
     by: Annotated[
         str,
@@ -72,7 +73,7 @@ def rank(
         raise InputError("--all goes with --out FILE, which may hold so many rows")
     _check_out(out)
     criterion: Criterion = by  # type: ignore[assignment]  # the library refuses another one
-    with opened(which) as campaign:
+    with opened(one_of(name, which)) as campaign:
         with console.status("predicting") as progress:
             campaign.filter_report(progress_in(progress))
             progress.update("predicting")
@@ -81,14 +82,14 @@ def rank(
 
 
 @app.command()
-def recommend(which: Which = None, debug: Debug = False) -> None:
+def recommend(name: Name = None, which: Which = None, debug: Debug = False) -> None:
     """Name the measured string that is expected to be the best as the target, and say what is predicted of it.
 
     seqopt campaign recommend
     """
     del debug
     show_notes()
-    with opened(which) as campaign:
+    with opened(one_of(name, which)) as campaign:
         with console.status("predicting"):
             found = campaign.recommend()
         _show(found, None)

@@ -23,6 +23,7 @@ from seqopt.cli.campaign.options import (
     WHAT,
     Debug,
     IdColumn,
+    Name,
     PriceColumn,
     Which,
 )
@@ -319,7 +320,7 @@ def new(
 
 @app.command("filter")
 def filter_suggestions(
-    name: Annotated[Path | None, typer.Argument(help="The campaign, as --campaign does.")] = None,
+    name: Name = None,
     properties: Properties = None,
     require: Require = None,
     forbid: Forbid = None,

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from seqopt.cli.campaign.app import app
-from seqopt.cli.campaign.common import levels_of, opened, result_of
-from seqopt.cli.campaign.options import Debug, Force, IdColumn, PriceColumn, Which
+from seqopt.cli.campaign.app import TakesNegative, app
+from seqopt.cli.campaign.common import levels_of, one_of, opened, result_of
+from seqopt.cli.campaign.options import Debug, Force, IdColumn, Name, PriceColumn, Which
 from seqopt.cli.running import console, note, show_notes
 from seqopt.errors import InputError
 
@@ -24,7 +24,7 @@ How = Annotated[
 
 
 # A negative value is not an option.
-@app.command(context_settings={"ignore_unknown_options": True})
+@app.command(cls=TakesNegative, context_settings={"ignore_unknown_options": True})
 def correct(
     what: What,
     value: Annotated[str | None, typer.Argument(help="The right value, or limit such as '<0.1'.")] = None,
@@ -96,6 +96,7 @@ def undo(
 
 @app.command("set")
 def set_settings(
+    name: Name = None,
     maximize: Annotated[
         bool | None, typer.Option("--maximize/--minimize", help="Whether large values are good.")
     ] = None,
@@ -128,7 +129,7 @@ def set_settings(
         given["budget"] = None if budget == "none" else _budget_of(budget)
     if not given:
         raise InputError("say what to change: --maximize or --minimize, --unit, --batch, --transform or --budget-cost")
-    with opened(which) as campaign:
+    with opened(one_of(name, which)) as campaign:
         campaign.change(**given)
         console.print(f"changed: {escape(str(campaign.history()[-1].arguments['what']))}")
         costs = campaign.costs() if "budget" in given else None
@@ -145,6 +146,7 @@ def _budget_of(text: str) -> float:
 
 @app.command()
 def pool(
+    name: Name = None,
     add: Annotated[Path | None, typer.Option(help="A file of further candidates.")] = None,
     remove: Annotated[
         Path | None, typer.Option(help="A file of candidates that are none any more: strings or identifiers.")
@@ -165,7 +167,7 @@ def pool(
     """
     del debug
     show_notes()
-    with opened(which) as campaign:
+    with opened(one_of(name, which)) as campaign:
         facts = campaign.store.library
         if facts is None:
             raise InputError("the campaign does not search a file of candidates")

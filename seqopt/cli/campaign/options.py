@@ -15,6 +15,7 @@ Which = Annotated[
         "--campaign", "-c", help="The campaign: its name or file. Default: the only one in this folder.", metavar="NAME"
     ),
 ]
+Name = Annotated[Path | None, typer.Argument(help="The campaign, as --campaign does.")]
 DecimalComma = Annotated[
     bool | None,
     typer.Option(

@@ -8,8 +8,8 @@ import typer
 from rich.markup import escape
 
 from seqopt.cli.campaign.app import app
-from seqopt.cli.campaign.common import opened
-from seqopt.cli.campaign.options import Debug, Which
+from seqopt.cli.campaign.common import one_of, opened
+from seqopt.cli.campaign.options import Debug, Name, Which
 from seqopt.cli.running import console, note, show_notes
 from seqopt.errors import InputError
 
@@ -41,13 +41,13 @@ def plate(
 
 
 @app.command()
-def plates(which: Which = None, debug: Debug = False) -> None:
+def plates(name: Name = None, which: Which = None, debug: Debug = False) -> None:
     """The plates: wells that are used, offsets with the 90 % of them, and controls."""
     del debug
     from seqopt.campaign.status import warnings_of_plates
 
     show_notes()
-    with opened(which) as campaign, console.status("fitting the model"):
+    with opened(one_of(name, which)) as campaign, console.status("fitting the model"):
         found = campaign.plates()
         controls, transform = campaign.disagreeing_controls(), campaign.store.settings.transform
     for one in found:

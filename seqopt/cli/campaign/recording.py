@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from seqopt.cli.campaign.app import app
+from seqopt.cli.campaign.app import TakesNegative, app
 from seqopt.cli.campaign.common import (
     FIDELITY,
     levels_of,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 # A negative value is not an option.
-@app.command(context_settings={"ignore_unknown_options": True})
+@app.command(cls=TakesNegative, context_settings={"ignore_unknown_options": True})
 def record(
     what: Annotated[
         str,

@@ -15,13 +15,14 @@ from seqopt.cli.campaign.common import (
     opened,
     print_lines,
 )
-from seqopt.cli.campaign.options import Debug, Which
+from seqopt.cli.campaign.options import Debug, Name, Which
 from seqopt.cli.running import console, note
 from seqopt.errors import InputError
 
 
 @app.command()
 def status(
+    name: Name = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
     which: Which = None,
     debug: Debug = False,
@@ -30,7 +31,7 @@ def status(
     del debug
     from dataclasses import asdict
 
-    with opened(which) as campaign:
+    with opened(one_of(name, which)) as campaign:
         found = campaign.status()
     # As the campaign ranks them, and the report shows them.
     value = None if found.best is None else found.best.mean(geometric=found.settings.transform == "log10")
@@ -61,7 +62,7 @@ def status(
         typer.echo(json.dumps(facts, indent=1))
         return
     from seqopt.campaign.status import side_by_side
-    from seqopt.campaign.wording import counted
+    from seqopt.campaign.wording import counted, without_value
 
     counts, settings = found.counts, found.settings
     unit = f" {settings.unit}" if settings.unit else ""
@@ -77,7 +78,7 @@ def status(
             console.print(f"  {escape(one.describe())}")
     else:
         measured = f"{counted(counts.values, 'value')} of {counted(counts.strings, 'string')}"
-        console.print(f"{heading}{measured}, {counted(counts.failures, 'failure')}; {asked}")
+        console.print(f"{heading}{measured}, {without_value(counts.failures, counts.lost)}; {asked}")
     if found.hits is not None:
         print_lines(found.hits.lines())
     elif found.best is not None:
@@ -130,7 +131,7 @@ def status(
 
 @app.command()
 def report(
-    name: Annotated[Path | None, typer.Argument(help="The campaign, as --campaign does.")] = None,
+    name: Name = None,
     out: Annotated[Path | None, typer.Option(help="Write it to a text file instead.")] = None,
     which: Which = None,
     debug: Debug = False,
@@ -157,10 +158,10 @@ def report(
 
 
 @app.command()
-def history(which: Which = None, debug: Debug = False) -> None:
+def history(name: Name = None, which: Which = None, debug: Debug = False) -> None:
     """All commands of the campaign, and what they did."""
     del debug
-    with opened(which) as campaign:
+    with opened(one_of(name, which)) as campaign:
         for command in campaign.history():
             console.print(f"{command.id:>5}  {command.time[:16].replace('T', ' ')}  {escape(command.describe())}")
 

@@ -14,6 +14,7 @@ from seqopt.cli.campaign.common import (
     FIDELITY,
     levels_of,
     on_plate,
+    one_of,
     opened,
     print_batch,
     print_cost,
@@ -23,7 +24,7 @@ from seqopt.cli.campaign.common import (
     shown_in,
     told_if_stopped,
 )
-from seqopt.cli.campaign.options import Debug, Which
+from seqopt.cli.campaign.options import Debug, Name, Which
 from seqopt.cli.running import console, note, show_notes
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 @app.command()
 def suggest(
+    name: Name = None,
     n: Annotated[int | None, typer.Option("-n", help="How many. Default: the campaign's batch.", min=1)] = None,
     out: Annotated[
         Path | None, typer.Option(help="Write them as a table to be filled in: .xlsx, .csv, .tsv or .sdf.")
@@ -69,6 +71,7 @@ def suggest(
     from seqopt.filters.filtering import failing_note
 
     show_notes()
+    which = one_of(name, which)
     with opened(which) as campaign:
         if out is not None:
             check_batch_target(out, campaign.store)  # before minutes are spent on choosing
@@ -90,13 +93,15 @@ def suggest(
             progress.update("choosing")
             batch = campaign.suggest(n, more=more, context=only, shared=same_fidelity or same_plate, learn=learn)
             progress.update("working out what it teaches")
-            gain = campaign.gain() if learn else None
+            gain = campaign.gain() if learn and (more or not waiting) else None
         if waiting and not more:
             from seqopt.campaign.wording import counted
 
             are, their, them = ("is", "its result", "it") if waiting == 1 else ("are", "their results", "them")
             open_ones = counted(waiting, "suggestion")
             note(f"{open_ones} {are} open: record {their}, withdraw {them}, or add others with --more")
+            if learn:
+                note("--learn chose none of these: it chooses new ones, with --more")
         asked = campaign.store.settings.batch_size if n is None else n
         chosen = sum(row.reason.get("kind") != "control" for row in batch)
         if (more or not waiting) and chosen < asked:

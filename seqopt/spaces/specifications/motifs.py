@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Mapping
 from functools import lru_cache
@@ -65,12 +66,23 @@ def site_of(name: str) -> str:
     try:
         return checked_motif(name)
     except InputError as error:
-        # Names of enzymes end in a Roman number, and I is no base.
-        if isinstance(name, str) and name.strip()[-1:].upper() in ("I", "V", "X"):
-            raise InputError(
-                f"{name!r} is neither an enzyme of the list nor a motif: write its site in IUPAC letters ({error})"
-            ) from None
-        raise
+        if not isinstance(name, str) or not name.strip():
+            raise
+        close = _similar(wanted)
+        guess = f"did you mean {' or '.join(close)}? Otherwise " if close else ""
+        raise InputError(
+            f"{name!r} is neither an enzyme of the list nor a motif: {guess}write its site in IUPAC letters ({error})"
+        ) from None
+
+
+def _similar(wanted: str) -> list[str]:
+    """Up to two enzymes whose names are most like one that is not there, in lower case."""
+    names = {enzyme.casefold(): enzyme for enzyme in restriction_sites()}
+    # EcoR1 is how EcoRI gets typed: the number at the end is a Roman one.
+    roman = wanted.translate(str.maketrans({"1": "i", "l": "i", "5": "v"}))
+    if roman in names:
+        return [names[roman]]
+    return [names[one] for one in difflib.get_close_matches(wanted, names, n=2, cutoff=0.75)]
 
 
 class ForbiddenMotif(Specification):

@@ -250,6 +250,9 @@ def test_a_space_with_constraints_is_made_again() -> None:
         ("fixed 2 AAAA", "give three for each codon"),
         ("signal smoke", f"unknown signal 'smoke': choose {', '.join(SIGNALS)}"),
         ("avoid XyzI", "neither an enzyme of the list nor a motif"),
+        ("avoid EcoR1", "did you mean EcoRI?"),
+        ("avoid Bsa1", "did you mean BsaI?"),
+        ("avoid BamHl", "did you mean BamHI?"),
         ("avoid GAXTC", "'X' at position 3"),
     ],
 )
