@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.costs import way_of
 from seqopt.campaign.wording import counted, percent, without_value
-from seqopt.data.observations import is_lost
 
 if TYPE_CHECKING:
     from seqopt.campaign.rows import Measurement, Settings
@@ -66,6 +65,8 @@ def counts_by_way(settings: Settings, measurements: Sequence[Measurement]) -> tu
         settings: Of the campaign.
         measurements: Those that count.
     """
+    from seqopt.data.observations import is_lost
+
     contexts = settings.made_contexts()
     if contexts is None or settings.plates:
         return ()

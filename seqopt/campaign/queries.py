@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.rows import Command, Measurement, Snapshot, Suggestion
-from seqopt.data.observations import LOST
 
 if TYPE_CHECKING:
     from seqopt.data import Context
@@ -26,8 +25,8 @@ STANDS = f"m.undone_by IS NULL AND NOT EXISTS {CORRECTION}"
 COUNTS = f"{STANDS} AND NOT EXISTS {DISCARD}"
 """Whether it is modelled, too."""
 
-IS_LOST = f"lower(trim(m.failure)) LIKE '{LOST}%'"
-"""Whether it was lost, as `seqopt.data.observations.is_lost` has it."""
+IS_LOST = "lower(trim(m.failure)) LIKE 'lost: %'"
+"""Whether it was lost, as `seqopt.data.observations.is_lost` has it, which would import numpy here."""
 
 STATUS = f"""CASE
     WHEN s.undone_by IS NOT NULL THEN 'undone'

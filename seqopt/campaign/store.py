@@ -426,9 +426,23 @@ class CampaignStore:
             query = f"SELECT count(*) FROM measurements m WHERE {STANDS} AND NOT ({COUNTS})"
             discarded = self._rows(query)[0][0]
             excluded = self._rows("SELECT count(*) FROM exclusions WHERE undone_by IS NULL")[0][0]
-        by_status = [statuses.get(status, 0) for status in ("open", "measured", "failed", "withdrawn")]
+        waiting, measured, failed, withdrawn = (
+            statuses.get(status, 0) for status in ("open", "measured", "failed", "withdrawn")
+        )
         strings, values, without, lost = totals
-        return Counts(*by_status, batches, strings, values, without - lost, discarded, excluded, lost)
+        return Counts(
+            open=waiting,
+            measured=measured,
+            failed=failed,
+            withdrawn=withdrawn,
+            batches=batches,
+            strings=strings,
+            values=values,
+            failures=without - lost,
+            discarded=discarded,
+            excluded=excluded,
+            lost=lost,
+        )
 
     def withdrawals(self, *, undone: bool = False) -> list[Withdrawal]:
         """Withdrawals, oldest first; with ``undone`` also those that were undone."""

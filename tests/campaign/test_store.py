@@ -33,6 +33,7 @@ from seqopt.campaign import (
     Settings,
     StaleStateError,
 )
+from seqopt.data.observations import LOST, is_lost
 from seqopt.errors import InputError
 
 posix = pytest.mark.skipif(os.name != "posix", reason="permissions and limits of POSIX systems")
@@ -222,7 +223,7 @@ def test_results_find_their_suggestions(store: CampaignStore) -> None:
         "B02-01": "measured",
     }
     counts = store.counts()
-    assert dataclasses.astuple(counts) == (1, 3, 0, 1, 2, 3, 6, 1, 0, 0)
+    assert dataclasses.astuple(counts) == (1, 3, 0, 1, 2, 3, 6, 1, 0, 0, 0)
     assert [row.name for row in store.suggestions(("open", "withdrawn"), batch=1)] == ["B01-03", "B01-04"]
     assert store.check() == []
 
@@ -758,3 +759,10 @@ def test_suggestions_keep_the_transform_that_the_campaign_had(store: CampaignSto
     assert first.predicted(store.settings.transform) == 2.0
     store.undo()
     assert [row.transform for row in store.suggestions()] == ["none", "log10"]
+
+
+@pytest.mark.parametrize("reason", [f"{LOST}dropped", " Lost: dropped", "lost activity", "it was lost: dropped"])
+def test_what_is_lost_is_counted_as_the_optimiser_has_it(store: CampaignStore, reason: str) -> None:
+    record(store, "a", None, failure=reason)
+    counts = store.counts()
+    assert (counts.lost, counts.failures) == ((1, 0) if is_lost(reason) else (0, 1))

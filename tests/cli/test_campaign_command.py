@@ -54,7 +54,7 @@ def test_weeks_of_a_campaign(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(capsys.readouterr().out)
     assert found["counts"] | {"batches": 0} == {
         **{"open": 3, "measured": 3, "failed": 1, "withdrawn": 0, "batches": 0},
-        **{"strings": 4, "values": 4, "failures": 1, "discarded": 0, "excluded": 0},
+        **{"strings": 4, "values": 4, "failures": 1, "discarded": 0, "excluded": 0, "lost": 0},
     }
     assert found["best"]["value"] == -0.5
     assert found["model"]["n"] == 4
@@ -105,7 +105,7 @@ def test_what_is_wrong_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     run("suggest")
     capsys.readouterr()
     refused("expected a number (write 6.5, not 6,5, or say --decimal-comma)", "record", "B01-01", "6,5")
-    refused("the value is '--partail'", "record", "B01-01", "--partail")
+    refused("No such option: --partail. Did you mean --partial?", "record", "B01-01", "--partail")
     refused("nothing was recorded", "record", "nonsense", "1.0")
     refused("If it is a string or an identifier, give its value, too, or --failed REASON", "record", "B01-01")
     refused("give its value, too, or --failed REASON", "record", "C" * 300)

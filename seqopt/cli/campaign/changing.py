@@ -188,8 +188,8 @@ def pool(
     if change.unknown:
         shown = ", ".join(change.unknown[:5]) + (", ..." if len(change.unknown) > 5 else "")
         note(f"{len(change.unknown)} of the file were no candidates: {shown}")
-    for name, why in change.failing.items():
-        note(f"{name} is open, and {why}: withdraw it if it should not be measured")
+    for one, why in change.failing.items():
+        note(f"{one} is open, and {why}: withdraw it if it should not be measured")
 
 
 def _value_of(text: str | None) -> float | str | None:

@@ -117,8 +117,8 @@ def status(
         console.print(escape(found.costs.describe()))
     for way, size in found.screens.items():
         console.print(f"{escape(way)} is known of {size:,} strings, imported as a column of scores")
-    for name, size in found.assays.items():
-        console.print(f"the model learns from {size:,} values of another assay, {escape(name)}, which are no results")
+    for assay, size in found.assays.items():
+        console.print(f"the model learns from {size:,} values of another assay, {escape(assay)}, which are no results")
     if found.library is not None:
         console.print(f"candidates are read from {escape(' and '.join((found.library, *found.added)))}")
     if found.filters:

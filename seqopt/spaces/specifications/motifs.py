@@ -79,7 +79,7 @@ def _similar(wanted: str) -> list[str]:
     """Up to two enzymes whose names are most like one that is not there, in lower case."""
     names = {enzyme.casefold(): enzyme for enzyme in restriction_sites()}
     # EcoR1 is how EcoRI gets typed: the number at the end is a Roman one.
-    roman = wanted.translate(str.maketrans({"1": "i", "l": "i", "5": "v"}))
+    roman = wanted.translate(str.maketrans("1l5", "iiv"))
     if roman in names:
         return [names[roman]]
     return [names[one] for one in difflib.get_close_matches(wanted, names, n=2, cutoff=0.75)]
