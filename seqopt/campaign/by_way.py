@@ -65,11 +65,11 @@ def counts_by_way(settings: Settings, measurements: Sequence[Measurement]) -> tu
         settings: Of the campaign.
         measurements: Those that count.
     """
-    from seqopt.data.observations import is_lost
-
     contexts = settings.made_contexts()
     if contexts is None or settings.plates:
         return ()
+    from seqopt.data.observations import is_lost
+
     found = []
     for context in _target_first(contexts):
         own = [row for row in measurements if row.context == context]
