@@ -373,7 +373,7 @@ def share_of(wrong: FloatArray, others: FloatArray) -> str:
 
     Example:
         >>> share_of(np.array([1.0, 0.0, 0.0, 0.0]), np.array([1.0, 1.0, 0.0, 0.0]))
-        '0.50 ± 0.29'
+        '0.50 ± 0.41'
     """
     if not others.any():
         return ""

@@ -32,6 +32,7 @@ def by_code(objective: Objective, code: str | int) -> Objective:
 
     Example:
         >>> from seqopt.objectives import resolve_objective
+        >>> from seqopt.spaces import CodonSpace
         >>> index = by_code(resolve_objective("cai:human"), 2).function
         >>> "TGA" in index.adaptiveness
         True

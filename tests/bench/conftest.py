@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-ROOMS = ("seqopt.models", "seqopt.strategies")
+ROOMS = ("seqopt", "seqopt.models", "seqopt.strategies")
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def own_process() -> Iterator[None]:
     """Runs set the threads and the logging of their process, which is that of the tests here: put them back."""
     threads, levels = torch.get_num_threads(), [logging.getLogger(room).level for room in ROOMS]

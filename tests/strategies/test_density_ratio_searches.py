@@ -125,7 +125,7 @@ def test_a_perceptron_finds_hidden_strings(kind):
 @pytest.mark.timeout(1800)
 def test_shuffled_labels_leave_a_perceptron_to_chance():
     # By chance 200 of 15,625 strings hold the target once in 78 searches.
-    assert np.isfinite([hit("bore", Shuffled(Perceptron()), seed) for seed in range(10)]).sum() <= 2
+    assert np.isfinite([hit("bore", Shuffled(Perceptron()), seed) for seed in range(5)]).sum() <= 1
 
 
 def best_rank(classifier, seed, budget=200):
@@ -144,7 +144,7 @@ def test_interactions_are_learned():
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("classifier", [Perceptron(), RandomForest("one-hot")], ids=["perceptron", "forest"])
 def test_interactions_are_learned_to_the_top(classifier):
-    ranks = [best_rank(classifier, seed) for seed in range(20)]
+    ranks = [best_rank(classifier, seed) for seed in range(4)]
     assert np.median(ranks) <= 4  # 54 in the mean of random strings
 
 
