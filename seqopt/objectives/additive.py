@@ -32,7 +32,6 @@ def by_code(objective: Objective, code: str | int) -> Objective:
 
     Example:
         >>> from seqopt.objectives import resolve_objective
-        >>> from seqopt.spaces import CodonSpace
         >>> index = by_code(resolve_objective("cai:human"), 2).function
         >>> "TGA" in index.adaptiveness
         True
@@ -56,6 +55,7 @@ def exact_score(objective: Objective, space: CodonSpace, direction: Direction) -
 
     Example:
         >>> from seqopt.objectives import resolve_objective
+        >>> from seqopt.spaces import CodonSpace
         >>> space = CodonSpace("MLK")
         >>> exact_score(resolve_objective("mfe"), space, "minimize") is None
         True
