@@ -205,7 +205,7 @@ def _designs(
         f"[bold]{escape(protein.name)}[/bold]: {len(protein.sequence):,} residues, "
         f"{folding.memory / 2**20:,.0f} MiB of tables"
     )
-    with console.status("folding all genes") as status:
+    with console.status("preparing to fold (compiled on first use, which takes half a minute)") as status:
 
         def show(done: int, total: int) -> None:
             status.update(f"folding all genes: {done:,} of {total:,} bases")
