@@ -1,7 +1,7 @@
 """Surrogates: models of the objective on strings, all behind one protocol."""
 
 from seqopt.models import pathwise  # noqa: F401  # BoTorch's draws of functions find the sub-sequence kernel
-from seqopt.models.averaged import averaged
+from seqopt.models.averaging import averaged
 from seqopt.models.binomial_gp import BinomialGP
 from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess, in_units_of, measurement_std
 from seqopt.models.contexts_posterior import ContextsPosterior
