@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -166,3 +167,17 @@ def test_a_batch_without_the_hits_that_were_told_is_named() -> None:
     assert "0 hits among 8 results, fewer than the 4 expected" in hits_missed([Tried(2, 0.5, 0.0)] * 8)
     assert hits_missed([Tried(2, 0.5, 0.0)] * 3) == ""  # too few to tell
     assert hits_missed([Tried(1, 0.5, 0.0)] * 8 + [Tried(2, 0.5, 1.0)] * 3 + [Tried(2, 0.5, 0.0)] * 3) == ""
+
+
+def test_the_statistic_of_squared_errors_has_mean_0_and_variance_1_over_all_results() -> None:
+    told = [0.05, 0.2, 0.35, 0.7, 0.9]
+    mean = variance = 0.0
+    for hits in itertools.product([0.0, 1.0], repeat=len(told)):
+        weight = math.prod(p if y else 1 - p for p, y in zip(told, hits, strict=True))
+        found = HitCalibration.of([Tried(1, p, y) for p, y in zip(told, hits, strict=True)])
+        mean += weight * found.z
+        variance += weight * found.z**2
+    assert mean == pytest.approx(0.0, abs=1e-12)
+    assert variance == pytest.approx(1.0, rel=1e-12)
+    # More wells of one string have another variance.
+    assert math.isnan(HitCalibration.of([Tried(1, 0.3, 0.5, 4)]).z)
