@@ -114,6 +114,23 @@ def path_weight(graph: BaseGraph, a: int, b: int) -> int:
     return graph.edge[a, number] if distance == 1 else graph.second[a, number]
 
 
+@part
+def _energy_of_small_hairpin(
+    graph: BaseGraph, energies: Energies, special: IntArray, path: IntArray, size: int, kind_of_pair: int
+) -> int:
+    """Of a loop of ``size`` bases whose nodes, those of the pair too, are the first of ``path``."""
+    name = 0
+    for place in range(size + 2):
+        name = 4 * name + graph.base[path[place]] - 1
+    energy = special[name]
+    if energy != _ORDINARY:
+        return energy
+    energy = energies.hairpin[size]
+    if size == 3:
+        return energy + energies.terminal[kind_of_pair]
+    return energy + energies.mismatch_hairpin[kind_of_pair, graph.base[path[1]], graph.base[path[size]]]
+
+
 @compiled
 def small_hairpins(graph: BaseGraph, energies: Energies, small: IntArray) -> None:
     """Fill ``small`` by walking along all paths of the hairpins' length."""
@@ -152,19 +169,7 @@ def small_hairpins(graph: BaseGraph, energies: Energies, small: IntArray) -> Non
                     kind_of_pair = energies.pair[graph.base[u], graph.base[v]]
                     if kind_of_pair == 0:
                         continue
-                    name = 0
-                    for place in range(last + 1):
-                        name = 4 * name + graph.base[path[place]] - 1
-                    energy = special[name]
-                    if energy == _ORDINARY:
-                        energy = energies.hairpin[size]
-                        if size == 3:
-                            energy += energies.terminal[kind_of_pair]
-                        else:
-                            energy += energies.mismatch_hairpin[
-                                kind_of_pair, graph.base[path[1]], graph.base[path[size]]
-                            ]
-                    total = energy + weight[last]
+                    total = _energy_of_small_hairpin(graph, energies, special, path, size, kind_of_pair) + weight[last]
                     if total < small[kind, i, u - graph.starts[i], number]:
                         small[kind, i, u - graph.starts[i], number] = total
 
@@ -715,16 +720,7 @@ def _ways_of_small_hairpin(
             depth += 1
             following[depth] = 0
             continue
-        name = 0
-        for place in range(last + 1):
-            name = 4 * name + graph.base[path[place]] - 1
-        energy = special[name]
-        if energy == _ORDINARY:
-            energy = energies.hairpin[size]
-            if size == 3:
-                energy += energies.terminal[outer]
-            else:
-                energy += energies.mismatch_hairpin[outer, graph.base[path[1]], graph.base[path[size]]]
+        energy = _energy_of_small_hairpin(graph, energies, special, path, size, outer)
         if _offered(choice, energy + weight[last] - least, rng):
             choice.picked[0] = SMALL_HAIRPIN
             for place in range(size):

@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from seqopt.datasets.pool_store import PoolStore
 from seqopt.datasets.pools import Pool
 from seqopt.encoding import EncodedStrings, Encoder, Tokenizer
 from seqopt.errors import InputError
 from seqopt.spaces.candidates import Candidates, hinted_strings
+from seqopt.spaces.listed import Listed
 from seqopt.spaces.protocols import Space
 from seqopt.spaces.stored_pool import StoredPool
 from seqopt.strings.identity import (
@@ -22,7 +21,6 @@ from seqopt.strings.identity import (
     identity_keys,
     quoted,
     recognize_kind,
-    required_keys,
 )
 from seqopt.utils.cache import digest
 from seqopt.utils.config import Config, Configurable, NotConfigurableError
@@ -39,7 +37,7 @@ def _refuse_attachment_points(strings: Sequence[str], keys: Sequence[str]) -> No
             raise InputError(f"candidates[{index}] ({quoted(strings[index])}) has {why}")
 
 
-class CandidateSet(Shown, Configurable):
+class CandidateSet(Listed, Shown, Configurable):
     """A finite pool of candidate strings, the fourth kind of space of the BOSS paper (thesis, section 4.5).
 
     Every candidate is kept as it was written. For molecules the *key* that identifies it, and that models see, is its
@@ -165,26 +163,6 @@ class CandidateSet(Shown, Configurable):
         """All keys, encoded once."""
         return self.encoder.encode(self.keys)
 
-    def key(self, string: str) -> str:
-        """Identity of ``string``; see the class.
-
-        Raises:
-            InputError: If ``string`` is not a valid string of this pool's kind.
-        """
-        return self.known_key(string) or self.keys_of([string])[0]
-
-    def keys_of(self, strings: Sequence[str]) -> list[str]:
-        """The key of each of ``strings``, which need not be candidates. `keys` are those of the candidates.
-
-        Raises:
-            InputError: If one is not a valid string of this pool's kind.
-        """
-        found = {string: self.known_key(string) for string in strings}
-        others = [string for string, key in found.items() if key is None]
-        if others:
-            found.update(zip(others, required_keys(others, self.kind, standardize=self.standardize), strict=True))
-        return [key for string in strings if (key := found[string]) is not None]
-
     def known_key(self, string: str) -> str | None:
         """The key of what is written as a candidate, or as a candidate's key, without reading it; else `None`."""
         return self._key_of.get(string) or (string if string in self._index else None)
@@ -193,26 +171,11 @@ class CandidateSet(Shown, Configurable):
         """Position of the candidate that has the key of ``string``, or `None`."""
         return self._index.get(self.key(string))
 
-    def contains(self, string: str) -> bool:
-        """Whether a candidate has the key of ``string``."""
-        try:
-            return self.index_of(string) is not None
-        except InputError:
-            return False
-
-    def sample(self, n: int, rng: np.random.Generator) -> list[str]:
-        """``n`` distinct candidates drawn uniformly; all of them, shuffled, when there are fewer."""
-        chosen = rng.choice(len(self), size=min(n, len(self)), replace=False)
-        return [self._strings[int(index)] for index in chosen]
-
     def __len__(self) -> int:
         return len(self._strings)
 
     def __getitem__(self, index: int) -> str:
         return self._strings[index]
-
-    def __contains__(self, string: object) -> bool:
-        return isinstance(string, str) and self.contains(string)
 
     def __repr__(self) -> str:
         return f"CandidateSet({len(self):,} x {self.kind}, tokenizer={self.encoder.tokenizer.name!r})"

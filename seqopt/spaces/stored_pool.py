@@ -13,7 +13,7 @@ import numpy.typing as npt
 from seqopt.datasets.pool_store import PoolStore, file_checksums, prepare_pool
 from seqopt.encoding import EncodedStrings, Encoder, MorganFingerprint, Tokenizer
 from seqopt.errors import InputError
-from seqopt.strings.identity import required_keys
+from seqopt.spaces.listed import Listed
 from seqopt.strings.packed import key_hashes
 from seqopt.utils.array_files import DamagedFileError, read_arrays, write_arrays
 from seqopt.utils.config import Configurable, from_config
@@ -101,7 +101,7 @@ def _names(store: PoolStore) -> dict[str, bool]:
     return {MorganFingerprint(radius, size, counts, chirality).name: counts for counts in (False, True)}
 
 
-class StoredPool(Shown, Configurable):
+class StoredPool(Listed, Shown, Configurable):
     """A pool of candidates on disk; implements `seqopt.spaces.PoolSpace`.
 
     It is the `seqopt.spaces.CandidateSet` of the same files, for so many candidates that an object for each would not
@@ -241,26 +241,6 @@ class StoredPool(Shown, Configurable):
         longest = int(lengths.max(initial=0))
         return EncodedStrings(np.ascontiguousarray(tokens[:, :longest]), lengths)
 
-    def key(self, string: str) -> str:
-        """Identity of ``string``: see `seqopt.spaces.CandidateSet`.
-
-        Raises:
-            InputError: If ``string`` is not a valid string of this pool's kind.
-        """
-        return self.keys_of([string])[0]
-
-    def keys_of(self, strings: Sequence[str]) -> list[str]:
-        """The key of each of ``strings``, which need not be candidates.
-
-        Raises:
-            InputError: If one is not a valid string of this pool's kind.
-        """
-        found = {string: self.known_key(string) for string in strings}
-        others = [string for string, key in found.items() if key is None]
-        if others:
-            found.update(zip(others, required_keys(others, self.kind, standardize=self.standardize), strict=True))
-        return [key for string in strings if (key := found[string]) is not None]
-
     def known_key(self, string: str) -> str | None:
         """The key of what is written as a candidate's key, without reading it; else `None`."""
         return string if isinstance(string, str) and self._place(string) is not None else None
@@ -273,26 +253,11 @@ class StoredPool(Shown, Configurable):
         place = self._place(string)
         return self._place(self.key(string)) if place is None else place
 
-    def contains(self, string: str) -> bool:
-        """Whether a candidate has the key of ``string``."""
-        try:
-            return self.index_of(string) is not None
-        except InputError:
-            return False
-
-    def sample(self, n: int, rng: np.random.Generator) -> list[str]:
-        """``n`` distinct candidates drawn uniformly; all of them, shuffled, when there are fewer."""
-        chosen = rng.choice(len(self), size=min(n, len(self)), replace=False)
-        return [self[int(index)] for index in chosen]
-
     def __len__(self) -> int:
         return len(self.store)
 
     def __getitem__(self, index: int) -> str:
         return self.strings[index]
-
-    def __contains__(self, string: object) -> bool:
-        return isinstance(string, str) and self.contains(string)
 
     def __repr__(self) -> str:
         return f"StoredPool({len(self):,} x {self.kind}, tokenizer={self.encoder.tokenizer.name!r})"
