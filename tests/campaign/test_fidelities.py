@@ -379,6 +379,7 @@ def test_values_and_the_quality_of_predictions_are_told_by_way_the_target_first(
     [
         (100.0, "the cost of assay, 100, is 100 times the 1 that the campaign says"),
         (0.01, "the cost of assay, 0.01, is 1/100 of the 1 that the campaign says"),
+        (10.1, "the cost of assay, 10.1, is 10.1 times the 1 that the campaign says"),
         (9.9, None),
         (0.11, None),
     ],
