@@ -56,16 +56,16 @@ def test_what_is_wrong_is_told_of_the_gene_as_it_is_read() -> None:
 
 
 def test_known_candidates_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    from seqopt.spaces import candidate_set
+    from seqopt.spaces import listed
 
     pool = CandidateSet(SMILES, kind="molecule")
     read: list[str] = []
-    inner = candidate_set.required_keys
+    inner = listed.required_keys
 
     def counting(strings: list[str], *arguments: Any, **options: Any) -> list[str]:
         read.extend(strings)
         return inner(strings, *arguments, **options)
 
-    monkeypatch.setattr(candidate_set, "required_keys", counting)
+    monkeypatch.setattr(listed, "required_keys", counting)
     assert pool.keys_of(["OCC", "CCO", "NN", "C(C)N", "NN"]) == ["CCO", "CCO", "NN", "CCN", "NN"]
     assert read == ["NN"]
