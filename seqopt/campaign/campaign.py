@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from seqopt.campaign.batches import Suggestions
 from seqopt.campaign.by_way import counts_by_way
@@ -25,7 +25,7 @@ from seqopt.campaign.failures import STOP_AFTER, lost_reason
 from seqopt.campaign.files import stamp
 from seqopt.campaign.hits import hits_of
 from seqopt.campaign.inquiring import Inquiring
-from seqopt.campaign.labels import Label, Labels, spending
+from seqopt.campaign.labels import Label, Labels, spending, stored_labels
 from seqopt.campaign.library import Library, packed, same_library
 from seqopt.campaign.narrowing import Narrowed, fitting, narrowed
 from seqopt.campaign.plates import PLATE, offsets_in, plates_of, same_plate
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from seqopt.optimizer import Optimizer
     from seqopt.scorers.limits import BatchLimits
     from seqopt.search.protocols import SomeSearch
-    from seqopt.spaces import Space
+    from seqopt.spaces import Space, StoredPool
     from seqopt.strategies import Gain, ModelBased, Strategy
     from seqopt.strategies.warm import OtherAssay
     from seqopt.utils.workers import Progress
@@ -1021,6 +1021,8 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
 
     def _labels(self, strings: Sequence[str]) -> list[Label]:
         pool = self.store.library
+        if self.store.settings.space.get("type") == "StoredPool":
+            return stored_labels(cast("StoredPool", self.space), strings)
         if self._given_optimizer is not None and not (pool or {}).get("id_column"):
             return [Label() for _ in strings]
         stand = _stand_of(pool)

@@ -130,8 +130,8 @@ def wanted_names(
     wanted["standard_error"] |= {f"{objective}_{name}" for name in _NAMES["standard_error"]}
     further = {context_role(name): {plain_name(name)} for name in settings.context_names}
     further |= {further_role(name): {plain_name(name)} for name in settings.constraint_names}
-    if settings.pool is not None and settings.pool.get("id_column"):
-        own = plain_name(settings.pool["id_column"])
+    if settings.listed.get("id_column"):
+        own = plain_name(settings.listed["id_column"])
         # A column by the name of another one has the addition in batches.
         wanted["owned"] = ({own, f"{own}_library"} | {"compound_id", "compound"}) - wanted["identifier"]
     if has_costs(settings):

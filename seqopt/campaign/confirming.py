@@ -335,7 +335,7 @@ class Confirming:
         settings = self.store.settings
         rows: dict[str, list[Any]] = {REPLICATE: [well.label for well in wells]}
         strings = [well.string for well in wells]
-        if (settings.pool or {}).get("id_column"):
+        if settings.listed.get("id_column"):
             rows[owned_name(settings)] = [label.identifier for label in self._labels(strings)]
         rows[settings.string_column] = strings
         target = dict(settings.target)

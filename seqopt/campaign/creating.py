@@ -104,12 +104,15 @@ def new_campaign(
             logger.warning("%s", text)
     elif id_column is not None or price_column is not None:
         raise InputError(
-            "columns of identifiers and prices are read of one file of candidates in memory, and there is none: leave "
-            "id_column and price_column out, or give the path of the file"
+            "columns of identifiers and prices are read with a file of candidates, and there is none: leave id_column "
+            "and price_column out, or give the path of the file; of a pool on disk, give them to "
+            "seqopt.datasets.prepare_pool"
         )
     else:
         space = StoredPool(space) if isinstance(space, PoolStore) else as_space(space)
     pool, string_column = (None, "string") if library is None else (library.facts, library.string_column)
+    if isinstance(space, StoredPool):
+        string_column = space.store.column or string_column
     facts = described(space) if pool is None else {"type": "pool", "kind": space.kind}
     wanted = fitting(conditions, space.kind, space, pool)
     batch_size = checked_integer(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from seqopt.campaign.rows import Settings, Suggestion
+    from seqopt.spaces import StoredPool
 
 
 class Label(NamedTuple):
@@ -50,6 +51,22 @@ class Labels:
         return Label(identifier, {name: cell for name, cell in cells.items() if name not in self._own})
 
 
+def stored_labels(pool: StoredPool, strings: Sequence[str]) -> list[Label]:
+    """What the files of a pool on disk say of some candidates: identifiers and prices, which are what is kept of them.
+
+    Args:
+        pool: The pool.
+        strings: Some of its candidates; of others it says nothing.
+    """
+    found = []
+    for string in strings:
+        place = pool.index_of(string)
+        cells = {} if place is None else {name: cell for name, cell in pool.store.cells(place).items() if cell}
+        identifier = cells.pop(pool.store.id_column, None) if pool.store.id_column is not None else None
+        found.append(Label(identifier, cells))
+    return found
+
+
 def strings_by_identifier(facts: Mapping[str, Any] | None) -> dict[str, str]:
     """The string of each identifier of a library; empty where it has none."""
     from seqopt.datasets.sheets import plain_name
@@ -87,7 +104,7 @@ class Spending(NamedTuple):
 
 def price_of(suggestion: Suggestion, settings: Settings) -> float | None:
     """What a suggestion costs, as the library said when it was suggested; `None` where it does not say."""
-    column = (settings.pool or {}).get("price_column")
+    column = settings.listed.get("price_column")
     return price_in(suggestion.cells.get(column, "")) if column else None
 
 
@@ -113,7 +130,7 @@ def spending(suggestions: Sequence[Suggestion], settings: Settings) -> Spending 
 
     What was withdrawn costs nothing.
     """
-    if not (settings.pool or {}).get("price_column"):
+    if not settings.listed.get("price_column"):
         return None
     spent = committed = 0.0
     unknown = 0

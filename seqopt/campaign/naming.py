@@ -16,7 +16,7 @@ from seqopt.errors import InputError
 if TYPE_CHECKING:
     from seqopt.campaign.campaign import Campaign
     from seqopt.campaign.entries import Owned
-    from seqopt.spaces import CandidateSet
+    from seqopt.spaces import CandidateSet, StoredPool
     from seqopt.strategies import Strategy
 
 SELECTIVE = ("one-hot", "hamming", "blosum62", "codons", "vae:")
@@ -68,11 +68,17 @@ class Naming:
         strings = {row.string for row in rows}
         pool = self._store.settings.pool or {}
         has_identifiers = any(one.get("id_column") for one in (pool, *pool.get("added", [])))
+        stored = self._stored
 
         def string_of(identifier: str) -> str | None:
             identifier = identifier.strip()
             if identifier in known:
                 return known[identifier]
+            if stored and identifier not in strings:
+                on_disk = cast("StoredPool", self._campaign.space)
+                # What is written as a candidate is one.
+                place = None if on_disk.known_key(identifier) is not None else on_disk.store.called(identifier)
+                return None if place is None else on_disk[place]
             if not has_identifiers or identifier in strings:
                 return None
             library, written = self._identifiers()
@@ -195,6 +201,12 @@ class Naming:
                 f"the {'surrogate' if settings.surrogate else 'strategy'} {name} cannot learn from it: {message}"
             )
         return key
+
+    @property
+    def _stored(self) -> bool:
+        """Whether the candidates are on disk and have identifiers."""
+        settings = self._store.settings
+        return settings.pool is None and bool(settings.listed.get("id_column"))
 
     def _other_identifier(self, what: str) -> str:
         """Of what is not a string: that it is not an identifier either, and which one may be meant."""

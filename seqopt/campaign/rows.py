@@ -118,6 +118,15 @@ class Settings:
         return tuple((name, value) for name, value in self.contexts["target"]) if self.contexts else ()
 
     @property
+    def listed(self) -> Mapping[str, Any]:
+        """What is known of the files of candidates, in memory or on disk, ``id_column`` and ``price_column`` among it;
+        empty where there are none.
+        """
+        if self.pool is not None:
+            return self.pool
+        return self.space if self.space.get("type") == "StoredPool" else {}
+
+    @property
     def yes_no(self) -> bool:
         """Whether results are yes or no: values are shares of wells that were hits."""
         return self.transform == YES_NO

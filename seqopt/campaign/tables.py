@@ -105,7 +105,7 @@ def write_batch(
         IDENTIFIER: [row.name for row in suggestions],
     }
     further = dict(further or {})
-    own_column = (settings.pool or {}).get("id_column")
+    own_column = settings.listed.get("id_column")
     if own_column is not None:
         # Where the library cannot be read, what it said when they were suggested.
         cells = further.pop(own_column, [None] * len(suggestions))
@@ -196,7 +196,7 @@ def check_batch_format(path: str | os.PathLike[str], settings: Settings) -> None
 
 def owned_name(settings: Settings) -> str:
     """What the column of the owner's identifiers is called in tables of a campaign whose library has one."""
-    column = str((settings.pool or {})["id_column"])
+    column = str(settings.listed["id_column"])
     wanted = wanted_names(settings, None, None)
     others = set().union(*(names for role, names in wanted.items() if role != "owned"))
     return told_apart([column], others, "library")[column]
@@ -280,7 +280,7 @@ def measurements_table(store: CampaignStore, *, numeric: bool = False) -> tuple[
         withdrawals, exclusions = store.withdrawals(), store.exclusions()
     contexts, further = settings.context_names, settings.constraint_names
     apart = numeric and any(row.censored is not None for row in rows)
-    owned = [owned_name(settings)] if (settings.pool or {}).get("id_column") else []
+    owned = [owned_name(settings)] if settings.listed.get("id_column") else []
     paid = [COST] if has_costs(settings) else []
     header = [IDENTIFIER, *owned, settings.string_column, *contexts, *paid, settings.objective, STANDARD_ERROR]
     header += further

@@ -36,8 +36,8 @@ def make_shard(path: str, block: RowBlock, settings: Mapping[str, Any]) -> tuple
     Args:
         path: The shard.
         block: Its rows.
-        settings: ``kind``, ``standardize``, ``attachment_points``, and ``fingerprint``: radius, size and chirality, or
-            `None` for none.
+        settings: ``kind``, ``standardize``, ``attachment_points``; ``fingerprint``: radius, size and chirality, or
+            `None` for none; ``kept``, the columns whose cells are kept, and which of them identifies, ``id_column``.
 
     Returns:
         How many rows are usable, and how many are not.
@@ -88,11 +88,16 @@ def make_shard(path: str, block: RowBlock, settings: Mapping[str, Any]) -> tuple
         "written_rows": np.array(written, dtype=np.uint32),
         "rejected_lines": np.array([line for line, _, _ in rejected], dtype=np.int64),
     }
+    besides = [(f"cells_{number}", [cells[row] for row in kept]) for number, cells in enumerate(block.cells)]
+    if settings["id_column"] is not None:
+        named = dict(zip(settings["kept"], besides, strict=True))[settings["id_column"]][1]
+        arrays["id_hashes"] = key_hashes(named)
     for name, texts in (
         ("keys", keys),
         ("written", [strings[kept[place]] for place in written]),
         ("rejected", [value for _, value, _ in rejected]),
         ("reasons", [why for _, _, why in rejected]),
+        *besides,
     ):
         arrays[name], arrays[f"{name}_ends"] = packed_strings(texts)
     if parts or featurizer is not None:

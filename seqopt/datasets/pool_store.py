@@ -20,7 +20,7 @@ import os
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.datasets.pool_columns import short
+from seqopt.datasets.pool_columns import ID_COLUMNS, plain_column, short
 from seqopt.datasets.pool_rows import PoolRows, refuse_missing_header, refuse_names
 from seqopt.datasets.pool_shards import make_shard
 from seqopt.datasets.pools import Rejected
@@ -36,7 +36,7 @@ from seqopt.datasets.row_blocks import RowBlock, RowFile, blocks_of, files_of, l
 from seqopt.errors import InputError
 from seqopt.strings.identity import KINDS, RULES, recognize_kind
 from seqopt.strings.notations import without_inchi
-from seqopt.strings.packed import unpacked_string, unpacked_strings
+from seqopt.strings.packed import key_hashes, unpacked_string, unpacked_strings
 from seqopt.utils.array_files import TEMPORARY, Array, ArrayFile, DamagedFileError, read_arrays, write_arrays
 from seqopt.utils.cache import cache_dir
 
@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 ROWS = 1 << 16
 """Rows of a shard."""
 
-VERSION = 1
+VERSION = 2
 """Number of the form of stores: others are not used."""
 
 FINGERPRINT = (2, 2048, True)
@@ -105,6 +105,8 @@ class PoolStore:
         column: Of the strings; `None` for lists.
         rejected: How many rows cannot be used.
         duplicates: How many rows are the same thing as an earlier one.
+        id_column: Of the identifiers that the owner of the files uses; `None` where there is none.
+        price_column: Of prices, where one was named.
     """
 
     def __init__(self, folder: Path, facts: dict[str, Any], shards: Sequence[ArrayFile], index: ArrayFile) -> None:
@@ -116,12 +118,16 @@ class PoolStore:
         self.standardized: bool = facts["standardize"]
         self.rejected: int = facts["rejected"]
         self.duplicates: int = facts["duplicates"]
+        self.id_column: str | None = facts["id_column"]
+        self.price_column: str | None = facts["price_column"]
         self._shards = list(shards)
         self._first = np.array([0, *np.cumsum([shard.facts["rows"] for shard in shards])], dtype=np.int64)
         self._starts = self._first.tolist()
         self.rows: Array = index.arrays["rows"]
         self._sorted: Array = index.arrays["hashes"]
         self._order: Array = index.arrays["order"]
+        self._called: Array | None = index.arrays.get("called")
+        self._called_order: Array | None = index.arrays.get("called_order")
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -151,7 +157,41 @@ class PoolStore:
             "fingerprints": self.fingerprint is not None,
             "folder": None if here == (cache_dir() / FOLDER).resolve() else str(here),
             "rows": int(self.facts["rows"]),
+            "id_column": self.id_column,
+            "price_column": self.price_column,
         }
+
+    def cells(self, place: int) -> dict[str, str]:
+        """What stands beside the candidate at ``place`` in the columns that are kept, by their names."""
+        shard, row = self._at(place)
+        return {
+            name: unpacked_string(shard.arrays[f"cells_{number}"], shard.arrays[f"cells_{number}_ends"], row)
+            for number, name in enumerate(self.facts["kept"])
+        }
+
+    def identifier(self, place: int) -> str | None:
+        """What the owner of the files calls the candidate at ``place``; `None` where they do not say."""
+        return None if self.id_column is None else self.cells(place)[self.id_column] or None
+
+    def called(self, identifier: str) -> int | None:
+        """The place of the candidate that the owner of the files calls so, or `None`.
+
+        Raises:
+            InputError: If several different candidates are called so.
+        """
+        if self._called is None or self._called_order is None or not identifier:
+            return None
+        wanted = key_hashes([identifier])[0]
+        start, end = (int(np.searchsorted(self._called, wanted, side=side)) for side in ("left", "right"))
+        places = sorted(int(place) for place in self._called_order[start:end])
+        found = [place for place in places if self.identifier(place) == identifier]
+        if len(found) > 1:
+            strings = " and ".join(short(self.string(place)) for place in found[:2])
+            raise InputError(
+                f"{identifier!r} in the column {self.id_column!r} is what {len(found):,} different candidates are "
+                f"called, {strings} among them: give the string itself"
+            )
+        return found[0] if found else None
 
     def key(self, place: int) -> str:
         """The key of the candidate at ``place``."""
@@ -337,6 +377,8 @@ def prepare_pool(
     attachment_points: bool = False,
     strict: bool = False,
     fingerprints: bool = True,
+    id_column: str | None = None,
+    price_column: str | None = None,
     folder: str | os.PathLike[str] | None = None,
     workers: int | None = None,
     rows: int = ROWS,
@@ -346,10 +388,10 @@ def prepare_pool(
 
     What is cut off (Ctrl-C, a loss of power) goes on where it was when this is called again. Rows that cannot be used
     are set aside with their file, line and the reason (`PoolStore.rejected_rows`), and of equal candidates the first
-    counts, as by `seqopt.datasets.read_pool`; but columns of values, names and identifiers are not read.
+    counts, as by `seqopt.datasets.read_pool`; but of the other columns only identifiers and prices are read.
 
-    Preparing a molecule takes some 0.5 ms of a core, 220 bytes on the disk, and memory that does not grow with their
-    number, but for 40 bytes for each candidate while the index is made.
+    Preparing a molecule takes some 0.5 ms of a core, 220 bytes on the disk (with identifiers, 30 and those), and memory
+    that does not grow with their number, but for 40 bytes for each candidate while the index is made.
 
     Args:
         source: A file (.csv, .tsv, .smi, .txt, these also with .gz, or .parquet), a folder of such files, a pattern
@@ -361,14 +403,20 @@ def prepare_pool(
         strict: Raise an error when any row cannot be used.
         fingerprints: Whether to keep Morgan fingerprints of molecules: counts of radius 2 in 2,048 columns, which serve
             the surrogates ``minmax`` and ``tanimoto``, and classifiers on `seqopt.encoding.MorganFingerprint`.
+        id_column: Column of the identifiers that the owner of the files uses. By default a usual name (``id``,
+            ``catalog_number``, ``name``, ...) whose cells are filled and different in the first 1,000 rows of all
+            files; of a .smi, what follows the strings. Later rows may lack one; where two candidates have the same,
+            neither is found by it.
+        price_column: Column of prices, if there is one.
         folder: Where to keep the store; by default in the cache folder.
         workers: Processes; by default one for each core.
         rows: Rows of a shard; stores of different numbers are different ones.
         progress: Told from time to time.
 
     Raises:
-        InputError: For files that cannot be read in blocks, a column that is missing or cannot be told, nothing usable
-            in them, with ``strict`` any row that cannot be used, or a folder that cannot be written.
+        InputError: For files that cannot be read in blocks, a column that is missing or cannot be told (of identifiers
+            and prices: that one of the files lacks), nothing usable in them, with ``strict`` any row that cannot be
+            used, or a folder that cannot be written.
 
     Example:
         >>> import tempfile
@@ -390,6 +438,12 @@ def prepare_pool(
     kind = _kind(files, kind, column)
     if standardize and kind != "molecule":
         raise InputError(f"standardize is for molecules; {paths[0]} holds strings of kind {kind!r}")
+    id_column = _identifying(files, id_column)
+    if price_column is not None:
+        for file in files:
+            _column(file, price_column, "column of prices")
+    kept = tuple(dict.fromkeys(name for name in (id_column, price_column) if name is not None))
+    files = [replace(file, kept=kept) for file in files]
     settings = {
         "version": VERSION,
         "rows": rows,
@@ -398,6 +452,9 @@ def prepare_pool(
         "attachment_points": attachment_points,
         "fingerprint": list(FINGERPRINT) if fingerprints and kind == "molecule" else None,
         "columns": [file.column for file in files],
+        "kept": list(kept),
+        "id_column": id_column,
+        "price_column": price_column,
         "rules": RULES,
         "rdkit": _rdkit_version() if kind == "molecule" else None,
     }
@@ -468,6 +525,29 @@ def _kind(files: Sequence[RowFile], given: str | None, column: str | None) -> st
             refuse_names(rows, kind)
         refuse_missing_header(rows, kind, chosen=column is not None)
     return kind
+
+
+def _identifying(files: Sequence[RowFile], given: str | None) -> str | None:
+    """The column of identifiers, as given or as recognised by the first rows of all files."""
+    if given is not None:
+        for file in files:
+            _column(file, given, "column of identifiers")
+        return given
+    named = [{plain_column(name): name for name in file.begun if name != file.column} for file in files]
+    for plain in ID_COLUMNS:
+        found = {names.get(plain) for names in named}
+        if len(found) == 1 and (name := found.pop()) is not None:
+            cells = [cell.strip() for file in files for cell in file.begun[name]]
+            if all(cells) and len(set(cells)) == len(cells):
+                return name
+    return None
+
+
+def _column(file: RowFile, name: str, what: str) -> None:
+    """Refuse a column that a file lacks."""
+    if name not in file.columns:
+        listed = ", ".join(map(repr, file.columns)) or "none"
+        raise InputError(f"{file.path} has no {what} {name!r}; its columns are {listed}")
 
 
 def _shard_path(folder: Path, number: int) -> Path:
@@ -662,6 +742,13 @@ def _write_index(folder: Path, shards: Sequence[ArrayFile], facts: dict[str, Any
     place = (np.cumsum(kept) - 1).astype(kind)
     left = ~repeated
     arrays: dict[str, Array] = {"rows": rows, "order": place[order[left]], "hashes": ranked[left]}
+    if facts["id_column"] is not None:
+        del ranked, repeated, order
+        for shard, start in zip(shards, starts.tolist(), strict=False):
+            hashes[start : start + shard.facts["rows"]] = shard.arrays["id_hashes"]
+        called = hashes[rows]
+        by_name = np.argsort(called, kind="stable").astype(kind)
+        arrays |= {"called": called[by_name], "called_order": by_name}
     rejected = sum(shard.facts["rejected"] for shard in shards)
     own = {"shards": len(shards), "rejected": rejected, "duplicates": len(dropped)}
     write_arrays(folder / INDEX, arrays, {**facts, **own})

@@ -13,7 +13,7 @@ import gzip
 import itertools
 import os
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -47,12 +47,14 @@ class RowBlock:
         strings: What stands in the column of strings, without the blanks around it.
         lines: The line on which each row begins, counted from 1; for parquet the number of the row.
         unread: Rows that hold no string: line, what stands there, why.
+        cells: Of each column that is kept besides (`RowFile.kept`), the cells of these rows.
     """
 
     file: int
     strings: list[str] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
     unread: list[tuple[int, str, str]] = field(default_factory=list)
+    cells: tuple[list[str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,9 @@ class RowFile:
         separator: Between cells of separated text.
         hint: The kind that its ending or the name of its column suggests.
         head: The first strings.
-        columns: All columns.
+        columns: All columns; of lists, what follows each string is their column ``name``.
+        begun: The cells of the first rows, by column.
+        kept: Columns whose cells are read besides the strings; where a file lacks one, its cells are empty.
     """
 
     path: Path
@@ -78,6 +82,8 @@ class RowFile:
     hint: str | None
     head: list[str]
     columns: tuple[str, ...] = ()
+    begun: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    kept: tuple[str, ...] = ()
 
 
 def files_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
@@ -170,8 +176,11 @@ def _look_at(path: Path, form: str, compressed: bool, column: str | None, kind: 
     if "\x00" in text or "\udcff\udcfe" in text[:4]:
         raise InputError(f"{path} is no text in UTF-8, which is all that is read in blocks: save it as UTF-8")
     if form != "csv":
-        strings = [string for string, _ in _listed(iter(text.splitlines()), form) if string][:HEAD_ROWS]
-        return RowFile(path, form, compressed, None, "", "molecule" if form == "smi" else None, strings)
+        listed = [row for row in _listed(iter(text.splitlines()), form) if row[0]][:HEAD_ROWS]
+        strings, names = [row[0] for row in listed], [row[2] for row in listed]
+        named = {LISTED_NAME: names} if form == "smi" and any(names) else {}
+        hint = "molecule" if form == "smi" else None
+        return RowFile(path, form, compressed, None, "", hint, strings, tuple(named), named)
     tabbed = not path.name.lower().removesuffix(".gz").endswith(".csv")
     expected = {plain_name(column)} if column is not None else frozenset()
     cells = _head_cells(path, text, "\t" if tabbed else None, expected)
@@ -183,7 +192,15 @@ def _look_at(path: Path, form: str, compressed: bool, column: str | None, kind: 
     table = _table(header, body)
     chosen = table.column(column, str(path)) if column is not None else recognize_column(table, str(path), kind)
     return RowFile(
-        path, form, compressed, chosen, cells.separator, kind_hint(chosen), table.columns[chosen], tuple(header)
+        path,
+        form,
+        compressed,
+        chosen,
+        cells.separator,
+        kind_hint(chosen),
+        table.columns[chosen],
+        tuple(header),
+        table.columns,
     )
 
 
@@ -231,7 +248,8 @@ def _look_at_parquet(path: Path, column: str | None, kind: str | None) -> RowFil
     rows = {name: ["" if cell is None else str(cell) for cell in cells.get(name, [])] for name in names}
     table = Table(rows, np.arange(0), format="parquet", sha256="", headed=True)
     chosen = table.column(column, str(path)) if column is not None else recognize_column(table, str(path), kind)
-    return RowFile(path, "parquet", False, chosen, "", kind_hint(chosen), table.columns[chosen], tuple(names))
+    hint = kind_hint(chosen)
+    return RowFile(path, "parquet", False, chosen, "", hint, table.columns[chosen], tuple(names), table.columns)
 
 
 def _text(path: Path, compressed: bool) -> IO[str]:
@@ -260,9 +278,9 @@ def blocks_of(files: Sequence[RowFile], size: int) -> Iterator[RowBlock]:
 
 
 def _blocks(file: RowFile, number: int, size: int) -> Iterator[RowBlock]:
-    block = RowBlock(number)
+    block = _begun(file, number)
     waiting: list[tuple[int, str, str]] = []
-    for string, line, why in _parquet_rows(file, size) if file.form == "parquet" else _text_rows(file):
+    for string, line, why, cells in _parquet_rows(file, size) if file.form == "parquet" else _text_rows(file):
         if why == BLANK:
             # At the end of a file they mean nothing.
             waiting.append((line, "", BLANK))
@@ -273,29 +291,38 @@ def _blocks(file: RowFile, number: int, size: int) -> Iterator[RowBlock]:
         if why is None:
             block.strings.append(string)
             block.lines.append(line)
+            for kept, cell in zip(block.cells, cells, strict=True):
+                kept.append(cell)
         else:
             block.unread.append((line, string, why))
         if len(block.strings) + len(block.unread) >= size:
             yield block
-            block = RowBlock(number)
+            block = _begun(file, number)
     if block.strings or block.unread:
         yield block
 
 
+def _begun(file: RowFile, number: int) -> RowBlock:
+    return RowBlock(number, cells=tuple([] for _ in file.kept))
+
+
 BLANK = "blank line"
 
-_Row = tuple[str, int, str | None]
+LISTED_NAME = "name"
+"""What follows the strings of a list is called."""
+
+_Row = tuple[str, int, str | None, tuple[str, ...]]
 
 
 def _text_rows(file: RowFile) -> Iterator[_Row]:
     with _text(file.path, file.compressed) as stream:
         if file.form != "csv":
             first = True
-            for line, (string, why) in enumerate(_listed(stream, file.form), start=1):
+            for line, (string, why, name) in enumerate(_listed(stream, file.form), start=1):
                 if why == COMMENT or (first and file.form == "smi" and string.casefold() == "smiles"):
                     continue
                 first = first and not string
-                yield _checked(string, line, why)
+                yield _checked(string, line, why, tuple(name if kept == LISTED_NAME else "" for kept in file.kept))
             return
         yield from _separated(file, stream)
 
@@ -303,17 +330,18 @@ def _text_rows(file: RowFile) -> Iterator[_Row]:
 COMMENT = "comment"
 
 
-def _listed(lines: Iterator[str] | IO[str], form: str) -> Iterator[tuple[str, str | None]]:
+def _listed(lines: Iterator[str] | IO[str], form: str) -> Iterator[tuple[str, str | None, str]]:
     for content in lines:
         stripped = content.strip()
         if not stripped:
-            yield "", BLANK
+            yield "", BLANK, ""
         elif form == "txt":
-            yield stripped, None
+            yield stripped, None, ""
         elif stripped.startswith("#"):
-            yield "", COMMENT
+            yield "", COMMENT, ""
         else:
-            yield stripped.split(maxsplit=1)[0], None
+            string, *name = stripped.split(maxsplit=1)
+            yield string, None, name[0] if name else ""
 
 
 def _separated(file: RowFile, stream: IO[str]) -> Iterator[_Row]:
@@ -326,6 +354,7 @@ def _separated(file: RowFile, stream: IO[str]) -> Iterator[_Row]:
         lines = itertools.chain([begin], lines)
     reader = csv.reader(lines, delimiter=file.separator, strict=True)
     width, place, previous = len(file.columns), -1, 0
+    besides: list[int | None] = []
     while True:
         line = previous + before + 1
         try:
@@ -333,32 +362,39 @@ def _separated(file: RowFile, stream: IO[str]) -> Iterator[_Row]:
         except csv.Error as error:
             previous = reader.line_num
             until = "" if previous + before <= line else f", and nothing up to line {previous + before} could be read"
-            yield "", line, f"{error}: check the quotation marks{until}"
+            yield "", line, f"{error}: check the quotation marks{until}", ()
             continue
         previous = reader.line_num
         if row is None:
             return
         if not row or (len(row) == 1 and not row[0].strip()):
-            yield "", line, BLANK
+            yield "", line, BLANK, ()
             continue
         if place < 0:
             place = file.columns.index(str(file.column))
+            besides = [file.columns.index(name) if name in file.columns else None for name in file.kept]
             continue
         while len(row) > width and not row[-1].strip():
             row.pop()
         if len(row) != width:
-            yield row[place] if place < len(row) else "", line, f"{len(row)} cells where the header has {width}"
+            yield row[place] if place < len(row) else "", line, f"{len(row)} cells where the header has {width}", ()
             continue
-        yield _checked(restore(row[place]).strip(), line, None)
+        cells = tuple("" if at is None else restore(row[at]).strip() for at in besides)
+        yield _checked(restore(row[place]).strip(), line, None, cells)
 
 
-def _checked(string: str, line: int, why: str | None) -> _Row:
+def _checked(string: str, line: int, why: str | None, cells: tuple[str, ...]) -> _Row:
     if why is None and not string.isascii():
         try:
             string.encode("utf-8")
         except UnicodeEncodeError:
-            return ascii(string), line, "not text in UTF-8"
-    return string, line, why
+            return ascii(string), line, "not text in UTF-8", ()
+    # Bytes of other columns that are no UTF-8 are shown as such: they identify nothing, and stop nothing.
+    return string, line, why, tuple(cell if cell.isascii() else _readable(cell) for cell in cells)
+
+
+def _readable(cell: str) -> str:
+    return cell.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _parquet_rows(file: RowFile, size: int) -> Iterator[_Row]:
@@ -367,9 +403,18 @@ def _parquet_rows(file: RowFile, size: int) -> Iterator[_Row]:
     line = 0
     try:
         with _parquet(file.path) as opened:
-            for batch in opened.iter_batches(batch_size=size, columns=[file.column]):
-                for cell in batch.column(0).to_pylist():
+            wanted = [str(file.column), *(name for name in file.kept if name in file.columns)]
+            for batch in opened.iter_batches(batch_size=size, columns=list(dict.fromkeys(wanted))):
+                read = {name: batch.column(name).to_pylist() for name in batch.schema.names}
+                empty = [None] * batch.num_rows
+                for cell, *cells in zip(
+                    read[str(file.column)], *(read.get(name, empty) for name in file.kept), strict=True
+                ):
                     line += 1
-                    yield ("" if cell is None else str(cell)).strip(), line, None
+                    yield _cell(cell), line, None, tuple(map(_cell, cells))
     except pyarrow.ArrowException as error:
         raise InputError(f"{file.path} is damaged after row {line:,} ({error}): get it again") from error
+
+
+def _cell(cell: object) -> str:
+    return "" if cell is None else str(cell).strip()

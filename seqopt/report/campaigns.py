@@ -266,17 +266,17 @@ def _identity(suggestion: Suggestion) -> dict[str, Any]:
 
 def _facts(settings: Settings) -> dict[str, Any]:
     facts = settings.to_json()
+    columns = {name: settings.listed[name] for name in ("id_column", "price_column") if settings.listed.get(name)}
     pool: Mapping[str, Any] = facts.pop("pool", None) or {}
     space: Mapping[str, Any] = facts.pop("space", None) or {}
     facts = {name: value for name, value in facts.items() if value not in (None, [], {})}
     if pool:
         facts |= {"kind": pool.get("kind"), "pool": pool.get("path"), "pool_size": pool.get("size")}
-        columns = {name: pool[name] for name in ("id_column", "price_column") if pool.get(name)}
         added = [Path(str(one["path"])).name for one in pool.get("added") or []]
         columns |= {"added": ", ".join(added)} if added else {}
         return facts | {"column": pool.get("column"), "standardize": pool.get("standardize")} | columns
     kind = space.get("kind") or ("dna" if space.get("type") == "CodonSpace" else None)
-    return facts | {"space": dict(space)} | ({"kind": kind} if kind else {})
+    return facts | {"space": dict(space)} | ({"kind": kind} if kind else {}) | columns
 
 
 def _steps(snapshots: Sequence[Snapshot], suggestions: Sequence[Suggestion]) -> list[dict[str, Any]]:

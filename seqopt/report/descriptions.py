@@ -64,7 +64,7 @@ def describe_result(result: Result) -> Description:
 def describe_suggestions(batch: Suggestions) -> Description:
     settings, rows = batch.settings, batch[:LARGEST_BATCH]
     log10 = settings.transform == "log10"
-    pool = settings.pool or {}
+    pool = settings.listed
     price = pool.get("price_column")
     centres = [row.predicted(settings.transform) for row in rows]
     show = number_format([centre for centre in centres if centre is not None], log10=log10)

@@ -168,6 +168,8 @@ class StoredPool(Listed, Shown, Configurable):
             fingerprints=config["fingerprints"],
             folder=config["folder"],
             rows=config["rows"],
+            id_column=config.get("id_column"),
+            price_column=config.get("price_column"),
         )
         found = cls(store, tokenizer=from_config(config["tokenizer"]))
         if found.hashes_sha256 != config["hashes_sha256"]:

@@ -87,19 +87,19 @@ def test_a_campaign_on_disk(capsys: pytest.CaptureFixture[str]) -> None:
     assert campaign("suggest", "--out", "batch.csv") == 0
     rows = rows_of("batch.csv")
     assert len(rows) == 4
-    assert {row["string"] for row in rows} <= set(SMILES)
+    assert {row["smiles"] for row in rows} <= set(SMILES)
     for number, row in enumerate(rows, 1):
         assert campaign("record", row["identifier"], str(-number / 2)) == 0
-    known = next(smiles for smiles in SMILES if smiles not in {row["string"] for row in rows})
+    known = next(smiles for smiles in SMILES if smiles not in {row["smiles"] for row in rows})
     Path("old.csv").write_text(f"smiles,logS\n{known},-6.25\n")
     assert campaign("import", "old.csv") == 0
     # Where the store has been deleted, the files are prepared again.
     for file in Path("cache/pools").glob("*/*"):
         file.unlink()
     assert campaign("suggest", "-n", "3", "--out", "next.csv") == 0
-    further = {row["string"] for row in rows_of("next.csv")}
+    further = {row["smiles"] for row in rows_of("next.csv")}
     assert len(further) == 3
-    assert further <= set(SMILES) - {known, *(row["string"] for row in rows)}
+    assert further <= set(SMILES) - {known, *(row["smiles"] for row in rows)}
     capsys.readouterr()
     assert campaign("status", "--json") == 0
     counts = json.loads(capsys.readouterr().out)["counts"]
@@ -120,8 +120,8 @@ def test_a_campaign_on_disk(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--price-column", "price"], "a pool on disk has no --price-column"),
-        (["--id-column", "price"], "a pool on disk has no --id-column"),
+        (["--price-column", "cost"], "0.csv has no column of prices 'cost'; its columns are 'smiles', 'price'"),
+        (["--id-column", "code"], "0.csv has no column of identifiers 'code'; its columns are 'smiles', 'price'"),
         (["--property", "MW < 100"], "a pool on disk has no filters"),
         (["--plates"], "leave --plates out"),
         (["--keep", "5"], "--prefilter lfbo or mean, too"),
@@ -133,3 +133,45 @@ def test_what_a_campaign_on_disk_does_not_do(words: list[str], said: str, capsys
     assert campaign(*BEGIN, *words) != 0
     assert said in " ".join(capsys.readouterr().err.split())
     assert not Path("big.seqopt").exists()
+
+
+def test_identifiers_and_prices_of_a_pool_on_disk(capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(2):
+        rows = [f"Z{number}{row:03d},{smiles},{row + 0.5} EUR" for row, smiles in enumerate(SMILES[number::2])]
+        Path(f"parts/{number}.csv").write_text("id,smiles,price\n" + "\n".join(rows) + "\n")
+    assert campaign(*BEGIN, "--strategy", "lfbo", "--price-column", "price") == 0
+    assert campaign("suggest", "--out", "batch.csv") == 0
+    rows = rows_of("batch.csv")
+    names = {smiles: f"Z{number}{row:03d}" for number in range(2) for row, smiles in enumerate(SMILES[number::2])}
+    for row in rows:
+        assert row["id"] == names[row["smiles"]]
+        assert row["price"] == f"{int(row['id'][2:]) + 0.5} EUR"
+    # Results are recorded under them, also of what was never suggested.
+    assert campaign("record", rows[0]["id"], "-2.5") == 0
+    other = next(smiles for smiles in SMILES if smiles not in {row["smiles"] for row in rows})
+    assert campaign("record", names[other], "-3.5") == 0
+    Path("filled.csv").write_text("id,logS\n" + "".join(f"{row['id']},-1\n" for row in rows[1:3]))
+    assert campaign("record", "filled.csv") == 0
+    capsys.readouterr()
+    assert campaign("status") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "4 values of 4 strings" in said
+    total = sum(int(row["id"][2:]) + 0.5 for row in rows[:3])
+    assert f"spent: {total:g}" in said
+    # The best of those that were called by their names.
+    assert f"best: {rows[1]['id']}" in said
+    assert campaign("record", "Z9999", "1") != 0
+    assert "Z9999" in capsys.readouterr().err
+    assert campaign("report") == 0
+    assert rows[0]["id"] in capsys.readouterr().out
+    assert main(["report", "big.seqopt"]) == 0
+    page = Path("big.html").read_text()
+    assert rows[0]["id"] in page
+    assert rows[0]["price"] in page
+
+
+def test_the_table_of_a_run_on_disk_has_identifiers() -> None:
+    Path("library.csv").write_text("id,smiles\n" + "".join(f"L{row},{one}\n" for row, one in enumerate(SMILES)))
+    assert search("library.csv", "--on-disk", "--strategy", "lfbo", "--keep", "30", budget=4) == 0
+    for row in rows_of("out/evaluations.csv"):
+        assert row["identifier"] == f"L{SMILES.index(row['string'])}"

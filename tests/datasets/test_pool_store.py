@@ -226,3 +226,40 @@ def test_arrays_are_whole_or_refused(tmp_path: Path) -> None:
     path.write_bytes(b"something else")
     with pytest.raises(DamagedFileError):
         read_arrays(path)
+
+
+def test_identifiers_are_found_and_only_they_and_prices_are_kept(library: Path, tmp_path: Path) -> None:
+    store, pool = _prepared(library, tmp_path), read_pool(library)
+    assert (store.id_column, store.price_column, pool.id_column) == ("id", None, "id")
+    assert [store.identifier(place) for place in range(len(store))] == list(pool.identifiers or ())
+    assert [store.called(one) for one in pool.identifiers or ()] == list(range(len(store)))
+    # Of a duplicate, the first row counts, and what was rejected is called nothing.
+    assert [store.called(one) for one in ("8", "9", "", "C")] == [None] * 4
+    table = pd.read_csv(library, keep_default_na=False).assign(price=lambda one: one["id"] * 2, note="x")
+    table.to_parquet(tmp_path / "table.parquet")
+    other = _prepared(tmp_path / "table.parquet", tmp_path, price_column="price")
+    assert other.cells(3) == {"id": "3", "price": "6"}
+    lines = [f"{one}\tname {number}" for number, one in enumerate(MOLECULES)]
+    listed = _prepared(_write(tmp_path / "list.smi", "\n".join(lines)), tmp_path)
+    assert (listed.id_column, listed.identifier(2), listed.called("name 4")) == ("name", "name 2", 4)
+
+
+def test_an_identifier_of_two_candidates_finds_neither(tmp_path: Path) -> None:
+    rows = [f"A{number},{'C' * (number + 1)}" for number in range(1_200)]
+    path = _write(tmp_path / "many.csv", "id,smiles\n" + "\n".join([*rows, "A7,CCO", ",CCN"]))
+    store = _prepared(path, tmp_path, rows=500, fingerprints=False)
+    assert store.id_column == "id"
+    assert store.called("A8") == 8
+    with pytest.raises(InputError, match=r"'A7' in the column 'id' is what 2 different candidates are called.*'CCO'"):
+        store.called("A7")
+    assert store.identifier(len(store) - 1) is None
+
+
+def test_a_column_that_does_not_tell_candidates_apart_identifies_nothing(tmp_path: Path) -> None:
+    path = _write(tmp_path / "same.csv", "id,name,smiles\n1,a,CCO\n1,b,CCN\n")
+    assert _prepared(path, tmp_path).id_column == "name"
+    assert _prepared(path, tmp_path, id_column="id").id_column == "id"
+    other = _write(tmp_path / "other.csv", "name,smiles\na,CCC\n")
+    assert _prepared([path, other], tmp_path).id_column is None
+    with pytest.raises(InputError, match=r"other\.csv has no column of identifiers 'id'"):
+        _prepared([path, other], tmp_path, id_column="id")

@@ -244,10 +244,15 @@ def new(
         pool,
         large,
         _Model(surrogate, acquisition),
-        {"column": column, "kind": kind, "standardize": standardize, "attachment_points": attachment_points},
+        {
+            "column": column,
+            "kind": kind,
+            "standardize": standardize,
+            "attachment_points": attachment_points,
+            "id_column": id_column,
+            "price_column": price_column,
+        },
         in_memory={
-            "--id-column": id_column is not None,
-            "--price-column": price_column is not None,
             "--decimal-comma": decimal_comma,
             "filters (--property, --where, ...)": bool(conditions),
         },
@@ -255,7 +260,7 @@ def new(
     )
     parts = parts_of(contexts, surrogate, acquisition)
     if store is not None:
-        column, kind, standardize, attachment_points = None, "auto", False, False
+        column, kind, standardize, attachment_points, id_column, price_column = None, "auto", False, False, None, None
         from seqopt.cli.large import chosen_strategy
 
         decides = chosen_strategy(large, _Model(surrogate, acquisition), "auto", store.kind, len(store))
@@ -513,7 +518,8 @@ def _store(
         return None
     if needs is not None:
         raise InputError(
-            f"a pool on disk has no {needs}: only strings are read. Leave it out, or give one file with --in-memory"
+            f"a pool on disk has no {needs}: only strings, identifiers and prices are read. Leave it out, or give one "
+            "file with --in-memory"
         )
     if ways is not None:
         raise InputError(f"a campaign with a pool on disk has one way to measure: leave {ways} out")
