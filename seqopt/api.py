@@ -646,8 +646,8 @@ def _narrowed(space: Space, wanted: list[Filter], pool: Pool | None, seed: int) 
         return space, []
     if isinstance(space, StoredPool):
         raise InputError(
-            "filters look at every candidate in memory, and this pool is on disk: filter the file first, or read it "
-            "into memory (seqopt.datasets.read_pool, --in-memory)"
+            "the filters of a pool on disk are asked while it is prepared: give them to seqopt.datasets.prepare_pool "
+            "(sieve=seqopt.filters.Sieve(...)), or read the pool into memory (seqopt.datasets.read_pool)"
         )
     columns = None
     if pool is not None and any(isinstance(item, ColumnCondition) for item in wanted):

@@ -309,6 +309,18 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
 
         return from_json(kept)
 
+    @property
+    def _sieved(self) -> list[Filter]:
+        """The filters by which its candidates were chosen when they were prepared on disk; they do not change."""
+        kept = self.store.settings.space.get("sieve")
+        if not kept:
+            return []
+        from seqopt.filters.sieve import Sieve
+        from seqopt.utils.config import from_config
+
+        sieve = from_config(kept)
+        return sieve.filters if isinstance(sieve, Sieve) else []
+
     def set_filters(self, filters: Iterable[Filter | Mapping[str, Any]]) -> dict[str, str]:
         """Let these filters count from now on, instead of those before; a command that can be undone.
 
@@ -950,7 +962,7 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
             from seqopt.filters.filtering import failing_note
 
             warnings.append(failing_note(failing))
-        filters = tuple(item.describe() for item in self.filters)
+        filters = tuple(item.describe() for item in (*self.filters, *self._sieved))
         return Status(
             settings,
             counts,

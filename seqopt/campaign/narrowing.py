@@ -31,8 +31,9 @@ def fitting(filters: list[Filter], kind: str, space: Space | None, pool: dict[st
 
     if isinstance(space, StoredPool):
         raise InputError(
-            "filters look at every candidate in memory, and this pool is on disk: filter the files first, or begin the "
-            "campaign with the pool in memory (--in-memory)"
+            "the filters of a pool on disk are asked while it is prepared, and do not change: begin the campaign with "
+            "them (campaign new --property ..., in Python prepare_pool(sieve=seqopt.filters.Sieve(...))), or with the "
+            "pool in memory (--in-memory)"
         )
     from seqopt.filters.filtering import check_filters, library_cells
 

@@ -12,7 +12,10 @@ from seqopt.utils.config import described, differences, from_config
 if TYPE_CHECKING:
     from seqopt.spaces import Space
 
-PLACES = ("files", "sha256", "column", "folder", "rows", "fingerprints", "attachment_points")
+PLACES = (
+    *("files", "sha256", "column", "folder", "rows", "fingerprints", "attachment_points"),
+    *("id_column", "price_column"),
+)
 """What of the description of a pool on disk says where its candidates are found, not which they are."""
 
 
@@ -43,6 +46,9 @@ def restored_space(kept: Mapping[str, Any], given: Space | None = None) -> Space
             f"this campaign searches a custom space ({kept.get('type')}), which its file cannot hold: open it from "
             "Python and give the space, Campaign.open(path, space=...)"
         )
+    if kept.get("sieve"):
+        # Which is found among the classes that have been defined.
+        import seqopt.filters.sieve  # noqa: F401
     try:
         space = from_config(kept)
     except InputError as error:

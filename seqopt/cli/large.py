@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,6 +13,7 @@ from seqopt.errors import InputError
 
 if TYPE_CHECKING:
     from seqopt.datasets import PoolStore
+    from seqopt.filters import Filter
 
 LARGE_FILE = 100_000_000
 """Bytes of a file from which on its candidates are prepared on disk; a third of that where it is compressed."""
@@ -94,8 +95,13 @@ def is_on_disk(source: str, wanted: bool | None, *, values: bool) -> bool:
     return several or (big and not values if wanted is None else wanted)
 
 
-def prepared(source: str, **options: Any) -> PoolStore:
+def prepared(source: str, *, filters: Sequence[Filter] = (), **options: Any) -> PoolStore:
     """A pool on disk, with a line that says how far it is.
+
+    Args:
+        source: As it was given.
+        filters: Which rows become candidates.
+        **options: Of `seqopt.datasets.prepare_pool`.
 
     Raises:
         InputError: As `seqopt.datasets.prepare_pool`.
@@ -103,6 +109,10 @@ def prepared(source: str, **options: Any) -> PoolStore:
     """
     from seqopt.datasets import prepare_pool
 
+    if filters:
+        from seqopt.filters import Sieve
+
+        options["sieve"] = Sieve(filters)
     try:
         with console.status("preparing candidates") as status:
             return prepare_pool(source, progress=lambda state: status.update(state.describe()), **options)

@@ -89,6 +89,7 @@ def run_search(
             standardize=standardize,
             attachment_points=attachment_points,
             strict=strict,
+            filters=conditions,
         )
         goal = direction or objective.direction
         first, *notes = store.summary().splitlines()
@@ -107,7 +108,7 @@ def run_search(
             search=inner_search,
             transform=transform,
             strategy=chosen_strategy(large, plan, inner_search, store.kind, len(store)),
-            **choosing,
+            **{**choosing, "filters": ()},
         )
         write_store_rejected(store, folder)
         _finish(result, objective.name, goal, folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,28 @@ from seqopt.strings.notations import (
     WAY_OUT,
     recognised_names,
 )
+
+
+class RowFilter(Protocol):
+    """What says which rows of a pool on disk become candidates (`seqopt.filters.Sieve`); it is sent to processes."""
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns beside the strings that it asks about."""
+
+    def fitted(self, kind: str, heads: Mapping[str, Sequence[str]], *, standardize: bool = False) -> RowFilter:
+        """The same for strings of this kind, in files with these columns and first cells of each."""
+
+    def __call__(
+        self, strings: Sequence[str], keys: Sequence[str], cells: Mapping[str, Sequence[str]]
+    ) -> tuple[npt.NDArray[np.bool_], list[tuple[str, int, int]]]:
+        """Which rows pass; and of each condition, in words, how many reach it and pass it."""
+
+    def described(self, steps: Sequence[tuple[str, int, int]]) -> list[str]:
+        """What was done to a pool, in lines of words."""
+
+    def config(self) -> dict[str, Any]:
+        """The filter as JSON values."""
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,13 @@ made. Strings are bytes one after another; the strings as they were written are 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from seqopt.datasets.pool_rows import RowFilter
 from seqopt.datasets.row_blocks import RowBlock
 from seqopt.strings.identity import (
     canonical_molecule,
@@ -37,7 +38,9 @@ def make_shard(path: str, block: RowBlock, settings: Mapping[str, Any]) -> tuple
         path: The shard.
         block: Its rows.
         settings: ``kind``, ``standardize``, ``attachment_points``; ``fingerprint``: radius, size and chirality, or
-            `None` for none; ``kept``, the columns whose cells are kept, and which of them identifies, ``id_column``.
+            `None` for none; ``read``, the columns that the block has cells of; ``kept``, those whose cells are kept,
+            and which of them identifies, ``id_column``; and ``sieve``, a `seqopt.datasets.pool_rows.RowFilter` or
+            `None`.
 
     Returns:
         How many rows are usable, and how many are not.
@@ -51,6 +54,9 @@ def make_shard(path: str, block: RowBlock, settings: Mapping[str, Any]) -> tuple
     keys: list[str] = []
     kept: list[int] = []
     parts: list[dict[str, Array]] = []
+    columns = dict(zip(settings["read"], block.cells, strict=True))
+    sieve: RowFilter | None = settings["sieve"]
+    steps: list[tuple[str, int, int]] = []
     shape = settings["fingerprint"]
     featurizer = None
     if shape is not None:
@@ -59,22 +65,23 @@ def make_shard(path: str, block: RowBlock, settings: Mapping[str, Any]) -> tuple
 
         featurizer = MorganFingerprint(shape[0], shape[1], True, shape[2])
     for start in range(0, len(strings), BLOCK):
-        found = _judged(strings[start : start + BLOCK], settings)
-        mols = []
-        for offset, one in enumerate(found):
-            row = start + offset
-            if one is None:
-                rejected.append((block.lines[row], block.strings[row], why_rejected(strings[row], kind)))
-                continue
-            key, mol = one
-            whole = kind != "molecule" or settings["attachment_points"]
-            open_end = None if whole else explain_attachment(key, option=ATTACHMENT_OPTION)
-            if open_end is not None:
-                rejected.append((block.lines[row], block.strings[row], open_end))
-                continue
-            keys.append(key)
-            kept.append(row)
-            mols.append(mol)
+        usable: list[tuple[int, str, Any]] = []
+        for row, one in enumerate(_judged(strings[start : start + BLOCK], settings), start):
+            why = why_rejected(strings[row], kind) if one is None else None
+            if one is not None and kind == "molecule" and not settings["attachment_points"]:
+                why = explain_attachment(one[0], option=ATTACHMENT_OPTION)
+            if one is None or why is not None:
+                rejected.append((block.lines[row], block.strings[row], str(why)))
+            else:
+                usable.append((row, *one))
+        if sieve is not None:
+            asked = {name: [columns[name][row] for row, _, _ in usable] for name in sieve.columns}
+            passes, done = sieve([strings[row] for row, _, _ in usable], [key for _, key, _ in usable], asked)
+            usable = [one for one, fits in zip(usable, passes.tolist(), strict=True) if fits]
+            steps = summed_steps([steps, done])
+        kept += [row for row, _, _ in usable]
+        keys += [key for _, key, _ in usable]
+        mols = [mol for _, _, mol in usable]
         if featurizer is not None:
             rows = featurizer.of_molecules(mols)
             parts.append(
@@ -88,10 +95,11 @@ def make_shard(path: str, block: RowBlock, settings: Mapping[str, Any]) -> tuple
         "written_rows": np.array(written, dtype=np.uint32),
         "rejected_lines": np.array([line for line, _, _ in rejected], dtype=np.int64),
     }
-    besides = [(f"cells_{number}", [cells[row] for row in kept]) for number, cells in enumerate(block.cells)]
+    besides = [
+        (f"cells_{number}", [columns[name][row] for row in kept]) for number, name in enumerate(settings["kept"])
+    ]
     if settings["id_column"] is not None:
-        named = dict(zip(settings["kept"], besides, strict=True))[settings["id_column"]][1]
-        arrays["id_hashes"] = key_hashes(named)
+        arrays["id_hashes"] = key_hashes([columns[settings["id_column"]][row] for row in kept])
     for name, texts in (
         ("keys", keys),
         ("written", [strings[kept[place]] for place in written]),
@@ -102,8 +110,24 @@ def make_shard(path: str, block: RowBlock, settings: Mapping[str, Any]) -> tuple
         arrays[name], arrays[f"{name}_ends"] = packed_strings(texts)
     if parts or featurizer is not None:
         arrays |= _fingerprints(parts)
-    write_arrays(Path(path), arrays, {"file": block.file, "rows": len(keys), "rejected": len(rejected)})
+    facts = {"file": block.file, "rows": len(keys), "rejected": len(rejected), "steps": steps}
+    write_arrays(Path(path), arrays, facts)
     return len(keys), len(rejected)
+
+
+def summed_steps(parts: Iterable[Sequence[Sequence[Any]]]) -> list[tuple[str, int, int]]:
+    """What filters did to several parts of a pool: of each filter, how many reached it and how many passed it.
+
+    Example:
+        >>> summed_steps([[("MW <= 500", 3, 2)], [], [("MW <= 500", 5, 1)]])
+        [('MW <= 500', 8, 3)]
+    """
+    found: dict[str, tuple[int, int]] = {}
+    for part in parts:
+        for name, reached, passed in part:
+            before = found.get(name, (0, 0))
+            found[name] = before[0] + int(reached), before[1] + int(passed)
+    return [(name, *both) for name, both in found.items()]
 
 
 def _judged(strings: Sequence[str], settings: Mapping[str, Any]) -> list[tuple[str, Any] | None]:

@@ -29,8 +29,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seqopt.datasets.pool_columns import ID_COLUMNS, plain_column, short
-from seqopt.datasets.pool_rows import PoolRows, refuse_missing_header, refuse_names
-from seqopt.datasets.pool_shards import make_shard
+from seqopt.datasets.pool_rows import PoolRows, RowFilter, refuse_missing_header, refuse_names
+from seqopt.datasets.pool_shards import make_shard, summed_steps
 from seqopt.datasets.pools import Rejected
 from seqopt.datasets.row_blocks import RowBlock, RowFile, blocks_of, files_of, look_at
 from seqopt.errors import InputError
@@ -107,6 +107,8 @@ class PoolStore:
         duplicates: How many rows are the same thing as an earlier one.
         id_column: Of the identifiers that the owner of the files uses; `None` where there is none.
         price_column: Of prices, where one was named.
+        sieve: What said which rows are candidates, if not all are.
+        filtered: What it did, in lines of words.
     """
 
     def __init__(self, folder: Path, facts: dict[str, Any], shards: Sequence[ArrayFile], index: ArrayFile) -> None:
@@ -120,6 +122,9 @@ class PoolStore:
         self.duplicates: int = facts["duplicates"]
         self.id_column: str | None = facts["id_column"]
         self.price_column: str | None = facts["price_column"]
+        self.sieve: RowFilter | None = facts["sieve"]
+        steps = [(name, reached, passed) for name, reached, passed in facts["steps"]]
+        self.filtered: list[str] = [] if self.sieve is None else self.sieve.described(steps)
         self._shards = list(shards)
         self._first = np.array([0, *np.cumsum([shard.facts["rows"] for shard in shards])], dtype=np.int64)
         self._starts = self._first.tolist()
@@ -159,6 +164,7 @@ class PoolStore:
             "rows": int(self.facts["rows"]),
             "id_column": self.id_column,
             "price_column": self.price_column,
+            **({} if self.sieve is None else {"sieve": self.sieve}),
         }
 
     def cells(self, place: int) -> dict[str, str]:
@@ -316,6 +322,7 @@ class PoolStore:
         where = self.files[0] if len(self.files) == 1 else f"{len(self.files):,} files"
         named = "" if self.column is None else f", column {self.column!r}"
         lines = [f"{len(self):,} different {what} from {where}{named}"]
+        lines += self.filtered
         if self.duplicates:
             lines.append(f"{self.duplicates:,} duplicates of earlier rows left out")
         if self.rejected:
@@ -379,6 +386,7 @@ def prepare_pool(
     fingerprints: bool = True,
     id_column: str | None = None,
     price_column: str | None = None,
+    sieve: RowFilter | None = None,
     folder: str | os.PathLike[str] | None = None,
     workers: int | None = None,
     rows: int = ROWS,
@@ -408,6 +416,7 @@ def prepare_pool(
             files; of a .smi, what follows the strings. Later rows may lack one; where two candidates have the same,
             neither is found by it.
         price_column: Column of prices, if there is one.
+        sieve: Which rows become candidates: a `seqopt.filters.Sieve`; by default all that can be used.
         folder: Where to keep the store; by default in the cache folder.
         workers: Processes; by default one for each core.
         rows: Rows of a shard; stores of different numbers are different ones.
@@ -442,8 +451,11 @@ def prepare_pool(
     if price_column is not None:
         for file in files:
             _column(file, price_column, "column of prices")
-    kept = tuple(dict.fromkeys(name for name in (id_column, price_column) if name is not None))
-    files = [replace(file, kept=kept) for file in files]
+    kept = list(dict.fromkeys(name for name in (id_column, price_column) if name is not None))
+    if sieve is not None:
+        sieve = sieve.fitted(kind, _heads(files), standardize=standardize)
+    read = list(dict.fromkeys([*kept, *([] if sieve is None else sieve.columns)]))
+    files = [replace(file, kept=tuple(read)) for file in files]
     settings = {
         "version": VERSION,
         "rows": rows,
@@ -452,10 +464,12 @@ def prepare_pool(
         "attachment_points": attachment_points,
         "fingerprint": list(FINGERPRINT) if fingerprints and kind == "molecule" else None,
         "columns": [file.column for file in files],
-        "kept": list(kept),
+        "read": read,
+        "kept": kept,
         "id_column": id_column,
         "price_column": price_column,
         "rules": RULES,
+        "sieve": None if sieve is None else sieve.config(),
         "rdkit": _rdkit_version() if kind == "molecule" else None,
     }
     sums = file_checksums(paths)
@@ -472,13 +486,17 @@ def prepare_pool(
         "sha256": sums,
     }
     try:
-        store = _opened(place, facts) or _made(place, files, facts, settings, workers, rows, progress)
+        store = _opened(place, facts, sieve) or _made(
+            place, files, facts, settings | {"sieve": sieve}, workers, rows, progress
+        )
     except OSError as error:
         raise InputError(
             f"cannot keep the prepared pool in {place}: {error.strerror or error}. It goes on where it was when there "
             "is room; $SEQOPT_CACHE names another folder"
         ) from error
     where = store.files[0] if len(store.files) == 1 else f"{len(store.files)} files"
+    if not len(store) and store.filtered:
+        raise InputError(f"{where}: no candidate passes the filters. {'; '.join(store.filtered)}: loosen one of them")
     if not len(store):
         raise InputError(f"{where}: no usable {kind}: {store._shown_rejected(EXAMPLES)}: correct them, or name another")
     if strict and store.rejected:
@@ -543,6 +561,12 @@ def _identifying(files: Sequence[RowFile], given: str | None) -> str | None:
     return None
 
 
+def _heads(files: Sequence[RowFile]) -> dict[str, list[str]]:
+    """The first cells of all columns but that of the strings; of a file that lacks one, none."""
+    names = dict.fromkeys(name for file in files for name in file.begun if name != file.column)
+    return {name: [cell for file in files for cell in file.begun.get(name, ())] for name in names}
+
+
 def _column(file: RowFile, name: str, what: str) -> None:
     """Refuse a column that a file lacks."""
     if name not in file.columns:
@@ -557,7 +581,7 @@ def _shard_path(folder: Path, number: int) -> Path:
 INDEX = "index.bin"
 
 
-def _opened(folder: Path, facts: dict[str, Any]) -> PoolStore | None:
+def _opened(folder: Path, facts: dict[str, Any], sieve: RowFilter | None) -> PoolStore | None:
     """The store, if it is complete and whole."""
     try:
         index = read_arrays(folder / INDEX)
@@ -567,7 +591,7 @@ def _opened(folder: Path, facts: dict[str, Any]) -> PoolStore | None:
     except DamagedFileError as error:
         logger.warning("%s: what is damaged is made again", error)
         return None
-    return PoolStore(folder, {**index.facts, **facts}, shards, index)
+    return PoolStore(folder, {**index.facts, **facts, "sieve": sieve}, shards, index)
 
 
 def _made(
@@ -617,7 +641,7 @@ def _made(
     found = [shards.get(number) or read_arrays(_shard_path(folder, number)) for number in range(count)]
     _write_index(folder, found, facts)
     index = read_arrays(folder / INDEX)
-    return PoolStore(folder, {**index.facts, **facts}, found, index)
+    return PoolStore(folder, {**index.facts, **facts, "sieve": settings["sieve"]}, found, index)
 
 
 def _share(file: RowFile, done: int) -> float:
@@ -750,7 +774,8 @@ def _write_index(folder: Path, shards: Sequence[ArrayFile], facts: dict[str, Any
         by_name = np.argsort(called, kind="stable").astype(kind)
         arrays |= {"called": called[by_name], "called_order": by_name}
     rejected = sum(shard.facts["rejected"] for shard in shards)
-    own = {"shards": len(shards), "rejected": rejected, "duplicates": len(dropped)}
+    steps = summed_steps(shard.facts["steps"] for shard in shards)
+    own = {"shards": len(shards), "rejected": rejected, "duplicates": len(dropped), "steps": steps}
     write_arrays(folder / INDEX, arrays, {**facts, **own})
 
 

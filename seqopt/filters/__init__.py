@@ -2,7 +2,8 @@
 
 A string may be suggested only if it passes every filter. `PropertyRange`, `Substructure` and `Alerts` are for
 molecules, `ColumnCondition` for libraries, `Pattern` and `Listed` for any strings. `filter_pool` says which strings of
-a list pass, `narrow` restricts a space to what passes.
+a list pass, `narrow` restricts a space to what passes; a `Sieve` asks while a pool is
+prepared on disk.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ if TYPE_CHECKING:
     from seqopt.filters.conditions import Alerts, ColumnCondition, Filter, Pattern, PropertyRange, Substructure
     from seqopt.filters.filtering import FilterReport, filter_pool, narrow
     from seqopt.filters.listed import Listed
+    from seqopt.filters.sieve import Sieve
 
 _HOMES = {
     **dict.fromkeys(
         ("Alerts", "ColumnCondition", "Filter", "Pattern", "PropertyRange", "Substructure"), "seqopt.filters.conditions"
     ),
     "Listed": "seqopt.filters.listed",
+    "Sieve": "seqopt.filters.sieve",
     **dict.fromkeys(("FilterReport", "filter_pool", "narrow"), "seqopt.filters.filtering"),
 }
 
@@ -31,6 +34,7 @@ __all__ = [
     "Listed",
     "Pattern",
     "PropertyRange",
+    "Sieve",
     "Substructure",
     "filter_pool",
     "narrow",

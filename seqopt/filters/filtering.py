@@ -218,6 +218,8 @@ def filter_pool(
     filters: Sequence[Filter],
     cells: Cells | None = None,
     progress: Progress | None = None,
+    *,
+    apart: bool = True,
 ) -> tuple[BoolArray, FilterReport]:
     """Which candidates pass all filters, and what each filter does.
 
@@ -228,6 +230,7 @@ def filter_pool(
         filters: The filters, checked.
         cells: The columns of the library besides the candidates.
         progress: Told how many molecules are done, of those whose features have to be computed.
+        apart: Whether features are computed in several processes and kept in the cache folder.
 
     Returns:
         A mask of length N, and the report.
@@ -260,7 +263,7 @@ def filter_pool(
             keep(item, np.fromiter(map(item.allows, keys), np.bool_, len(keys)))
     of_molecules = sorted((item for item in filters if isinstance(item, MoleculeFilter)), key=_cost)
     if of_molecules:
-        features = _features(keys, of_molecules, alive, progress)
+        features = _features(keys, of_molecules, alive, progress, apart)
         for item in of_molecules:
             # Known wherever all filters before are passed.
             keep(item, passing(item, features[item.feature].values))
@@ -509,24 +512,27 @@ class _Feature:
 
 
 def _features(
-    keys: Sequence[str], filters: Sequence[MoleculeFilter], alive: BoolArray, progress: Progress | None
+    keys: Sequence[str], filters: Sequence[MoleculeFilter], alive: BoolArray, progress: Progress | None, apart: bool
 ) -> dict[str, _Feature]:
     """The filters' features, of each molecule at least up to the first filter that it fails."""
     import rdkit
 
     names = list(dict.fromkeys(item.feature for item in filters))
-    library = digest(keys) if len(keys) >= CACHE_FROM else ""
+    library = digest(keys) if apart and len(keys) >= CACHE_FROM else ""
     files = {name: f"filter-{digest([name, rdkit.__version__, library])[:32]}.txt" for name in names} if library else {}
     found = {name: _read(files.get(name), len(keys)) for name in names}
     todo = np.flatnonzero(alive & _undecided(filters, found)).tolist()
     if not todo:
         return found
-    computed = map_strings(
-        "seqopt.filters.properties:measure",
-        [keys[row] for row in todo],
-        arguments={"features": [item.feature for item in filters], "conditions": [item.bounds for item in filters]},
-        chunk=CHUNK,
-        progress=progress,
+    asked: dict[str, Any] = {
+        "features": [item.feature for item in filters],
+        "conditions": [item.bounds for item in filters],
+    }
+    wanted = [keys[row] for row in todo]
+    computed = (
+        map_strings("seqopt.filters.properties:measure", wanted, arguments=asked, chunk=CHUNK, progress=progress)
+        if apart
+        else measure(wanted, **asked)
     )
     for row, values in zip(todo, computed, strict=True):
         # Shorter than the filters where one of them is failed.

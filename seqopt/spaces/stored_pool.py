@@ -170,6 +170,7 @@ class StoredPool(Listed, Shown, Configurable):
             rows=config["rows"],
             id_column=config.get("id_column"),
             price_column=config.get("price_column"),
+            sieve=from_config(config["sieve"]) if config.get("sieve") else None,
         )
         found = cls(store, tokenizer=from_config(config["tokenizer"]))
         if found.hashes_sha256 != config["hashes_sha256"]:

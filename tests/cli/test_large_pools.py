@@ -107,7 +107,7 @@ def test_a_campaign_on_disk(capsys: pytest.CaptureFixture[str]) -> None:
     assert campaign("report") == 0
     assert "60 candidates on disk, of 2 files" in capsys.readouterr().out
     for words, said in (
-        (["filter", "--property", "MW < 100"], "filter the files first"),
+        (["filter", "--property", "MW < 100"], "asked while it is prepared, and do not change"),
         (["pool", "--add", "old.csv"], "does not search a file of candidates"),
     ):
         assert campaign(*words) != 0
@@ -122,7 +122,8 @@ def test_a_campaign_on_disk(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["--price-column", "cost"], "0.csv has no column of prices 'cost'; its columns are 'smiles', 'price'"),
         (["--id-column", "code"], "0.csv has no column of identifiers 'code'; its columns are 'smiles', 'price'"),
-        (["--property", "MW < 100"], "a pool on disk has no filters"),
+        (["--property", "MW < 1"], "no candidate passes the filters. 0 of 60 candidates pass the filters"),
+        (["--where", "cost < 1"], "the library has no column 'cost'; its columns are 'price'"),
         (["--plates"], "leave --plates out"),
         (["--keep", "5"], "--prefilter lfbo or mean, too"),
         (["--prefilter", "best"], "unknown prefilter 'best'"),
@@ -175,3 +176,25 @@ def test_the_table_of_a_run_on_disk_has_identifiers() -> None:
     assert search("library.csv", "--on-disk", "--strategy", "lfbo", "--keep", "30", budget=4) == 0
     for row in rows_of("out/evaluations.csv"):
         assert row["identifier"] == f"L{SMILES.index(row['string'])}"
+
+
+def test_filters_of_a_pool_on_disk_are_those_of_the_pool_in_memory(capsys: pytest.CaptureFixture[str]) -> None:
+    whole = [*SMILES[0::2], *SMILES[1::2]]
+    rows = [f"{one},{number % 7}" for number, one in enumerate(whole)]
+    Path("library.csv").write_text("smiles,stock\n" + "\n".join(rows) + "\n")
+    words = ["--property", "heavy_atoms 3..", "--where", "stock >= 2", "--strategy", "lfbo", "--keep", "30"]
+    assert search("library.csv", "--on-disk", *words) == 0
+    said = capsys.readouterr()
+    assert "candidates pass the filters" in said.err + said.out
+    assert search("library.csv", "--in-memory", *words, out="memory") == 0
+    assert evaluated() == evaluated("memory")
+    assert search("library.csv", "--on-disk", *words, "--resume", budget=12) == 0
+    assert len(set(evaluated())) == 17
+    assert campaign("new", "big", "--pool", "library.csv", "--objective-name", "y", "--on-disk", *words) == 0
+    capsys.readouterr()
+    assert campaign("suggest", "--out", "batch.csv") == 0
+    assert campaign("report") == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("filters: ")]
+    assert set(line.removeprefix("filters: ").split("; ")) == {"stock >= 2", "heavy_atoms >= 3"}
+    stock = {one: number % 7 for number, one in enumerate(whole)}
+    assert all(stock[row["smiles"]] >= 2 for row in rows_of("batch.csv"))

@@ -251,16 +251,17 @@ def new(
             "attachment_points": attachment_points,
             "id_column": id_column,
             "price_column": price_column,
+            "filters": conditions,
         },
         in_memory={
             "--decimal-comma": decimal_comma,
-            "filters (--property, --where, ...)": bool(conditions),
         },
         ways="--plates" if plates else "--fidelity" if contexts is not None else None,
     )
     parts = parts_of(contexts, surrogate, acquisition)
     if store is not None:
         column, kind, standardize, attachment_points, id_column, price_column = None, "auto", False, False, None, None
+        conditions = []
         from seqopt.cli.large import chosen_strategy
 
         decides = chosen_strategy(large, _Model(surrogate, acquisition), "auto", store.kind, len(store))
@@ -517,10 +518,7 @@ def _store(
         refuse_idle(idle, "--pool FILE --on-disk")
         return None
     if needs is not None:
-        raise InputError(
-            f"a pool on disk has no {needs}: only strings, identifiers and prices are read. Leave it out, or give one "
-            "file with --in-memory"
-        )
+        raise InputError(f"a pool on disk has no {needs}: leave it out, or give one file with --in-memory")
     if ways is not None:
         raise InputError(f"a campaign with a pool on disk has one way to measure: leave {ways} out")
     store = prepared(str(pool), **settings)
