@@ -79,7 +79,7 @@ class ParentSpace(SequenceSpace):
         self.parent = checked_parent(parent, kind)
         own = isinstance(letters, Mapping)
         if isinstance(letters, Mapping) and positions is None:
-            positions = letters
+            positions = list(letters)
         self.positions = parsed_positions(positions, len(self.parent))
         self.letters: dict[int, str] = {}
         for position in self.positions:
