@@ -183,6 +183,28 @@ def variants_of(
     return found
 
 
+def readable_variants(parent: str | None, texts: Iterable[str]) -> list[str]:
+    """Strings in place of names of variants, as `variants_of` has them; names that do not fit stay as they are.
+
+    Args:
+        parent: The parent; `None` for none, and then all texts are strings.
+        texts: Strings, or names.
+
+    Example:
+        >>> readable_variants("MKVLS", ["K2R", "A2R", "MKVLE"])
+        ['MRVLS', 'A2R', 'MKVLE']
+    """
+    if parent is None:
+        return list(texts)
+    found = []
+    for text in texts:
+        try:
+            found += variants_of(parent, [text])
+        except InputError:
+            found.append(text)
+    return found
+
+
 def _apply(
     parent: str,
     change: str,
