@@ -19,19 +19,31 @@ if TYPE_CHECKING:
     from seqopt.evaluation import per_string
     from seqopt.optimizer import Optimizer
     from seqopt.scorers.limits import BatchLimits
-    from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, LocalSpace, StringSpace
+    from seqopt.spaces import (
+        CandidateSet,
+        CodonLibrary,
+        CodonSpace,
+        GrammarSpace,
+        LocalSpace,
+        ParentSpace,
+        StringSpace,
+        TemplateSpace,
+    )
     from seqopt.strategies.arms import Confirmation
 
 _HOMES = {
     "BatchLimits": "seqopt.scorers.limits",
     "CandidateSet": "seqopt.spaces",
+    "CodonLibrary": "seqopt.spaces",
     "CodonSpace": "seqopt.spaces",
     "Confirmation": "seqopt.strategies.arms",
     "GrammarSpace": "seqopt.spaces",
     "LocalSpace": "seqopt.spaces",
     "Optimizer": "seqopt.optimizer",
+    "ParentSpace": "seqopt.spaces",
     "Result": "seqopt.api",
     "StringSpace": "seqopt.spaces",
+    "TemplateSpace": "seqopt.spaces",
     "maximize": "seqopt.api",
     "minimize": "seqopt.api",
     "per_string": "seqopt.evaluation",
@@ -40,13 +52,16 @@ _HOMES = {
 __all__ = [
     "BatchLimits",
     "CandidateSet",
+    "CodonLibrary",
     "CodonSpace",
     "Confirmation",
     "GrammarSpace",
     "LocalSpace",
     "Optimizer",
+    "ParentSpace",
     "Result",
     "StringSpace",
+    "TemplateSpace",
     "__version__",
     "maximize",
     "minimize",

@@ -26,6 +26,7 @@ from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.failures import STOP_AFTER, failures_in
 from seqopt.campaign.journal import Step
 from seqopt.campaign.known import KnownResults, digest_of, keep_known, read_known
+from seqopt.campaign.parents import PARENT, checked_parent_of, parent_of_space, with_mutations
 from seqopt.campaign.parts import kept_parts, named_surrogate
 from seqopt.campaign.rows import NewMeasurement
 from seqopt.campaign.run_settings import run_settings
@@ -34,6 +35,7 @@ from seqopt.campaign.store import CampaignStore
 from seqopt.data import DEFAULT_TRANSFORM, Contexts, Outcome, Query, resolve_transform
 from seqopt.data.replay import Replay
 from seqopt.datasets import Pool, PoolStore, read_pool, write_rejected
+from seqopt.datasets.pool_columns import written_column
 from seqopt.encoding import Tokenizer
 from seqopt.errors import InputError
 from seqopt.evaluation import Direction, ObjectiveFunction, QueryObjective
@@ -98,7 +100,8 @@ class Result(Tabulated):
             measure, values of the target count; empty if there is none yet.
         best_value: That value, as it was measured: where measurements are noisy the luckiest of all, so better than a
             second measurement of the string will be on average. `recommend` corrects for that. NaN if there is none.
-        evaluations: One row per evaluation: string, key, status, value, batch, predictions when it was chosen.
+        evaluations: One row per evaluation: string, key, status, value, batch, predictions when it was chosen; where a
+            parent is known, what each changes of it (``mutations``).
         steps: What happened in each step.
         optimizer: Ask it for more.
         run_folder: Where the run was kept, if it was.
@@ -190,6 +193,7 @@ def maximize(
     on_evaluation: Callable[[Evaluation], Any] | None = None,
     direction: Direction = "maximize",
     known: KnownResults | None = None,
+    parent: str | None = None,
 ) -> Result:
     """Find a string with a large value, with few evaluations of the objective.
 
@@ -276,6 +280,9 @@ def maximize(
             string are replicates. They are told before the first string is asked for and count towards ``initial``, not
             towards ``budget``; none of their strings is evaluated again unless ``allow_repeats`` is set. A run is
             resumed with the same ones.
+        parent: The string of which the candidates are variants, such as a wild type: results are named by what they
+            change of it (``S121E/D57G``), and a file of candidates and known results may be written so. Spaces with a
+            parent need none.
 
     Returns:
         The best string, its value, and everything evaluated on the way.
@@ -326,6 +333,7 @@ def maximize(
                 values_column=column,
                 log_values=transform == "log10",
                 further_values=[] if ways is None else ways.columns,
+                parent=parent,
                 check_columns=partial(check_columns, wanted),
             )
     pool = space if isinstance(space, Pool) else None
@@ -346,6 +354,11 @@ def maximize(
     if isinstance(score, Objective) and isinstance(space, Pool | Space):
         _check_kind(score, space)
     whole = as_space(cast(Any, space), tokenizer=tokenizer)
+    # The space in which is searched knows its own parent; of a pool and of other strings it is a fact of the run.
+    if parent is not None:
+        parent = checked_parent_of(parent, whole)
+    said = parent or parent_of_space(pool)
+    parent = said or parent_of_space(whole)
     candidates, filtered = _narrowed(whole, wanted, pool, seed)
     if resume and run_folder is not None and type(candidates) is CandidateSet:
         before = kept_candidates(Path(run_folder))
@@ -400,7 +413,7 @@ def maximize(
         seed=seed,
         allow_repeats=allow_repeats,
     )
-    measured = [] if known is None else _read_known(known, optimizer, name, pool)
+    measured = [] if known is None else _read_known(known, optimizer, name, pool, parent)
     values = _known_values(pool, optimizer.space)
     facts = {
         "objective": name,
@@ -425,6 +438,7 @@ def maximize(
         **({} if ways is None else {"fidelities": ways.described()}),
         **({"constraints": [outcome.config() for outcome in constraints]} if constraints else {}),
         **({"known": {"results": len(measured), "sha256": digest_of(measured)}} if measured else {}),
+        **({} if said is None or parent_of_space(whole) == said else {PARENT: said}),
         **_space_facts(optimizer.space),
         **(_pool_facts(pool, values) if pool is not None else {}),
         **(settings or {}),
@@ -503,7 +517,7 @@ def maximize(
     return Result(
         "" if best is None else best.string,
         math.nan if best is None else best.value,
-        optimizer.to_pandas(),
+        with_mutations(optimizer.to_pandas(), parent),
         steps,
         optimizer,
         None if run_folder is None else Path(run_folder),
@@ -550,6 +564,7 @@ class SearchOptions(TypedDict, Generic[AnySpace], total=False):
     on_step: Callable[[Step], Any] | None
     on_evaluation: Callable[[Evaluation], Any] | None
     known: KnownResults | None
+    parent: str | None
 
 
 def minimize(
@@ -683,7 +698,9 @@ def _choosing_facts(optimizer: Optimizer, filters: list[Filter]) -> dict[str, An
     return found
 
 
-def _read_known(known: KnownResults, optimizer: Optimizer, objective: str, pool: Pool | None) -> list[NewMeasurement]:
+def _read_known(
+    known: KnownResults, optimizer: Optimizer, objective: str, pool: Pool | None, parent: str | None
+) -> list[NewMeasurement]:
     """Known results, refused before anything is evaluated if the optimiser could not be told one of them."""
     space, strategy = optimizer.space, optimizer.strategy
 
@@ -695,8 +712,9 @@ def _read_known(known: KnownResults, optimizer: Optimizer, objective: str, pool:
             raise InputError(message)
         return key
 
-    settings = run_settings(optimizer, {"objective": objective.removeprefix("column:")}, pool=None)
-    column = (pool.column if pool is not None else None) or "string"
+    facts = {"objective": objective.removeprefix("column:"), PARENT: parent}
+    settings = run_settings(optimizer, facts, pool=None)
+    column = written_column(None if pool is None else pool.column)
     found = read_known(known, replace(settings, string_column=column), identify)
     if not strategy.takes_noise_variance:
         for row in found:

@@ -149,6 +149,7 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
         plates: int | None = None,
         controls: Sequence[str] | str | os.PathLike[str] = (),
         initial_contexts: Literal["target", "all"] | None = None,
+        parent: str | None = None,
     ) -> Campaign:
         """Begin a campaign in a new file.
 
@@ -194,6 +195,9 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
             plates: Wells of a plate, where measurements are made on plates: each has an offset of its own, and what is
                 searched for is what all have in common (`seqopt.strategies.PlateSearch`).
             controls: What is measured on every plate, in wells of its own: a list of strings, or a file of them.
+            parent: The string of which the candidates are variants, such as a wild type: tables and pages name them by
+                what they change of it (``S121E/D57G``), and a file of candidates and results may do so, too. Spaces
+                with a parent need none.
             initial_contexts: How strings of the first batch are measured where there are several ways: as the
                 ``"target"``, or each in ``"all"``. By default as in automatic searches: see
                 `seqopt.strategies.initial.usual_beginning`.
@@ -228,6 +232,7 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
             plates=plates,
             controls=controls,
             initial_contexts=initial_contexts,
+            parent=parent,
         )
         kept = None
         if library is not None:

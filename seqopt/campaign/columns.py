@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from seqopt.campaign.answers import CHANCES, HITS
 from seqopt.campaign.answers import NAMES as ANSWERS
 from seqopt.campaign.entries import Remark
+from seqopt.campaign.parents import parent_of
 from seqopt.campaign.rows import Settings
 from seqopt.campaign.units import value_names, way_out
+from seqopt.datasets.pool_columns import MUTATION_COLUMNS
 from seqopt.datasets.sheets import NUMBER, SEPARATORS, Sheet, plain_name
 from seqopt.errors import InputError
 
@@ -127,6 +129,8 @@ def wanted_names(
         for role, name in CHANCES.items():
             wanted[role] = {*wanted[role], name}
         wanted |= {role: set(names) for role, names in ANSWERS.items() if role != "value"}
+    if parent_of(settings) is not None:
+        wanted["string"] |= {*MUTATION_COLUMNS}
     wanted["standard_error"] |= {f"{objective}_{name}" for name in _NAMES["standard_error"]}
     further = {context_role(name): {plain_name(name)} for name in settings.context_names}
     further |= {further_role(name): {plain_name(name)} for name in settings.constraint_names}
@@ -181,6 +185,8 @@ class Header:
         for role, names in self.wanted.items():
             matches = [(index, header[index]) for index, name in enumerate(plain) if name and name in names]
             if role == "string":
+                # What is written out says more than a name.
+                matches = [item for item in matches if plain_name(item[1]) not in MUTATION_COLUMNS] or matches
                 # Of several columns that may hold the strings, the one that the campaign's files call so.
                 matches = [item for item in matches if plain_name(item[1]) == plain_name(self.string_name)] or matches
             if matches and not (self.history and role == "identifier"):

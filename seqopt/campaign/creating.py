@@ -13,6 +13,7 @@ from seqopt.campaign.columns import check_column_names
 from seqopt.campaign.costs import check_budget
 from seqopt.campaign.library import read_library
 from seqopt.campaign.narrowing import fitting
+from seqopt.campaign.parents import PARENT, checked_parent_of, parent_of_space
 from seqopt.campaign.plates import new_rules
 from seqopt.campaign.rows import Settings
 from seqopt.errors import InputError
@@ -59,6 +60,7 @@ def new_campaign(
     plates: int | None = None,
     controls: Sequence[str] | str | os.PathLike[str] = (),
     initial_contexts: Literal["target", "all"] | None = None,
+    parent: str | None = None,
 ) -> tuple[Library | None, Space, Settings]:
     """The library of a new campaign, if it searches one, its space, and its settings.
 
@@ -97,6 +99,7 @@ def new_campaign(
             id_column=id_column,
             price_column=price_column,
             decimal_comma=decimal_comma,
+            parent=parent,
             check_columns=partial(check_columns, conditions),
         )
         space = library.space
@@ -113,6 +116,11 @@ def new_campaign(
     pool, string_column = (None, "string") if library is None else (library.facts, library.string_column)
     if isinstance(space, StoredPool):
         string_column = space.store.column or string_column
+    extra: dict[str, Any] = {}
+    if parent is not None and pool is None and parent_of_space(space) is None:
+        extra[PARENT] = checked_parent_of(parent, space)
+    elif parent is not None:
+        checked_parent_of(parent, space)
     facts = described(space) if pool is None else {"type": "pool", "kind": space.kind}
     wanted = fitting(conditions, space.kind, space, pool)
     batch_size = checked_integer(
@@ -171,7 +179,7 @@ def new_campaign(
         budget=budget,
         plates=None if rules is None else rules.to_json(),
         constraints=[outcome.config() for outcome in trial.outcomes[1:]],
-        extra={} if path_of_model is None else {AUTOENCODER: encoder_name(trial.surrogate)},
+        extra=extra | ({} if path_of_model is None else {AUTOENCODER: encoder_name(trial.surrogate)}),
     )
     check_column_names(settings)
     return library, space, settings

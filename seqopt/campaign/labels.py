@@ -73,6 +73,7 @@ def strings_by_identifier(facts: Mapping[str, Any] | None) -> dict[str, str]:
     from seqopt.datasets.sources import file_and_part
     from seqopt.datasets.structures import as_smiles
     from seqopt.datasets.tables import read_table
+    from seqopt.strings.mutations import readable_variants
 
     found: dict[str, str] = {}
     for one in [] if facts is None else [facts, *facts.get("added", [])]:
@@ -82,6 +83,7 @@ def strings_by_identifier(facts: Mapping[str, Any] | None) -> dict[str, str]:
         table = read_table(Path(one["path"]), expected={plain_name(column)})
         if column in table.columns and one["id_column"] in table.columns:
             strings = as_smiles(table.columns[column]) if one.get("kind") == "molecule" else table.columns[column]
+            strings = readable_variants(one.get("parent"), strings)
             for identifier, string in zip(table.columns[one["id_column"]], strings, strict=True):
                 if identifier.strip() and string.strip():
                     found.setdefault(identifier.strip(), string.strip())

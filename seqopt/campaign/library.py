@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.errors import CampaignError
+from seqopt.datasets.pool_columns import written_column
 from seqopt.errors import InputError
+from seqopt.strings.mutations import readable_variants
 from seqopt.utils.progress import doing
 
 if TYPE_CHECKING:
@@ -87,6 +89,7 @@ def read_library(
     id_column: str | None = None,
     price_column: str | None = None,
     decimal_comma: bool = False,
+    parent: str | None = None,
     check_columns: Callable[[Sequence[str] | None], object] | None = None,
 ) -> Library:
     """Read a file of candidates for the first time.
@@ -101,6 +104,7 @@ def read_library(
             own.
         price_column: Column of prices, if there is one.
         decimal_comma: Whether numbers in the file are written ``6,5``.
+        parent: What candidates are variants of, if they may be written as ``S121E/D57G``.
         check_columns: Called with the names of the other columns: see `seqopt.datasets.read_pool`.
 
     Raises:
@@ -118,6 +122,7 @@ def read_library(
         id_column=id_column,
         further_column=price_column,
         decimal_comma=decimal_comma,
+        parent=parent,
         check_columns=check_columns,
     )
     file, part = file_and_part(pool.source)
@@ -136,7 +141,9 @@ def read_library(
         facts["separator"] = ";"
     if decimal_comma:
         facts["decimal_comma"] = True
-    return _library(facts, [pool], pool.column or "string", pool.summary().splitlines()[1:])
+    if parent is not None:
+        facts["parent"] = parent
+    return _library(facts, [pool], written_column(pool.column), pool.summary().splitlines()[1:])
 
 
 def same_library(facts: Mapping[str, Any], kept: bytes | None = None, removed: bytes | None = None) -> Library:
@@ -156,7 +163,7 @@ def same_library(facts: Mapping[str, Any], kept: bytes | None = None, removed: b
     pools = [_pool(one) for one in (facts, *facts.get("added", []))]
     wanted = unpacked(kept)
     # Of a campaign that holds no hashes, as that of a run, the order of rows decides, too.
-    found = _library(dict(facts), pools, facts["column"] or "string", [], ordered=wanted is not None)
+    found = _library(dict(facts), pools, written_column(facts["column"]), [], ordered=wanted is not None)
     if wanted is None:
         if not _is_same(pools, facts):
             raise CampaignError(
@@ -202,7 +209,8 @@ def strings_in(facts: Mapping[str, Any]) -> set[str]:
         if file_and_part(one["path"])[0].is_file():
             column = one["column"] or "string"
             cells = read_table(one["path"], expected={plain_name(column)}).columns.get(column, [])
-            found |= {cell.strip() for cell in (as_smiles(cells) if one.get("kind") == "molecule" else cells)}
+            written = as_smiles(cells) if one.get("kind") == "molecule" else cells
+            found |= {cell.strip() for cell in readable_variants(facts.get("parent"), written)}
     return found
 
 
@@ -238,6 +246,7 @@ def with_added(library: Library, added: Library, removed: Hashes | None = None) 
                 name: added.facts[name]
                 for name in ("path", "column", "kind", "standardize", "attachment_points", "id_column", "sha256")
             }
+            | ({"parent": library.facts["parent"]} if "parent" in library.facts else {})
         )
     return _ordered(library.facts | {"added": files}, space, library.string_column, added.left_out)
 
@@ -273,6 +282,7 @@ def _pool(facts: Mapping[str, Any]) -> Pool:
             standardize=facts["standardize"],
             attachment_points=allows_attachment_points(facts),
             decimal_comma=bool(facts.get("decimal_comma")),
+            parent=facts.get("parent"),
         )
 
 

@@ -29,6 +29,7 @@ from seqopt.campaign.answers import HITS, check_answer
 from seqopt.campaign.cells import NO_ERROR, is_reason, read_rows, unfit, wrong_cost
 from seqopt.campaign.columns import COST, Header, suggestion_name, wanted_names
 from seqopt.campaign.entries import Identify, Owned, Remark, ResultEntry, Results, Row, lines_of, short
+from seqopt.campaign.parents import read_mutations
 from seqopt.campaign.plates import PLATE, Plate, plate_of, plates_of, remarks_on, same_plate
 from seqopt.campaign.replicates import compare_with_earlier, find_repeats
 from seqopt.campaign.rows import LARGEST_VALUE, WELLS, Measurement, NewExclusion, NewMeasurement, Settings, Suggestion
@@ -297,6 +298,7 @@ def _check(
     warnings: list[Remark] = []
     if settings.space.get("kind") == "molecule":
         _read_inchi(rows)
+    read_mutations(rows, settings)
     _identify(rows, suggestions, measurements, identify, owned, history=history)
     plates = {}
     if settings.plates:

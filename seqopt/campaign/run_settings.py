@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from seqopt.campaign.errors import CampaignError
+from seqopt.campaign.parents import PARENT
 from seqopt.campaign.rows import Settings
 from seqopt.campaign.spaces import of_same_rules
 from seqopt.datasets import Pool
+from seqopt.datasets.pool_columns import written_column
 from seqopt.datasets.sources import file_and_part, named
 from seqopt.errors import RunFolderError
 from seqopt.optimizer import Optimizer
@@ -64,7 +66,7 @@ def run_settings(
         objective=str(facts.get("objective", "value")),
         direction=optimizer.direction,
         unit=facts.get("unit") or None,
-        string_column=(pool.column if pool is not None else None) or "string",
+        string_column=written_column(None if pool is None else pool.column),
         batch_size=optimizer.batch_size,
         initial=optimizer.initial,
         initial_contexts="all" if optimizer.strategy.every_context else "target",
@@ -82,12 +84,13 @@ def run_settings(
         contexts=None if optimizer.contexts is None else optimizer.contexts.config(),
         constraints=[outcome.config() for outcome in optimizer.outcomes[1:]],
         extra={
+            **({PARENT: facts[PARENT]} if facts.get(PARENT) else {}),
             RUN: {
                 "settings": plain(facts),
                 "versions": versions(),
                 "not_reproducible_because": not_reproducible_because,
                 "no_predictions_because": no_predictions_because,
-            }
+            },
         },
     )
 
@@ -103,6 +106,7 @@ def _library(pool: Pool, facts: Mapping[str, Any]) -> dict[str, Any]:
         "size": len(pool),
         "keys_sha256": facts["pool_sha256"],
         "id_column": pool.id_column,
+        **({} if pool.parent is None else {PARENT: pool.parent}),
     } | ({"decimal_comma": True} if pool.decimal_comma else {})
 
 

@@ -28,6 +28,7 @@ from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.failures import failures_in
 from seqopt.campaign.journal import Journal, Step
 from seqopt.campaign.locks import RunLock
+from seqopt.campaign.parents import parent_of, with_mutations
 from seqopt.campaign.rows import Settings
 from seqopt.campaign.run_settings import RUN, compare_settings, plain
 from seqopt.campaign.store import CampaignStore
@@ -241,7 +242,8 @@ class RunFolder:
             "versions": versions(),
         }
         try:
-            write_atomically(self.path / EVALUATIONS, frame.to_csv(index=False))
+            named = with_mutations(frame, parent_of(self.store.settings))
+            write_atomically(self.path / EVALUATIONS, named.to_csv(index=False))
             write_atomically(self.path / SUMMARY, json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
         except OSError as error:
             logger.warning(

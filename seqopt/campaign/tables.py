@@ -26,11 +26,13 @@ from seqopt.campaign.columns import (
 )
 from seqopt.campaign.costs import stated_costs
 from seqopt.campaign.entries import listed
+from seqopt.campaign.parents import MUTATIONS, parent_of
 from seqopt.campaign.rows import Exclusion, Measurement, Settings, Suggestion, Withdrawal
 from seqopt.campaign.store import CampaignStore
 from seqopt.datasets.sheets import WORKBOOK, Cell, check_format, plain_name, read_sheet, write_file, write_sheet
 from seqopt.datasets.sources import STRUCTURES, file_and_part
 from seqopt.errors import InputError
+from seqopt.strings.mutations import mutation_names
 
 _TOLD: Mapping[str, Callable[[Suggestion, Settings], Cell]] = {
     "predicted": lambda row, settings: row.predicted(settings.transform),
@@ -69,12 +71,12 @@ def write_batch(
 ) -> None:
     """Write suggestions as a table that `read_results` reads once the last columns are filled in.
 
-    The columns are the identifier, the string, how it is to be measured and what that costs, what was predicted (the
-    central prediction, and the ends of the central 90 % of a measurement), acquisition function and its value, why it
-    was chosen (``why``, its rank by prediction, its chance to be better than the best measured string, the nearest
-    measured string, what was measured of that, how similar it is and what differs), how much of the target it would
-    tell where there are several ways to measure, the further ones, and empty ones for the value, its standard error,
-    what else is measured, and a reason for failure.
+    The columns are the identifier, the string, its name as a variant where there is a parent (``S121E``), how it is to
+    be measured and what that costs, what was predicted (the central prediction, and the ends of the central 90 % of a
+    measurement), acquisition function and its value, why it was chosen (``why``, its rank by prediction, its chance to
+    be better than the best measured string, the nearest measured string, what was measured of that, how similar it is
+    and what differs), how much of the target it would tell where there are several ways to measure, the further ones,
+    and empty ones for the value, its standard error, what else is measured, and a reason for failure.
 
     Args:
         path: A .csv, .tsv, .xlsx or, for molecules, .sdf file. In a workbook each molecule has a drawing.
@@ -112,6 +114,8 @@ def write_batch(
         called = [row.identifier or cell for row, cell in zip(suggestions, cells, strict=True)]
         table[owned_name(settings)] = called
     table[settings.string_column] = [row.string for row in suggestions]
+    if (parent := parent_of(settings)) is not None:
+        table[_names_of_variants(settings)] = mutation_names(parent, [row.key for row in suggestions])
     table |= {name: [dict(row.context).get(name) for row in suggestions] for name in settings.context_names}
     costs = stated_costs(suggestions, settings)
     if costs is not None:
@@ -135,6 +139,12 @@ def write_batch(
     to_fill = (value, beside, *settings.constraint_names, FAILURE)
     table |= {name: [None] * len(suggestions) for name in to_fill}
     write_table(path, settings, table, drawn=True)
+
+
+def _names_of_variants(settings: Settings) -> str:
+    """What the column of names of variants is called."""
+    others = {plain_name(name) for name in (settings.objective, settings.string_column, *settings.constraint_names)}
+    return told_apart([MUTATIONS], others, "of the parent")[MUTATIONS]
 
 
 def _rounded(cell: Cell, name: str, settings: Settings) -> Cell:
@@ -282,7 +292,9 @@ def measurements_table(store: CampaignStore, *, numeric: bool = False) -> tuple[
     apart = numeric and any(row.censored is not None for row in rows)
     owned = [owned_name(settings)] if settings.listed.get("id_column") else []
     paid = [COST] if has_costs(settings) else []
-    header = [IDENTIFIER, *owned, settings.string_column, *contexts, *paid, settings.objective, STANDARD_ERROR]
+    parent = parent_of(settings)
+    named = [] if parent is None else [_names_of_variants(settings)]
+    header = [IDENTIFIER, *owned, settings.string_column, *named, *contexts, *paid, settings.objective, STANDARD_ERROR]
     header += further
     header += [FAILURE, REPLICATE]
     wanted, own = wanted_names(settings, None, None), (STATUS, REMARK, *TOLD)
@@ -311,6 +323,7 @@ def measurements_table(store: CampaignStore, *, numeric: bool = False) -> tuple[
                 row.suggestion,
                 *([identifier] if owned else []),
                 row.string,
+                *([] if parent is None else mutation_names(parent, [row.key])),
                 *(dict(row.context).get(name) for name in contexts),
                 *([row.cost] if paid else []),
                 _cell_of(row, settings, numeric=numeric)
@@ -343,6 +356,7 @@ def measurements_table(store: CampaignStore, *, numeric: bool = False) -> tuple[
                 None if suggested is None else suggested.name,
                 *([what.identifier] if owned else []),
                 what.string,
+                *([] if parent is None else mutation_names(parent, [what.key])),
                 *(context.get(name) for name in contexts),
                 *([None] if paid else []),
                 *[None] * (2 + len(further) + 2),

@@ -42,6 +42,15 @@ from seqopt.cli.large_options import Keep, OnDisk, PrefilterName, StrategyName
 from seqopt.cli.predict import predict_command
 from seqopt.cli.report import report_command
 from seqopt.cli.train_vae import train_vae_command
+from seqopt.cli.variant_options import (
+    Letters,
+    LibraryCodons,
+    Mutations,
+    ParentSequence,
+    Positions,
+    TemplateText,
+    VariantOptions,
+)
 
 if TYPE_CHECKING:
     from seqopt.evaluation import Direction
@@ -180,15 +189,6 @@ def _direction(maximize: bool | None) -> Direction | None:
 
 @app.command(no_args_is_help=True)
 def search(
-    pool: Annotated[
-        str,
-        typer.Argument(
-            metavar="POOL",
-            help="The candidates you could make or buy: a .csv, .tsv, .xlsx, .sdf, .smi, .txt, .fasta or .parquet file "
-            "(FILE#SHEET for one of several sheets), or the name of a built-in set (zinc250k: a quarter of a million "
-            "drug-like molecules).",
-        ),
-    ],
     objective: Annotated[
         str,
         typer.Option(
@@ -201,6 +201,15 @@ def search(
             rich_help_panel=WHAT,
         ),
     ],
+    pool: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="POOL",
+            help="The candidates you could make or buy: a .csv, .tsv, .xlsx, .sdf, .smi, .txt, .fasta or .parquet file "
+            "(FILE#SHEET for one of several sheets), or the name of a built-in set (zinc250k: a quarter of a million "
+            "drug-like molecules). Without it, variants are searched: --parent, --template, --library.",
+        ),
+    ] = None,
     column: Annotated[
         str | None,
         typer.Option(help="Column that holds the strings. Recognised if not given.", rich_help_panel=WHAT),
@@ -309,6 +318,12 @@ def search(
         ),
     ] = "auto",
     known: Known = None,
+    parent: ParentSequence = None,
+    mutations: Mutations = None,
+    positions: Positions = None,
+    letters: Letters = None,
+    template: TemplateText = None,
+    library: LibraryCodons = None,
     properties: Properties = None,
     require: Require = None,
     forbid: Forbid = None,
@@ -368,6 +383,10 @@ def search(
 
         seqopt search library.csv -o column:assay --fidelity column:docking:0.01 --budget-cost 50
 
+    Variants of a wild type with at most three mutations at positions of its active site:
+
+        seqopt search --parent wt.fasta --mutations 3 --positions 12,45-60 -o scoring.py:activity
+
     The folder of results holds evaluations.csv (every candidate scored, with what was predicted), report.html (the
     best ones drawn), search.png (a plot), summary.json and, if lines could not be read, rejected.csv. Ctrl-C stops at
     any time; nothing that was scored is lost.
@@ -411,6 +430,7 @@ def search(
         large={"strategy": strategy, "prefilter": prefilter, "keep": keep, "on_disk": on_disk},
         tokenizer=None if tokenizer == "auto" else tokenizer,
         out=out,
+        variants=VariantOptions(parent, mutations, positions, letters, template, library),
         choosing={
             "filters": given_filters(
                 properties, require, forbid, alerts, where, require_pattern, forbid_pattern, exclude

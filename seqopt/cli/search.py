@@ -28,6 +28,8 @@ from seqopt.cli.running import (
     show_notes,
     watched_search,
 )
+from seqopt.cli.variant_options import VariantOptions
+from seqopt.cli.variants import run_variants
 from seqopt.datasets import DATASETS, Pool, read_pool
 from seqopt.errors import InputError
 from seqopt.evaluation import Direction
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def run_search(
-    source: str,
+    source: str | None,
     objective_spec: str,
     plan: Plan,
     *,
@@ -58,8 +60,36 @@ def run_search(
     target_cost: float,
     choosing: dict[str, Any],
     large: dict[str, Any],
+    variants: VariantOptions,
 ) -> None:
     """Read the pool, search it, and say what is happening; see ``seqopt search --help``."""
+    if source is None or variants.are_searched:
+        if source is not None:
+            raise InputError(f"give a list of candidates, {source}, or variants, {variants.named}: not both")
+        if not variants.are_searched:
+            raise InputError(
+                "say what to search: a file of candidates, or variants: of a parent (--parent with --mutations), of a "
+                "--template, or of a --library"
+            )
+        idle = {
+            "--column": column is not None,
+            "--standardize": standardize,
+            "--attachment-points": attachment_points,
+            "--strict": strict,
+            "--decimal-comma": decimal_comma,
+            "--candidates": candidates is not None,
+            "--tokenizer": tokenizer is not None,
+            "--fidelity": bool(fidelities),
+            "--target-cost": target_cost != 1.0,
+            "--budget-cost": plan.budget_cost is not None,
+            f"--strategy {large['strategy']}": large["strategy"] != "model",
+            "--prefilter": large["prefilter"] is not None,
+            "--on-disk": large["on_disk"] is not None,
+        }
+        own = {"kind": kind, "direction": direction, "transform": transform, "out": out, "choosing": choosing}
+        _finish(*run_variants(variants, objective_spec, plan, idle=idle, **own))
+        return
+    parent = variants.sequence()
     started = time.perf_counter()
     show_notes()
     objective_spec = objective_spec.strip()
@@ -108,6 +138,7 @@ def run_search(
             search=inner_search,
             transform=transform,
             strategy=chosen_strategy(large, plan, inner_search, store.kind, len(store)),
+            parent=parent,
             **{**choosing, "filters": ()},
         )
         write_store_rejected(store, folder)
@@ -123,6 +154,7 @@ def run_search(
             attachment_points=attachment_points,
             values_column=values_column,
             further_values=[] if ways is None else ways.columns,
+            parent=parent,
             log_values=transform == "log10",
             decimal_comma=decimal_comma,
             check_columns=partial(check_columns, conditions),
@@ -273,10 +305,14 @@ def _describe_result(result: Any, name: str, direction: str) -> None:
         if not len(measured):
             return
     top = measured.sort_values("value", ascending=direction == "minimize", kind="stable").head(5)
+    called = [column for column in ("identifier", "mutations") if column in top]
     print_best(
         f"Best of {len(measured)} by {name}",
-        {"value": "right", "batch": "right", "string": "left"},
-        [(f"{row.value:,.5g}", origin(row.batch), str(row.string)) for row in top.itertuples()],
+        {"value": "right", "batch": "right", **dict.fromkeys(called, "left"), "string": "left"},
+        [
+            (f"{row['value']:,.5g}", origin(row["batch"]), *(str(row[column]) for column in called), str(row["string"]))
+            for row in top.to_dict("records")
+        ],
     )
     if result.replay is not None and result.replay.tops:
         console.print("\nHow much of the best it found (candidates that tie with the last of them included)")

@@ -61,6 +61,9 @@ ID_COLUMNS = (
     ),
     *("barcode", "code", "sku", "cas", "cas_number", "entry", "mutant", "variant", "name", "title"),
 )
+MUTATION_COLUMNS = ("mutations", "mutation", "mutant", "mutants", "variant", "variants")
+"""Names of columns that hold names of variants, such as S121E/D57G, where a parent is known."""
+
 LABEL_COLUMNS = frozenset({*ID_COLUMNS, "compound_name", "iupac"})
 """Names of columns that say what strings are called."""
 
@@ -75,6 +78,18 @@ def kind_hint(column: str) -> str | None:
         return STRING_COLUMNS[plain]
     words = {"smiles": "molecule", "protein": "protein", "peptide": "protein", "rna": "rna", "dna": "dna"}
     return next((kind for word, kind in words.items() if word in plain), None)
+
+
+def written_column(column: str | None) -> str:
+    """What a column of strings is called where they are written: of names of variants, that of the sequences.
+
+    Example:
+        >>> written_column("seq"), written_column("Mutations"), written_column(None)
+        ('seq', 'sequence', 'string')
+    """
+    if column is None:
+        return "string"
+    return "sequence" if plain_column(column) in MUTATION_COLUMNS else column
 
 
 def recognize_column(table: Table, where: str, kind: str | None) -> str:

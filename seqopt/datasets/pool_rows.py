@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ from seqopt.datasets.named import DATASETS, load
 from seqopt.datasets.pool_columns import (
     ID_COLUMNS,
     LABEL_COLUMNS,
+    MUTATION_COLUMNS,
     STRING_COLUMNS,
     kind_hint,
     plain_column,
@@ -80,6 +81,7 @@ class PoolRows:
     id_given: bool = False
     others: tuple[str, ...] | None = None
     further: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    unfit: Mapping[int, str] = field(default_factory=dict)
 
 
 def named_rows(name: str, column: str | None, values_column: str | None) -> PoolRows | None:
@@ -112,12 +114,15 @@ def file_rows(
     further_column: str | None,
     decimal_comma: bool,
     further_values: Sequence[str] = (),
+    parent: str | None = None,
 ) -> PoolRows:
     if not path.suffix and not path.exists():
         raise InputError(
             f"there is neither a file nor a data set {str(path)!r}; the data sets are {', '.join(DATASETS)}"
         )
     expected = {plain_name(column)} if column is not None else {*STRING_COLUMNS}
+    if parent is not None and column is None:
+        expected |= {*MUTATION_COLUMNS}
     table = read_table(path, expected=expected, decimal_comma=decimal_comma)
     where = table.source or str(path)
     if not len(table.lines) and table.unread:
@@ -128,6 +133,8 @@ def file_rows(
     name_column: str | None
     values = None
     if table.headed:
+        if column is None and parent is not None:
+            column = _column_of_names(table)
         chosen = table.column(column, where) if column is not None else recognize_column(table, where, kind)
         if values_column is not None:
             values_column = table.column(values_column, where, "column of values")
@@ -186,6 +193,31 @@ def file_rows(
         others=tuple(name for name in table.columns if name != chosen),
         further={name: table.columns[name][len(table.lines) - len(lines) :] for name in further},
     )
+
+
+def _column_of_names(table: Table) -> str | None:
+    """The column that holds names of variants, where none holds strings."""
+    plain = {plain_column(name): name for name in table.columns}
+    if plain.keys() & STRING_COLUMNS.keys():
+        return None
+    return next((plain[name] for name in MUTATION_COLUMNS if name in plain), None)
+
+
+def with_variants(rows: PoolRows, parent: str) -> PoolRows:
+    """Rows with strings in the place of names of variants, such as S121E/D57G; what does not fit is kept as `unfit`."""
+    from seqopt.strings.mutations import looks_like_a_name, mutant
+    from seqopt.strings.templates import LETTERS
+
+    kind = recognize_kind([parent])
+    letters = LETTERS.get(kind)
+    strings, unfit = list(rows.strings), {}
+    for row, text in enumerate(rows.strings):
+        if looks_like_a_name(text):
+            try:
+                strings[row] = mutant(parent, text, letters)
+            except InputError as error:
+                unfit[row] = str(error)
+    return replace(rows, strings=strings, unfit=unfit)
 
 
 def _remarks(table: Table) -> tuple[str, ...]:

@@ -20,7 +20,14 @@ import numpy.typing as npt
 
 from seqopt.datasets.numbers import not_a_number, read_number
 from seqopt.datasets.pool_columns import number_in, short
-from seqopt.datasets.pool_rows import PoolRows, file_rows, named_rows, refuse_missing_header, refuse_names
+from seqopt.datasets.pool_rows import (
+    PoolRows,
+    file_rows,
+    named_rows,
+    refuse_missing_header,
+    refuse_names,
+    with_variants,
+)
 from seqopt.datasets.pool_shards import ATTACHMENT_OPTION, why_rejected
 from seqopt.datasets.structures import as_smiles
 from seqopt.errors import InputError
@@ -104,6 +111,7 @@ class Pool:
         identifiers: What the owner of the file calls each candidate, where a column tells all of them apart.
         id_column: The name of that column.
         further: Of other columns of numbers, by name, a number for each candidate; NaN where the cell holds none.
+        parent: The string of which the candidates are variants, where it is known.
     """
 
     strings: tuple[str, ...]
@@ -127,6 +135,7 @@ class Pool:
     identifiers: tuple[str, ...] | None = None
     id_column: str | None = None
     further: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
+    parent: str | None = None
 
     def __len__(self) -> int:
         return len(self.strings)
@@ -170,6 +179,7 @@ def read_pool(
     id_column: str | None = None,
     further_column: str | None = None,
     further_values: Sequence[str] = (),
+    parent: str | None = None,
     check_columns: Callable[[Sequence[str] | None], object] | None = None,
     progress: Progress | None = None,
 ) -> Pool:
@@ -206,6 +216,8 @@ def read_pool(
             (``compound_id``, ``id``, ``name``, ...), if its cells tell all candidates apart.
         further_column: Another column that the file must have, such as that of prices.
         further_values: Other columns of numbers to read along, whose cells may be empty: see `Pool.further`.
+        parent: The string of which the candidates are variants: they may then be written as ``S121E/D57G`` or ``wt``,
+            also in a column called ``mutations`` or ``variant``, and become the whole strings.
         check_columns: Called with the names of the other columns (`None` of a data set), before the strings are looked
             at, which takes long; what it raises is passed on.
         progress: Called with the numbers of molecules canonicalised and in all, when there are many.
@@ -231,8 +243,10 @@ def read_pool(
         raise InputError(f"the data set {source} has no column {wanted!r}")
     if rows is None:
         rows = file_rows(
-            Path(source), column, kind, values_column, id_column, further_column, decimal_comma, further_values
+            Path(source), column, kind, values_column, id_column, further_column, decimal_comma, further_values, parent
         )
+    if parent is not None:
+        rows = with_variants(rows, parent)
     if check_columns is not None:
         check_columns(rows.others)
     smiles = rows.strings
@@ -247,6 +261,8 @@ def read_pool(
         raise InputError(f"standardize is for molecules; {rows.source} holds strings of kind {kind!r}")
     refuse_missing_header(rows, kind, chosen=column is not None)
     keys = _keys(rows.strings, kind, standardize, progress)
+    if rows.unfit:
+        keys = [None if row in rows.unfit else key for row, key in enumerate(keys)]
     return _assemble(
         rows,
         kind,
@@ -255,6 +271,7 @@ def read_pool(
         standardized=standardize,
         log_values=log_values,
         attachment_points=attachment_points,
+        parent=parent,
     )
 
 
@@ -304,6 +321,7 @@ def _assemble(
     standardized: bool,
     log_values: bool,
     attachment_points: bool,
+    parent: str | None = None,
 ) -> Pool:
     rejected = [Rejected(line, "", "blank line") for line in rows.blank_lines]
     rejected += [Rejected(*record) for record in rows.unread]
@@ -317,7 +335,8 @@ def _assemble(
     for row, key in enumerate(keys):
         line = int(rows.lines[row])
         if key is None:
-            rejected.append(Rejected(line, rows.strings[row], why_rejected(rows.strings[row], kind)))
+            why = rows.unfit.get(row) or why_rejected(rows.strings[row], kind)
+            rejected.append(Rejected(line, rows.strings[row], why))
             continue
         whole = attachment_points or kind != "molecule"
         open_end = None if whole else explain_attachment(key, option=ATTACHMENT_OPTION)
@@ -373,6 +392,7 @@ def _assemble(
         identifiers=None if found_id is None else found_id[1],
         id_column=None if found_id is None else found_id[0],
         further={name: _further(rows, cells, members) for name, cells in rows.further.items()},
+        parent=parent,
     )
 
 

@@ -20,6 +20,7 @@ from seqopt.encoding.features import (
 )
 from seqopt.encoding.fields import ContextEncoder, FieldEncoder, Fields, HasContext
 from seqopt.encoding.fingerprints import Fragprints, MorganFingerprint
+from seqopt.encoding.templates import TemplatePositions
 from seqopt.encoding.tokenizers import (
     CharacterTokenizer,
     SmilesTokenizer,
@@ -48,6 +49,7 @@ __all__ = [
     "SelectiveFeaturizer",
     "SmilesTokenizer",
     "StringEncoder",
+    "TemplatePositions",
     "Tokenizer",
     "TokensAndFeatures",
     "VaryingPositions",

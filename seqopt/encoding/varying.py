@@ -89,12 +89,12 @@ class VaryingPositions(Encoder):
             InputError: As `Encoder.encode` does.
         """
         whole = self.encoder.encode(strings)
-        kept, variants = self._kept(whole)
+        kept, numbers = self._kept(whole)
         lengths = kept.sum(axis=1, dtype=np.int32)
         rows, places = np.nonzero(kept)
         flat: npt.NDArray[np.unsignedinteger] = whole.tokens[rows, places]
         if self.positioned:
-            flat = self._numbered(flat, np.where(variants[rows], places + 1, 0))
+            flat = self._numbered(flat, numbers[rows, places])
         size = max(len(self.alphabet), int(flat.max(initial=0)))
         tokens = np.zeros((len(whole), int(lengths.max(initial=0))), dtype=np.uint8 if size <= 255 else np.uint16)
         tokens[np.arange(tokens.shape[1])[None, :] < lengths[:, None]] = flat
@@ -112,15 +112,15 @@ class VaryingPositions(Encoder):
         indices: list[int] = np.flatnonzero(self._kept(self.encoder.encode([string]))[0][0]).tolist()
         return indices
 
-    def _kept(self, whole: EncodedStrings) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Which symbols of n strings are encoded, ``n x W``, and which strings have the background's length, n."""
+    def _kept(self, whole: EncodedStrings) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp]]:
+        """Which symbols of n strings are encoded, and their positions, from 1 or 0 for none: both ``n x W``."""
         kept = whole.tokens != 0
         length = len(self._tokens)
         variants = whole.lengths == length
         alike = np.flatnonzero(variants)
         if len(alike):
             kept[alike, :length] = self._varying | (whole.tokens[alike, :length] != self._tokens)
-        return kept, variants
+        return kept, np.where(variants[:, None], np.arange(1, kept.shape[1] + 1), 0)
 
     def _numbered(
         self, symbols: npt.NDArray[np.unsignedinteger], positions: npt.NDArray[np.integer]

@@ -30,6 +30,7 @@ from seqopt.filters.conditions import (
 from seqopt.filters.listed import Listed
 from seqopt.filters.properties import cost, measure, within
 from seqopt.strings.identity import identity_keys
+from seqopt.strings.mutations import readable_variants
 from seqopt.utils.cache import digest, read_cached, write_cached
 from seqopt.utils.workers import Progress, map_strings
 
@@ -440,6 +441,7 @@ def library_table(
         own = list(table.columns[column])
         if facts.get("kind") == "molecule":
             own = list(as_smiles(own))
+        own = readable_variants(facts.get("parent"), own)
         others = {name: list(cells) for name, cells in table.columns.items() if name != column}
         for name in dict.fromkeys([*columns, *others]):
             before = columns.get(name, [""] * len(strings))

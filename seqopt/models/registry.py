@@ -17,6 +17,7 @@ from seqopt.encoding import (
     Featurizer,
     JointEncoder,
     StringEncoder,
+    TemplatePositions,
     VaryingPositions,
     varying_positions,
 )
@@ -27,6 +28,7 @@ from seqopt.models.fully_bayesian import FullyBayesianGP, FullyBayesianStringGP
 from seqopt.models.protocols import Surrogate
 from seqopt.models.string_gp import StringGP, default_kernel
 from seqopt.spaces import PoolSpace, Space
+from seqopt.strings.templates import Template
 
 if TYPE_CHECKING:
     from seqopt.vae import StringVAE
@@ -304,10 +306,12 @@ def _mixed(partitions: int, positions: bool = False, encoder: StringEncoder | No
 def variants_encoder(space: Space) -> VaryingPositions | None:
     """An encoder of the positions at which the strings of a space differ, if these are fewer than half.
 
-    It is looked for in pools, and in spaces with choices for each position, such as `seqopt.spaces.LocalSpace`.
+    It is looked for in pools, in spaces with choices for each position, such as `seqopt.spaces.LocalSpace`, and in
+    templates: where their strings have several lengths, positions are those of the template.
 
     Returns:
-        The encoder; `None` for molecules, where lengths differ, and where too few positions are the same.
+        The encoder; `None` for molecules, where lengths differ without a template, and where too few positions are the
+        same.
 
     Example:
         >>> from seqopt.spaces import LocalSpace
@@ -321,6 +325,9 @@ def variants_encoder(space: Space) -> VaryingPositions | None:
         background = space.keys[0]
         positions = varying_positions(space.encoded)
     else:
+        template = getattr(space, "template", None)
+        if isinstance(template, Template) and not template.one_length:
+            return _template_encoder(space, template)
         choices = getattr(space, "choices", None)
         if not isinstance(choices, tuple) or not choices:
             return None
@@ -331,6 +338,14 @@ def variants_encoder(space: Space) -> VaryingPositions | None:
         enough = len(choices) - len(several) > LEAST_SHARE * len(choices)
         positions = several if several and enough and int(tokens[0]) == len(choices) else None
     return None if positions is None else VaryingPositions(space.encoder, background, positions)
+
+
+def _template_encoder(space: Space, template: Template) -> VaryingPositions | None:
+    if template.width - len(template.free) <= LEAST_SHARE * template.width:
+        return None
+    encoder = TemplatePositions(space.encoder, template.text, kind=template.kind, letters=template.letters)
+    # Each string must have a symbol for every part that it is compared in.
+    return encoder if encoder.fewest >= _parts(space, encoder) else None
 
 
 def _parts(space: Space, encoder: VaryingPositions | None = None) -> int:

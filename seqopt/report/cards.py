@@ -55,6 +55,7 @@ class Card:
         error: Why there is no value.
         listed: Whether it has a row in the table.
         identifier: What its owner calls it.
+        mutations: What it changes of the parent, such as ``S121E``; empty where no parent is known.
         cells: What the library says of it, by column.
         note: What was corrected or discarded.
         evidence: What else was known when it was chosen, in words, such as its rank.
@@ -87,6 +88,7 @@ class Card:
     error: str
     listed: bool
     identifier: str
+    mutations: str
     cells: list[tuple[str, str]]
     note: str
     evidence: list[str]
@@ -199,6 +201,7 @@ def _card(
         error=shortened(str(row["error"]), 160),
         listed=number in view.listed,
         identifier=shortened(str(row["identifier"]), 60),
+        mutations=shortened(view.mutations(row), 120),
         cells=[(name, shortened(cells[name], 60)) for name in view.columns if cells.get(name, "").strip()],
         note=shortened(str(row["note"]), 200),
         evidence=evidence.words(),

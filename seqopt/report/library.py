@@ -51,18 +51,22 @@ class Library:
 
 def read_library(run: Run) -> Library:
     """The library of a search, with the files that were added to it; empty where none can be read any more."""
+    from seqopt.campaign.parents import parent_in
     from seqopt.datasets.structures import as_smiles
+    from seqopt.strings.mutations import readable_variants
 
     named = {name: str(run.settings.get(name) or "") for name in ("id_column", "price_column")}
     pool = run.settings.get("pool")
     files = [(str(pool), str(run.settings.get("column") or "string"), named["id_column"])] if pool else []
+    parent = parent_in(run.settings)
     strings: list[str] = []
     columns: dict[str, list[str]] = {}
     for path, column, own in [*files, *run.added]:
         table = _table(Path(path), column)
         if column not in table:
             continue
-        strings += [string.strip() for string in as_smiles(table[column])]
+        written = [string.strip() for string in as_smiles(table[column])]
+        strings += readable_variants(parent, written)
         # What the files call by different names is the identifier all the same.
         others = {named["id_column"] if own and name == own else name: cells for name, cells in table.items()}
         for name in [*columns, *(name for name in others if name not in columns and name != column)]:

@@ -121,11 +121,13 @@ def _of_pool(run: Run, kind: str, n: int, rng: np.random.Generator, library: Lib
 
 def _pool_rows(run: Run, name: str, library: Library | None) -> tuple[Sequence[str], FloatArray | None] | str:
     """Strings of a pool, and values where its file holds them; or why it cannot be read."""
+    from seqopt.campaign.parents import parent_in
     from seqopt.datasets.named import DATASETS
     from seqopt.datasets.sheets import plain_name
     from seqopt.datasets.sources import file_and_part
     from seqopt.datasets.structures import as_smiles
     from seqopt.datasets.tables import read_table
+    from seqopt.strings.mutations import readable_variants
 
     objective = "" if run.campaign else str(run.settings.get("objective") or "")
     wanted = objective.removeprefix("column:") if objective.startswith("column:") else None
@@ -145,7 +147,8 @@ def _pool_rows(run: Run, name: str, library: Library | None) -> tuple[Sequence[s
         table = read_table(path, expected={plain_name(column)})
         if column not in table.columns:
             return f"The pool {path.name} has no column {column!r} any more: a sample of it is missing."
-        strings, columns = as_smiles(table.columns[column]), table.columns
+        strings = readable_variants(parent_in(run.settings), as_smiles(table.columns[column]))
+        columns = table.columns
     values = None
     if wanted is not None and wanted in columns:
         numbers = [as_number(cell) for cell in columns[wanted]]

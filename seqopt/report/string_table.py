@@ -135,6 +135,8 @@ def string_table(view: View, mapped: Container[int] = (), further: Sequence[str]
     if (rows["identifier"] != "").any():
         called = view.library.id_column or "Identifier"
         makers.append((Column(called, numeric=False), lambda row: (shortened(row["identifier"], LONGEST_LISTED), "")))
+    if view.parent:
+        makers.append((Column("Mutations", numeric=False), lambda row: (shortened(view.mutations(row), 80), "")))
     measured = Column("Measured", first=low_first, sorted=low_first, role="value")
     makers.append((measured, lambda row: _value(view, row)))
     if (rows["measurements"] > 1).any():

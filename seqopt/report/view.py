@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from seqopt.campaign.parents import parent_in
 from seqopt.campaign.wording import percent
 from seqopt.data import central, interval
 from seqopt.report.curves import Curves
@@ -28,6 +29,7 @@ from seqopt.report.results import (
     ranked,
 )
 from seqopt.strings.identity import recognize_kind
+from seqopt.strings.mutations import mutation_name
 
 if TYPE_CHECKING:
     from seqopt.report.analysis import Analysis
@@ -136,6 +138,7 @@ class View:
         library: What the file of candidates says of them.
         columns: Columns of the library that are shown, besides identifiers.
         highlights: Substructures that are marked in drawings, as SMARTS.
+        parent: The string by which variants are named; empty where none is known.
     """
 
     run: Run
@@ -154,6 +157,7 @@ class View:
     library: Library = field(default_factory=Library)
     columns: tuple[str, ...] = ()
     highlights: tuple[str, ...] = ()
+    parent: str = ""
 
     @property
     def is_gene(self) -> bool:
@@ -174,6 +178,10 @@ class View:
     def cells(self, row: Mapping[str, Any]) -> Mapping[str, str]:
         """What the library says of the string of a row: when it was suggested, or else now."""
         return self.run.cells.get(str(row["key"])) or self.library.cells(str(row["string"]))
+
+    def mutations(self, row: Mapping[str, Any]) -> str:
+        """What the string of a row changes of the parent, such as ``S121E``; empty where no parent is known."""
+        return mutation_name(self.parent, str(row["key"])) if self.parent else ""
 
     def value(self, row: Mapping[str, Any]) -> str:
         """What was measured in a row of evaluations, in words: ``6.50``, ``<0.10``, ``5.50 ± 0.20``."""
@@ -264,6 +272,7 @@ def view_of(run: Run, label: str, highlights: tuple[str, ...] = ()) -> View:
     log10 = run.settings.get("transform") == "log10" and is_positive(table)
     # Formulas and other text of various lengths have no positions to compare, and no groups of ten.
     aligned = kind != "text" or table["string"].str.len().nunique() <= 1
+    parent = "" if kind == "molecule" else parent_in(run.settings, space_facts(run)) or ""
     return View(
         run,
         str(kind),
@@ -271,13 +280,18 @@ def view_of(run: Run, label: str, highlights: tuple[str, ...] = ()) -> View:
         label,
         log10,
         percent if run.yes_no else number_format(table.loc[table["measured"], "value"], log10=log10),
-        _reference(table, run.direction) if kind != "molecule" and aligned else None,
+        Reference(parent, "the parent")
+        if parent
+        else _reference(table, run.direction)
+        if kind != "molecule" and aligned
+        else None,
         aligned,
         reasons=_recorded_reasons(table),
         number_of={str(row["string"]): int(row["number"]) for row in rows_of(table[::-1])},
         library=library,
         columns=tuple(_columns(run, library)),
         highlights=highlights if kind == "molecule" else (),
+        parent=parent,
     )
 
 

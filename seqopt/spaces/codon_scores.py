@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seqopt.errors import InputError
-from seqopt.spaces.motifs import AMBIGUITY, checked_motif
+from seqopt.spaces.motifs import checked_motif
+from seqopt.strings.genetic_codes import AMBIGUITY
 
 FloatArray = npt.NDArray[np.float64]
 

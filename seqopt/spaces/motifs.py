@@ -13,13 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqopt.errors import InputError
-from seqopt.strings.genetic_codes import BASES
-
-AMBIGUITY = {
-    **{"A": "A", "C": "C", "G": "G", "T": "T", "R": "AG", "Y": "CT", "S": "CG", "W": "AT", "K": "GT", "M": "AC"},
-    **{"B": "CGT", "D": "AGT", "H": "ACT", "V": "ACG", "N": "ACGT"},
-}
-"""The bases that each IUPAC letter stands for."""
+from seqopt.strings.genetic_codes import AMBIGUITY, BASES
 
 _COMPLEMENT = str.maketrans("ACGTRYSWKMBDHVN", "TGCAYRSWMKVHDBN")
 

@@ -21,6 +21,12 @@ from seqopt.utils.resources import data_path
 BASES = "TCAG"
 """The bases in the order in which translation tables list them."""
 
+AMBIGUITY = {
+    **{"A": "A", "C": "C", "G": "G", "T": "T", "R": "AG", "Y": "CT", "S": "CG", "W": "AT", "K": "GT", "M": "AC"},
+    **{"B": "CGT", "D": "AGT", "H": "ACT", "V": "ACG", "N": "ACGT"},
+}
+"""The bases that each IUPAC letter stands for."""
+
 STOP = "*"
 """The symbol of a stop codon."""
 

@@ -14,7 +14,16 @@ from nltk import CFG
 
 from seqopt.encoding.codons import CodonTokenizer
 from seqopt.errors import InputError
-from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, LocalSpace, StringSpace
+from seqopt.spaces import (
+    CandidateSet,
+    CodonLibrary,
+    CodonSpace,
+    GrammarSpace,
+    LocalSpace,
+    ParentSpace,
+    StringSpace,
+    TemplateSpace,
+)
 from seqopt.spaces.candidate_set import LISTED
 from seqopt.spaces.local import LocalTokenizer
 from seqopt.utils.config import NotConfigurableError, config_of, described, from_config
@@ -31,6 +40,20 @@ SPACES: list[Callable[[], Any]] = [
     lambda: LocalSpace(["AB", "C"]),
     lambda: LocalSpace([["AB"], "C"]),
     lambda: LocalSpace([["A,B"], "C"]),
+    lambda: TemplateSpace("MK[AV]x{2-3}"),
+    lambda: TemplateSpace("MK[AV]x{2-4}"),
+    lambda: TemplateSpace("MK[AV]x{2-3}", letters="ACD"),
+    lambda: TemplateSpace("MK[AV]x{2-3}", parent="MKAAA"),
+    lambda: ParentSpace("MKVL", 1),
+    lambda: ParentSpace("MKVL", 2),
+    lambda: ParentSpace("MKVL", 2, positions="1-3"),
+    lambda: ParentSpace("MKVL", 2, letters="AVL"),
+    lambda: ParentSpace("MKVI", 2),
+    lambda: CodonLibrary("NNK,NNK"),
+    lambda: CodonLibrary("NNK,NNS"),
+    lambda: CodonLibrary("NNK", parent="MKVL", positions="1,2"),
+    lambda: CodonLibrary("NNK", parent="MKVL", positions="1,3"),
+    lambda: CodonLibrary("NNK", parent="MKVL", positions="1,3", code=2),
     lambda: CodonSpace("TIKENIFGVS"),
     lambda: CodonSpace("TIKENIFGVT"),
     lambda: CodonSpace("TIKENIFGVS", code=2),

@@ -12,7 +12,18 @@ import pytest
 from seqopt.datasets import prepare_pool
 from seqopt.encoding import Alphabet, Encoder
 from seqopt.errors import InputError
-from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, LocalSpace, Space, StoredPool, StringSpace
+from seqopt.spaces import (
+    CandidateSet,
+    CodonLibrary,
+    CodonSpace,
+    GrammarSpace,
+    LocalSpace,
+    ParentSpace,
+    Space,
+    StoredPool,
+    StringSpace,
+    TemplateSpace,
+)
 from seqopt.testing.spaces import EvolvableSpaceConformance, PoolSpaceConformance, SpaceConformance
 from seqopt.utils.config import Config, Configurable
 
@@ -39,6 +50,32 @@ MOVING: dict[str, tuple[Callable[[], Any], Callable[[], Any], list[str]]] = {
     "constrained codons": (
         lambda: CodonSpace("MKVLKE", forbidden=["AAA"], gc=(0.3, 0.6)),
         lambda: CodonSpace("MKVLKE", forbidden=["TTT"], gc=(0.3, 0.6)),
+        [],
+    ),
+    "template": (
+        lambda: TemplateSpace("MK[AV]x{1-3}(GS){0-2}W?", parent="MKAHGSW"),
+        lambda: TemplateSpace("MK[AV]x{1-4}(GS){0-2}W?", parent="MKAHGSW"),
+        ["MK!W"],
+    ),
+    "accepted template": (
+        lambda: TemplateSpace("[01]{3-5}", letters="01", kind="text", accept=_apart),
+        lambda: TemplateSpace("[01]{3-5}", letters="01", kind="text"),
+        [],
+    ),
+    "degenerate bases": (lambda: TemplateSpace("ANRY?", kind="dna"), lambda: TemplateSpace("ANRY", kind="dna"), []),
+    "parent": (
+        lambda: ParentSpace("MKVLSAG", 2, positions="2-4,7"),
+        lambda: ParentSpace("MKVLSAG", 3, positions="2-4,7"),
+        ["MK!LSAG"],
+    ),
+    "own letters": (
+        lambda: ParentSpace("MKVL", letters={1: "MA", 3: "VIL"}),
+        lambda: ParentSpace("MKVL", letters={1: "MA", 3: "VI"}),
+        [],
+    ),
+    "degenerate codons": (
+        lambda: CodonLibrary("NNK,NDT", parent="MKVL", positions="2,4"),
+        lambda: CodonLibrary("NDT,NNK", parent="MKVL", positions="2,4"),
         [],
     ),
     "expressions": (lambda: GrammarSpace("arithmetic", 1, 8), lambda: GrammarSpace("arithmetic", 1, 9), []),

@@ -57,6 +57,15 @@ from seqopt.cli.gene_options import (
 )
 from seqopt.cli.large_options import Keep, OnDisk, PrefilterName, StrategyName
 from seqopt.cli.running import console, note, show_notes
+from seqopt.cli.variant_options import (
+    Letters,
+    LibraryCodons,
+    Mutations,
+    ParentSequence,
+    Positions,
+    TemplateText,
+    VariantOptions,
+)
 from seqopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -178,6 +187,12 @@ def new(
     seed: Annotated[
         int, typer.Option(help="The same seed gives the same suggestions.", rich_help_panel=HOW, min=0)
     ] = 0,
+    parent: ParentSequence = None,
+    mutations: Mutations = None,
+    positions: Positions = None,
+    letters: Letters = None,
+    template: TemplateText = None,
+    library: LibraryCodons = None,
     code: Code = None,
     start: Start = None,
     stop: Stop = None,
@@ -209,6 +224,7 @@ def new(
 
     seqopt campaign new kinase --pool library.csv --objective-name pIC50 --maximize
     seqopt campaign new kinase --pool library.csv --objective-name pIC50 --property "MW 200..500" --where "price <= 100"
+    seqopt campaign new petase --parent wt.fasta --mutations 3 --positions 12,45-60 --objective-name activity
     seqopt campaign new enzyme --protein MKV...  --objective-name expression --batch 8 --avoid BsaI --gc 0.4 0.6
     seqopt campaign new screen --pool library.csv --objective-name inhibits --results yes/no --batch 96
     """
@@ -238,6 +254,7 @@ def new(
     genes = GeneOptions(code, start, stop, avoid or (), both_strands, gc, constraint or (), upstream, downstream)
     refuse_idle({option: given and protein is None for option, given in genes.given.items()}, "--protein")
     show_notes()
+    variants = VariantOptions(parent, mutations, positions, letters, template, library)
     large = {"strategy": strategy, "prefilter": prefilter, "keep": keep, "on_disk": on_disk}
     conditions = given_filters(properties, require, forbid, alerts, where, require_pattern, forbid_pattern, exclude)
     store = _store(
@@ -255,6 +272,7 @@ def new(
         },
         in_memory={
             "--decimal-comma": decimal_comma,
+            "--parent": parent is not None,
         },
         ways="--plates" if plates else "--fidelity" if contexts is not None else None,
     )
@@ -268,7 +286,7 @@ def new(
         parts = parts if decides is None else {"strategy": decides}
     searched: Any = store
     if store is None:
-        searched = _space(pool, alphabet, protein, grammar, length, kind, column, standardize, genes)
+        searched = _space(pool, alphabet, protein, grammar, length, kind, column, standardize, genes, variants)
     with console.status("reading the candidates"):
         from seqopt.campaign import Campaign
         from seqopt.campaign.plates import WELLS, PlateRules
@@ -296,6 +314,7 @@ def new(
             limits=given_limits(per_scaffold, max_similarity),
             contexts=contexts,
             budget=budget_cost,
+            parent=None if variants.are_searched else variants.sequence(),
             plates=(plate_size or WELLS) if plates else None,
             controls=controls_of(controls),
         )
@@ -303,6 +322,10 @@ def new(
         facts, filters = campaign.store.library, campaign.status().filters
         rules = PlateRules.of(campaign.store.settings)
     what = f"{facts['size']:,} candidates of {facts['path']}" if facts else "generated strings"
+    if variants.are_searched:
+        from seqopt.cli.variants import described_variants
+
+        what = ", ".join(described_variants(searched))
     if store is not None:
         what = store.summary().splitlines()[0]
     console.print(f"[bold]{escape(str(path))}[/bold]: {escape(objective)} of {escape(what)}")
@@ -454,18 +477,23 @@ def _space(
     column: str | None,
     standardize: bool,
     options: GeneOptions,
+    variants: VariantOptions,
 ) -> Space | Path:
-    given = [name for name, value in _named(pool, alphabet, protein, grammar).items() if value is not None]
+    named = _named(pool, alphabet, protein, grammar) | ({variants.named: variants} if variants.named else {})
+    given = [name for name, value in named.items() if value is not None]
     if len(given) != 1:
         raise InputError(
-            "say what to search, by one of --pool FILE, --alphabet LETTERS, --protein SEQUENCE and --grammar NAME"
+            "say what to search, by one of --pool FILE, --alphabet LETTERS, --protein SEQUENCE, --grammar NAME, "
+            "--template TEMPLATE, --library CODONS, and --parent SEQUENCE with --mutations"
             + (f" (given: {' and '.join(given)})" if given else "")
         )
-    if length is not None and (pool is not None or protein is not None):
+    if length is not None and (pool is not None or protein is not None or variants.are_searched):
         raise InputError(f"--length goes with --alphabet or --grammar, not with {given[0]}")
     if pool is not None:
         return pool
     refuse_idle({"--column": column is not None, "--standardize": standardize}, f"--pool, not with {given[0]}")
+    if variants.are_searched:
+        return variants.space(None if kind == "auto" else kind)
     from seqopt.spaces import GrammarSpace, StringSpace
 
     if protein is not None:

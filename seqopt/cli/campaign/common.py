@@ -174,13 +174,17 @@ def on_plate(campaign: Campaign, name: str | None) -> dict[str, ContextValue] | 
 def print_batch(campaign: Campaign, batch: list[Suggestion]) -> None:
     """Suggestions one below the other, each string on a line of its own, from which it can be copied."""
     from seqopt.campaign.costs import way_of
+    from seqopt.campaign.parents import parent_of
     from seqopt.campaign.wording import in_words, nearest_in_words
     from seqopt.data import shown_interval, shown_number
+    from seqopt.strings.mutations import mutation_name
 
     settings = campaign.store.settings
+    parent = parent_of(settings)
     for row in batch:
         ways = "".join(f", {name} {value}" for name, value in row.context)
         called = f"{row.identifier}  " if row.identifier else ""
+        called += f"{mutation_name(parent, row.key)}  " if parent is not None else ""
         print_whole(f"[bold]{escape(row.name)}[/bold]  {escape(called + row.string + ways)}")
         central = row.predicted(settings.transform)
         # A cheap measurement may be in other units.

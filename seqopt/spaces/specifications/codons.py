@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seqopt.errors import InputError
-from seqopt.spaces.motifs import AMBIGUITY, checked_motif
+from seqopt.spaces.motifs import checked_motif
 from seqopt.spaces.specifications.base import Frame, Specification
 from seqopt.strings.codon_usage import codon_usage, relative_usage
+from seqopt.strings.genetic_codes import AMBIGUITY
 
 
 class FixedStretch(Specification):

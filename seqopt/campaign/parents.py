@@ -1,0 +1,97 @@
+"""The parent of a campaign, such as a wild type: its variants are named by what they change of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from seqopt.campaign.rows import Settings
+from seqopt.errors import InputError
+from seqopt.strings.mutations import looks_like_a_name, mutant, mutation_names
+from seqopt.strings.templates import LETTERS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from seqopt.campaign.entries import Row
+
+PARENT = "parent"
+"""Where settings and descriptions keep it."""
+
+MUTATIONS = "mutations"
+"""The column of names of variants."""
+
+
+def parent_of(settings: Settings) -> str | None:
+    """The parent of a campaign; `None` where none is known.
+
+    Example:
+        >>> parent_of(Settings("activity", extra={"parent": "MKV"})), parent_of(Settings("activity"))
+        ('MKV', None)
+    """
+    return parent_in(settings.extra, settings.space, settings.pool)
+
+
+def parent_in(*facts: Mapping[str, Any] | None) -> str | None:
+    """The first parent that facts name: settings, the description of a space, what is known of a pool."""
+    for one in facts:
+        found = (one or {}).get(PARENT)
+        if isinstance(found, str) and found:
+            return found
+    return None
+
+
+def parent_of_space(space: object) -> str | None:
+    """The parent that a space or a pool has by itself."""
+    found = getattr(space, PARENT, None)
+    return found if isinstance(found, str) and found else None
+
+
+def checked_parent_of(parent: str, space: Any) -> str:
+    """A parent as the strings of a space are written; it need not be one of them.
+
+    Raises:
+        InputError: If it is empty or no sequence of the kind (with its position), the space has another parent, or
+            holds molecules.
+    """
+    from seqopt.spaces.parent_space import checked_parent
+
+    if space.kind == "molecule":
+        raise InputError("a parent names variants of sequences, and these are molecules: leave it out")
+    checked = checked_parent(parent, space.kind)
+    own = parent_of_space(space)
+    if own is not None and own != checked:
+        raise InputError("the space has another parent than the one given: leave one of them out")
+    return checked
+
+
+def with_mutations(frame: pd.DataFrame, parent: str | None) -> pd.DataFrame:
+    """A table of evaluations with the names of variants after their strings, if a parent is known.
+
+    Example:
+        >>> import pandas as pd
+        >>> with_mutations(pd.DataFrame({"string": ["MKI"], "key": ["MKI"]}), "MKV").columns.tolist()
+        ['string', 'mutations', 'key']
+    """
+    if parent is None or MUTATIONS in frame:
+        return frame
+    frame = frame.copy()
+    frame.insert(frame.columns.get_loc("string") + 1, MUTATIONS, mutation_names(parent, frame["key"]))
+    return frame
+
+
+def read_mutations(rows: Iterable[Row], settings: Settings) -> None:
+    """Names of variants in results become their strings; one that does not fit the parent is a problem of its row."""
+    parent = parent_of(settings)
+    if parent is None:
+        return
+    letters = LETTERS.get(str((settings.pool or settings.space).get("kind")))
+    for row in rows:
+        name = row.entry.string
+        if name is not None and looks_like_a_name(name):
+            try:
+                row.entry = replace(row.entry, string=mutant(parent, name, letters))
+            except InputError as error:
+                row.wrong("is no variant of the parent: " + str(error).removeprefix(f"{name.strip()!r}: "), name)
+                row.entry = replace(row.entry, string=None)
