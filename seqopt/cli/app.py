@@ -464,9 +464,13 @@ def genes(
     upstream: Upstream = None,
     downstream: Downstream = None,
     best: Annotated[
-        int,
-        typer.Option(help="Where the best genes can be known exactly: how many of them.", rich_help_panel=HOW, min=1),
-    ] = 10,
+        int | None,
+        typer.Option(
+            help="Where the best genes can be known exactly: how many of them. Default: 10.",
+            rich_help_panel=HOW,
+            min=1,
+        ),
+    ] = None,
     search: Annotated[
         bool,
         typer.Option("--search", help="Search, also where the best genes can be known exactly.", rich_help_panel=HOW),
@@ -554,7 +558,8 @@ def genes(
         options=GeneOptions(code, start, stop, avoid or (), both_strands, gc, constraint or (), upstream, downstream),
         representation=representation,
         partitions=_partitions(partitions),
-        best=None if search else best,
+        best=None if search else best or 10,
+        best_asked_for=best is not None,
         out=out,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from seqopt.cli.running import Plan, command_line, console, note, print_best
 from seqopt.datasets import Protein
 from seqopt.errors import IntractableError, SeqoptError
 from seqopt.evaluation import Direction
-from seqopt.objectives import Objective, exact_score
+from seqopt.objectives import Objective, WeightedSum, exact_score
 from seqopt.spaces import CodonSpace, ExactGenes, ExactRanking
 
 LONGEST_SHOWN = 54
@@ -89,14 +90,25 @@ def write_solved(
     )
     if len(genes) < best:
         note(f"there are no more than {len(genes):,} genes")
+    total = objective.function if isinstance(objective.function, WeightedSum) else None
+    values = objective(shown)[:, None] if total is None else total.rows(shown)
+    terms = () if total is None else total.names
     print_best(
         f"Best genes by {named(objective)}",
-        {"rank": "right", "value": "right", "GC": "right", "gene": "left"},
+        {"rank": "right", "value": "right", **dict.fromkeys(terms, "right"), "GC": "right", "gene": "left"},
         [
-            (str(rank), f"{value:,.5g}", f"{(gene.count('G') + gene.count('C')) / len(gene):.2f}", shown_gene(gene))
-            for rank, (gene, value) in enumerate(zip(shown, objective(shown).tolist(), strict=True), start=1)
+            (
+                str(rank),
+                *(f"{value:,.5g}" for value in row),
+                f"{(gene.count('G') + gene.count('C')) / len(gene):.2f}",
+                shown_gene(gene),
+            )
+            for rank, (gene, row) in enumerate(zip(shown, values.tolist(), strict=True), start=1)
         ],
     )
+    worst, best_value = objective([genes[-1], genes[0]]).tolist()
+    if len(genes) > 1 and math.isclose(worst, best_value, rel_tol=1e-12, abs_tol=1e-12):
+        note(f"the {len(genes)} genes are equally good by {objective.name}: there may be more of them")
     with console.status("writing the files"):
         from seqopt.api import maximize
         from seqopt.report.exports import GENES_CSV, GENES_FASTA, write_genes

@@ -23,6 +23,7 @@ from seqopt.cli.running import (
     console,
     default_folder,
     note,
+    note_opposites,
     origin,
     print_best,
     show_notes,
@@ -31,7 +32,7 @@ from seqopt.cli.running import (
 from seqopt.datasets import DATASETS, Pool, read_pool
 from seqopt.errors import InputError
 from seqopt.evaluation import Direction
-from seqopt.objectives import Fidelities, Fidelity, Objective, resolve_objective
+from seqopt.objectives import Fidelities, Fidelity, Objective, column_of, resolve_objective
 from seqopt.strings.identity import KINDS
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def run_search(
     started = time.perf_counter()
     show_notes()
     objective_spec = objective_spec.strip()
-    values_column = objective_spec.removeprefix("column:") if objective_spec.startswith("column:") else None
+    values_column = column_of(objective_spec)
     # An objective that cannot be loaded, or a folder that is taken, is said before a large pool is read.
     objective = None if values_column else resolve_objective(objective_spec)
     folder = out if out is not None else default_folder(Path(source).name.split(".")[0], objective_spec)
@@ -91,6 +92,7 @@ def run_search(
             strict=strict,
         )
         goal = direction or objective.direction
+        note_opposites(objective, direction)
         first, *notes = store.summary().splitlines()
         console.print(f"[bold]{escape(first)}[/bold] ({time.perf_counter() - started:.0f} s)")
         for text in notes:
@@ -130,6 +132,7 @@ def run_search(
     if objective is None:
         objective = resolve_objective(objective_spec, pool)
     goal = direction or objective.direction
+    note_opposites(objective, direction)
     _describe_pool(pool, time.perf_counter() - started)
     if ways is None:
         _warn_of_budget(plan, len(pool.strings))
@@ -272,10 +275,19 @@ def _describe_result(result: Any, name: str, direction: str) -> None:
         if not len(measured):
             return
     top = measured.sort_values("value", ascending=direction == "minimize", kind="stable").head(5)
+    terms = [outcome.name for outcome in result.optimizer.outcomes if outcome.role == "recorded"]
     print_best(
         f"Best of {len(measured)} by {name}",
-        {"value": "right", "batch": "right", "string": "left"},
-        [(f"{row.value:,.5g}", origin(row.batch), str(row.string)) for row in top.itertuples()],
+        {"value": "right", **dict.fromkeys(terms, "right"), "batch": "right", "string": "left"},
+        [
+            (
+                f"{row['value']:,.5g}",
+                *(f"{row[term]:,.5g}" for term in terms),
+                origin(row["batch"]),
+                str(row["string"]),
+            )
+            for row in top.to_dict("records")
+        ],
     )
     if result.replay is not None and result.replay.tops:
         console.print("\nHow much of the best it found (candidates that tie with the last of them included)")

@@ -15,7 +15,7 @@ import pandas as pd
 
 from seqopt.objectives.expressions import LARGEST_ERROR
 from seqopt.objectives.formulas import FormulaData, pareto
-from seqopt.report.results import Run, ranked, read_run
+from seqopt.report.results import Run, ranked, read_run, terms_of
 from seqopt.utils.files import write_atomically
 
 BEST_FASTA, BEST_CSV = "best.fasta", "best.csv"
@@ -36,7 +36,8 @@ def write_genes(run_folder: str | os.PathLike[str], name: str) -> pd.DataFrame:
         name: What the genes are called; blanks become underscores.
 
     Returns:
-        The table of ``genes.csv``: ``rank`` (from 1), ``name``, ``value``, ``gc`` (fraction of bases that are G or C),
+        The table of ``genes.csv``: ``rank`` (from 1), ``name``, ``value``, of a weighted sum one column for each score,
+        ``gc`` (fraction of bases that are G or C),
         ``batch`` (0 for the initial design), ``number`` (of the evaluation), ``predicted_mean`` and ``predicted_std``
         (empty where no model chose the gene), ``gene``.
 
@@ -52,6 +53,7 @@ def write_genes(run_folder: str | os.PathLike[str], name: str) -> pd.DataFrame:
             "rank": best.index + 1,
             "name": [f"{identifier}_{rank}" for rank in best.index + 1],
             "value": best["value"],
+            **{term.column: best[term.column] for term in terms_of(run.settings) if term.column in best},
             "gc": [round(gc_fraction(gene), 4) for gene in best["string"]],
             **_origin(best),
             "gene": best["string"],
