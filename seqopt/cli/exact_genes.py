@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,7 +112,7 @@ def write_solved(
     worst, best_value = objective([genes[-1], genes[0]]).tolist()
     if len(genes) > 1 and math.isclose(worst, best_value, rel_tol=1e-12, abs_tol=1e-12):
         note(f"the {len(genes)} genes are equally good by {objective.name}: there may be more of them")
-    with console.status("writing the files"):
+    with console.status("writing the files"), _silent_models():
         from seqopt.api import maximize
         from seqopt.report.exports import GENES_CSV, GENES_FASTA, write_genes
         from seqopt.strategies import ExactStrategy
@@ -143,6 +146,18 @@ def write_solved(
         f"\nAll {len(table)}, the best first: {escape(str(folder / GENES_FASTA))} and {GENES_CSV} there; "
         f"open {escape(str(folder / 'report.html'))} to look at them."
     )
+
+
+@contextmanager
+def _silent_models() -> Iterator[None]:
+    """Nothing is learned here: models only draw the report, and need not say that genes are equally good."""
+    models = logging.getLogger("seqopt.models")
+    level = models.level
+    models.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        models.setLevel(level)
 
 
 def shown_gene(gene: str) -> str:

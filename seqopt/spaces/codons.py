@@ -520,5 +520,7 @@ def _checked_bounds(gc: tuple[float, float]) -> tuple[float, float]:
     except (TypeError, ValueError):
         raise InputError(f"gc is {gc!r}; it must be two fractions, the lowest and the highest GC content") from None
     if not 0 <= low <= high <= 1:
-        raise InputError(f"gc is {gc!r}; it must be two fractions in order, from 0 to 1")
+        percent = 0 <= low <= high <= 100 and high > 1
+        meant = f": did you mean {low / 100:g} {high / 100:g}? GC content is no percentage here" if percent else ""
+        raise InputError(f"gc is {gc!r}; it must be two fractions in order, from 0 to 1{meant}")
     return low, high

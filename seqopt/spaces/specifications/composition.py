@@ -58,6 +58,7 @@ class GCWindow(Specification):
         if not 0 <= self.low <= self.high <= 1:
             raise InputError(
                 f"the GC content of windows is bounded by {low} and {high}; expected two fractions in order, 0 to 1"
+                + (f", such as {self.low / 100:g} and {self.high / 100:g}" if 1 < self.high <= 100 else "")
             )
         numbers = np.arange(self.window + 1) / self.window
         inside = np.flatnonzero((numbers >= self.low) & (numbers <= self.high))
