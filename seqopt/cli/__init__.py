@@ -7,7 +7,6 @@ import signal
 import sys
 from types import FrameType
 
-
 HINTS = {"--gc": "--gc takes two fractions with a blank between them, the lowest and the highest: --gc 0.4 0.6"}
 """What to write, where the parser of the command line only says what is wrong with an option."""
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rich.markup import escape
 
+from seqopt.cli.gene_options import GeneFiles
 from seqopt.cli.running import Plan, command_line, console, note, print_best
 from seqopt.datasets import Protein
 from seqopt.errors import IntractableError, SeqoptError
@@ -80,6 +81,7 @@ def write_solved(
     folder: Path,
     *,
     best: int,
+    files: GeneFiles,
 ) -> None:
     """Show the best genes, and write them as a run that has measured them."""
     ranking = found.ranking
@@ -114,7 +116,7 @@ def write_solved(
         note(f"the {len(genes)} genes are equally good by {objective.name}: there may be more of them")
     with console.status("writing the files"), _silent_models():
         from seqopt.api import maximize
-        from seqopt.report.exports import GENES_CSV, GENES_FASTA, write_genes
+        from seqopt.report.exports import GENES_CSV, GENES_FASTA
         from seqopt.strategies import ExactStrategy
 
         strategy = ExactStrategy(objective.name, goal)
@@ -141,7 +143,7 @@ def write_solved(
                 EXACT: {"proven": True, "method": ranking.method},
             },
         )
-        table = write_genes(folder, protein.name)
+        table = files.write(folder, protein.name, space)
     console.print(
         f"\nAll {len(table)}, the best first: {escape(str(folder / GENES_FASTA))} and {GENES_CSV} there; "
         f"open {escape(str(folder / 'report.html'))} to look at them."

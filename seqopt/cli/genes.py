@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 from seqopt.cli.exact_genes import made_exactly, named, shown_gene, solved, write_solved
-from seqopt.cli.gene_options import GeneOptions
+from seqopt.cli.gene_options import GeneFiles, GeneOptions
 from seqopt.cli.running import (
     Plan,
     check_free,
@@ -72,6 +72,7 @@ def run_genes(
     best: int | None,
     out: Path | None,
     best_asked_for: bool = False,
+    files: GeneFiles = GeneFiles(),  # noqa: B008
 ) -> None:
     """Design genes for each protein, and say what is happening; see ``seqopt genes --help``.
 
@@ -86,6 +87,7 @@ def run_genes(
         best: How many of the best genes are computed where that can be done exactly; `None` to search all the same.
         out: The folder.
         best_asked_for: Whether that number was given, and is no default.
+        files: How genes are written.
     """
     started = time.perf_counter()
     show_notes()
@@ -118,14 +120,14 @@ def run_genes(
     if partitions is not None and plan.surrogate != "auto":
         raise InputError(f"--partitions is for the default surrogate: leave it out with --surrogate {plan.surrogate}")
     from seqopt.campaign.runs import CAMPAIGN, check_folder, holds_something
-    from seqopt.report.exports import BEST_CSV, BEST_FASTA, GENES_CSV, GENES_FASTA, write_best_genes
+    from seqopt.report.exports import BEST_CSV, BEST_FASTA, GENES_CSV, GENES_FASTA, GENES_GENBANK, write_best_genes
 
     begun = {task.folder for task in tasks if plan.resume and holds_something(task.folder)}
     if plan.resume and not begun:
         raise RunFolderError(f"{folder} holds no run to resume (no {CAMPAIGN}): leave --resume out to start one")
     for task in tasks:
         check_folder(task.folder, task.folder in begun)
-        check_free(task.folder, (GENES_FASTA, GENES_CSV), task.folder in begun)
+        check_free(task.folder, (GENES_FASTA, GENES_CSV, GENES_GENBANK), task.folder in begun)
     if len(tasks) > 1:
         check_free(folder, (BEST_FASTA, BEST_CSV), plan.resume)
     note_opposites(objective, direction)
@@ -149,11 +151,14 @@ def run_genes(
                 partitions=partitions,
                 best=best,
                 started=time.perf_counter() if len(tasks) > 1 else started,
+                files=files,
             )
             most = max(most, evaluated)
         finally:
             if len(tasks) > 1:
-                table = write_best_genes(folder, [(task.protein.name, task.folder) for task in tasks[:number]])
+                table = write_best_genes(
+                    folder, [(task.protein.name, task.folder) for task in tasks[:number]], rna=files.rna
+                )
     if len(tasks) > 1:
         _print_summary(folder, table, objective)
     print_continuation(plan, most)
@@ -226,9 +231,10 @@ def _design(
     partitions: int | None,
     best: int | None,
     started: float,
+    files: GeneFiles,
 ) -> int:
     """Solve or search one space; returns the number of evaluations of a search."""
-    from seqopt.report.exports import GENES_CSV, GENES_FASTA, write_genes
+    from seqopt.report.exports import GENES_CSV, GENES_FASTA
 
     protein, space, folder = task.protein, task.space, task.folder
     _describe(protein, space)
@@ -237,7 +243,7 @@ def _design(
     if best is not None and plan.known is None and not searched:
         found = solved(objective, goal, space, best)
         if found is not None:
-            write_solved(found, objective, protein, space, plan, goal, folder, best=best)
+            write_solved(found, objective, protein, space, plan, goal, folder, best=best, files=files)
             return 0
     check_plan(plan)
     _warn(space, plan)
@@ -250,10 +256,10 @@ def _design(
         folder,
         started=started,
         settings={"subject": f"of genes for {protein.name}"},
-        export=lambda: write_genes(folder, protein.name),
+        export=lambda: files.write(folder, protein.name, space),
         surrogate=_surrogate(space, partitions),
     )
-    table = write_genes(folder, protein.name)
+    table = files.write(folder, protein.name, space)
     terms = objective.function.names if isinstance(objective.function, WeightedSum) else ()
     print_best(
         f"Best of {len(table)} genes by {named(objective)}",

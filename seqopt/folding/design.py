@@ -282,9 +282,7 @@ class ExactFolding:
         remark = Timer(
             PROMPT_SECONDS,
             logger.warning,
-            [
-                "the folding program is being compiled, which takes half a minute or more; where it can be kept, only once"
-            ],
+            ["folding is being compiled, which takes half a minute or more; where it can be kept, only once"],
         )
         remark.daemon = True
         remark.start()
