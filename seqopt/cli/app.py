@@ -522,8 +522,8 @@ def genes(
     Every gene that is scored codes for the protein, and keeps to the constraints: the codons are what is chosen. Where
     a score is a sum over codons (all built-in ones but those of folding), the best genes are computed exactly, at once,
     and the options of a search are not used. Otherwise a few random genes are scored first. A Gaussian process then
-    learns how the score depends on the codons, and a genetic algorithm looks for the genes that are most worth scoring next; after
-    each batch the model learns again.
+    learns how the score depends on the codons, and a genetic algorithm looks for the genes that are most worth scoring
+    next; after each batch the model learns again.
 
     **Examples**
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -133,13 +134,13 @@ class _GCInside(dict[int, dict[str, float]]):
     """Of each position the G and C of every codon in a part of it."""
 
     def __init__(self, parts: dict[int, tuple[int, int]]) -> None:
-        codons = ["".join((a, b, c)) for a in BASES for b in BASES for c in BASES]
-        super().__init__(
-            {
-                position: {codon: float(sum(base in "GC" for base in codon[low:high])) for codon in codons}
-                for position, (low, high) in parts.items()
-            }
-        )
+        super().__init__({position: _gc_inside(*part) for position, part in parts.items()})
+
+
+@cache
+def _gc_inside(low: int, high: int) -> dict[str, float]:
+    codons = ["".join((a, b, c)) for a in BASES for b in BASES for c in BASES]
+    return {codon: float(sum(base in "GC" for base in codon[low:high])) for codon in codons}
 
 
 class EndMelting(Specification):
