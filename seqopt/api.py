@@ -45,7 +45,8 @@ from seqopt.filters.listed import read_list
 from seqopt.models import Surrogate
 from seqopt.models.contexts import coregionalized, hierarchical
 from seqopt.models.registry import looks_at_symbols
-from seqopt.objectives import Fidelities, Fidelity, Objective, resolve_objective
+from seqopt.objectives import Fidelities, Fidelity, Objective, Term, WeightedSum, column_of, resolve_objective
+from seqopt.objectives.weighted import Rows
 from seqopt.optimizer import Evaluation, Evaluator, Optimizer
 from seqopt.optimizer.replayed import replayed
 from seqopt.report.descriptions import describe_result
@@ -200,7 +201,8 @@ def maximize(
     Args:
         objective: A function from a list of strings to a list of their values (it is called with one string at a time,
             if ``chunk_size`` does not say otherwise), or what `resolve_objective` takes: the name of a built-in
-            objective, ``"module:function"``, or ``"column:NAME"`` of the file of candidates. An exception, a NaN or a
+            objective, ``"module:function"``, ``"column:NAME"`` of the file of candidates, or a weighted sum of such,
+            ``"mfe - 5*log_cai:human"``, whose scores are columns of `Result.evaluations`, too. An exception, a NaN or a
             time-out is a recorded failure of that string, never a crash.
         space: The allowed strings: a space of `seqopt.spaces` (strings over an alphabet, genes of a protein, strings of
             a grammar, ...) or a custom one; candidates as `seqopt.spaces.CandidateSet` takes them (a list, a Series,
@@ -325,8 +327,7 @@ def maximize(
         raise InputError("an asynchronous run needs to know how many evaluations the executor makes at once: workers=4")
     wanted = checked(filters)
     if isinstance(space, str | os.PathLike):
-        spec = objective.strip() if isinstance(objective, str) else ""
-        column = spec.removeprefix("column:") if spec.startswith("column:") else None
+        column = column_of(objective) if isinstance(objective, str) else None
         with doing(f"reading {os.fspath(space)}"):
             space = read_pool(
                 space,
@@ -398,6 +399,8 @@ def maximize(
         elif not looks_at_symbols(surrogate):
             raise InputError(f"the surrogate {surrogate} does not look at symbols: leave the tokenizer out")
     name = str(getattr(score, "name", None) or getattr(score, "__qualname__", type(score).__name__))
+    terms = _terms(score) if contexts is None and not constraints else ()
+    recorded = [Outcome(term.objective.name, term.objective.direction, role="recorded") for term in terms]
     optimizer = Optimizer(
         candidates,
         **given,
@@ -406,7 +409,7 @@ def maximize(
         design=design,
         include=include,
         limits=limits,
-        outcomes=(Outcome(name, direction, transform=resolve_transform(transform)), *constraints),
+        outcomes=(Outcome(name, direction, transform=resolve_transform(transform)), *constraints, *recorded),
         contexts=contexts,
         unavailable=unavailable,
         initial_contexts="target" if ways is None else usual_beginning(contexts),
@@ -437,6 +440,7 @@ def maximize(
         **({} if contexts is None else {"contexts": contexts.config()}),
         **({} if ways is None else {"fidelities": ways.described()}),
         **({"constraints": [outcome.config() for outcome in constraints]} if constraints else {}),
+        **({"terms": [[one.objective.name, one.weight, one.objective.unit] for one in terms]} if terms else {}),
         **({"known": {"results": len(measured), "sha256": digest_of(measured)}} if measured else {}),
         **({} if said is None or parent_of_space(whole) == said else {PARENT: said}),
         **_space_facts(optimizer.space),
@@ -455,7 +459,7 @@ def maximize(
         no_predictions_because=unrepeatable,
     )
     evaluating = Evaluator(
-        score,
+        Rows(cast(WeightedSum, cast(Objective, score).function)) if terms else score,
         executor=executor,
         workers=useful_workers(workers, results if asynchronous else max(initial, batch_size)),
         timeout=timeout,
@@ -582,6 +586,12 @@ def minimize(
 
 
 T = TypeVar("T")
+
+
+def _terms(objective: object) -> tuple[Term, ...]:
+    """The scores of a weighted sum, which are kept beside it."""
+    total = objective.function if isinstance(objective, Objective) else None
+    return total.terms if isinstance(total, WeightedSum) else ()
 
 
 def context_strategy(

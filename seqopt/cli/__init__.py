@@ -7,6 +7,9 @@ import signal
 import sys
 from types import FrameType
 
+HINTS = {"--gc": "--gc takes two fractions with a blank between them, the lowest and the highest: --gc 0.4 0.6"}
+"""What to write, where the parser of the command line only says what is wrong with an option."""
+
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; returns the exit status.
@@ -41,6 +44,9 @@ def main(argv: list[str] | None = None) -> int:
         show, status = getattr(error, "show", None), getattr(error, "exit_code", None)
         if callable(show) and isinstance(status, int):
             show()
+            for option, hint in HINTS.items():
+                if f"'{option}'" in str(getattr(error, "message", error)):
+                    _complain(hint)
             return status
         if debug:
             raise

@@ -33,7 +33,11 @@ from seqopt.cli.gene_options import (
     Code,
     Constraints,
     Downstream,
+    GenBank,
+    GeneFiles,
     GeneOptions,
+    ListTables,
+    Rna,
     Start,
     Stop,
     Upstream,
@@ -447,9 +451,9 @@ def genes(
     protein: Annotated[
         str,
         typer.Argument(
-            metavar="PROTEIN|FASTA",
-            help="A protein in one-letter amino acids, or a FASTA file of one or several. Several are designed in "
-            "turn, each in a separate folder.",
+            metavar="PROTEIN|FILE",
+            help="A protein in one-letter amino acids, or a FASTA or GenBank file of one or several. Several are "
+            "designed in turn, each in a separate folder.",
         ),
     ],
     objective: Annotated[
@@ -457,11 +461,13 @@ def genes(
         typer.Option(
             "--objective",
             "-o",
-            help="What makes a gene good: mfe (minimum free energy of the folded RNA, kcal/mol), cai:ORGANISM (codon "
-            "adaptation to e_coli, yeast, human, ..., or a table of yours), usage:ORGANISM, tai:FILE.csv, "
-            "codon_pairs:GENES.fasta, harmonization:NATIVE.fasta,HOME,HOST, content:MOTIF, codon_weights:FILE.csv, gc, "
-            "gc_distance:TARGET, pattern_count:PATTERN, or a "
-            "Python function (module:function or file.py:function, from a list of genes to a list of numbers).",
+            help="What makes a gene good: mfe (minimum free energy of the folded RNA, kcal/mol; mfe:-4..37 of a part), "
+            "ensemble_energy, opening_energy:WINDOW and accessibility:WINDOW (of a stretch, behind --upstream), "
+            "cai:ORGANISM (codon adaptation to e_coli, yeast, human, ..., or a table of yours), log_cai:ORGANISM, "
+            "usage:ORGANISM, tai:FILE.csv, codon_pairs:GENES.fasta, harmonization:NATIVE.fasta,HOME,HOST, "
+            "content:MOTIF, codon_weights:FILE.csv, gc, gc_distance:TARGET, pattern_count:PATTERN, a Python function "
+            "(module:function or file.py:function, from a list of genes to a list of numbers), or a weighted sum of "
+            "these, such as 'mfe - 5*log_cai:human'.",
             rich_help_panel=WHAT,
         ),
     ] = "mfe",
@@ -483,10 +489,17 @@ def genes(
     constraint: Constraints = None,
     upstream: Upstream = None,
     downstream: Downstream = None,
+    rna: Rna = False,
+    genbank: GenBank = False,
+    list_tables: ListTables = False,
     best: Annotated[
-        int,
-        typer.Option(help="Where the best genes can be known exactly: how many of them.", rich_help_panel=HOW, min=1),
-    ] = 10,
+        int | None,
+        typer.Option(
+            help="Where the best genes can be known exactly: how many of them. Default: 10.",
+            rich_help_panel=HOW,
+            min=1,
+        ),
+    ] = None,
     search: Annotated[
         bool,
         typer.Option("--search", help="Search, also where the best genes can be known exactly.", rich_help_panel=HOW),
@@ -527,10 +540,10 @@ def genes(
     """Design genes that code for a protein.
 
     Every gene that is scored codes for the protein, and keeps to the constraints: the codons are what is chosen. Where
-    a score is a sum over codons (all built-in ones but mfe), the best genes are computed exactly, at once, and the
-    options of a search are not used. Otherwise a few random genes are scored first. A Gaussian process then learns how
-    the score depends on the codons, and a genetic algorithm looks for the genes that are most worth scoring next; after
-    each batch the model learns again.
+    a score is a sum over codons (all built-in ones but those of folding), the best genes are computed exactly, at once,
+    and the options of a search are not used. Otherwise a few random genes are scored first. A Gaussian process then
+    learns how the score depends on the codons, and a genetic algorithm looks for the genes that are most worth scoring
+    next; after each batch the model learns again.
 
     **Examples**
 
@@ -546,7 +559,7 @@ def genes(
     (a plot), evaluations.csv (with what was predicted) and summary.json. Ctrl-C stops at any time; nothing that was
     scored is lost.
     """
-    del debug  # read by seqopt.cli.main
+    del debug, list_tables  # read by seqopt.cli.main, and by its callback
     from seqopt.cli.genes import run_genes
     from seqopt.cli.running import Plan
 
@@ -574,7 +587,9 @@ def genes(
         options=GeneOptions(code, start, stop, avoid or (), both_strands, gc, constraint or (), upstream, downstream),
         representation=representation,
         partitions=_partitions(partitions),
-        best=None if search else best,
+        best=None if search else best or 10,
+        best_asked_for=best is not None,
+        files=GeneFiles(rna, genbank),
         out=out,
     )
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.markup import escape
 
+from seqopt.cli.gene_options import GeneFiles
 from seqopt.cli.running import Plan, command_line, console, note, print_best
 from seqopt.datasets import Protein
 from seqopt.errors import IntractableError, SeqoptError
 from seqopt.evaluation import Direction
-from seqopt.objectives import Objective, exact_score
+from seqopt.objectives import Objective, WeightedSum, exact_score
 from seqopt.spaces import CodonSpace, ExactGenes, ExactRanking
 
 LONGEST_SHOWN = 54
@@ -76,6 +81,7 @@ def write_solved(
     folder: Path,
     *,
     best: int,
+    files: GeneFiles,
 ) -> None:
     """Show the best genes, and write them as a run that has measured them."""
     ranking = found.ranking
@@ -89,17 +95,28 @@ def write_solved(
     )
     if len(genes) < best:
         note(f"there are no more than {len(genes):,} genes")
+    total = objective.function if isinstance(objective.function, WeightedSum) else None
+    values = objective(shown)[:, None] if total is None else total.rows(shown)
+    terms = () if total is None else total.names
     print_best(
         f"Best genes by {named(objective)}",
-        {"rank": "right", "value": "right", "GC": "right", "gene": "left"},
+        {"rank": "right", "value": "right", **dict.fromkeys(terms, "right"), "GC": "right", "gene": "left"},
         [
-            (str(rank), f"{value:,.5g}", f"{(gene.count('G') + gene.count('C')) / len(gene):.2f}", shown_gene(gene))
-            for rank, (gene, value) in enumerate(zip(shown, objective(shown).tolist(), strict=True), start=1)
+            (
+                str(rank),
+                *(f"{value:,.5g}" for value in row),
+                f"{(gene.count('G') + gene.count('C')) / len(gene):.2f}",
+                shown_gene(gene),
+            )
+            for rank, (gene, row) in enumerate(zip(shown, values.tolist(), strict=True), start=1)
         ],
     )
-    with console.status("writing the files"):
+    worst, best_value = objective([genes[-1], genes[0]]).tolist()
+    if len(genes) > 1 and math.isclose(worst, best_value, rel_tol=1e-12, abs_tol=1e-12):
+        note(f"the {len(genes)} genes are equally good by {objective.name}: there may be more of them")
+    with console.status("writing the files"), _silent_models():
         from seqopt.api import maximize
-        from seqopt.report.exports import GENES_CSV, GENES_FASTA, write_genes
+        from seqopt.report.exports import GENES_CSV, GENES_FASTA
         from seqopt.strategies import ExactStrategy
 
         strategy = ExactStrategy(objective.name, goal)
@@ -126,11 +143,23 @@ def write_solved(
                 EXACT: {"proven": True, "method": ranking.method},
             },
         )
-        table = write_genes(folder, protein.name)
+        table = files.write(folder, protein.name, space)
     console.print(
         f"\nAll {len(table)}, the best first: {escape(str(folder / GENES_FASTA))} and {GENES_CSV} there; "
         f"open {escape(str(folder / 'report.html'))} to look at them."
     )
+
+
+@contextmanager
+def _silent_models() -> Iterator[None]:
+    """Nothing is learned here: models only draw the report, and need not say that genes are equally good."""
+    models = logging.getLogger("seqopt.models")
+    level = models.level
+    models.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        models.setLevel(level)
 
 
 def shown_gene(gene: str) -> str:

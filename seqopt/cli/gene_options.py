@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas as pd
+
     from seqopt.spaces import CodonSpace
 
 GENES = "Which genes"
@@ -74,6 +78,65 @@ Upstream = Annotated[
     ),
 ]
 Downstream = Annotated[str | None, typer.Option(help="Bases behind the gene.", metavar="BASES", rich_help_panel=GENES)]
+
+Rna = Annotated[bool, typer.Option("--rna", help="Write genes as RNA, with U for T.", rich_help_panel=GENES)]
+GenBank = Annotated[
+    bool,
+    typer.Option(
+        "--genbank",
+        help="Write genes.gb, too: each gene with what stands before and behind it, as GenBank files have it.",
+        rich_help_panel=GENES,
+    ),
+]
+
+
+def _list_tables(wanted: bool) -> None:
+    if wanted:
+        from seqopt.strings.codon_usage import listed_tables
+
+        typer.echo("\n".join(listed_tables()))
+        raise typer.Exit
+
+
+ListTables = Annotated[
+    bool,
+    typer.Option(
+        "--list-tables",
+        callback=_list_tables,
+        is_eager=True,
+        help="List the tables of codon usage that there are, and stop.",
+        rich_help_panel=GENES,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class GeneFiles:
+    """How the genes that are found are written.
+
+    Attributes:
+        rna: With U for T.
+        genbank: Also as a GenBank file.
+    """
+
+    rna: bool = False
+    genbank: bool = False
+
+    def write(self, folder: Path, name: str, space: CodonSpace) -> pd.DataFrame:
+        """Write the genes of a run; see `seqopt.report.exports.write_genes`."""
+        from seqopt.datasets.genbank import Construct
+        from seqopt.report.exports import write_genes
+
+        construct = Construct(
+            space.upstream,
+            space.downstream,
+            space.code,
+            name,
+            start=space.start is not None,
+            stop=space.stop is not None,
+            rna=self.rna,
+        )
+        return write_genes(folder, name, rna=self.rna, construct=construct if self.genbank else None)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 from seqopt.cli.exact_genes import made_exactly, named, shown_gene, solved, write_solved
-from seqopt.cli.gene_options import GeneOptions
+from seqopt.cli.gene_options import GeneFiles, GeneOptions
 from seqopt.cli.running import (
     Plan,
     check_free,
@@ -19,6 +19,7 @@ from seqopt.cli.running import (
     console,
     default_folder,
     note,
+    note_opposites,
     origin,
     print_best,
     print_continuation,
@@ -29,8 +30,20 @@ from seqopt.cli.running import (
 from seqopt.datasets import Protein, read_proteins
 from seqopt.errors import InputError, RunFolderError
 from seqopt.evaluation import Direction
-from seqopt.objectives import MinimumFreeEnergy, Objective, by_code, exact_score, resolve_objective
+from seqopt.objectives import (
+    CodonAdaptationIndex,
+    LogOf,
+    MinimumFreeEnergy,
+    Objective,
+    WeightedSum,
+    by_code,
+    check_genes,
+    exact_score,
+    in_context,
+    resolve_objective,
+)
 from seqopt.spaces import CodonSpace
+from seqopt.spaces.codons import checked_flank
 from seqopt.spaces.populations import described_size
 
 if TYPE_CHECKING:
@@ -58,6 +71,8 @@ def run_genes(
     partitions: int | None,
     best: int | None,
     out: Path | None,
+    best_asked_for: bool = False,
+    files: GeneFiles = GeneFiles(),  # noqa: B008
 ) -> None:
     """Design genes for each protein, and say what is happening; see ``seqopt genes --help``.
 
@@ -71,16 +86,25 @@ def run_genes(
         partitions: In how many parts.
         best: How many of the best genes are computed where that can be done exactly; `None` to search all the same.
         out: The folder.
+        best_asked_for: Whether that number was given, and is no default.
+        files: How genes are written.
     """
     started = time.perf_counter()
     show_notes()
     objective = by_code(resolve_objective(objective_spec), options.code or "standard")
+    objective = in_context(
+        objective,
+        checked_flank(options.upstream or "", "upstream"),
+        checked_flank(options.downstream or "", "downstream"),
+    )
     if not objective.applies_to("dna"):
         raise InputError(f"the objective {objective.name} is for {' or '.join(objective.kinds)}s, not for genes")
     proteins = proteins_of(source)
     folder = out if out is not None else default_folder(_label(source, proteins), objective_spec)
     # Every protein and every constraint is judged before the first gene is scored.
     spaces = [_space(protein, options, representation) for protein in proteins]
+    for protein, space in zip(proteins, spaces, strict=True):
+        _check(objective, protein, space)
     folders = [folder] if len(proteins) == 1 else [folder / name for name in folder_names(proteins)]
     if len({protein.name for protein in proteins}) < len(proteins):
         proteins = [replace(protein, name=own.name) for protein, own in zip(proteins, folders, strict=True)]
@@ -96,16 +120,22 @@ def run_genes(
     if partitions is not None and plan.surrogate != "auto":
         raise InputError(f"--partitions is for the default surrogate: leave it out with --surrogate {plan.surrogate}")
     from seqopt.campaign.runs import CAMPAIGN, check_folder, holds_something
-    from seqopt.report.exports import BEST_CSV, BEST_FASTA, GENES_CSV, GENES_FASTA, write_best_genes
+    from seqopt.report.exports import BEST_CSV, BEST_FASTA, GENES_CSV, GENES_FASTA, GENES_GENBANK, write_best_genes
 
     begun = {task.folder for task in tasks if plan.resume and holds_something(task.folder)}
     if plan.resume and not begun:
         raise RunFolderError(f"{folder} holds no run to resume (no {CAMPAIGN}): leave --resume out to start one")
     for task in tasks:
         check_folder(task.folder, task.folder in begun)
-        check_free(task.folder, (GENES_FASTA, GENES_CSV), task.folder in begun)
+        check_free(task.folder, (GENES_FASTA, GENES_CSV, GENES_GENBANK), task.folder in begun)
     if len(tasks) > 1:
         check_free(folder, (BEST_FASTA, BEST_CSV), plan.resume)
+    note_opposites(objective, direction)
+    if best_asked_for and all(exact_score(objective, space, goal) is None for space in spaces):
+        note(
+            f"--best is left aside: no exact optimum is known for {objective.name}, which is searched for; --budget is "
+            "how many genes are scored"
+        )
     if len(tasks) > 1:
         console.print(f"[bold]{len(tasks)} proteins[/bold] from {escape(source)}, one after the other")
     most = 0
@@ -121,11 +151,14 @@ def run_genes(
                 partitions=partitions,
                 best=best,
                 started=time.perf_counter() if len(tasks) > 1 else started,
+                files=files,
             )
             most = max(most, evaluated)
         finally:
             if len(tasks) > 1:
-                table = write_best_genes(folder, [(task.protein.name, task.folder) for task in tasks[:number]])
+                table = write_best_genes(
+                    folder, [(task.protein.name, task.folder) for task in tasks[:number]], rna=files.rna
+                )
     if len(tasks) > 1:
         _print_summary(folder, table, objective)
     print_continuation(plan, most)
@@ -180,6 +213,15 @@ def _space(protein: Protein, options: GeneOptions, representation: str) -> Codon
         raise
 
 
+def _check(objective: Objective, protein: Protein, space: CodonSpace) -> None:
+    try:
+        check_genes(objective, space)
+    except InputError as error:
+        if protein.location:
+            raise InputError(f"{protein.location}: {error}") from error
+        raise
+
+
 def _design(
     task: _Task,
     objective: Objective,
@@ -189,9 +231,10 @@ def _design(
     partitions: int | None,
     best: int | None,
     started: float,
+    files: GeneFiles,
 ) -> int:
     """Solve or search one space; returns the number of evaluations of a search."""
-    from seqopt.report.exports import GENES_CSV, GENES_FASTA, write_genes
+    from seqopt.report.exports import GENES_CSV, GENES_FASTA
 
     protein, space, folder = task.protein, task.space, task.folder
     _describe(protein, space)
@@ -200,7 +243,7 @@ def _design(
     if best is not None and plan.known is None and not searched:
         found = solved(objective, goal, space, best)
         if found is not None:
-            write_solved(found, objective, protein, space, plan, goal, folder, best=best)
+            write_solved(found, objective, protein, space, plan, goal, folder, best=best, files=files)
             return 0
     check_plan(plan)
     _warn(space, plan)
@@ -213,15 +256,22 @@ def _design(
         folder,
         started=started,
         settings={"subject": f"of genes for {protein.name}"},
-        export=lambda: write_genes(folder, protein.name),
+        export=lambda: files.write(folder, protein.name, space),
         surrogate=_surrogate(space, partitions),
     )
-    table = write_genes(folder, protein.name)
+    table = files.write(folder, protein.name, space)
+    terms = objective.function.names if isinstance(objective.function, WeightedSum) else ()
     print_best(
         f"Best of {len(table)} genes by {named(objective)}",
-        {"value": "right", "GC": "right", "batch": "right", "gene": "left"},
+        {"value": "right", **dict.fromkeys(terms, "right"), "GC": "right", "batch": "right", "gene": "left"},
         [
-            (f"{row['value']:,.5g}", f"{row['gc']:.2f}", origin(row["batch"]), shown_gene(row["gene"]))
+            (
+                f"{row['value']:,.5g}",
+                *(f"{row[term]:,.5g}" for term in terms),
+                f"{row['gc']:.2f}",
+                origin(row["batch"]),
+                shown_gene(row["gene"]),
+            )
             for row in table.head(5).to_dict("records")
         ],
     )
@@ -269,8 +319,24 @@ def _warn(space: CodonSpace, plan: Plan) -> None:
 
 def _mention_exact_folding(space: CodonSpace, objective: Objective, goal: Direction) -> None:
     """Without constraints a search for the least energy is not the best that there is."""
-    if isinstance(objective.function, MinimumFreeEnergy) and goal == "minimize" and not (space.forbidden or space.gc):
-        note("seqopt fold computes the gene of least energy without dangling ends; --known begins a search from it")
+    if space.forbidden or space.gc:
+        return
+    begin = "--known begins a search from it"
+    if isinstance(objective.function, MinimumFreeEnergy) and goal == "minimize":
+        note(f"seqopt fold computes the gene of least energy without dangling ends; {begin}")
+    if not isinstance(objective.function, WeightedSum):
+        return
+    sign = 1.0 if goal == "minimize" else -1.0
+    energy = {term.objective.name: sign * term.weight for term in objective.function.terms if term.weight}
+    folded = energy.pop("mfe", 0.0)
+    if folded > 0 and len(energy) == 1:
+        ((name, weight),) = energy.items()
+        index = next(term.objective.function for term in objective.function.terms if term.objective.name == name)
+        if isinstance(index, LogOf) and isinstance(index.index, CodonAdaptationIndex) and weight < 0:
+            note(
+                f"seqopt fold --cai {index.index.organism} --codon-weight {-weight / folded / space.length:.4g} "
+                f"computes the best gene of this sum without dangling ends, its energy weighing 1; {begin}"
+            )
 
 
 def _print_summary(folder: Path, best: Any, objective: Objective) -> None:

@@ -84,6 +84,20 @@ def note(text: str) -> None:
     console.print(f"  note: {escape(text)}")
 
 
+def note_opposites(objective: Objective, direction: Direction | None) -> None:
+    """Say where a weighted sum makes one of its scores worse than is usual, unless a direction was given."""
+    from seqopt.objectives import WeightedSum, usual_direction
+
+    if direction is not None or not isinstance(objective.function, WeightedSum):
+        return
+    usual, against = usual_direction(objective.function.terms)
+    if against:
+        note(
+            f"{objective.name} is {usual[:-1]}ed, which makes {', '.join(against)} worse than it could be: turn the "
+            f"sign{'s' if len(against) > 1 else ''} round if that is not meant, or give --maximize or --minimize"
+        )
+
+
 def default_folder(*parts: str) -> Path:
     """A folder in ``runs`` named after ``parts``, with only letters that every file system takes."""
     return Path("runs") / (safe_name("-".join(parts))[:80] or "run")

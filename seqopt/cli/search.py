@@ -23,6 +23,7 @@ from seqopt.cli.running import (
     console,
     default_folder,
     note,
+    note_opposites,
     origin,
     print_best,
     show_notes,
@@ -33,7 +34,7 @@ from seqopt.cli.variants import run_variants
 from seqopt.datasets import DATASETS, Pool, read_pool
 from seqopt.errors import InputError
 from seqopt.evaluation import Direction
-from seqopt.objectives import Fidelities, Fidelity, Objective, resolve_objective
+from seqopt.objectives import Fidelities, Fidelity, Objective, column_of, resolve_objective
 from seqopt.strings.identity import KINDS
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def run_search(
     started = time.perf_counter()
     show_notes()
     objective_spec = objective_spec.strip()
-    values_column = objective_spec.removeprefix("column:") if objective_spec.startswith("column:") else None
+    values_column = column_of(objective_spec)
     # An objective that cannot be loaded, or a folder that is taken, is said before a large pool is read.
     objective = None if values_column else resolve_objective(objective_spec)
     folder = out if out is not None else default_folder(Path(source).name.split(".")[0], objective_spec)
@@ -122,6 +123,7 @@ def run_search(
             filters=conditions,
         )
         goal = direction or objective.direction
+        note_opposites(objective, direction)
         first, *notes = store.summary().splitlines()
         console.print(f"[bold]{escape(first)}[/bold] ({time.perf_counter() - started:.0f} s)")
         for text in notes:
@@ -163,6 +165,7 @@ def run_search(
     if objective is None:
         objective = resolve_objective(objective_spec, pool)
     goal = direction or objective.direction
+    note_opposites(objective, direction)
     _describe_pool(pool, time.perf_counter() - started)
     if ways is None:
         _warn_of_budget(plan, len(pool.strings))
@@ -306,11 +309,24 @@ def _describe_result(result: Any, name: str, direction: str) -> None:
             return
     top = measured.sort_values("value", ascending=direction == "minimize", kind="stable").head(5)
     called = [column for column in ("identifier", "mutations") if column in top]
+    terms = [outcome.name for outcome in result.optimizer.outcomes if outcome.role == "recorded"]
     print_best(
         f"Best of {len(measured)} by {name}",
-        {"value": "right", "batch": "right", **dict.fromkeys(called, "left"), "string": "left"},
+        {
+            "value": "right",
+            **dict.fromkeys(terms, "right"),
+            "batch": "right",
+            **dict.fromkeys(called, "left"),
+            "string": "left",
+        },
         [
-            (f"{row['value']:,.5g}", origin(row["batch"]), *(str(row[column]) for column in called), str(row["string"]))
+            (
+                f"{row['value']:,.5g}",
+                *(f"{row[term]:,.5g}" for term in terms),
+                origin(row["batch"]),
+                *(str(row[column]) for column in called),
+                str(row["string"]),
+            )
             for row in top.to_dict("records")
         ],
     )

@@ -13,8 +13,8 @@ from seqopt.utils.config import Configurable
 Direction = Literal["maximize", "minimize"]
 """Whether large or small values are good."""
 
-Role = Literal["objective", "constraint"]
-"""Whether a value is optimised, or only has to be good enough."""
+Role = Literal["objective", "constraint", "recorded"]
+"""Whether a value is optimised, only has to be good enough, or is only kept."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,8 @@ class Outcome(Configurable):
     Args:
         name: What is measured, such as ``"pIC50"``.
         direction: Whether large or small values are good.
-        role: ``"objective"``, or ``"constraint"`` for a value that has to reach ``bound``.
+        role: ``"objective"``, ``"constraint"`` for a value that has to reach ``bound``, or ``"recorded"`` for one that
+            is only kept beside the others, such as a term of a weighted sum.
         bound: The least good value that a constraint accepts, in the user's units.
         transform: What the model sees instead of the values: a transform, or the name of one of
             `seqopt.data.TRANSFORMS`; ``"yes/no"`` for results that are hit or no hit (`seqopt.data.YesNo`).
@@ -53,12 +54,14 @@ class Outcome(Configurable):
         object.__setattr__(self, "transform", resolve_transform(self.transform))
         if self.direction not in ("maximize", "minimize"):
             raise InputError(f"direction is {self.direction!r}; expected 'maximize' or 'minimize'")
-        if self.role not in ("objective", "constraint"):
-            raise InputError(f"the role of {self.name!r} is {self.role!r}; expected 'objective' or 'constraint'")
+        if self.role not in ("objective", "constraint", "recorded"):
+            raise InputError(
+                f"the role of {self.name!r} is {self.role!r}; expected 'objective', 'constraint' or 'recorded'"
+            )
         if (self.role == "constraint") != (self.bound is not None):
             raise InputError(
                 f"{self.name!r} has the role {self.role!r} and the bound {self.bound}: a constraint needs a bound, "
-                "and an objective has none"
+                "and nothing else has one"
             )
         if self.role == "constraint" and self.yes_no:
             raise InputError(

@@ -14,11 +14,13 @@ References:
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Timer
 
 import numpy as np
 
@@ -54,8 +56,13 @@ LARGEST_WEIGHT = 500.0
 RT = 0.61632
 """The gas constant times 310.15 K, in kcal/mol."""
 
+PROMPT_SECONDS = 3.0
+"""After which it is said that the program is being compiled."""
+
 ATTEMPTS = 20
 """Genes drawn for each that is wanted, before fewer are returned."""
+
+logger = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]
 """Called with the number of positions done and in all."""
@@ -271,6 +278,14 @@ class ExactFolding:
     def _tables(self) -> Tables:
         graph, of_loops = self._graph, self._energies
         tables = _tables(graph, self.beam)
+        # The first column is computed at once, so what takes longer is the compiler.
+        remark = Timer(
+            PROMPT_SECONDS,
+            logger.warning,
+            ["folding is being compiled, which takes half a minute or more; where it can be kept, only once"],
+        )
+        remark.daemon = True
+        remark.start()
         small_hairpins(graph, of_loops, tables.small)
         span = self.length if self.span is None else self.span
         threads = self.threads if len(self.choices) >= THREADED else 1
@@ -284,6 +299,7 @@ class ExactFolding:
 
             for j in range(graph.length):
                 self._fill_column(tables, j, span, threads, shared)
+                remark.cancel()
                 if self.progress is not None:
                     self.progress(j + 1, graph.length)
         return tables

@@ -5,12 +5,13 @@ name; `seqopt.evaluation` calls it.
 Nothing here imports the models or the loop.
 """
 
-from seqopt.objectives.additive import CodonAdditive, by_code, exact_score
+from seqopt.objectives.additive import CodonAdditive, by_code, check_genes, exact_score, in_context
 from seqopt.objectives.codon_usage import (
     CodonPairBias,
     CodonShares,
     CodonWeights,
     Harmonisation,
+    LogOf,
     MotifContent,
     TRNAAdaptationIndex,
 )
@@ -29,13 +30,22 @@ from seqopt.objectives.molecules import (
     qed,
     sa_score,
 )
-from seqopt.objectives.objective import OBJECTIVES, Objective, ObjectiveInfo, resolve_objective
+from seqopt.objectives.objective import (
+    OBJECTIVES,
+    Objective,
+    ObjectiveInfo,
+    resolve_objective,
+    weighted_objective,
+)
 from seqopt.objectives.patterns import PATTERN_TASKS, PatternCount, PatternTask
+from seqopt.objectives.structure import Accessibility, EnsembleFreeEnergy, OpeningEnergy, Window, WindowEnergy
+from seqopt.objectives.weighted import Term, WeightedSum, column_of, usual_direction
 
 __all__ = [
     "FORMULA_TASKS",
     "OBJECTIVES",
     "PATTERN_TASKS",
+    "Accessibility",
     "ByFidelity",
     "CodonAdaptationIndex",
     "CodonAdditive",
@@ -44,6 +54,7 @@ __all__ = [
     "CodonWeights",
     "ConstantFit",
     "Ehrlich",
+    "EnsembleFreeEnergy",
     "Expression",
     "ExpressionError",
     "Fidelities",
@@ -51,17 +62,26 @@ __all__ = [
     "FormulaTask",
     "GCContent",
     "Harmonisation",
+    "LogOf",
     "MinimumFreeEnergy",
     "MotifContent",
     "Objective",
     "ObjectiveInfo",
+    "OpeningEnergy",
     "PatternCount",
     "PatternTask",
     "Similarity",
     "TRNAAdaptationIndex",
+    "Term",
+    "WeightedSum",
+    "Window",
+    "WindowEnergy",
     "by_code",
+    "check_genes",
+    "column_of",
     "exact_score",
     "fit_constants",
+    "in_context",
     "logp",
     "molecular_weight",
     "parse_expression",
@@ -71,4 +91,6 @@ __all__ = [
     "qed",
     "resolve_objective",
     "sa_score",
+    "usual_direction",
+    "weighted_objective",
 ]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from seqopt.errors import InputError
 from seqopt.evaluation import Direction
-from seqopt.objectives.codon_usage import CodonShares, Harmonisation
+from seqopt.objectives.codon_usage import CodonShares, Harmonisation, LogOf, TRNAAdaptationIndex
 from seqopt.objectives.genes import CodonAdaptationIndex
 from seqopt.objectives.objective import Objective
+from seqopt.objectives.structure import InContext
+from seqopt.objectives.weighted import WeightedSum
 from seqopt.strings.genetic_codes import genetic_code
 
 if TYPE_CHECKING:
@@ -17,7 +21,11 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class CodonAdditive(Protocol):
-    """A function of genes whose value increases with a sum over codons, pairs of codons, motifs and G and C."""
+    """A function of genes whose value increases with a sum over codons, pairs of codons, motifs and G and C.
+
+    One whose value *is* the sum, up to a constant, says so by an attribute ``adds_up`` that is true: weighted sums of
+    such functions (`seqopt.objectives.WeightedSum`) are solved exactly, too.
+    """
 
     def codon_score(self, space: CodonSpace) -> CodonScore | None:
         """The sum: of two genes of ``space`` the one of the larger sum has the larger value.
@@ -36,13 +44,78 @@ def by_code(objective: Objective, code: str | int) -> Objective:
         >>> "TGA" in index.adaptiveness
         True
     """
+
+    def changed(function: Any) -> Any:
+        if isinstance(function, CodonAdaptationIndex):
+            return CodonAdaptationIndex(function.organism, code=dict(genetic_code(code).amino_acids))
+        if isinstance(function, CodonShares | Harmonisation):
+            return replace(function, code=genetic_code(code).number)
+        return LogOf(changed(function.index)) if isinstance(function, LogOf) else function
+
+    return _changed(objective, changed)
+
+
+def in_context(objective: Objective, upstream: str, downstream: str) -> Objective:
+    """The objective of genes that stand between these bases, where it depends on them.
+
+    Raises:
+        InputError: If the objective says already that they stand between others.
+
+    Example:
+        >>> from seqopt.objectives import resolve_objective
+        >>> in_context(resolve_objective("mfe:-4..3"), "AGGC", "").function.upstream
+        'AGGC'
+    """
+    return _changed(
+        objective,
+        lambda function: function.in_context(upstream, downstream) if isinstance(function, InContext) else function,
+    )
+
+
+def check_genes(objective: Objective, space: CodonSpace) -> None:
+    """Refuse an objective that has no value for any gene, before one is scored.
+
+    Raises:
+        InputError: For a window that does not lie in the genes, or an index of a protein in which no codon counts.
+
+    Example:
+        >>> from seqopt.objectives import resolve_objective
+        >>> from seqopt.spaces import CodonSpace
+        >>> check_genes(resolve_objective("mfe:1..60"), CodonSpace("MKT"))
+        Traceback (most recent call last):
+            ...
+        seqopt.errors.InputError: objective mfe:1..60: the window 1..60 ends at base 60, and the gene has 9: ...
+    """
+    function: object = objective.function
+    if isinstance(function, WeightedSum):
+        for term in function.terms:
+            check_genes(term.objective, space)
+        return
+    if isinstance(function, InContext):
+        try:
+            function.check_length(3 * space.length)
+        except InputError as error:
+            raise InputError(f"objective {objective.name}: {error}") from error
+    index = function.index if isinstance(function, LogOf) else function
+    counted: Mapping[str, float] | None = None
+    if isinstance(index, CodonAdaptationIndex):
+        counted = index.adaptiveness
+    elif isinstance(index, TRNAAdaptationIndex):
+        counted = index.weights
+    if counted is not None and not any(codon in counted for codons in space.choices for codon in codons):
+        raise InputError(
+            f"objective {objective.name}: no codon of the protein {space.protein} counts, as its residues have no "
+            "synonymous codons: all its genes are equally good, and the index has no value"
+        )
+
+
+def _changed(objective: Objective, change: Callable[[Any], Any]) -> Objective:
+    """The objective with another function; of a sum, with others in its terms."""
     function = objective.function
-    if isinstance(function, CodonAdaptationIndex):
-        own = dict(genetic_code(code).amino_acids)
-        return replace(objective, function=CodonAdaptationIndex(function.organism, code=own))
-    if isinstance(function, CodonShares | Harmonisation):
-        return replace(objective, function=replace(function, code=genetic_code(code).number))
-    return objective
+    if isinstance(function, WeightedSum):
+        return replace(objective, function=function.with_terms(lambda one: _changed(one, change)))
+    changed = change(function)
+    return objective if changed is function else replace(objective, function=changed)
 
 
 def exact_score(objective: Objective, space: CodonSpace, direction: Direction) -> CodonScore | None:

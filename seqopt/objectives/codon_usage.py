@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -65,6 +65,8 @@ class CodonWeights:
         >>> CodonWeights({"AAA": 1.0, "AAG": 0.5})(["AAAAAG"]).tolist()
         [0.75]
     """
+
+    adds_up: ClassVar[bool] = True
 
     weights: Mapping[str, float] = field(hash=False)
     name: str = "weights"
@@ -123,6 +125,12 @@ class CodonShares:
         from seqopt.spaces import CodonScore
 
         return CodonScore({codon: math.log(share) for codon, share in self.shares.items()})
+
+    def log_score(self, space: CodonSpace) -> CodonScore | None:
+        """The logarithm of the value itself: see `LogOf`."""
+        number = sum(codons[0] in self.shares for codons in space.choices)
+        score = self.codon_score(space)
+        return None if score is None or not number else score.scaled(1 / number)
 
 
 @dataclass(frozen=True)
@@ -192,6 +200,10 @@ class TRNAAdaptationIndex:
             return None
         return CodonScore({codon: math.log(weight) / number for codon, weight in self.weights.items()})
 
+    def log_score(self, space: CodonSpace) -> CodonScore | None:
+        """The logarithm of the index: see `LogOf`."""
+        return self.codon_score(space)
+
 
 @dataclass(frozen=True)
 class CodonPairBias:
@@ -213,6 +225,8 @@ class CodonPairBias:
         >>> bias(["AAAGAA"]).round(3).tolist()
         [0.288]
     """
+
+    adds_up: ClassVar[bool] = True
 
     scores: Mapping[tuple[str, str], float] = field(hash=False, repr=False)
     name: str = "pairs"
@@ -289,6 +303,8 @@ class Harmonisation:
         >>> Harmonisation("AAAGAA", "human", "e_coli")(["AAAGAA", "AAGGAA"]).round(3).tolist()
         [0.261, 0.357]
     """
+
+    adds_up: ClassVar[bool] = True
 
     native: str
     home: str
@@ -385,6 +401,8 @@ class MotifContent:
         ([30.0], [50.0])
     """
 
+    adds_up: ClassVar[bool] = True
+
     motif: str
 
     def __post_init__(self) -> None:
@@ -404,6 +422,44 @@ class MotifContent:
         from seqopt.spaces import CodonScore
 
         return CodonScore(motifs={self.motif: 100 / (3 * space.length)})
+
+
+class HasLogScore(Protocol):
+    """A positive function of genes whose logarithm is a sum over codons."""
+
+    def __call__(self, strings: list[str], /) -> FloatArray: ...
+
+    def log_score(self, space: CodonSpace) -> CodonScore | None:
+        """The sum that is the logarithm of the value; `None` where there is none for these genes."""
+        ...
+
+
+@dataclass(frozen=True)
+class LogOf:
+    """Natural logarithm of an index that is a geometric mean, so that it is a mean over codons itself.
+
+    Weighted sums with it are solved exactly where those with the index itself are not.
+
+    Args:
+        index: `CodonAdaptationIndex`, `TRNAAdaptationIndex` or `CodonShares`.
+
+    Example:
+        >>> from seqopt.objectives.genes import CodonAdaptationIndex
+        >>> LogOf(CodonAdaptationIndex("e_coli"))(["ATGCTGAAATAA", "ATGCTAAAATAA"]).round(3).tolist()
+        [0.0, -1.263]
+    """
+
+    adds_up: ClassVar[bool] = True
+
+    index: HasLogScore
+
+    def __call__(self, strings: Sequence[str]) -> FloatArray:
+        """Logarithms of ``strings`` (``n``)."""
+        return np.log(self.index(list(strings)))
+
+    def codon_score(self, space: CodonSpace) -> CodonScore | None:
+        """The mean: see `seqopt.objectives.CodonAdditive`."""
+        return self.index.log_score(space)
 
 
 def _read(strings: Sequence[str]) -> list[list[str]]:

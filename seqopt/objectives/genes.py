@@ -18,7 +18,7 @@ import importlib.util
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -87,7 +87,7 @@ class MinimumFreeEnergy:
         model.temperature = self.temperature
         if self.span is not None:
             model.max_bp_span = self.span
-        energies = [RNA.fold_compound(bases.translate(_TO_RNA), model).mfe()[1] for bases in _read(strings)]
+        energies = [RNA.fold_compound(bases.translate(_TO_RNA), model).mfe()[1] for bases in read_bases(strings)]
         # ViennaRNA counts in hundredths of kcal/mol and returns them in single precision.
         return np.array([round(energy, 2) for energy in energies], dtype=np.float64)
 
@@ -152,7 +152,7 @@ class CodonAdaptationIndex:
             InputError: For a string that is empty, has a letter other than A, C, G, T and U, is not made of whole
                 codons, or has no codon that counts.
         """
-        return np.array([self._score(bases, item) for item, bases in enumerate(_read(strings))], dtype=np.float64)
+        return np.array([self._score(bases, item) for item, bases in enumerate(read_bases(strings))], dtype=np.float64)
 
     def codon_score(self, space: CodonSpace) -> CodonScore | None:
         """The logarithm of the index, a sum over codons: see `seqopt.objectives.CodonAdditive`."""
@@ -163,6 +163,10 @@ class CodonAdaptationIndex:
         if not number:
             return None
         return CodonScore({codon: math.log(weight) / number for codon, weight in self.adaptiveness.items()})
+
+    def log_score(self, space: CodonSpace) -> CodonScore | None:
+        """The logarithm of the index: see `seqopt.objectives.codon_usage.LogOf`."""
+        return self.codon_score(space)
 
     def _score(self, bases: str, item: int) -> float:
         if len(bases) % 3:
@@ -190,6 +194,8 @@ class GCContent:
         ([0.5, 1.0], [0.1])
     """
 
+    adds_up: ClassVar[bool] = True
+
     target: float | None = None
 
     def __post_init__(self) -> None:
@@ -202,7 +208,7 @@ class GCContent:
         Raises:
             InputError: For a string that is empty or has a letter other than A, C, G, T and U.
         """
-        fractions = [(bases.count("G") + bases.count("C")) / len(bases) for bases in _read(strings)]
+        fractions = [(bases.count("G") + bases.count("C")) / len(bases) for bases in read_bases(strings)]
         values = np.array(fractions, dtype=np.float64)
         return values if self.target is None else np.abs(values - self.target)
 
@@ -232,7 +238,7 @@ def gc_distance(target: str) -> GCContent:
         ) from None
 
 
-def _read(strings: Sequence[str]) -> Iterator[str]:
+def read_bases(strings: Sequence[str]) -> Iterator[str]:
     """The strings in upper case without surrounding blanks, checked."""
     if isinstance(strings, str):
         raise InputError(f"expected a list of genes, got the single string {strings!r}: write [{strings!r}]")

@@ -6,10 +6,12 @@ import difflib
 import importlib
 import importlib.util
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Protocol, cast
@@ -20,7 +22,8 @@ import numpy.typing as npt
 from seqopt.errors import InputError, ObjectiveError
 from seqopt.evaluation import Direction, PerString
 from seqopt.evaluation.single import takes_one_string
-from seqopt.objectives import codon_usage, expressions, genes, molecules, patterns
+from seqopt.objectives import codon_usage, expressions, genes, molecules, patterns, structure
+from seqopt.objectives.weighted import WeightedSum, described, is_sum, parse_sum, usual_direction
 from seqopt.strings.identity import identity_keys
 
 MAXIMIZE: Direction = "maximize"
@@ -96,7 +99,9 @@ class Objective:
 
     @property
     def custom(self) -> bool:
-        """Whether the function is a user's, found by its module or file."""
+        """Whether the function is a user's, found by its module or file, or a sum with one."""
+        if isinstance(self.function, WeightedSum):
+            return any(term.objective.custom for term in self.function.terms)
         function = self.function.function if isinstance(self.function, PerString) else self.function
         return isinstance(function, FunctionReference)
 
@@ -117,6 +122,7 @@ class ObjectiveInfo:
         argument: What must stand after a colon; empty for nothing.
         kinds: The kinds of strings it applies to.
         build: From the argument to the function.
+        optional: Whether the argument may be left out.
     """
 
     name: str
@@ -126,6 +132,14 @@ class ObjectiveInfo:
     argument: str
     kinds: tuple[str, ...]
     build: Callable[[str], Callable[[list[str]], npt.ArrayLike]] = field(repr=False)
+    optional: bool = False
+
+    @property
+    def usage(self) -> str:
+        """As it is written, what may be left out in brackets."""
+        if self.optional:
+            return f"{self.name}[:{self.argument}]"
+        return f"{self.name}:{self.argument}" if self.argument else self.name
 
 
 def _entry(
@@ -137,6 +151,11 @@ def _entry(
 ) -> ObjectiveInfo:
     return ObjectiveInfo(name, description, direction, unit, "", ("molecule",), lambda argument: function)
 
+
+_WINDOW = "FIRST..LAST"
+
+_GLUED = re.compile(r"\*\s*[\d.]|[-+*]\s*[a-z_]{2,}")
+"""What looks like the rest of a sum at the end of an argument."""
 
 OBJECTIVES: Mapping[str, ObjectiveInfo] = {
     info.name: info
@@ -161,12 +180,41 @@ OBJECTIVES: Mapping[str, ObjectiveInfo] = {
         ),
         ObjectiveInfo(
             "mfe",
-            "minimum free energy of the folded RNA, at 37 degrees Celsius (ViennaRNA)",
+            "minimum free energy of the folded RNA, at 37 degrees Celsius (ViennaRNA), or of a window by itself",
             MINIMIZE,
             "kcal/mol",
-            "",
+            _WINDOW,
             ("dna", "rna"),
-            lambda argument: genes.MinimumFreeEnergy(),
+            lambda argument: structure.WindowEnergy.parse(argument) if argument else genes.MinimumFreeEnergy(),
+            optional=True,
+        ),
+        ObjectiveInfo(
+            "ensemble_energy",
+            "free energy of all structures of the RNA together (ViennaRNA), or of a window by itself",
+            MINIMIZE,
+            "kcal/mol",
+            _WINDOW,
+            ("dna", "rna"),
+            structure.EnsembleFreeEnergy.parse,
+            optional=True,
+        ),
+        ObjectiveInfo(
+            "opening_energy",
+            "energy that it takes to keep a window free of pairs, 0 at best; 100 bases around it fold, too",
+            MINIMIZE,
+            "kcal/mol",
+            _WINDOW,
+            ("dna", "rna"),
+            structure.OpeningEnergy.parse,
+        ),
+        ObjectiveInfo(
+            "accessibility",
+            "probability that no base of a window is paired, 0 to 1",
+            MAXIMIZE,
+            "",
+            _WINDOW,
+            ("dna", "rna"),
+            structure.Accessibility.parse,
         ),
         ObjectiveInfo(
             "cai",
@@ -176,6 +224,15 @@ OBJECTIVES: Mapping[str, ObjectiveInfo] = {
             "ORGANISM",
             ("dna", "rna"),
             genes.CodonAdaptationIndex,
+        ),
+        ObjectiveInfo(
+            "log_cai",
+            "natural logarithm of the codon adaptation index: a mean over codons, for weighted sums",
+            MAXIMIZE,
+            "",
+            "ORGANISM",
+            ("dna", "rna"),
+            lambda argument: codon_usage.LogOf(genes.CodonAdaptationIndex(argument)),
         ),
         ObjectiveInfo(
             "gc",
@@ -205,6 +262,15 @@ OBJECTIVES: Mapping[str, ObjectiveInfo] = {
             codon_usage.TRNAAdaptationIndex.from_file,
         ),
         ObjectiveInfo(
+            "log_tai",
+            "natural logarithm of the tRNA adaptation index",
+            MAXIMIZE,
+            "",
+            "FILE.csv",
+            ("dna", "rna"),
+            lambda argument: codon_usage.LogOf(codon_usage.TRNAAdaptationIndex.from_file(argument)),
+        ),
+        ObjectiveInfo(
             "codon_pairs",
             "codon pair bias: mean score of neighbouring codons, by the genes of a FASTA file",
             MAXIMIZE,
@@ -230,6 +296,15 @@ OBJECTIVES: Mapping[str, ObjectiveInfo] = {
             "ORGANISM",
             ("dna", "rna"),
             codon_usage.CodonShares,
+        ),
+        ObjectiveInfo(
+            "log_usage",
+            "mean natural logarithm of the shares of codons among their synonyms in an organism",
+            MAXIMIZE,
+            "",
+            "ORGANISM",
+            ("dna", "rna"),
+            lambda argument: codon_usage.LogOf(codon_usage.CodonShares(argument)),
         ),
         ObjectiveInfo(
             "content",
@@ -271,7 +346,7 @@ OBJECTIVES: Mapping[str, ObjectiveInfo] = {
 }
 """The built-in objectives, by name."""
 
-_FORMS = "NAME, NAME:ARGUMENT, module:function, path/to/file.py:function, or column:NAME"
+_FORMS = "NAME, NAME:ARGUMENT, module:function, path/to/file.py:function, column:NAME, or a sum of them"
 
 
 def resolve_objective(spec: str, pool: ValuedPool | None = None) -> Objective:
@@ -282,15 +357,18 @@ def resolve_objective(spec: str, pool: ValuedPool | None = None) -> Objective:
     name of a function in it. The current folder counts as importable. A module of yours that is called
     like a built-in objective can still be named by its file: ``./qed.py:function``.
 
+    Several make a weighted sum, ``"mfe - 5*log_cai:human"``: see `seqopt.objectives.weighted`. Its usual direction is
+    that of its first score, a negative weight turned round.
+
     Args:
-        spec: ``"NAME"``, ``"NAME:ARGUMENT"``, ``"module:function"``, ``"path/to/file.py:function"`` or
-            ``"column:NAME"``. A function takes a list of strings, or one string if the annotation of its first
-            parameter says ``str``.
+        spec: ``"NAME"``, ``"NAME:ARGUMENT"``, ``"module:function"``, ``"path/to/file.py:function"``,
+            ``"column:NAME"``, or numbers, ``+``, ``-``, ``*`` and brackets with these. A function takes a list of
+            strings, or one string if the annotation of its first parameter says ``str``.
         pool: The pool whose values ``column:NAME`` means, read with that column as its ``values_column``.
 
     Raises:
-        InputError: For an unknown name, a missing, needless or unusable argument, or a column that is not
-            there.
+        InputError: For an unknown name, a missing, needless or unusable argument, a column that is not
+            there, or a sum that cannot be read (with the position).
         ObjectiveError: For a module that cannot be imported (its own error is shown), or has no such
             function.
 
@@ -304,6 +382,8 @@ def resolve_objective(spec: str, pool: ValuedPool | None = None) -> Objective:
         seqopt.errors.InputError: unknown objective 'loqp': did you mean 'logp'? ...
     """
     spec = spec.strip()
+    if is_sum(spec):
+        return weighted_objective(spec, parse_sum(spec, partial(resolve_objective, pool=pool)))
     name, colon, argument = spec.partition(":")
     argument = argument.strip()
     if name in OBJECTIVES:
@@ -324,15 +404,49 @@ def resolve_objective(spec: str, pool: ValuedPool | None = None) -> Objective:
     return Objective(spec, called, f"the function {attribute} of {location}", chunk_size=1 if own is None else own)
 
 
+def weighted_objective(name: str, total: WeightedSum, direction: Direction | None = None) -> Objective:
+    """A weighted sum as an objective.
+
+    Args:
+        name: What it is called.
+        total: The sum.
+        direction: By default that of its first score: see `resolve_objective`.
+
+    Example:
+        >>> from seqopt.objectives.weighted import Term
+        >>> parts = [Term(1.0, resolve_objective("gc")), Term(-0.5, resolve_objective("cai:e_coli"))]
+        >>> weighted_objective("open", WeightedSum(tuple(parts)))(["GCTGCG"]).round(3).tolist()
+        [0.491]
+    """
+    usual, _ = usual_direction(total.terms)
+    units = {term.objective.unit for term in total.terms if term.weight}
+    return Objective(
+        name,
+        total,
+        described(total.terms, total.constant),
+        direction or usual,
+        total.kinds,
+        units.pop() if len(units) == 1 else "",
+        total.chunk_size,
+    )
+
+
 def _built_in(info: ObjectiveInfo, spec: str, colon: bool, argument: str) -> Objective:
-    if info.argument and not argument:
-        raise InputError(f"the objective {info.name} needs an argument: write {info.name}:{info.argument}")
+    if info.argument and not argument and (colon or not info.optional):
+        raise InputError(f"the objective {info.name} needs an argument: write {info.usage}")
     if colon and not info.argument:
         raise InputError(
             f"the objective {info.name} takes no argument; write {info.name}. "
             f"For a module of this name, write ./{info.name}.py:{argument or 'function'}"
         )
-    function = info.build(argument)
+    try:
+        function = info.build(argument)
+    except InputError as error:
+        if _GLUED.search(argument):
+            raise InputError(f"{error}. In a sum, an operator behind an argument needs a blank before it") from error
+        if info.argument != _WINDOW:
+            raise
+        raise InputError(f"objective {spec!r}: {error}") from error
     chunk_size = getattr(function, "chunk_size", 1)
     return Objective(spec, function, info.description, info.direction, info.kinds, info.unit, chunk_size)
 
@@ -341,7 +455,7 @@ def _unknown(spec: str) -> InputError:
     names = [*OBJECTIVES, "column"]
     close = difflib.get_close_matches(spec.casefold(), names, n=1, cutoff=0.5)
     guess = f"did you mean {close[0]!r}? " if close else ""
-    listed = ", ".join(f"{name}:{info.argument}" if info.argument else name for name, info in OBJECTIVES.items())
+    listed = ", ".join(info.usage for info in OBJECTIVES.values())
     return InputError(
         f"unknown objective {spec!r}: {guess}Built in are {listed}. "
         "A custom function is written module:function or path/to/file.py:function, "

@@ -61,6 +61,8 @@ class PatternCount:
     chunk_size: ClassVar[int] = 1_000
     """Many strings are counted in hardly more time than one; see `seqopt.evaluation.Evaluator`."""
 
+    adds_up: ClassVar[bool] = True
+
     pattern: str
     overlapping: bool = True
     first: int | None = None

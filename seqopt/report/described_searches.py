@@ -140,7 +140,7 @@ def _deciding(optimizer: Optimizer) -> list[tuple[str, str]]:
     if optimizer.contexts is not None:
         parts.append(("measured with", f"{'; '.join(map(written, optimizer.contexts.possible))}"))
         parts.append(("target", written(optimizer.contexts.target)))
-    parts += [("constraint", outcome.name) for outcome in optimizer.outcomes[1:]]
+    parts += [(outcome.role, outcome.name) for outcome in optimizer.outcomes[1:]]
     return parts
 
 

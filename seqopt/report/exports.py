@@ -13,20 +13,26 @@ from typing import Any
 
 import pandas as pd
 
+from seqopt.datasets.genbank import Construct, genbank
 from seqopt.objectives.expressions import LARGEST_ERROR
 from seqopt.objectives.formulas import FormulaData, pareto
-from seqopt.report.results import Run, ranked, read_run
+from seqopt.report.results import Run, ranked, read_run, terms_of
 from seqopt.utils.files import write_atomically
 
 BEST_FASTA, BEST_CSV = "best.fasta", "best.csv"
 GENES_FASTA, GENES_CSV, EXPRESSIONS_CSV = "genes.fasta", "genes.csv", "expressions.csv"
+GENES_GENBANK = "genes.gb"
+
+TO_RNA = str.maketrans("Tt", "Uu")
 
 FASTA_WIDTH = 60
 """Bases on a line: twenty codons."""
 
 
-def write_genes(run_folder: str | os.PathLike[str], name: str) -> pd.DataFrame:
-    """Write ``genes.fasta`` and ``genes.csv``: every gene that was measured, the best first.
+def write_genes(
+    run_folder: str | os.PathLike[str], name: str, *, rna: bool = False, construct: Construct | None = None
+) -> pd.DataFrame:
+    """Write ``genes.fasta`` and ``genes.csv``, and ``genes.gb`` if asked for: every gene that was measured, best first.
 
     A record of the FASTA file is headed ``>NAME_1 rank=1 mfe=-10.2 kcal/mol``: identifier, rank, and value with its
     unit.
@@ -34,9 +40,12 @@ def write_genes(run_folder: str | os.PathLike[str], name: str) -> pd.DataFrame:
     Args:
         run_folder: The folder of a run.
         name: What the genes are called; blanks become underscores.
+        rna: Write U for T.
+        construct: What the genes stand in: then a GenBank file is written, too.
 
     Returns:
-        The table of ``genes.csv``: ``rank`` (from 1), ``name``, ``value``, ``gc`` (fraction of bases that are G or C),
+        The table of ``genes.csv``: ``rank`` (from 1), ``name``, ``value``, of a weighted sum one column for each score,
+        ``gc`` (fraction of bases that are G or C),
         ``batch`` (0 for the initial design), ``number`` (of the evaluation), ``predicted_mean`` and ``predicted_std``
         (empty where no model chose the gene), ``gene``.
 
@@ -52,26 +61,33 @@ def write_genes(run_folder: str | os.PathLike[str], name: str) -> pd.DataFrame:
             "rank": best.index + 1,
             "name": [f"{identifier}_{rank}" for rank in best.index + 1],
             "value": best["value"],
+            **{term.column: best[term.column] for term in terms_of(run.settings) if term.column in best},
             "gc": [round(gc_fraction(gene), 4) for gene in best["string"]],
             **_origin(best),
             "gene": best["string"],
         }
     )
-    records = (
-        (f"{row['name']} rank={row['rank']} {_measured(run, row['value'])}", row["gene"])
-        for row in table.to_dict("records")
-    )
-    write_atomically(run.folder / GENES_FASTA, fasta(records))
+    if rna:
+        table["gene"] = [gene.translate(TO_RNA) for gene in table["gene"]]
+    rows = table.to_dict("records")
+    headed = [(f"rank={row['rank']} {_measured(run, row['value'])}", row) for row in rows]
+    write_atomically(run.folder / GENES_FASTA, fasta((f"{row['name']} {facts}", row["gene"]) for facts, row in headed))
+    if construct is not None:
+        records = [genbank(row["name"], f"{row['name']} {facts}", row["gene"], construct) for facts, row in headed]
+        write_atomically(run.folder / GENES_GENBANK, "".join(records))
     write_atomically(run.folder / GENES_CSV, table.to_csv(index=False))
     return table
 
 
-def write_best_genes(folder: str | os.PathLike[str], runs: Iterable[tuple[str, Path]]) -> pd.DataFrame:
+def write_best_genes(
+    folder: str | os.PathLike[str], runs: Iterable[tuple[str, Path]], *, rna: bool = False
+) -> pd.DataFrame:
     """Write ``best.fasta`` and ``best.csv``: the best gene of each of several runs.
 
     Args:
         folder: Where the files are written.
         runs: For each run the name of its protein and its folder, which may hold no run yet.
+        rna: Write U for T.
 
     Returns:
         The table of ``best.csv``: ``protein``, ``bases``, ``evaluated`` (genes), ``value``, ``gc``, ``folder`` and
@@ -87,7 +103,7 @@ def write_best_genes(folder: str | os.PathLike[str], runs: Iterable[tuple[str, P
             continue
         run = read_run(run_folder)
         for row in ranked(run.evaluations, run.direction).head(1).to_dict("records"):
-            gene = row["string"]
+            gene = row["string"].translate(TO_RNA) if rna else row["string"]
             records.append((f"{_word(name)} {_measured(run, row['value'])}", gene))
             rows.append(
                 {

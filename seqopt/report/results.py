@@ -9,10 +9,10 @@ import json
 import math
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -120,8 +120,11 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
         RunFolderError: If ``evaluations.csv`` is missing or damaged.
     """
     folder = Path(folder)
-    contexts = _contexts(_mapping(_read_summary(folder / SUMMARY)[0].get("settings")).get("contexts"))
-    evaluations, everything = _read_evaluations(folder / EVALUATIONS, contexts)
+    settings = _mapping(_read_summary(folder / SUMMARY)[0].get("settings"))
+    contexts = _contexts(settings.get("contexts"))
+    evaluations, everything = _read_evaluations(
+        folder / EVALUATIONS, contexts, [one.column for one in terms_of(settings)]
+    )
     others = len(everything) - len(evaluations)
     remarks = (of_other_contexts(others, contexts),) if others else ()
     if contexts and not contexts.get("target"):
@@ -155,7 +158,9 @@ def read_what_is_there(folder: str | os.PathLike[str]) -> Run:
         return _summarized(folder, tidy_evaluations(pd.DataFrame({"string": []})), (f"{error}.",))
 
 
-def _read_evaluations(table: Path, contexts: Mapping[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _read_evaluations(
+    table: Path, contexts: Mapping[str, Any], further: Sequence[str] = ()
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What was measured as the target of some contexts, and everything."""
     try:
         # Strings such as "NA" and "None" are strings here, not gaps in the table.
@@ -170,9 +175,39 @@ def _read_evaluations(table: Path, contexts: Mapping[str, Any]) -> tuple[pd.Data
         raw["identifier"] = raw["identifier"].map(restore)
     meant = of_target(raw, contexts)
     try:
-        return tidy_evaluations(meant), with_contexts(raw, contexts)
+        return tidy_evaluations(meant, further), with_contexts(raw, contexts)
     except InputError as error:
         raise RunFolderError(f"{table}: {error}") from error
+
+
+class KeptTerm(NamedTuple):
+    """A score of a weighted sum, as a run keeps it.
+
+    Attributes:
+        column: Its name, that of its column in the tables.
+        weight: Units of the sum for one unit of the score.
+        unit: Of the score; may be empty.
+    """
+
+    column: str
+    weight: float
+    unit: str
+
+
+def terms_of(settings: Mapping[str, Any]) -> list[KeptTerm]:
+    """The scores of the weighted sum that a run searched by; a file that was edited may hold anything.
+
+    Example:
+        >>> terms_of({"terms": [["mfe", 1.0, "kcal/mol"], ["cai:human", -5.0, ""], 3]})[1]
+        KeptTerm(column='cai:human', weight=-5.0, unit='')
+    """
+    found = []
+    for one in _listed(settings.get("terms")):
+        name, weight, unit = (*one, None, None, None)[:3] if isinstance(one, list) else (None, None, None)
+        number = as_number(weight)
+        if isinstance(name, str) and number is not None and name not in (*TEXT_COLUMNS, *NUMBER_COLUMNS):
+            found.append(KeptTerm(name, number, str(unit or "")))
+    return found
 
 
 def _contexts(kept: object) -> dict[str, Any]:
@@ -344,11 +379,12 @@ def option_of(command: str, *names: str) -> str:
     return ""
 
 
-def tidy_evaluations(evaluations: pd.DataFrame) -> pd.DataFrame:
+def tidy_evaluations(evaluations: pd.DataFrame, further: Sequence[str] = ()) -> pd.DataFrame:
     """A table of evaluations with every column there and of its type.
 
     Args:
         evaluations: The columns of ``evaluations.csv``, as numbers or as text; all but ``string`` may be missing.
+        further: Names of further columns of numbers that are kept.
 
     Returns:
         A new table in the order of ``number``, with `TEXT_COLUMNS` as text and `NUMBER_COLUMNS` as float64 (NaN where
@@ -364,7 +400,7 @@ def tidy_evaluations(evaluations: pd.DataFrame) -> pd.DataFrame:
     for name in TEXT_COLUMNS:
         texts = ["" if _is_gap(text) else str(text) for text in _column(evaluations, name)]
         table[name] = pd.Series(texts, dtype=object)
-    for name in NUMBER_COLUMNS:
+    for name in (*NUMBER_COLUMNS, *further):
         numbers = (as_number(value) for value in _column(evaluations, name))
         table[name] = np.array([math.nan if number is None else number for number in numbers], dtype=np.float64)
     table["key"] = table["key"].where(table["key"] != "", table["string"])

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -13,7 +14,7 @@ import pandas as pd
 from seqopt.datasets.sheets import NUMBER
 from seqopt.report.chemistry import Substructures, scaffold, substructures
 from seqopt.report.formats import shortened
-from seqopt.report.results import only_worse
+from seqopt.report.results import only_worse, terms_of
 from seqopt.report.structures import molecule_structure
 from seqopt.report.view import LONGEST_LISTED, Evidence, View, rows_of
 
@@ -139,6 +140,10 @@ def string_table(view: View, mapped: Container[int] = (), further: Sequence[str]
         makers.append((Column("Mutations", numeric=False), lambda row: (shortened(view.mutations(row), 80), "")))
     measured = Column("Measured", first=low_first, sorted=low_first, role="value")
     makers.append((measured, lambda row: _value(view, row)))
+    for term in terms_of(view.run.settings):
+        if term.column in rows:
+            heading = f"{term.column} ({term.unit})" if term.unit else term.column
+            makers.append((Column(f"{term.weight:+g} x {heading}"), partial(_term, term.column)))
     if (rows["measurements"] > 1).any():
         makers.append((Column("Times"), lambda row: _whole(row["measurements"])))
     if rows["predicted_mean"].notna().any():
@@ -219,6 +224,11 @@ def _value(view: View, row: dict[str, Any]) -> tuple[str, str]:
     if not row["measured"]:
         return STATES.get(row["status"], "failed") if row["status"] != "ok" else "failed", ""
     return view.value(row), repr(float(row["value"]))
+
+
+def _term(column: str, row: dict[str, Any]) -> tuple[str, str]:
+    number = row[column]
+    return ("", "") if math.isnan(number) else (f"{number:,.5g}", repr(float(number)))
 
 
 def _predicted(view: View, row: dict[str, Any]) -> tuple[str, str]:

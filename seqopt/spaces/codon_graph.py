@@ -136,6 +136,19 @@ class CodonGraph:
         self.layers = layers
         self.feasible = start in nodes
 
+    def part(self, positions: Sequence[int]) -> CodonGraph:
+        """The graph of some positions alone.
+
+        Args:
+            positions: In ascending order; what is between them is left out, which makes a graph only where a single
+                node stands before each gap and behind it.
+        """
+        found = object.__new__(CodonGraph)
+        found.choices = [self.choices[position] for position in positions]
+        found.layers = [self.layers[position] for position in positions]
+        found.feasible = self.feasible
+        return found
+
     def count(self) -> int:
         """Number of paths, exact however large; that is, of genes without the motifs."""
         if not self.feasible:

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,8 @@ from seqopt.spaces.motifs import checked_motif
 from seqopt.strings.genetic_codes import AMBIGUITY
 
 FloatArray = npt.NDArray[np.float64]
+
+Key = TypeVar("Key", str, tuple[str, str])
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,33 @@ class CodonScore:
         """The score whose best genes are the worst of this one."""
         return self.scaled(-1.0)
 
+    def __add__(self, other: CodonScore) -> CodonScore:
+        """The score that is the sum of both.
+
+        Raises:
+            InputError: If both weigh positions, of different numbers of codons.
+        """
+        positions = self.positions if other.positions is None else other.positions
+        if self.positions is not None and other.positions is not None:
+            if len(self.positions) != len(other.positions):
+                raise InputError(
+                    f"one score weighs the codons of {len(self.positions)} positions, the other those of "
+                    f"{len(other.positions)}: give as many"
+                )
+            positions = [_added(*both) for both in zip(self.positions, other.positions, strict=True)]
+        first, second = self.of_gc, other.of_gc
+        of_gc = first or second
+        if first is not None and second is not None:
+            both_of_gc = (first, second)
+            of_gc = lambda counts: both_of_gc[0](counts) + both_of_gc[1](counts)  # noqa: E731
+        return CodonScore(
+            _added(self.codons, other.codons),
+            positions,
+            _added(self.pairs, other.pairs),
+            _added(self.motifs, other.motifs),
+            of_gc,
+        )
+
     def scaled(self, factor: float) -> CodonScore:
         """The score times a number."""
         of_gc = self.of_gc
@@ -86,6 +116,13 @@ class CodonScore:
         if self.of_gc is not None:
             terms.append(float(self.of_gc(np.array([gene.count("G") + gene.count("C")]))[0]))
         return math.fsum(terms)
+
+
+def _added(first: Mapping[Key, float], second: Mapping[Key, float]) -> dict[Key, float]:
+    return {
+        key: first.get(key, 0.0) + second.get(key, 0.0)
+        for key in [*first, *(key for key in second if key not in first)]
+    }
 
 
 def occurrences(gene: str, motif: str) -> int:

@@ -124,8 +124,8 @@ class CodonSpace(LocalSpace):
         self.both_strands = both_strands
         self.gc = None if gc is None else _checked_bounds(gc)
         self.constraints = tuple(_checked_constraints(constraints))
-        self.upstream = _checked_flank(upstream, "upstream")
-        self.downstream = _checked_flank(downstream, "downstream")
+        self.upstream = checked_flank(upstream, "upstream")
+        self.downstream = checked_flank(downstream, "downstream")
         self.gc_numbers = None if self.gc is None else _numbers_of_gc(self.gc, 3 * len(choices))
         residues = ["start"] * self._before + list(self.protein) + (["stop"] if self.stop is not None else [])
         self.frame = Frame(tuple(choices), tuple(residues), self.code, self.upstream, self.downstream)
@@ -480,7 +480,12 @@ def _checked_constraints(constraints: Iterable[Specification]) -> list[Specifica
     return found
 
 
-def _checked_flank(flank: str, which: str) -> str:
+def checked_flank(flank: str, which: str) -> str:
+    """What stands beside a gene, in upper-case DNA letters.
+
+    Raises:
+        InputError: If it holds other letters than A, C, G and T or U.
+    """
     if not isinstance(flank, str):
         raise InputError(f"{which} is {flank!r} of type {type(flank).__name__}; expected str")
     letters = "".join(flank.split()).upper().replace("U", "T")
@@ -515,5 +520,7 @@ def _checked_bounds(gc: tuple[float, float]) -> tuple[float, float]:
     except (TypeError, ValueError):
         raise InputError(f"gc is {gc!r}; it must be two fractions, the lowest and the highest GC content") from None
     if not 0 <= low <= high <= 1:
-        raise InputError(f"gc is {gc!r}; it must be two fractions in order, from 0 to 1")
+        percent = 0 <= low <= high <= 100 and high > 1
+        meant = f": did you mean {low / 100:g} {high / 100:g}? GC content is no percentage here" if percent else ""
+        raise InputError(f"gc is {gc!r}; it must be two fractions in order, from 0 to 1{meant}")
     return low, high

@@ -4,7 +4,8 @@ By dynamic programming where constraints are motifs, permitted codons and bounds
 else there is to keep to (windows, repeats, hairpins, ends) is looked at in what comes out. Where the best gene breaks
 something, the conditions that it breaks are added to a mixed-integer program over the same graph, which is solved
 again, until nothing is broken: every gene that is permitted meets the conditions, so the optimum under some of them
-that breaks none is the optimum under all.
+that breaks none is the optimum under all. Where the GC content of the whole gene is free, parts of it that no condition
+ties together are solved one by one (`seqopt.spaces.components`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import numpy as np
 from seqopt.errors import InputError, IntractableError
 from seqopt.spaces.best_genes import BestGenes
 from seqopt.spaces.codon_scores import CodonScore
-from seqopt.spaces.path_program import PathProgram, optimum
+from seqopt.spaces.components import Components
+from seqopt.spaces.path_program import MOST_ROUNDS, PathProgram, optimum
 from seqopt.spaces.specifications.base import Cut, all_but
 from seqopt.utils.arguments import checked_integer
 
@@ -112,6 +114,8 @@ class ExactGenes:
         if not self.space.checked:
             genes = [self._gene(options) for _, options in self.dynamic.ranked(k)]
             return ExactRanking(tuple(genes), DYNAMIC, rounding)
+        if self.score.of_gc is None and self.space.gc_numbers is None:
+            return self._by_components(k, rounding)
         # Often what breaks nothing is among the first: their order is that of the score, so nothing is missed.
         tried = TRIED + 2 * k
         looked_at = [options for _, options in self.dynamic.ranked(tried)]
@@ -170,6 +174,36 @@ class ExactGenes:
     def _gene(self, options: tuple[int, ...]) -> ExactGene:
         gene = self.graph.gene(options)
         return ExactGene(gene, self.score.of(gene))
+
+    def _by_components(self, k: int, rounding: float) -> ExactRanking:
+        """The best genes where nothing ties their parts together but motifs and conditions.
+
+        As every permitted gene meets the conditions, the k best under some of them that break nothing are the k best.
+        """
+        parts = Components(self.graph)
+        for number in range(MOST_ROUNDS):
+            found: list[ExactGene] = []
+            tolerance = rounding
+            broken: list[Cut] = []
+            for _, options, slack in parts.ranked():
+                gene = self._gene(options)
+                broken = self.space.cuts(gene.gene)
+                if broken:
+                    break
+                found.append(gene)
+                tolerance = max(tolerance, slack)
+                if len(found) == k:
+                    break
+            if not broken:
+                if not found:
+                    raise InputError("no gene keeps to these constraints")
+                found.sort(key=lambda one: -one.score)
+                return ExactRanking(tuple(found), INTEGER if number else DYNAMIC, tolerance)
+            parts.add(broken)
+        raise IntractableError(
+            f"no optimum after {MOST_ROUNDS} rounds of conditions from {', '.join(self.space.checked_texts)}: relax "
+            "these constraints, or search (--search)"
+        )
 
     def _programmed(self, k: int) -> Iterator[tuple[tuple[int, ...], float]]:
         """The best genes by mixed-integer programs, each with how far it may be from the best."""

@@ -32,6 +32,8 @@ NUMBER_COLUMNS = ("frequency", "count", "usage", "number")
 
 Value = TypeVar("Value")
 
+_USUAL_STOPS = ("TAA", "TAG", "TGA")
+
 _TO_DNA = str.maketrans("U", "T")
 
 
@@ -41,8 +43,8 @@ def codon_usage(organism: str) -> dict[str, float]:
     Args:
         organism: ``"e_coli"``, ``"yeast"``, ``"human"``, another table of python-codon-tables (see `organisms`), or the
             path of a .csv or .tsv file with a column ``codon`` and one of numbers: ``frequency``, ``count``, ``usage``
-            or ``number``, one row for each codon that the organism uses. Frequencies may be of all codons or among
-            synonyms.
+            or ``number``, one row for each codon but TAA, TAG and TGA, which may be left out. Frequencies may be of all
+            codons or among synonyms.
 
     Raises:
         InputError: For an unknown organism, or a file with other columns, something that is not a codon, a codon that
@@ -85,6 +87,41 @@ def organisms() -> dict[str, str]:
     full: list[str] = python_codon_tables.available_codon_tables_names
     short = {name.rpartition("_")[0]: name for name in sorted(full)}
     return dict(ORGANISMS) | short | {name: name for name in full}
+
+
+def listed_tables() -> list[str]:
+    """A line for each table of codon usage: its names, the species and its number at NCBI.
+
+    Raises:
+        ObjectiveError: If python-codon-tables is not installed.
+
+    Example:
+        >>> [line for line in listed_tables() if "sapiens" in line]
+        ['human, h_sapiens, h_sapiens_9606: Homo sapiens, taxonomy 9606']
+    """
+    names: dict[str, list[str]] = {}
+    for name, full in organisms().items():
+        names.setdefault(full, []).append(name)
+    lines = []
+    for full in sorted(names):
+        species, _, number = full.rpartition("_")
+        genus, _, rest = species.partition("_")
+        known = _SPECIES.get(full) or f"{genus.upper()}. {' '.join(rest.split('_'))}"
+        lines.append(f"{', '.join(sorted(names[full], key=len))}: {known}, taxonomy {number}")
+    return [*lines, "or a file of yours with the columns codon and frequency (or count), such as cai:usage.csv"]
+
+
+_SPECIES = {
+    "b_subtilis_1423": "Bacillus subtilis",
+    "c_elegans_6239": "Caenorhabditis elegans",
+    "d_melanogaster_7227": "Drosophila melanogaster",
+    "e_coli_316407": "Escherichia coli W3110",
+    "g_gallus_9031": "Gallus gallus",
+    "h_sapiens_9606": "Homo sapiens",
+    "m_musculus_10090": "Mus musculus",
+    "m_musculus_domesticus_10092": "Mus musculus domesticus",
+    "s_cerevisiae_4932": "Saccharomyces cerevisiae",
+}
 
 
 def _shown(tables: Mapping[str, str]) -> list[str]:
@@ -175,6 +212,13 @@ def _from_file(path: Path) -> dict[str, float]:
     for codon, number in usage.items():
         if number < 0:
             raise InputError(f"{path}: the usage of {codon} is {number:g}; expected a number from 0")
+    missing = [codon for codon in CODONS if codon not in usage and codon not in _USUAL_STOPS]
+    if missing:
+        listed = ", ".join(missing[:8]) + (f" and {len(missing) - 8} more" if len(missing) > 8 else "")
+        raise InputError(
+            f"{path} lacks {len(missing)} codon{'s' if len(missing) > 1 else ''} ({listed}): add a row for each, with "
+            "0 for those that are never used"
+        )
     return usage
 
 

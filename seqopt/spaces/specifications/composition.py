@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -58,6 +59,7 @@ class GCWindow(Specification):
         if not 0 <= self.low <= self.high <= 1:
             raise InputError(
                 f"the GC content of windows is bounded by {low} and {high}; expected two fractions in order, 0 to 1"
+                + (f", such as {self.low / 100:g} and {self.high / 100:g}" if 1 < self.high <= 100 else "")
             )
         numbers = np.arange(self.window + 1) / self.window
         inside = np.flatnonzero((numbers >= self.low) & (numbers <= self.high))
@@ -132,13 +134,13 @@ class _GCInside(dict[int, dict[str, float]]):
     """Of each position the G and C of every codon in a part of it."""
 
     def __init__(self, parts: dict[int, tuple[int, int]]) -> None:
-        codons = ["".join((a, b, c)) for a in BASES for b in BASES for c in BASES]
-        super().__init__(
-            {
-                position: {codon: float(sum(base in "GC" for base in codon[low:high])) for codon in codons}
-                for position, (low, high) in parts.items()
-            }
-        )
+        super().__init__({position: _gc_inside(*part) for position, part in parts.items()})
+
+
+@cache
+def _gc_inside(low: int, high: int) -> dict[str, float]:
+    codons = ["".join((a, b, c)) for a in BASES for b in BASES for c in BASES]
+    return {codon: float(sum(base in "GC" for base in codon[low:high])) for codon in codons}
 
 
 class EndMelting(Specification):

@@ -10,7 +10,7 @@ from itertools import product
 from typing import ClassVar
 
 from seqopt.errors import InputError
-from seqopt.spaces.motifs import checked_motif, strands
+from seqopt.spaces.motifs import AMBIGUITY, checked_motif, strands
 from seqopt.spaces.specifications.base import Specification
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.resources import data_path
@@ -63,6 +63,13 @@ def site_of(name: str) -> str:
         found = next((site for enzyme, site in restriction_sites().items() if enzyme.casefold() == wanted), None)
         if found is not None:
             return found
+        # BamH is an enzyme without its number, although its letters are IUPAC letters, too.
+        mixed = name.strip() not in (name.strip().upper(), name.strip().lower())
+        if mixed and set(wanted.upper()) <= AMBIGUITY.keys() and (close := _similar(wanted)):
+            raise InputError(
+                f"{name!r} is no enzyme of the list: did you mean {' or '.join(close)}? If it is a motif in IUPAC "
+                f"letters, write it in capitals, {name.strip().upper()}"
+            )
     try:
         return checked_motif(name)
     except InputError as error:
