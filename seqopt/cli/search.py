@@ -28,7 +28,8 @@ from seqopt.cli.running import (
     show_notes,
     watched_search,
 )
-from seqopt.datasets import DATASETS, Pool, read_pool
+from seqopt.datasets import Pool, read_pool
+from seqopt.datasets.named import kind_of
 from seqopt.errors import InputError
 from seqopt.evaluation import Direction
 from seqopt.objectives import Fidelities, Fidelity, Objective, resolve_objective
@@ -206,7 +207,7 @@ def _check_strings(source: str, kind: str | None, objective: Objective | None) -
     """
     if kind is not None and kind not in KINDS:
         raise InputError(f"unknown kind {kind!r}: choose auto, {', '.join(KINDS)}")
-    known = "molecule" if source in DATASETS else kind
+    known = kind_of(source) or kind
     if objective is not None and known is not None and not objective.applies_to(known):
         raise InputError(
             f"the objective {objective.name} is for {' or '.join(objective.kinds)}s, but the strings of {source} are "

@@ -14,8 +14,9 @@ from seqopt.kernels.levels import LevelKernel
 from seqopt.kernels.mean_level import MeanLevelKernel
 from seqopt.kernels.ngrams import NgramKernel
 from seqopt.kernels.one_hot import OneHotKernel
+from seqopt.kernels.sites import SitesKernel
 from seqopt.kernels.subsequence import SubsequenceKernel
-from seqopt.kernels.substitution import SubstitutionKernel
+from seqopt.kernels.substitution import SubstitutionKernel, SymbolTable, bind_symbols
 from seqopt.kernels.tanimoto import MinMaxKernel, TanimotoKernel
 
 __all__ = [
@@ -34,9 +35,12 @@ __all__ = [
     "Product",
     "RecursiveKernel",
     "SameLevelKernel",
+    "SitesKernel",
     "SubsequenceKernel",
     "SubstitutionKernel",
     "Sum",
+    "SymbolTable",
     "TanimotoKernel",
     "bind_fields",
+    "bind_symbols",
 ]

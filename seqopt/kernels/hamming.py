@@ -70,6 +70,8 @@ class PositionalKernel(DescribedKernel):
 
     _name = "positional"
     _first_lengthscale = LENGTHSCALE_RATIO
+    _lengthscales: int | None = None
+    """How many there are, where there is one for each position; `None` for a single one."""
 
     def __init__(
         self,
@@ -88,6 +90,7 @@ class PositionalKernel(DescribedKernel):
         super().__init__(
             batch_shape=batch_shape,
             active_dims=active_dims,
+            ard_num_dims=self._lengthscales,
             lengthscale_prior=prior,
             lengthscale_constraint=NonTransformedInterval(lower, upper, initial_value=lower),
         )
@@ -261,10 +264,15 @@ class PositionalKernel(DescribedKernel):
             raise InputError(f"dtype is {np.dtype(dtype)}; covariances are float64 or float32")
         columns = a if b is None else b
         length = common_length(a.lengths, columns.lengths, kernel=self._name)
-        scales = self.lengthscale.detach().double().cpu().reshape(-1).numpy()
+        scales = self._scales()
         values = np.empty((len(scales), len(a), len(columns)), dtype=dtype)
         self._fill(values, a.tokens[:, :length], columns.tokens[:, :length], scales)
         return values.reshape(*self.batch_shape, len(a), len(columns))
+
+    def _scales(self) -> npt.NDArray[np.float64]:
+        """The lengthscales of a batch, B."""
+        found: npt.NDArray[np.float64] = self.lengthscale.detach().double().cpu().reshape(-1).numpy()
+        return found
 
     def _fill(self, values: FloatArray, rows: Tokens, columns: Tokens, scales: npt.NDArray[np.float64]) -> None:
         for block, distances in self._blocks(rows, columns):
