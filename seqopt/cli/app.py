@@ -38,6 +38,7 @@ from seqopt.cli.gene_options import (
     Stop,
     Upstream,
 )
+from seqopt.cli.informed import FeaturesColumn, FeaturesFile, FeaturesKernel, Informed, PriorMeanName
 from seqopt.cli.large_options import Keep, OnDisk, PrefilterName, StrategyName
 from seqopt.cli.predict import predict_command
 from seqopt.cli.report import report_command
@@ -298,6 +299,10 @@ def search(
     ] = None,
     strategy: StrategyName = "model",
     prefilter: PrefilterName = None,
+    features: FeaturesFile = None,
+    features_kernel: FeaturesKernel = "rbf",
+    features_column: FeaturesColumn = None,
+    prior_mean: PriorMeanName = None,
     keep: Keep = None,
     on_disk: OnDisk = None,
     tokenizer: Annotated[
@@ -408,6 +413,7 @@ def search(
         strict=strict,
         decimal_comma=decimal_comma,
         candidates=candidates,
+        informed=Informed(features, features_kernel, features_column, prior_mean),
         large={"strategy": strategy, "prefilter": prefilter, "keep": keep, "on_disk": on_disk},
         tokenizer=None if tokenizer == "auto" else tokenizer,
         out=out,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,7 @@ from seqopt.objectives import Fidelities, Fidelity, Objective, resolve_objective
 from seqopt.strings.identity import KINDS
 
 if TYPE_CHECKING:
+    from seqopt.cli.informed import Informed
     from seqopt.search import PoolSearch
 
 
@@ -59,6 +61,7 @@ def run_search(
     target_cost: float,
     choosing: dict[str, Any],
     large: dict[str, Any],
+    informed: Informed,
 ) -> None:
     """Read the pool, search it, and say what is happening; see ``seqopt search --help``."""
     started = time.perf_counter()
@@ -71,17 +74,26 @@ def run_search(
     from seqopt.campaign.runs import check_folder
     from seqopt.filters.conditions import checked
     from seqopt.filters.filtering import check_columns
+    from seqopt.spaces import as_space
     from seqopt.strategies.designs import check_design
 
     check_folder(folder, plan.resume)
     ways = _fidelities(fidelities, objective_spec, target_cost, plan)
     _check_strings(source, kind, objective)
-    check_plan(plan)
+    informed.check(
+        pool=source,
+        strategy=large["strategy"],
+        prefilter=large["prefilter"],
+        fidelities=bool(ways),
+        plates=False,
+    )
+    alone = informed.features is not None and plan.surrogate.strip().lower() == "features"
+    check_plan(replace(plan, surrogate="auto") if alone else plan)
     check_design(choosing["design"])
     conditions = checked(choosing["filters"])
     inner_search = _parts(plan, candidates, tokenizer, transform)
     check_large(large, plan, fidelities=bool(ways))
-    if is_on_disk(source, large["on_disk"], values=values_column is not None or ways is not None):
+    if is_on_disk(source, large["on_disk"], values=values_column is not None or ways is not None or informed.given):
         assert objective is not None
         store = prepared(
             source,
@@ -130,6 +142,15 @@ def run_search(
         )
     if objective is None:
         objective = resolve_objective(objective_spec, pool)
+    surrogate = None
+    if informed.given:
+        surrogate = informed.plan(
+            plan.surrogate, source, column=column, kind=kind or pool.kind, standardize=standardize
+        )
+        # What does not fit the pool is said before anything is scored.
+        surrogate.for_space(as_space(pool))
+        if surrogate.features is not None and (remark := surrogate.features.file.remark()):
+            note(remark)
     goal = direction or objective.direction
     _describe_pool(pool, time.perf_counter() - started)
     if ways is None:
@@ -141,6 +162,7 @@ def run_search(
         goal,
         folder,
         started=started,
+        surrogate=surrogate,
         tokenizer=tokenizer,
         search=inner_search,
         transform=transform,

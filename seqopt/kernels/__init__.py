@@ -7,6 +7,7 @@ from seqopt.kernels.autoregressive import AutoregressiveKernel, RecursiveKernel
 from seqopt.kernels.composite import OnField, Product, Sum, bind_fields
 from seqopt.kernels.context import CoregionalizationKernel, SameLevelKernel
 from seqopt.kernels.degenerate import DegenerateKernel
+from seqopt.kernels.dense_features import LinearFeatureKernel, SmoothFeatureKernel
 from seqopt.kernels.hamming import HammingKernel
 from seqopt.kernels.hierarchical import HierarchicalKernel
 from seqopt.kernels.joint import JointKernel
@@ -27,6 +28,7 @@ __all__ = [
     "HierarchicalKernel",
     "JointKernel",
     "LevelKernel",
+    "LinearFeatureKernel",
     "MeanLevelKernel",
     "MinMaxKernel",
     "NgramKernel",
@@ -36,6 +38,7 @@ __all__ = [
     "RecursiveKernel",
     "SameLevelKernel",
     "SitesKernel",
+    "SmoothFeatureKernel",
     "SubsequenceKernel",
     "SubstitutionKernel",
     "Sum",

@@ -70,6 +70,7 @@ class PositionalKernel(DescribedKernel):
 
     _name = "positional"
     _first_lengthscale = LENGTHSCALE_RATIO
+    _ratio = LENGTHSCALE_RATIO
     _lengthscales: int | None = None
     """How many there are, where there is one for each position; `None` for a single one."""
 
@@ -154,7 +155,7 @@ class PositionalKernel(DescribedKernel):
         apart = distances[distances > 0]
         if not len(apart):
             return
-        typical = min(max(LENGTHSCALE_RATIO * float(apart.median()), self._bounds[0]), self._bounds[1])
+        typical = min(max(self._ratio * float(apart.median()), self._bounds[0]), self._bounds[1])
         if prior:
             # The prior that is registered stays where it is, with its dtype and its closures.
             self.lengthscale_prior.loc = self.lengthscale_prior.loc.new_tensor(math.log(typical))

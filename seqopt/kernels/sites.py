@@ -75,7 +75,7 @@ class SitesKernel(PositionalKernel):
         >>> from seqopt.encoding import Encoder
         >>> from seqopt.kernels import bind_symbols
         >>> kernel, encoder = SitesKernel(2, lengthscale=torch.tensor([0.5, 5.0]), similarity=0.5), Encoder()
-        >>> bind_symbols(kernel, encoder.alphabet)
+        >>> bind_symbols(kernel, encoder)
         >>> kernel.cross(encoder.encode(["IV", "LV", "ID"])).round(3)  # the first position matters most
         array([[1.   , 0.279, 0.81 ],
                [0.279, 1.   , 0.226],

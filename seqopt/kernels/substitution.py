@@ -39,7 +39,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from seqopt.encoding import Alphabet, Encoder
+from seqopt.encoding import Alphabet, Encoder, JointEncoder, StringEncoder
+from seqopt.encoding.fields import FieldEncoder
 from seqopt.errors import InputError
 from seqopt.kernels.hamming import (
     LENGTHSCALE_BOUNDS,
@@ -265,19 +266,25 @@ class ReadsSymbols(Protocol):
         ...
 
 
-def bind_symbols(kernel: gpytorch.kernels.Kernel, alphabet: Alphabet) -> None:
-    """Tell all parts of a kernel that read symbols what numbers stand for.
+def bind_symbols(kernel: gpytorch.kernels.Kernel, encoder: StringEncoder) -> None:
+    """Tell all parts of a kernel that read symbols which ones the tokens of an encoder stand for.
+
+    Where the encoder makes no tokens, nothing is changed.
 
     Example:
         >>> kernel = SubstitutionKernel(lengthscale=1.0)
         >>> encoder = Encoder()
-        >>> bind_symbols(kernel, encoder.alphabet)
+        >>> bind_symbols(kernel, encoder)
         >>> kernel.cross(encoder.encode(["IV", "LV"])).round(3)[0, 1]
         np.float64(0.758)
     """
+    tokens: Any = list(encoder.fields.values())[-1] if isinstance(encoder, FieldEncoder) else encoder
+    tokens = tokens.tokens if isinstance(tokens, JointEncoder) else tokens
+    if not isinstance(tokens, Encoder):
+        return
     for part in kernel.modules():
         if isinstance(part, ReadsSymbols):
-            part.read_by(alphabet)
+            part.read_by(tokens.alphabet)
 
 
 def _codes(tokens: Tensor, size: int) -> Tensor:

@@ -11,6 +11,8 @@ from seqopt.models.fully_bayesian import FullyBayesianGP, FullyBayesianStringGP,
 from seqopt.models.gaussian import GaussianSurrogate
 from seqopt.models.leave_one_out import LeaveOneOut
 from seqopt.models.levels import Levels
+from seqopt.models.means import ColumnMean, MeanEffect, mean_effects
+from seqopt.models.plan import Features, SurrogatePlan
 from seqopt.models.protocols import (
     BinomialSurrogate,
     CensoredSurrogate,
@@ -38,12 +40,14 @@ __all__ = [
     "BinomialSurrogate",
     "BlockwisePosterior",
     "CensoredSurrogate",
+    "ColumnMean",
     "ConditionedProcess",
     "ContextsPosterior",
     "Contributions",
     "DistanceSurrogate",
     "DoubtingSurrogate",
     "ExplainedSurrogate",
+    "Features",
     "FullyBayesianGP",
     "FullyBayesianStringGP",
     "GaussianProcess",
@@ -54,6 +58,7 @@ __all__ = [
     "KernelDistances",
     "LeaveOneOut",
     "Levels",
+    "MeanEffect",
     "MeasurementSurrogate",
     "NoiseAwareSurrogate",
     "PoolSurrogate",
@@ -64,11 +69,13 @@ __all__ = [
     "StringGP",
     "StringSurrogate",
     "Surrogate",
+    "SurrogatePlan",
     "Untransform",
     "averaged",
     "contributions_of",
     "default_surrogate",
     "in_units_of",
+    "mean_effects",
     "measurement_std",
     "resolve_surrogate",
     "unlearnable",

@@ -423,9 +423,8 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         standardized = (targets - self._units[0]) / self._units[1]
         known = known / self._units[1] ** 2
         encoded = self.encoder.encode(strings)
-        if isinstance(self.encoder, Encoder):
-            for kernel in self._kernels:
-                bind_symbols(kernel, self.encoder.alphabet)
+        for kernel in self._kernels:
+            bind_symbols(kernel, self.encoder)
         change = abs(len(strings) - self._full_fit_size)
         misfits = self._length is not None and set(_lengths(encoded)) != {self._length}
         if (

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -413,12 +413,22 @@ def _parts(space: Space, encoder: VaryingPositions | None = None) -> int:
     return max(1, -(-length // PART_LENGTH))
 
 
-def resolve_surrogate(surrogate: str | Surrogate, space: Space) -> Surrogate:
+@runtime_checkable
+class PlannedSurrogate(Protocol):
+    """A surrogate that is made once it is known where to search, such as a `seqopt.models.SurrogatePlan`."""
+
+    def for_space(self, space: Space) -> Surrogate:
+        """The surrogate for a space."""
+        ...
+
+
+def resolve_surrogate(surrogate: str | Surrogate | PlannedSurrogate, space: Space) -> Surrogate:
     """A surrogate for ``space`` from its name; an object is returned as it is.
 
     Args:
         surrogate: ``"auto"``, a name in `SURROGATES`, ``"vae:FILE"`` for a squared-exponential kernel on the latent
-            points of an autoencoder that ``seqopt train-vae`` wrote, or a surrogate.
+            points of an autoencoder that ``seqopt train-vae`` wrote, a plan (`seqopt.models.SurrogatePlan`), or a
+            surrogate.
         space: Where it will be used.
 
     Raises:
@@ -431,6 +441,8 @@ def resolve_surrogate(surrogate: str | Surrogate, space: Space) -> Surrogate:
         >>> type(resolve_surrogate("auto", StringSpace("01", 20))).__name__
         'FullyBayesianGP'
     """
+    if isinstance(surrogate, PlannedSurrogate) and not isinstance(surrogate, type):
+        return surrogate.for_space(space)
     if not isinstance(surrogate, str):
         if isinstance(surrogate, Surrogate) and not isinstance(surrogate, type):
             return surrogate
@@ -477,6 +489,8 @@ def check_surrogate(surrogate: str) -> None:
 
         with open_checkpoint(path):
             pass
+    elif name == "features":
+        raise InputError("the surrogate features compares candidates by features: give their file, --features FILE")
     elif name != "auto" and name not in SURROGATES:
         raise InputError(f"unknown surrogate {surrogate!r}: choose {_names()}, or give an object")
 

@@ -304,8 +304,7 @@ class StringGP(GaussianSurrogate, Configurable):
             targets = targets - prior_mean_of(self.mean, strings)
         known = checked_noise(strings, noise_variance)
         encoded = self.encoder.encode(strings)
-        if isinstance(self.encoder, Encoder):
-            bind_symbols(self.kernel, self.encoder.alphabet)
+        bind_symbols(self.kernel, self.encoder)
         pool_width = self._encoded_pool(self._pool).width if self._pool is not None else 0
         width = max(self._width, encoded.width, pool_width)
         if width > self._width:
