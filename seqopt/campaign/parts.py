@@ -110,7 +110,7 @@ def made_optimizer(
     return optimizer
 
 
-def named_surrogate(optimizer: Optimizer, given: Surrogate | str | None) -> str:
+def named_surrogate(optimizer: Optimizer, given: Surrogate | SurrogatePlan | str | None) -> str:
     """What settings call a surrogate: its name or, if it was given as an object, its type.
 
     Args:

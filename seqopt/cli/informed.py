@@ -81,9 +81,8 @@ class Informed:
             InputError: As said.
         """
         if self.features is None:
-            for option, value in {"--features-column": self.features_column}.items():
-                if value is not None:
-                    raise InputError(f"{option} goes with --features FILE: leave it out")
+            if self.features_column is not None:
+                raise InputError("--features-column goes with --features FILE: leave it out")
             if self.kernel != "rbf":
                 raise InputError("--features-kernel goes with --features FILE: leave it out")
         if not self.given:
@@ -91,13 +90,13 @@ class Informed:
         option = "--features" if self.features is not None else "--prior-mean"
         if pool is None:
             raise InputError(f"{option} is of listed candidates: it goes with --pool FILE")
-        for other, value in {
+        for other, set_ in {
             f"--strategy {strategy}": strategy != "model",
             "--prefilter": prefilter is not None,
             "--fidelity": fidelities,
             "--plates": plates,
         }.items():
-            if value:
+            if set_:
                 raise InputError(f"{option} and {other} do not go together yet: keep one of them")
         if self.prior_mean is not None and not self.prior_mean.strip().removeprefix(COLUMN):
             raise InputError("--prior-mean column:NAME needs the name of a column")

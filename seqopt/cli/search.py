@@ -175,6 +175,10 @@ def run_search(
 def _finish(result: Any, name: str, goal: str, folder: Path) -> None:
     """Say what was found, and where it is."""
     _describe_result(result, name, goal)
+    from seqopt.models import mean_effects
+
+    for effect in mean_effects(getattr(result.optimizer.strategy.then, "surrogate", None)):
+        console.print(f"\n{escape(effect.describe())}")
     console.print(
         f"\nOpen {escape(str(folder / 'report.html'))} to see them; every result is in evaluations.csv there."
     )

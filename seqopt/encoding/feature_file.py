@@ -111,13 +111,14 @@ def read_features(path: str | Path, *, column: str | None = None) -> FeatureFile
     if not file.is_file():
         raise InputError(f"there is no file {file} of features")
     ending = "".join(file.suffixes[-2:]).lower() if file.suffix.lower() == ".gz" else file.suffix.lower()
+    strings: tuple[str, ...] | None = None
+    names: tuple[str, ...] = ()
     if ending == ".npy":
         if column is not None:
             raise InputError(f"{file.name} has no column {column!r}: an .npy file holds numbers only")
-        values, strings, names = _opened(file, mapped=True), None, ()
+        values = _opened(file, mapped=True)
     elif ending == ".npz":
         values, strings = _archive(file, column)
-        names = ()
     elif ending in (".parquet", ".pq", ".csv", ".tsv", ".csv.gz", ".tsv.gz"):
         values, strings, names = _table(file, ending, column)
     else:
@@ -372,7 +373,7 @@ class MappedRows(FeatureRows):
         self.__dict__.update(read=read, indices=indices, size=size)
 
     @property
-    def values(self) -> FeatureMatrix:  # type: ignore[override]
+    def values(self) -> FeatureMatrix:
         """``n x d``: all of them are read."""
         return self.__dict__["read"](self.__dict__["indices"])
 

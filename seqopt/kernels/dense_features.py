@@ -19,7 +19,7 @@ from torch import Tensor
 from seqopt.encoding import FeatureRows
 from seqopt.errors import InputError
 from seqopt.kernels.base import DescribedKernel
-from seqopt.kernels.hamming import LENGTHSCALE_BOUNDS, FloatArray, PositionalKernel
+from seqopt.kernels.hamming import LENGTHSCALE_BOUNDS, DistanceKernel, FloatArray
 
 Smoothness: TypeAlias = Literal["rbf", "matern"]
 
@@ -41,7 +41,7 @@ def _blocks(rows: FeatureRows, others: int) -> Iterator[slice]:
     return (slice(start, min(start + size, len(rows))) for start in range(0, len(rows), size))
 
 
-class SmoothFeatureKernel(PositionalKernel):
+class SmoothFeatureKernel(DistanceKernel):
     r"""Squared-exponential or Matern kernel on the distance r of dense features, with one lengthscale.
 
     .. math::
@@ -71,9 +71,6 @@ class SmoothFeatureKernel(PositionalKernel):
                [0.607, 1.   , 0.607],
                [0.368, 0.607, 1.   ]])
     """
-
-    one_length = False
-    """It does not look at symbols."""
 
     _name = "smooth"
     _first_lengthscale = 1.0

@@ -197,7 +197,7 @@ class ColumnBasis:
 
     def __init__(self, column: str, values: Mapping[str, float], centre: float, spread: float) -> None:
         self.name = f"column {column}"
-        self.names = (column,)
+        self.names: tuple[str, ...] = (column,)
         self.values = values
         self.centre = centre
         self.spread = spread
@@ -243,16 +243,18 @@ class MeanEffect:
         """In a sentence.
 
         Example:
-            >>> MeanEffect("guess", 0.42, 0.3, 0.54).describe()
-            'prior mean: one standard deviation more of guess is +0.42 (90 % interval +0.30 to +0.54) of the results'
-            >>> MeanEffect("zero_shot", 0.1, -0.1, 0.3).describe().endswith("; results do not show yet that it helps")
-            True
+            >>> print(MeanEffect("guess", 0.42, 0.3, 0.54).describe())
+            prior mean: results are 0.42 standard deviations better where guess is one higher (90 %: 0.30 to 0.54)
+            >>> MeanEffect("guess", -0.1, -0.3, 0.1).describe().partition(";")[2]
+            ' results do not show yet whether it tells anything'
         """
+        sign = 1.0 if self.estimate >= 0.0 else -1.0
+        low, high = sorted((sign * self.lower, sign * self.upper))
         said = (
-            f"prior mean: one standard deviation more of {self.name} is {self.estimate:+.2f} (90 % interval "
-            f"{self.lower:+.2f} to {self.upper:+.2f}) of the results"
+            f"prior mean: results are {abs(self.estimate):.2f} standard deviations "
+            f"{'better' if sign > 0.0 else 'worse'} where {self.name} is one higher (90 %: {low:.2f} to {high:.2f})"
         )
-        return said if self.lower > 0.0 or self.upper < 0.0 else f"{said}; results do not show yet that it helps"
+        return said if low > 0.0 else f"{said}; results do not show yet whether it tells anything"
 
 
 def mean_effects(surrogate: object) -> list[MeanEffect]:

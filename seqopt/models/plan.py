@@ -266,16 +266,11 @@ class SurrogatePlan(Configurable):
         if isinstance(base, StringGP):
             arguments = {**base.config_arguments(), "kernel": kernels[0], "encoder": encoder}
             return StringGP(**arguments)
-        settings = base.config_arguments() if type(base) is FullyBayesianGP else {"mean_std": 0.0, "draws": base.draws}
-        several = {} if len(kernels) == 1 else {"weights": "stacking", "null": settings.get("null", 0.0)}
-        return FullyBayesianGP(
-            kernels,
-            [GridSampler() for _ in kernels],
-            encoder=encoder,
-            draws=settings["draws"],
-            mean_std=settings["mean_std"],
-            **several,
-        )
+        settings = base.config_arguments()
+        options: dict[str, Any] = {"draws": base.draws, "mean_std": settings.get("mean_std", 0.0)}
+        if len(kernels) > 1:
+            options |= {"weights": "stacking", "null": settings.get("null", 0.0)}
+        return FullyBayesianGP(kernels, [GridSampler() for _ in kernels], encoder=encoder, **options)
 
 
 def _with_mean(kernel: gpytorch.kernels.Kernel, size: int) -> Sum:
