@@ -107,6 +107,7 @@ class SitesKernel(PositionalKernel):
             batch_shape=batch_shape,
             active_dims=active_dims,
         )
+        self.ard_num_dims = None  # rows may be wider than strings are long
         self.sites = int(sites)
         self.matrix = None if matrix is None else matrix.strip().lower()
         self.table: SymbolTable | None = None
