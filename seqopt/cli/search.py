@@ -163,6 +163,7 @@ def run_search(
         folder,
         started=started,
         surrogate=surrogate,
+        settings=None if surrogate is None else surrogate.facts,
         tokenizer=tokenizer,
         search=inner_search,
         transform=transform,

@@ -218,6 +218,15 @@ class SurrogatePlan(Configurable):
         column = getattr(self.mean, "column", None)
         return ", ".join(parts + ([] if self.mean is None else [f"mean by {column or type(self.mean).__name__}"]))
 
+    @property
+    def facts(self) -> dict[str, str]:
+        """The files that it needs, with the beginning of their checksums: what a run is held against on resuming."""
+        found = {}
+        for name, part in (("features", self.features), ("prior_mean", self.mean)):
+            if path := getattr(part, "path", None):
+                found[name] = f"{path.name} of SHA-256 {getattr(part, 'sha256', '')[:12]}"
+        return found
+
     def for_space(self, space: Space) -> Surrogate:
         """The surrogate.
 
