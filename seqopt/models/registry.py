@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from seqopt.encoding.varying import LEAST_SHARE
 from seqopt.errors import InputError
 from seqopt.kernels import SitesKernel, SubsequenceKernel
 from seqopt.models.fully_bayesian import FullyBayesianGP, FullyBayesianStringGP
-from seqopt.models.protocols import Surrogate
+from seqopt.models.protocols import PlannedSurrogate, Surrogate
 from seqopt.models.string_gp import StringGP, default_kernel
 from seqopt.spaces import PoolSpace, Space
 
@@ -411,15 +411,6 @@ def _parts(space: Space, encoder: VaryingPositions | None = None) -> int:
     else:
         length = int(_sampled_lengths(space, 1).max(initial=0))
     return max(1, -(-length // PART_LENGTH))
-
-
-@runtime_checkable
-class PlannedSurrogate(Protocol):
-    """A surrogate that is made once it is known where to search, such as a `seqopt.models.SurrogatePlan`."""
-
-    def for_space(self, space: Space) -> Surrogate:
-        """The surrogate for a space."""
-        ...
 
 
 def resolve_surrogate(surrogate: str | Surrogate | PlannedSurrogate, space: Space) -> Surrogate:
