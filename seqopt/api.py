@@ -42,7 +42,7 @@ from seqopt.evaluation import Direction, ObjectiveFunction, QueryObjective
 from seqopt.filters.conditions import ColumnCondition, Filter, checked, to_json
 from seqopt.filters.filtering import check_columns, check_filters, library_cells, narrow, narrowed_pool, try_filters
 from seqopt.filters.listed import read_list
-from seqopt.models import Surrogate
+from seqopt.models import PlannedSurrogate, Surrogate
 from seqopt.models.contexts import coregionalized, hierarchical
 from seqopt.models.registry import looks_at_symbols
 from seqopt.objectives import Fidelities, Fidelity, Objective, Term, WeightedSum, column_of, resolve_objective
@@ -165,7 +165,7 @@ def maximize(
     batch_size: int = 10,
     limits: BatchLimits | None = None,
     filters: Iterable[Filter | Mapping[str, Any]] = (),
-    surrogate: Surrogate | str | None = None,
+    surrogate: Surrogate | PlannedSurrogate | str | None = None,
     tokenizer: str | Tokenizer | None = None,
     acquisition: Acquisition | str | None = None,
     search: Search[AnySpace] | str | None = None,
@@ -540,7 +540,7 @@ class SearchOptions(TypedDict, Generic[AnySpace], total=False):
     batch_size: int
     limits: BatchLimits | None
     filters: Iterable[Filter | Mapping[str, Any]]
-    surrogate: Surrogate | str | None
+    surrogate: Surrogate | PlannedSurrogate | str | None
     tokenizer: str | Tokenizer | None
     acquisition: Acquisition | str | None
     search: Search[AnySpace] | str | None
@@ -595,7 +595,7 @@ def _terms(objective: object) -> tuple[Term, ...]:
 
 
 def context_strategy(
-    surrogate: Surrogate | str | None,
+    surrogate: Surrogate | PlannedSurrogate | str | None,
     acquisition: Acquisition | str | None,
     search: Any,
     space: Space,

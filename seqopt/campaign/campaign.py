@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from seqopt.evaluation import Direction, Evaluation, ObjectiveFunction, QueryObjective
     from seqopt.filters.conditions import Filter
     from seqopt.filters.filtering import FilterReport
-    from seqopt.models import Surrogate
+    from seqopt.models import PlannedSurrogate, Surrogate
     from seqopt.optimizer import Optimizer
     from seqopt.scorers.limits import BatchLimits
     from seqopt.search.protocols import SomeSearch
@@ -133,7 +133,7 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
         id_column: str | None = None,
         price_column: str | None = None,
         batch_size: int = 10,
-        surrogate: Surrogate | str | None = None,
+        surrogate: Surrogate | PlannedSurrogate | str | None = None,
         acquisition: Acquisition | str | None = None,
         search: SomeSearch | str | None = None,
         strategy: Strategy | None = None,

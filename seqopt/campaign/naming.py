@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from seqopt.spaces import CandidateSet, StoredPool
     from seqopt.strategies import Strategy
 
-SELECTIVE = ("one-hot", "hamming", "blosum62", "codons", "vae:")
+SELECTIVE = ("one-hot", "hamming", "blosum62", "sites", "codons", "vae:")
 """How the names of surrogates begin that may refuse a string; for all others, recording a result loads no model."""
 
 COMPARED = 10_000
@@ -187,18 +187,20 @@ class Naming:
         """
         key = self._key(string)
         settings = self._store.settings
-        if not settings.parts.keys() & {"surrogate", "strategy"} and not settings.surrogate.strip().lower().startswith(
-            SELECTIVE
-        ):
+        name = settings.surrogate.strip().lower()
+        # The default of large lists of proteins may be one that compares position by position.
+        proteins = name == "auto" and settings.space.get("kind") == "protein"
+        chosen = settings.parts.keys() & {"surrogate", "strategy"}
+        if not chosen and not proteins and not name.startswith(SELECTIVE):
             return key
         from seqopt.campaign.parts import made_optimizer
 
         if self._selective is None:
             self._selective = made_optimizer(settings, self._campaign.space, self._campaign.space).strategy
         for message in self._selective.unsupported([key]).values():
-            name = settings.surrogate or settings.acquisition
+            what = settings.surrogate or settings.acquisition
             raise InputError(
-                f"the {'surrogate' if settings.surrogate else 'strategy'} {name} cannot learn from it: {message}"
+                f"the {'surrogate' if settings.surrogate else 'strategy'} {what} cannot learn from it: {message}"
             )
         return key
 

@@ -10,7 +10,7 @@ from seqopt.campaign.plates import PlateRules
 from seqopt.campaign.rows import Settings
 from seqopt.data import Context
 from seqopt.errors import InputError
-from seqopt.models import Surrogate
+from seqopt.models import PlannedSurrogate, Surrogate, SurrogatePlan
 from seqopt.optimizer import Optimizer
 from seqopt.spaces import PoolSpace, Space
 from seqopt.strategies import ModelBased
@@ -110,7 +110,7 @@ def made_optimizer(
     return optimizer
 
 
-def named_surrogate(optimizer: Optimizer, given: Surrogate | str | None) -> str:
+def named_surrogate(optimizer: Optimizer, given: Surrogate | PlannedSurrogate | str | None) -> str:
     """What settings call a surrogate: its name or, if it was given as an object, its type.
 
     Args:
@@ -125,6 +125,8 @@ def named_surrogate(optimizer: Optimizer, given: Surrogate | str | None) -> str:
     strategy = optimizer.strategy.then
     if given is None and type(strategy) is ModelBased:
         return "auto"
+    if isinstance(given, SurrogatePlan):
+        return given.label
     return type(given).__name__ if given is not None else ""
 
 

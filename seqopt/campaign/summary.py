@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seqopt.campaign.by_way import quality_in_words, values_in_words
+from seqopt.campaign.predictions import means_in_words
 from seqopt.campaign.rows import Observed, Settings, Suggestion, comparable
 from seqopt.campaign.status import side_by_side
 from seqopt.campaign.wording import counted, in_words, nearest_in_words, percent, without_value
@@ -304,6 +305,7 @@ def _model(status: Status) -> Section:
         lines.append(f"leave-one-out: R2 {model['r2']:.2f}; {within} of {of} within their 90 % interval")
     if status.calibration is not None and status.calibration.count:
         lines.append(status.calibration.describe())
+    lines += means_in_words(model)
     if "left" in model:
         lines.append(f"candidates left then: {model['left']:,}")
     parameters = ", ".join(

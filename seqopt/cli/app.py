@@ -42,6 +42,7 @@ from seqopt.cli.gene_options import (
     Stop,
     Upstream,
 )
+from seqopt.cli.informed import FeaturesColumn, FeaturesFile, FeaturesKernel, Informed, PriorMeanName
 from seqopt.cli.large_options import Keep, OnDisk, PrefilterName, StrategyName
 from seqopt.cli.predict import predict_command
 from seqopt.cli.report import report_command
@@ -97,11 +98,11 @@ Budget = Annotated[
 SurrogateName = Annotated[
     str,
     typer.Option(
-        help="The model of the score: auto (ngrams+minmax for lists of molecules, ssk for others, else mixture), ssk "
-        "(sub-sequence kernel), ssk-bayes, ngrams, mixture (of several, by what predicts); for strings of one length "
-        "one-hot, hamming, for such proteins blosum62; for molecules tanimoto, minmax, fragprints (fingerprints), "
-        "ngrams+minmax, ssk+tanimoto, ssk+minmax, ssk+fragprints; for genes codons; vae:FILE for a model of seqopt "
-        "train-vae.",
+        help="The model of the score: auto (ngrams+minmax for lists of molecules, sites for large ones of proteins, "
+        "ssk for other large ones, else mixture), ssk (sub-sequence kernel), ssk-bayes, ngrams, mixture (of several, "
+        "by what predicts); for strings of one length one-hot, hamming, sites, for such proteins blosum62; for "
+        "molecules tanimoto, minmax, fragprints (fingerprints), ngrams+minmax, ssk+tanimoto, ssk+minmax, "
+        "ssk+fragprints; for genes codons; vae:FILE for a model of seqopt train-vae; features for --features alone.",
         rich_help_panel=HOW,
     ),
 ]
@@ -311,6 +312,10 @@ def search(
     ] = None,
     strategy: StrategyName = "model",
     prefilter: PrefilterName = None,
+    features: FeaturesFile = None,
+    features_kernel: FeaturesKernel = "rbf",
+    features_column: FeaturesColumn = None,
+    prior_mean: PriorMeanName = None,
     keep: Keep = None,
     on_disk: OnDisk = None,
     tokenizer: Annotated[
@@ -431,6 +436,7 @@ def search(
         strict=strict,
         decimal_comma=decimal_comma,
         candidates=candidates,
+        informed=Informed(features, features_kernel, features_column, prior_mean),
         large={"strategy": strategy, "prefilter": prefilter, "keep": keep, "on_disk": on_disk},
         tokenizer=None if tokenizer == "auto" else tokenizer,
         out=out,
@@ -769,7 +775,7 @@ def bench(
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
             "filters, choices, ask, levels, intervals, censored, design, formulas, factorial, transforms, "
             "standing, ehrlich, fidelity, plates, euclid, hits, learning, configurations, pool, prefilter, confirm, "
-            "folding, portfolio; NAME --help shows its options.",
+            "folding, portfolio, gb1; NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -781,7 +787,7 @@ def bench(
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
         *("choices", "ask", "levels", "intervals", "censored", "design", "formulas", "factorial", "transforms"),
         *("standing", "ehrlich", "fidelity", "plates", "euclid", "hits", "learning"),
-        *("configurations", "pool", "prefilter", "confirm", "folding", "portfolio"),
+        *("configurations", "pool", "prefilter", "confirm", "folding", "portfolio", "gb1"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,13 +32,15 @@ from seqopt.cli.running import (
 )
 from seqopt.cli.variant_options import VariantOptions
 from seqopt.cli.variants import run_variants
-from seqopt.datasets import DATASETS, Pool, read_pool
+from seqopt.datasets import Pool, read_pool
+from seqopt.datasets.named import kind_of
 from seqopt.errors import InputError
 from seqopt.evaluation import Direction
 from seqopt.objectives import Fidelities, Fidelity, Objective, column_of, resolve_objective
 from seqopt.strings.identity import KINDS
 
 if TYPE_CHECKING:
+    from seqopt.cli.informed import Informed
     from seqopt.search import PoolSearch
 
 
@@ -62,6 +65,7 @@ def run_search(
     choosing: dict[str, Any],
     large: dict[str, Any],
     variants: VariantOptions,
+    informed: Informed,
 ) -> None:
     """Read the pool, search it, and say what is happening; see ``seqopt search --help``."""
     if source is None or variants.are_searched:
@@ -86,6 +90,7 @@ def run_search(
             f"--strategy {large['strategy']}": large["strategy"] != "model",
             "--prefilter": large["prefilter"] is not None,
             "--on-disk": large["on_disk"] is not None,
+            "--features and --prior-mean": informed.given,
         }
         own = {"kind": kind, "direction": direction, "transform": transform, "out": out, "choosing": choosing}
         _finish(*run_variants(variants, objective_spec, plan, idle=idle, **own))
@@ -101,17 +106,26 @@ def run_search(
     from seqopt.campaign.runs import check_folder
     from seqopt.filters.conditions import checked
     from seqopt.filters.filtering import check_columns
+    from seqopt.spaces import as_space
     from seqopt.strategies.designs import check_design
 
     check_folder(folder, plan.resume)
     ways = _fidelities(fidelities, objective_spec, target_cost, plan)
     _check_strings(source, kind, objective)
-    check_plan(plan)
+    informed.check(
+        pool=source,
+        strategy=large["strategy"],
+        prefilter=large["prefilter"],
+        fidelities=bool(ways),
+        plates=False,
+    )
+    alone = informed.features is not None and plan.surrogate.strip().lower() == "features"
+    check_plan(replace(plan, surrogate="auto") if alone else plan)
     check_design(choosing["design"])
     conditions = checked(choosing["filters"])
     inner_search = _parts(plan, candidates, tokenizer, transform)
     check_large(large, plan, fidelities=bool(ways))
-    if is_on_disk(source, large["on_disk"], values=values_column is not None or ways is not None):
+    if is_on_disk(source, large["on_disk"], values=values_column is not None or ways is not None or informed.given):
         assert objective is not None
         store = prepared(
             source,
@@ -164,6 +178,15 @@ def run_search(
         )
     if objective is None:
         objective = resolve_objective(objective_spec, pool)
+    surrogate = None
+    if informed.given:
+        surrogate = informed.plan(
+            plan.surrogate, source, column=column, kind=kind or pool.kind, standardize=standardize
+        )
+        # What does not fit the pool is said before anything is scored.
+        surrogate.for_space(as_space(pool))
+        if surrogate.features is not None and (remark := surrogate.features.file.remark()):
+            note(remark)
     goal = direction or objective.direction
     note_opposites(objective, direction)
     _describe_pool(pool, time.perf_counter() - started)
@@ -176,6 +199,8 @@ def run_search(
         goal,
         folder,
         started=started,
+        surrogate=surrogate,
+        settings=None if surrogate is None else surrogate.facts,
         tokenizer=tokenizer,
         search=inner_search,
         transform=transform,
@@ -188,6 +213,10 @@ def run_search(
 def _finish(result: Any, name: str, goal: str, folder: Path) -> None:
     """Say what was found, and where it is."""
     _describe_result(result, name, goal)
+    from seqopt.models import mean_effects
+
+    for effect in mean_effects(getattr(result.optimizer.strategy.then, "surrogate", None)):
+        console.print(f"\n{escape(effect.describe())}")
     console.print(
         f"\nOpen {escape(str(folder / 'report.html'))} to see them; every result is in evaluations.csv there."
     )
@@ -242,7 +271,7 @@ def _check_strings(source: str, kind: str | None, objective: Objective | None) -
     """
     if kind is not None and kind not in KINDS:
         raise InputError(f"unknown kind {kind!r}: choose auto, {', '.join(KINDS)}")
-    known = "molecule" if source in DATASETS else kind
+    known = kind_of(source) or kind
     if objective is not None and known is not None and not objective.applies_to(known):
         raise InputError(
             f"the objective {objective.name} is for {' or '.join(objective.kinds)}s, but the strings of {source} are "

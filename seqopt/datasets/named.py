@@ -23,10 +23,12 @@ References:
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import importlib.util
 import math
 import os
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,6 +57,7 @@ class Dataset:
         computed: What was computed of the same strings, by short names: cheap values that tell something of the
             measured ones. As many as strings, NaN where there is none.
         licence: Of the repository that the file is from, by its SPDX identifier; empty where nothing is said.
+        kind: What the strings are, one of `seqopt.strings.identity.KINDS`.
     """
 
     name: str
@@ -67,6 +70,7 @@ class Dataset:
     sha256: str
     computed: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
     licence: str = ""
+    kind: str = "molecule"
 
     def __len__(self) -> int:
         return len(self.strings)
@@ -84,6 +88,10 @@ class _Source:
     url: str
     computed: Mapping[str, str] = field(default_factory=dict)
     licence: str = "MIT"
+    kind: str = "molecule"
+    made_from: str = ""
+    """How the file is made from what is at the address, where that is another one. The checksum is then that of what
+    the file holds once unpacked, so that it does not matter by what program it was packed."""
 
 
 _GAUCHE = "https://raw.githubusercontent.com/leojklarner/gauche/33804013/gauche/datasets/property_prediction/"
@@ -135,6 +143,17 @@ _SOURCES = {
         "8c6b43d80a7cbc4f4beea4dbfee1355b3c040950a39cd58324b3a1162771619e",
         "https://raw.githubusercontent.com/coleygroup/molpal/a4032339/data/Enamine10k_scores.csv.gz",
     ),
+    "gb1": _Source(
+        "gb1_four_sites.csv.gz",
+        "variant",
+        "fitness",
+        "times the wild type",
+        "dd277a4889b10baa762d5d8aac612fd3150d0f785f26a4d4c307c7025477d42e",
+        "https://github.com/J-SNACKKB/FLIP/blob/main/splits/gb1/four_mutations_full_data.csv.zip",
+        licence="AFL-3.0",
+        kind="protein",
+        made_from="its columns Variants and Fitness, as variant and fitness, in a CSV file packed by gzip",
+    ),
 }
 
 DATASETS = ("zinc250k", *_SOURCES)
@@ -180,7 +199,20 @@ def load(name: str, data: str | Path | None = None) -> Dataset:
             for short, column in source.computed.items()
         },
         licence=source.licence,
+        kind=source.kind,
     )
+
+
+def kind_of(name: str) -> str | None:
+    """What the strings of a public data set are; `None` for a name that is none.
+
+    Example:
+        >>> kind_of("esol"), kind_of("gb1"), kind_of("pool.csv")
+        ('molecule', 'protein', None)
+    """
+    if name == "zinc250k":
+        return "molecule"
+    return _SOURCES[name].kind if name in _SOURCES else None
 
 
 def load_zinc250k() -> list[str]:
@@ -230,6 +262,16 @@ def load_enamine10k_docking(data: str | Path | None = None) -> Dataset:
     return load("enamine10k_docking", data)
 
 
+def load_gb1(data: str | Path | None = None) -> Dataset:
+    """Fitness of 149,361 variants of the B1 domain of protein G at the residues 39, 40, 41 and 54, which interact, in
+    units of the wild type, ``VDGV``; higher is better. See `load`.
+
+    Of all 160,000 combinations of amino acids at the four sites; the others were not measured. The best has a fitness
+    of 8.76.
+    """
+    return load("gb1", data)
+
+
 def _number_or_nan(cell: str) -> float:
     return float(cell) if cell.strip() else math.nan
 
@@ -252,7 +294,8 @@ def _find(name: str, source: _Source, data: str | Path | None) -> Path:
         path = given if given.is_file() else given / source.file
         if not path.is_file():
             raise InputError(
-                f"the data set {name} is not in {given}: put the file {source.file} from {source.url} there"
+                f"the data set {name} is not in {given}: put the file {source.file} from {source.url} "
+                f"{f'({source.made_from}) ' if source.made_from else ''}there"
             )
         return _verified(path, source)
     folders = [cache_dir()]
@@ -265,7 +308,13 @@ def _find(name: str, source: _Source, data: str | Path | None) -> Path:
 
 
 def _verified(path: Path, source: _Source) -> Path:
-    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    content = path.read_bytes()
+    if source.made_from:
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputError(f"{path} cannot be unpacked ({error}): expected {source.made_from}") from None
+    found = hashlib.sha256(content).hexdigest()
     if found != source.sha256:
         raise InputError(
             f"{path} has the SHA-256 {found}, not {source.sha256}: it is another version or damaged; "
@@ -275,9 +324,14 @@ def _verified(path: Path, source: _Source) -> Path:
 
 
 def _download(name: str, source: _Source) -> Path:
+    folder = cache_dir()
+    if source.made_from:
+        raise InputError(
+            f"the data set {name} is not here: put {source.file} into {folder}, or into a folder named by $SEQOPT_DATA "
+            f"or by the option data (--data). It is made from {source.url}: {source.made_from}"
+        )
     import pooch
 
-    folder = cache_dir()
     try:
         found = pooch.retrieve(
             source.url,

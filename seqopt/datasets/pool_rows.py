@@ -99,7 +99,7 @@ def named_rows(name: str, column: str | None, values_column: str | None) -> Pool
         lines=dataset.lines,
         sha256=dataset.sha256,
         column=dataset.column,
-        hint="molecule",
+        hint=dataset.kind,
         values=dataset.values,
         values_column=dataset.target,
     )

@@ -179,6 +179,15 @@ class SelectiveFeaturizer(Featurizer, Protocol):
         ...
 
 
+@runtime_checkable
+class RowReader(Featurizer, Protocol):
+    """A featurizer that can leave the features of many strings where they are until they are looked at."""
+
+    def encoded(self, strings: Sequence[str]) -> FeatureRows:
+        """The features of ``strings``."""
+        ...
+
+
 def refused(read: Callable[[Sequence[str]], object], strings: Sequence[str]) -> dict[int, str]:
     """What ``read`` complains of in each string on its own, as `SelectiveFeaturizer.unsupported` returns it.
 
@@ -245,6 +254,8 @@ class FeatureEncoder(Configurable):
         for position, string in enumerate(strings):
             if not isinstance(string, str):
                 raise InputError(f"item {position} is {string!r} of type {type(string).__name__}; seqopt works on str")
+        if isinstance(self.featurizer, RowReader):
+            return self.featurizer.encoded(strings)
         return FeatureRows(self.featurizer(strings))
 
     def unsupported(self, strings: Sequence[str]) -> dict[int, str]:

@@ -7,6 +7,7 @@ from seqopt.kernels.autoregressive import AutoregressiveKernel, RecursiveKernel
 from seqopt.kernels.composite import OnField, Product, Sum, bind_fields
 from seqopt.kernels.context import CoregionalizationKernel, SameLevelKernel
 from seqopt.kernels.degenerate import DegenerateKernel
+from seqopt.kernels.dense_features import LinearFeatureKernel, SmoothFeatureKernel
 from seqopt.kernels.hamming import HammingKernel
 from seqopt.kernels.hierarchical import HierarchicalKernel
 from seqopt.kernels.joint import JointKernel
@@ -14,8 +15,9 @@ from seqopt.kernels.levels import LevelKernel
 from seqopt.kernels.mean_level import MeanLevelKernel
 from seqopt.kernels.ngrams import NgramKernel
 from seqopt.kernels.one_hot import OneHotKernel
+from seqopt.kernels.sites import SitesKernel
 from seqopt.kernels.subsequence import SubsequenceKernel
-from seqopt.kernels.substitution import SubstitutionKernel
+from seqopt.kernels.substitution import SubstitutionKernel, SymbolTable, bind_symbols
 from seqopt.kernels.tanimoto import MinMaxKernel, TanimotoKernel
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "HierarchicalKernel",
     "JointKernel",
     "LevelKernel",
+    "LinearFeatureKernel",
     "MeanLevelKernel",
     "MinMaxKernel",
     "NgramKernel",
@@ -34,9 +37,13 @@ __all__ = [
     "Product",
     "RecursiveKernel",
     "SameLevelKernel",
+    "SitesKernel",
+    "SmoothFeatureKernel",
     "SubsequenceKernel",
     "SubstitutionKernel",
     "Sum",
+    "SymbolTable",
     "TanimotoKernel",
     "bind_fields",
+    "bind_symbols",
 ]

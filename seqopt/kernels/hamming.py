@@ -13,7 +13,7 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sized
 from typing import Any
 
 import gpytorch
@@ -45,10 +45,10 @@ KEPT_BYTES = 1 << 28
 """Largest matrix of distances that a kernel keeps."""
 
 
-class PositionalKernel(DescribedKernel):
-    r"""What kernels with :math:`k(a, b) = \exp(-d(a, b) / \ell)` share, d being a sum over positions.
+class DistanceKernel(DescribedKernel):
+    r"""What kernels with :math:`k(a, b) = \exp(-d(a, b) / \ell)` share: a lengthscale of the scale of distances.
 
-    A subclass says what the distances are (`_distances_of`).
+    A subclass says what the distances are (`_new_distances`).
 
     Args:
         lengthscale: :math:`\ell`, in the unit of the distances; a float, or a tensor that expands to
@@ -57,7 +57,7 @@ class PositionalKernel(DescribedKernel):
             strings that a model is fitted to, with 95 % of its mass within a factor of 7.
         lengthscale_bounds: Lowest and highest lengthscale, above 0.
         batch_shape: Batch shape of the lengthscale.
-        active_dims: Columns of the input that hold the tokens (default: all).
+        active_dims: Columns of the input that are compared (default: all).
     """
 
     has_lengthscale = True
@@ -65,11 +65,11 @@ class PositionalKernel(DescribedKernel):
     normalize = False
     """`cross` does not need `self_similarity`."""
 
-    one_length = True
-    """It compares strings of one length only."""
-
-    _name = "positional"
+    _name = "distance"
     _first_lengthscale = LENGTHSCALE_RATIO
+    _ratio = LENGTHSCALE_RATIO
+    _lengthscales: int | None = None
+    """How many there are, where there is one for each position; `None` for a single one."""
 
     def __init__(
         self,
@@ -88,6 +88,7 @@ class PositionalKernel(DescribedKernel):
         super().__init__(
             batch_shape=batch_shape,
             active_dims=active_dims,
+            ard_num_dims=self._lengthscales,
             lengthscale_prior=prior,
             lengthscale_constraint=NonTransformedInterval(lower, upper, initial_value=lower),
         )
@@ -151,7 +152,7 @@ class PositionalKernel(DescribedKernel):
         apart = distances[distances > 0]
         if not len(apart):
             return
-        typical = min(max(LENGTHSCALE_RATIO * float(apart.median()), self._bounds[0]), self._bounds[1])
+        typical = min(max(self._ratio * float(apart.median()), self._bounds[0]), self._bounds[1])
         if prior:
             # The prior that is registered stays where it is, with its dtype and its closures.
             self.lengthscale_prior.loc = self.lengthscale_prior.loc.new_tensor(math.log(typical))
@@ -201,6 +202,40 @@ class PositionalKernel(DescribedKernel):
         return distances
 
     def _new_distances(self, x1: Tensor, x2: Tensor, diag: bool) -> Tensor:
+        """Distances of rows, ``... x n x m`` or ``... x n``, float64."""
+        raise NotImplementedError
+
+    def self_similarity(self, a: Sized) -> FloatArray:
+        """k(s, s) of each string, which is 1: float64, ``batch_shape x len(a)``."""
+        return np.ones((*self.batch_shape, len(a)))
+
+    def variance(self, a: Sized, self_a: FloatArray | None = None) -> FloatArray:
+        """k(s, s) of each string, which is 1: float64, ``batch_shape x len(a)``.
+
+        Args:
+            a: The strings.
+            self_a: Ignored.
+        """
+        return self.self_similarity(a)
+
+    def _scales(self) -> npt.NDArray[np.float64]:
+        """The lengthscales of a batch, B."""
+        found: npt.NDArray[np.float64] = self.lengthscale.detach().double().cpu().reshape(-1).numpy()
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_kept": None}
+
+
+class PositionalKernel(DistanceKernel):
+    """What kernels share whose distances are sums over positions of strings of one length."""
+
+    one_length = True
+    """It compares strings of one length only."""
+
+    _name = "positional"
+
+    def _new_distances(self, x1: Tensor, x2: Tensor, diag: bool) -> Tensor:
         batch, a, b = paired_tokens(x1, x2, self._name)
         if diag:
             found = self._paired(a.reshape(-1, a.shape[-1]), b.reshape(-1, b.shape[-1]))
@@ -218,19 +253,6 @@ class PositionalKernel(DescribedKernel):
     def _paired(self, rows: Tokens, columns: Tokens) -> FloatArray:
         """Distances of n strings of L symbols from the n others at the same indices, float64."""
         raise NotImplementedError
-
-    def self_similarity(self, a: EncodedStrings) -> FloatArray:
-        """k(s, s) of each string, which is 1: float64, ``batch_shape x len(a)``."""
-        return np.ones((*self.batch_shape, len(a)))
-
-    def variance(self, a: EncodedStrings, self_a: FloatArray | None = None) -> FloatArray:
-        """k(s, s) of each string, which is 1: float64, ``batch_shape x len(a)``.
-
-        Args:
-            a: The strings.
-            self_a: Ignored.
-        """
-        return self.self_similarity(a)
 
     def cross(
         self,
@@ -261,7 +283,7 @@ class PositionalKernel(DescribedKernel):
             raise InputError(f"dtype is {np.dtype(dtype)}; covariances are float64 or float32")
         columns = a if b is None else b
         length = common_length(a.lengths, columns.lengths, kernel=self._name)
-        scales = self.lengthscale.detach().double().cpu().reshape(-1).numpy()
+        scales = self._scales()
         values = np.empty((len(scales), len(a), len(columns)), dtype=dtype)
         self._fill(values, a.tokens[:, :length], columns.tokens[:, :length], scales)
         return values.reshape(*self.batch_shape, len(a), len(columns))
@@ -270,9 +292,6 @@ class PositionalKernel(DescribedKernel):
         for block, distances in self._blocks(rows, columns):
             for matrix, scale in zip(values, scales, strict=True):
                 matrix[block] = np.exp(-distances / scale)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_kept": None}
 
 
 class HammingKernel(PositionalKernel):

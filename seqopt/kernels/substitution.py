@@ -31,7 +31,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import gpytorch
 import numpy as np
@@ -39,7 +39,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from seqopt.encoding import Alphabet, Encoder
+from seqopt.encoding import Alphabet, Encoder, JointEncoder, StringEncoder
+from seqopt.encoding.fields import FieldEncoder
 from seqopt.errors import InputError
 from seqopt.kernels.hamming import (
     LENGTHSCALE_BOUNDS,
@@ -77,9 +78,10 @@ class SubstitutionKernel(PositionalKernel):
     interactions of all orders. A function under the sum is additive, like one under `seqopt.kernels.OneHotKernel` (its
     limit for small lengthscales), with like effects for like symbols. The prior variance is 1.
 
-    Inputs are tokens, as for `seqopt.kernels.OneHotKernel`, but their numbers must be those of the alphabet that
-    `encoder` has, since 1 stands for the first of ``symbols``. A number beyond them stands for something that is like
-    nothing but itself, at a distance of about 1 from all else (X, a gap, a stop). Positions that are the same in all
+    Inputs are tokens, as for `seqopt.kernels.OneHotKernel`, but it matters which symbol a number stands for: 1 for the
+    first of ``symbols``, as `encoder` has it, or whatever the alphabet says that `read_by` is given. A surrogate gives
+    it that of its encoder. Any other symbol is like nothing but itself, at a distance of about 1 from all else (X, a
+    gap, a stop). Positions that are the same in all
     strings are not compared. Distances are matrix products of the rows of the table with one-hot codes, in blocks.
 
     Args:
@@ -136,7 +138,17 @@ class SubstitutionKernel(PositionalKernel):
         self.matrix = matrix.strip().lower() if isinstance(matrix, str) else scores.tolist()
         self.symbols = known
         self.form = form
-        self.distances = symbol_distances(scores)
+        self.table = SymbolTable(known, symbol_distances(scores))
+
+    @property
+    def distances(self) -> FloatArray:
+        """Distances of ``symbols``, ``S x S``."""
+        return self.table.distances
+
+    def read_by(self, alphabet: Alphabet) -> None:
+        """Take numbers for the symbols of another alphabet than that of `encoder`; see `SymbolTable.read_by`."""
+        self.table = self.table.read_by(alphabet)
+        self._kept = None
 
     def _described(self) -> Mapping[str, object]:
         named = {"matrix": repr(self.matrix)} if isinstance(self.matrix, str) else {"symbols": repr(self.symbols)}
@@ -156,7 +168,7 @@ class SubstitutionKernel(PositionalKernel):
         if self.form == "product":
             return super()._covariances(x1, x2, diag, scale)
         batch, a, b = paired_tokens(x1, x2, self._name)
-        table = torch.from_numpy(self._table(max(int(a.max(initial=0)), int(b.max(initial=0)))))
+        table = torch.from_numpy(self.table.of(max(int(a.max(initial=0)), int(b.max(initial=0)))))
         similar = (-table / scale[..., :1, :1]).exp()  # one table for each lengthscale of the batch
         length = max(a.shape[-1], 1)
         left, right = (torch.from_numpy(rows.astype(np.int64)) for rows in (a, b))
@@ -170,28 +182,12 @@ class SubstitutionKernel(PositionalKernel):
         found = torch.stack([one[mine].flatten(-2) @ _codes(theirs, len(table)).mT for one, mine, theirs in triples])
         return found.reshape(*whole, x1.shape[-2], x2.shape[-2]) / length
 
-    def _table(self, highest: int) -> FloatArray:
-        """Distances between all numbers up to ``highest``; 0 is padding.
-
-        Squared distances of points: a symbol that the matrix does not list is half a unit from the middle of those
-        that it lists, at right angles to them, and one unit from others that it does not list. So kernels stay positive
-        semi-definite whatever symbols there are.
-        """
-        known = slice(1, 1 + len(self.symbols))
-        size = 1 + max(highest, len(self.symbols))
-        table = 1.0 - np.eye(size)
-        from_middle = self.distances.mean(axis=1) - 0.5 * self.distances.mean()
-        table[known] = 0.5 + from_middle[:, None]
-        table[:, known] = 0.5 + from_middle
-        table[known, known] = self.distances
-        return table
-
     def _blocks(self, rows: Tokens, columns: Tokens) -> Iterator[tuple[tuple[slice, slice], FloatArray]]:
         rows, columns = differing(rows, columns)
-        yield from _sums(rows, columns, self._table(max(int(rows.max(initial=0)), int(columns.max(initial=0)))))
+        yield from _sums(rows, columns, self.table.of(max(int(rows.max(initial=0)), int(columns.max(initial=0)))))
 
     def _paired(self, rows: Tokens, columns: Tokens) -> FloatArray:
-        table = self._table(max(int(rows.max(initial=0)), int(columns.max(initial=0))))
+        table = self.table.of(max(int(rows.max(initial=0)), int(columns.max(initial=0))))
         found: FloatArray = table[rows, columns].sum(axis=-1)
         return found
 
@@ -202,10 +198,93 @@ class SubstitutionKernel(PositionalKernel):
         length = max(rows.shape[-1], 1)
         rows, columns = differing(rows, columns)
         same = length - rows.shape[-1]
-        table = self._table(max(int(rows.max(initial=0)), int(columns.max(initial=0))))
+        table = self.table.of(max(int(rows.max(initial=0)), int(columns.max(initial=0))))
         for matrix, scale in zip(values, scales, strict=True):
             for block, sums in _sums(rows, columns, np.exp(-table / scale)):
                 matrix[block] = (sums + same) / length
+
+
+class SymbolTable:
+    """Distances between numbered symbols, those that no matrix lists included.
+
+    Args:
+        symbols: The S symbols that are listed, one character each, numbered from 1.
+        distances: Their squared Euclidean distances, ``S x S``, 1 on average: see `symbol_distances`.
+    """
+
+    def __init__(self, symbols: str, distances: FloatArray) -> None:
+        self.symbols = symbols
+        self.distances = distances
+        self._alphabet: Alphabet | None = None
+
+    def read_by(self, alphabet: Alphabet) -> SymbolTable:
+        """The same distances for the numbers of another alphabet, which may grow.
+
+        Where it numbers symbols together with their positions (`seqopt.encoding.VaryingPositions`), symbols are told
+        apart without these.
+        """
+        found = SymbolTable(self.symbols, self.distances)
+        found._alphabet = alphabet
+        return found
+
+    def of(self, highest: int) -> FloatArray:
+        """Distances between all numbers up to ``highest``; 0 is padding.
+
+        Squared distances of points: a symbol that the matrix does not list is half a unit from the middle of those
+        that it lists, at right angles to them, and one unit from others that it does not list. So kernels stay positive
+        semi-definite whatever symbols there are.
+        """
+        if self._alphabet is None:
+            return self._numbered(highest)
+        known = {symbol: number for number, symbol in enumerate(self.symbols, start=1)}
+        letters = [letter.partition(" ")[0] or letter for letter in list(self._alphabet)[:highest]]
+        numbers = [0, *(known.setdefault(letter, len(known) + 1) for letter in letters)]
+        numbers += range(len(known) + 1, len(known) + 1 + highest - len(letters))
+        return self._numbered(max(numbers))[np.ix_(numbers, numbers)]
+
+    def _numbered(self, highest: int) -> FloatArray:
+        known = slice(1, 1 + len(self.symbols))
+        size = 1 + max(highest, len(self.symbols))
+        table = 1.0 - np.eye(size)
+        from_middle = self.distances.mean(axis=1) - 0.5 * self.distances.mean()
+        table[known] = 0.5 + from_middle[:, None]
+        table[:, known] = 0.5 + from_middle
+        table[known, known] = self.distances
+        return table
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SymbolTable:
+        # It does not change, and copies of a kernel read the alphabet as it grows.
+        return self
+
+
+@runtime_checkable
+class ReadsSymbols(Protocol):
+    """A kernel for which it matters which symbols stand behind the numbers of tokens."""
+
+    def read_by(self, alphabet: Alphabet) -> None:
+        """Take numbers for the symbols of this alphabet."""
+        ...
+
+
+def bind_symbols(kernel: gpytorch.kernels.Kernel, encoder: StringEncoder) -> None:
+    """Tell all parts of a kernel that read symbols which ones the tokens of an encoder stand for.
+
+    Where the encoder makes no tokens, nothing is changed.
+
+    Example:
+        >>> kernel = SubstitutionKernel(lengthscale=1.0)
+        >>> encoder = Encoder()
+        >>> bind_symbols(kernel, encoder)
+        >>> kernel.cross(encoder.encode(["IV", "LV"])).round(3)[0, 1]
+        np.float64(0.758)
+    """
+    tokens: Any = list(encoder.fields.values())[-1] if isinstance(encoder, FieldEncoder) else encoder
+    tokens = tokens.tokens if isinstance(tokens, JointEncoder) else tokens
+    if not isinstance(tokens, Encoder):
+        return
+    for part in kernel.modules():
+        if isinstance(part, ReadsSymbols):
+            part.read_by(tokens.alphabet)
 
 
 def _codes(tokens: Tensor, size: int) -> Tensor:

@@ -33,7 +33,7 @@ from seqopt.encoding import Encoded, Encoder, FeatureEncoder, JointEncoder, Stri
 from seqopt.encoding.encoded import EncodedStrings
 from seqopt.encoding.fields import FieldEncoder, Fields
 from seqopt.errors import InputError
-from seqopt.kernels import NgramKernel, SubsequenceKernel, bind_fields
+from seqopt.kernels import NgramKernel, SubsequenceKernel, bind_fields, bind_symbols
 from seqopt.models.censoring import Sides, checked_sides, telling
 from seqopt.models.checks import checked_noise, checked_values, differ
 from seqopt.models.covariance import Evaluator, KernelEvaluator, StackedEvaluator
@@ -423,6 +423,8 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         standardized = (targets - self._units[0]) / self._units[1]
         known = known / self._units[1] ** 2
         encoded = self.encoder.encode(strings)
+        for kernel in self._kernels:
+            bind_symbols(kernel, self.encoder)
         change = abs(len(strings) - self._full_fit_size)
         misfits = self._length is not None and set(_lengths(encoded)) != {self._length}
         if (

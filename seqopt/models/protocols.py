@@ -12,7 +12,7 @@ import torch
 from seqopt.data.query import Item
 from seqopt.models.leave_one_out import LeaveOneOut
 from seqopt.posteriors import Posterior
-from seqopt.spaces import PoolSpace
+from seqopt.spaces import PoolSpace, Space
 
 FloatArray = npt.NDArray[np.floating]
 
@@ -38,6 +38,15 @@ class Surrogate(Protocol):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what `state_dict` returned."""
+        ...
+
+
+@runtime_checkable
+class PlannedSurrogate(Protocol):
+    """A surrogate that is made once it is known where to search, such as a `seqopt.models.SurrogatePlan`."""
+
+    def for_space(self, space: Space) -> Surrogate:
+        """The surrogate for a space."""
         ...
 
 

@@ -23,9 +23,9 @@ from seqopt.encoding import (
 )
 from seqopt.encoding.varying import LEAST_SHARE
 from seqopt.errors import InputError
-from seqopt.kernels import SubsequenceKernel
+from seqopt.kernels import SitesKernel, SubsequenceKernel
 from seqopt.models.fully_bayesian import FullyBayesianGP, FullyBayesianStringGP
-from seqopt.models.protocols import Surrogate
+from seqopt.models.protocols import PlannedSurrogate, Surrogate
 from seqopt.models.string_gp import StringGP, default_kernel
 from seqopt.spaces import PoolSpace, Space
 from seqopt.strings.templates import Template
@@ -38,6 +38,14 @@ PART_LENGTH = 60
 
 LARGE_POOL = 200_000
 """Candidates of a pool, other than molecules, beyond which a default surrogate has one kernel at point estimates."""
+
+SITES_POOL = 20_000
+"""Candidates of a pool of proteins beyond which `sites` is the default where they differ at few positions: covariances
+of the draws of a mixture with more of them do not fit into memory (`seqopt.models.gaussian.COLUMN_MEMORY`) after some
+800 results."""
+
+MOST_SITES = 20
+"""Positions at which proteins of such a pool may differ, each of which has a lengthscale to learn."""
 
 LATENT = "vae:"
 """What begins the name of a surrogate in the latent space of an autoencoder; the rest is its file."""
@@ -181,6 +189,9 @@ def _joint(featurizer: Callable[[], Featurizer], counts: bool, ngrams: bool = Fa
 
 _MOLECULES = ("molecule",)
 
+SITES = "sites"
+"""The name of `sites`, whose kernel depends on the space."""
+
 MIXTURE = "mixture"
 """The name of `mixture`, whose kernels depend on the space."""
 
@@ -199,6 +210,12 @@ SURROGATES: Mapping[str, NamedSurrogate] = {
         "as hamming, substitutions weighted by BLOSUM62 (proteins of one length)",
         _blosum62,
         ("protein",),
+        one_length=True,
+    ),
+    SITES: NamedSurrogate(
+        "product over positions, each with a lengthscale of its own; amino acids are alike by BLOSUM62 as far as "
+        "results say so (strings of one length)",
+        lambda: StringGP(SitesKernel(1)),
         one_length=True,
     ),
     "codons": NamedSurrogate(
@@ -234,8 +251,10 @@ def default_surrogate(space: Space, *, partitions: int | None = None) -> Surroga
 
     For a pool of molecules it is ``"ngrams+minmax"``, the mean of the kernel of n-grams and of the MinMax kernel on
     counts of Morgan environments: n-grams are sooner at good molecules, environments find more of them in the end, and
-    the mean of both is ahead of each (``docs/results.md``). For any other space it is `mixture`, but for a pool of more
-    than `LARGE_POOL` strings ``"ssk"``, the sub-sequence kernel of order 5 at point estimates of its parameters, so
+    the mean of both is ahead of each (``docs/results.md``). For any other space it is `mixture`, but for two kinds of
+    large pools. Where more than `SITES_POOL` proteins have one length and differ at `MOST_SITES` positions at most, as
+    all combinations of amino acids at some sites do, it is `sites`; for any other pool of more than `LARGE_POOL`
+    strings ``"ssk"``, the sub-sequence kernel of order 5 at point estimates of its parameters, so
     that covariances with the whole pool can be kept from one step to the next.
 
     Where all strings have one length and differ at fewer than half of the positions, the others are left out of what
@@ -258,17 +277,60 @@ def default_surrogate(space: Space, *, partitions: int | None = None) -> Surroga
         if partitions is not None:
             raise InputError('the default surrogate of molecules has no partitions: choose "ssk", which has them')
         return SURROGATES["ngrams+minmax"].build()
+    if partitions is None and _is_library(space):
+        return sites(space)
     if isinstance(space, PoolSpace) and len(space) > LARGE_POOL:
         kernel = None if partitions is None else default_kernel(partitions=partitions)
         return StringGP(kernel, encoder=variants_encoder(space))
     return mixture(space, partitions=partitions)
 
 
+def _is_library(space: Space) -> bool:
+    """Whether a space is a large pool of proteins of one length that differ at few positions."""
+    if not isinstance(space, PoolSpace) or space.kind != "protein" or len(space) <= SITES_POOL:
+        return False
+    lengths = space.encoded.lengths
+    if lengths.min() < lengths.max() or not lengths[0]:
+        return False
+    if lengths[0] <= MOST_SITES:
+        return True
+    found = varying_positions(space.encoded)
+    return found is not None and len(found) <= MOST_SITES
+
+
+def sites(space: Space) -> StringGP:
+    """A `seqopt.kernels.SitesKernel` on the positions at which the strings of a space differ, at point estimates.
+
+    Amino acids are alike as far as BLOSUM62 and the data say so; symbols of other strings are not.
+
+    Args:
+        space: Where to search; its strings have one length.
+
+    Raises:
+        InputError: If lengths differ.
+
+    Example:
+        >>> from seqopt.spaces import CandidateSet
+        >>> sites(CandidateSet(["MAKVGS", "MCKVGS", "MDKLGS"], kind="protein")).kernel.sites
+        2
+    """
+    lengths = _lengths(space)
+    if lengths.min() < lengths.max():
+        raise InputError(
+            f"the surrogate sites compares strings of one length, position by position, but this space has strings of "
+            f"{lengths.min()} and of {lengths.max()} symbols: choose another, such as ssk or ngrams"
+        )
+    encoder = variants_encoder(space)
+    count = int(lengths.max()) if encoder is None else len(encoder.positions)
+    return StringGP(SitesKernel(count, "blosum62" if space.kind == "protein" else None), encoder=encoder)
+
+
 def mixture(space: Space, *, partitions: int | None = None) -> FullyBayesianGP:
     """Several kernels on the strings of a space, averaged over their parameters and weighed by what each predicts.
 
     The sub-sequence kernel and that of n-grams; where all strings have one length, also the one-hot kernel, for which
-    the score is a sum over positions, and the Hamming kernel, for which positions interact. Weights are those of
+    the score is a sum over positions, and the Hamming kernel, for which positions interact, and for proteins of one
+    length also the substitution kernel, for which they interact and amino acids may be alike. Weights are those of
     stacking (`seqopt.models.stacking`), and whether strings tell anything of each other is weighed, too: as far as they
     do not, strings are drawn at random (`FullyBayesianGP.doubt`).
 
@@ -282,23 +344,30 @@ def mixture(space: Space, *, partitions: int | None = None) -> FullyBayesianGP:
         ['SubsequenceKernel', 'NgramKernel', 'OneHotKernel', 'HammingKernel']
         >>> len(mixture(StringSpace("01", min_length=5, max_length=20)).kernels)
         2
+        >>> mixture(StringSpace("ACDEFGHIKLMNPQRSTVWY", 8, kind="protein")).kernels[4]
+        SubstitutionKernel(matrix='blosum62', form='product', lengthscale=3)
     """
     encoder = variants_encoder(space)
     lengths = _lengths(space)
     return _mixed(
         _parts(space, encoder) if partitions is None else partitions,
         positions=0 < int(lengths.min(initial=1 << 30)) == int(lengths.max(initial=0)),
+        protein=space.kind == "protein",
         encoder=encoder,
     )
 
 
-def _mixed(partitions: int, positions: bool = False, encoder: StringEncoder | None = None) -> FullyBayesianGP:
-    from seqopt.kernels import HammingKernel, NgramKernel, OneHotKernel
+def _mixed(
+    partitions: int, positions: bool = False, protein: bool = False, encoder: StringEncoder | None = None
+) -> FullyBayesianGP:
+    from seqopt.kernels import HammingKernel, NgramKernel, OneHotKernel, SubstitutionKernel
     from seqopt.models.sampling import GridSampler
 
     kernels: list[Any] = [SubsequenceKernel(partitions=partitions), NgramKernel()]
     if positions:
         kernels += [OneHotKernel(), HammingKernel()]
+    if positions and protein:
+        kernels.append(SubstitutionKernel())
     samplers = [GridSampler() for _ in kernels]
     return FullyBayesianGP(kernels, samplers, weights="stacking", null=0.5, encoder=encoder, mean_std=0.0)
 
@@ -359,12 +428,13 @@ def _parts(space: Space, encoder: VaryingPositions | None = None) -> int:
     return max(1, -(-length // PART_LENGTH))
 
 
-def resolve_surrogate(surrogate: str | Surrogate, space: Space) -> Surrogate:
+def resolve_surrogate(surrogate: str | Surrogate | PlannedSurrogate, space: Space) -> Surrogate:
     """A surrogate for ``space`` from its name; an object is returned as it is.
 
     Args:
         surrogate: ``"auto"``, a name in `SURROGATES`, ``"vae:FILE"`` for a squared-exponential kernel on the latent
-            points of an autoencoder that ``seqopt train-vae`` wrote, or a surrogate.
+            points of an autoencoder that ``seqopt train-vae`` wrote, a plan (`seqopt.models.SurrogatePlan`), or a
+            surrogate.
         space: Where it will be used.
 
     Raises:
@@ -377,6 +447,8 @@ def resolve_surrogate(surrogate: str | Surrogate, space: Space) -> Surrogate:
         >>> type(resolve_surrogate("auto", StringSpace("01", 20))).__name__
         'FullyBayesianGP'
     """
+    if isinstance(surrogate, PlannedSurrogate) and not isinstance(surrogate, type):
+        return surrogate.for_space(space)
     if not isinstance(surrogate, str):
         if isinstance(surrogate, Surrogate) and not isinstance(surrogate, type):
             return surrogate
@@ -399,6 +471,8 @@ def resolve_surrogate(surrogate: str | Surrogate, space: Space) -> Surrogate:
     if name == "codons":
         assert isinstance(built, StringGP)
         _try(built.encoder, space)
+    if name == SITES:
+        return sites(space)
     if named.one_length:
         lengths = _lengths(space)
         if lengths.min() < lengths.max():
@@ -421,6 +495,8 @@ def check_surrogate(surrogate: str) -> None:
 
         with open_checkpoint(path):
             pass
+    elif name == "features":
+        raise InputError("the surrogate features compares candidates by features: give their file, --features FILE")
     elif name != "auto" and name not in SURROGATES:
         raise InputError(f"unknown surrogate {surrogate!r}: choose {_names()}, or give an object")
 

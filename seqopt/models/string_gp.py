@@ -23,7 +23,7 @@ from seqopt.encoding import Encoded, Encoder, FeatureEncoder, JointEncoder, Stri
 from seqopt.encoding.encoded import EncodedStrings
 from seqopt.encoding.fields import FieldEncoder, Fields
 from seqopt.errors import InputError, ModelError
-from seqopt.kernels import SubsequenceKernel, bind_fields
+from seqopt.kernels import SubsequenceKernel, bind_fields, bind_symbols
 from seqopt.models.censoring import Sides, checked_sides
 from seqopt.models.checks import checked_noise, checked_values
 from seqopt.models.covariance import KernelEvaluator
@@ -304,6 +304,7 @@ class StringGP(GaussianSurrogate, Configurable):
             targets = targets - prior_mean_of(self.mean, strings)
         known = checked_noise(strings, noise_variance)
         encoded = self.encoder.encode(strings)
+        bind_symbols(self.kernel, self.encoder)
         pool_width = self._encoded_pool(self._pool).width if self._pool is not None else 0
         width = max(self._width, encoded.width, pool_width)
         if width > self._width:

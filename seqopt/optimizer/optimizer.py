@@ -41,7 +41,15 @@ from seqopt.data.transforms import LearnedTransform, check_value, learned, quant
 from seqopt.data.yes_no import YesNo, is_whole
 from seqopt.datasets import Pool
 from seqopt.errors import ExhaustedError, InputError, ModelError
-from seqopt.models import BinomialGP, BinomialSurrogate, JointSurrogate, Surrogate, measurement_std, unsupported
+from seqopt.models import (
+    BinomialGP,
+    BinomialSurrogate,
+    JointSurrogate,
+    PlannedSurrogate,
+    Surrogate,
+    measurement_std,
+    unsupported,
+)
 from seqopt.optimizer.batch import Batch
 from seqopt.scorers.limits import BatchLimits, OpenBatch
 from seqopt.search import Proposal, Search
@@ -142,7 +150,7 @@ class Optimizer(Tabulated):
         self,
         space: AnySpace | Pool | Iterable[Any],
         *,
-        surrogate: Surrogate | str | None = None,
+        surrogate: Surrogate | PlannedSurrogate | str | None = None,
         acquisition: Acquisition | str | None = None,
         search: Search[AnySpace] | str | None = None,
         strategy: Strategy | None = None,
@@ -175,6 +183,11 @@ class Optimizer(Tabulated):
         self.apart = frozenset(apart)
         binomial = isinstance(surrogate, BinomialSurrogate) and not isinstance(surrogate, type)
         if strategy is None and self.outcome.yes_no and not binomial:
+            if isinstance(surrogate, PlannedSurrogate):
+                raise InputError(
+                    "results that are yes or no have a model of their own, which takes no features and no prior mean "
+                    "yet: leave the plan out, or give a name"
+                )
             surrogate = BinomialGP(surrogate or "auto")
         if strategy is None:
             strategy = ModelBased(surrogate or "auto", acquisition or "gibbon", search or "auto")

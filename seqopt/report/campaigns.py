@@ -12,6 +12,7 @@ import pandas as pd
 
 from seqopt.campaign import Campaign, CampaignStore, Observed, Settings, Snapshot, Suggestion
 from seqopt.campaign.costs import costs_by_string
+from seqopt.campaign.predictions import means_in_words
 from seqopt.campaign.rows import Measurement, comparable
 from seqopt.data import Context
 from seqopt.report.results import Run, of_latent, of_other_contexts, tidy_evaluations, with_contexts
@@ -101,7 +102,7 @@ def read_campaign(path: str | os.PathLike[str]) -> Run:
         everything=None if settings.contexts is None else _in_contexts(settings, everything, answered, costs),
         learned=tuple(status.model.get("plates" if settings.plates else "learned", ())),
         recommended=status.expected,
-        remarks=remarks
+        remarks=(*means_in_words(status.model), *remarks)
         if settings.contexts is None or not elsewhere
         else (*remarks, of_other_contexts(elsewhere, settings.contexts)),
     )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from seqopt.campaign.batches import Suggestions
 from seqopt.campaign.by_way import quality_in_words
 from seqopt.campaign.campaign import Campaign
+from seqopt.campaign.predictions import means_in_words
 from seqopt.campaign.status import Status
 from seqopt.campaign.wording import counted, in_words, without_value
 from seqopt.data import shown_interval, shown_number
@@ -139,6 +140,7 @@ def describe_status(status: Status) -> Description:
         quality = "" if r2 is None else f"; leave-one-out R2 {r2:.2f}, {model['within_90']:.0%} within 90 %"
         quality = "".join(f"; {line}" for line in quality_in_words(model)) or quality
         facts.append(("model", f"{model['surrogate']}, fitted to {counted(model['n'], 'value')}{quality}"))
+        facts += [("prior mean", line.removeprefix("prior mean: ")) for line in means_in_words(model)]
     if status.filters:
         facts.append(("filters", "; ".join(status.filters)))
     return Description(

@@ -20,6 +20,7 @@ from seqopt.models import (
     DoubtingSurrogate,
     MeasurementSurrogate,
     NoiseAwareSurrogate,
+    PlannedSurrogate,
     PoolSurrogate,
     StringSurrogate,
     Surrogate,
@@ -97,7 +98,7 @@ class ModelBased(Configurable):
 
     def __init__(
         self,
-        surrogate: Surrogate | str = "auto",
+        surrogate: Surrogate | PlannedSurrogate | str = "auto",
         acquisition: Acquisition | str = "gibbon",
         search: SomeSearch | str = "auto",
         *,
@@ -197,9 +198,9 @@ class ModelBased(Configurable):
         """The surrogate.
 
         Raises:
-            ModelError: If it goes by a name, and `start` has not been called.
+            ModelError: If it goes by a name or is planned, and `start` has not been called.
         """
-        if isinstance(self._surrogate, str):
+        if isinstance(self._surrogate, str | PlannedSurrogate):
             raise ModelError(f"the surrogate {self._surrogate!r} is found when the search starts: call start(space)")
         return self._surrogate
 

@@ -254,6 +254,14 @@ def _described_value(value: object) -> Any:
     try:
         return config_of(value)
     except NotConfigurableError:
+        # What holds a part that cannot be written down is told by all that it holds.
+        if isinstance(value, Mapping):
+            return {
+                "type": "mapping",
+                "items": [[config_of(key), _described_value(item)] for key, item in value.items()],
+            }
+        if isinstance(value, list | tuple):
+            return [_described_value(item) for item in value]
         # A function goes by its name: what it does is not known.
         name = getattr(value, "__qualname__", None)
         return name if isinstance(name, str) else described(value)

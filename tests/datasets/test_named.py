@@ -35,6 +35,7 @@ def _folder(file: str) -> Path:
         ("lipophilicity", "Lipophilicity.csv", 4200, -1.5, 4.5),
         ("photoswitch", "Photoswitch.csv", 392, 200.0, 700.0),
         ("enamine10k_docking", "enamine10k_docking.csv.gz", 10449, -13.0, 0.0),
+        ("gb1", "gb1_four_sites.csv.gz", 149361, 0.0, 8.77),
     ],
 )
 def test_sets_have_their_published_size_and_range(

@@ -55,6 +55,7 @@ from seqopt.cli.gene_options import (
     Stop,
     Upstream,
 )
+from seqopt.cli.informed import FeaturesColumn, FeaturesFile, FeaturesKernel, Informed, PriorMeanName
 from seqopt.cli.large_options import Keep, OnDisk, PrefilterName, StrategyName
 from seqopt.cli.running import console, note, show_notes
 from seqopt.cli.variant_options import (
@@ -218,6 +219,10 @@ def new(
     prefilter: PrefilterName = None,
     keep: Keep = None,
     on_disk: OnDisk = None,
+    features: FeaturesFile = None,
+    features_kernel: FeaturesKernel = "rbf",
+    features_column: FeaturesColumn = None,
+    prior_mean: PriorMeanName = None,
     debug: Debug = False,
 ) -> None:
     """Begin a campaign.
@@ -256,6 +261,16 @@ def new(
     show_notes()
     variants = VariantOptions(parent, mutations, positions, letters, template, library)
     large = {"strategy": strategy, "prefilter": prefilter, "keep": keep, "on_disk": on_disk}
+    informed = Informed(features, features_kernel, features_column, prior_mean)
+    informed.check(
+        pool=None if pool is None else str(pool),
+        strategy=strategy,
+        prefilter=prefilter,
+        fidelities=contexts is not None,
+        plates=plates,
+    )
+    if informed.given and yes_no:
+        raise InputError("--results yes/no has a model of its own: leave --features and --prior-mean out")
     conditions = given_filters(properties, require, forbid, alerts, where, require_pattern, forbid_pattern, exclude)
     store = _store(
         pool,
@@ -273,10 +288,20 @@ def new(
         in_memory={
             "--decimal-comma": decimal_comma,
             "--parent": parent is not None,
+            "--features and --prior-mean": informed.given,
         },
         ways="--plates" if plates else "--fidelity" if contexts is not None else None,
     )
     parts = parts_of(contexts, surrogate, acquisition)
+    if informed.given:
+        with console.status("reading what is known of the candidates"):
+            parts["surrogate"] = informed.plan(
+                surrogate,
+                str(pool),
+                column=column,
+                kind=None if kind == "auto" else kind,
+                standardize=standardize,
+            )
     if store is not None:
         column, kind, standardize, attachment_points, id_column, price_column = None, "auto", False, False, None, None
         conditions = []

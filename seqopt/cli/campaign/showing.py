@@ -90,6 +90,7 @@ def status(
         console.print(escape(side_by_side(settings, found.expected)))
     if found.model:
         from seqopt.campaign.by_way import quality_in_words, values_in_words
+        from seqopt.campaign.predictions import means_in_words
         from seqopt.campaign.wording import percent
 
         r2, by_way = found.model.get("r2"), quality_in_words(found.model)
@@ -101,7 +102,7 @@ def status(
             within, of = percent(found.model["within_90"]), values_in_words(settings.contexts is not None)
             quality = f", leave-one-out R2 {r2:.2f}, {within} of {of} in their 90 % intervals"
         console.print(f"model: {escape(found.model['surrogate'])}, fitted to {found.model['n']} {results}{quality}")
-        for line in by_way:
+        for line in (*by_way, *means_in_words(found.model)):
             console.print(f"  {escape(line)}")
     if found.calibration is not None and found.calibration.count:
         console.print(found.calibration.describe())

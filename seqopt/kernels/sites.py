@@ -1,0 +1,239 @@
+r"""A kernel for libraries of variants: each position has its own weight, and symbols may be alike.
+
+References:
+    Neal, R. M. (1996). Bayesian Learning for Neural Networks. Springer (a lengthscale for each input).
+    Schoenberg, I. J. (1938). Metric spaces and positive definite functions. Trans. Am. Math. Soc. 44, 522-536.
+    Wittmann, B. J., Yue, Y. and Arnold, F. H. (2021). Informed training set design enables efficient machine
+        learning-assisted directed protein evolution. Cell Systems 12, 1026-1045 (libraries at a few sites).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import gpytorch
+import numpy as np
+import numpy.typing as npt
+import torch
+from botorch.utils.constraints import NonTransformedInterval
+from torch import Tensor
+
+from seqopt.encoding import Alphabet, EncodedStrings
+from seqopt.errors import InputError
+from seqopt.kernels.base import shown
+from seqopt.kernels.hamming import (
+    KEPT_BYTES,
+    LENGTHSCALE_BOUNDS,
+    LENGTHSCALE_RATIO,
+    FloatArray,
+    PositionalKernel,
+    Tokens,
+    paired_tokens,
+)
+from seqopt.kernels.one_hot import agreements
+from seqopt.kernels.substitution import SymbolTable, substitution_matrix, symbol_distances
+
+BLOCK_COLUMNS = 1 << 15
+"""Strings of the columns that are compared at a time, so that what they share with a row stays in the cache."""
+
+
+class SitesKernel(PositionalKernel):
+    r"""Product over positions of how alike their symbols are, with a lengthscale for each position.
+
+    .. math::
+
+        k(a, b) = \exp\left(-\sum_{p=1}^{L} \frac{d(a_p, b_p)}{\ell_p}\right), \qquad
+        d(i, j) = (1 - \beta) [i \ne j] + \beta\, \delta(i, j)
+
+    with the distance :math:`\delta` of two symbols by a substitution matrix (`seqopt.kernels.SubstitutionKernel`).
+    It is a product of positive semi-definite kernels. A position with a short lengthscale matters much, one with a long
+    one hardly at all; together they say how far positions interact (`seqopt.kernels.HammingKernel`, which is the case
+    of equal lengthscales and :math:`\beta = 0`). :math:`\beta` says how far symbols that replace each other in nature
+    do here, too, and is learned. The prior variance is 1.
+
+    It is for strings of one length that differ at few positions, where there is something to learn of each: libraries
+    of variants at some sites. Inputs are tokens, as for `seqopt.kernels.SubstitutionKernel`.
+
+    Args:
+        sites: The number L of symbols of each string.
+        matrix: ``"blosum62"``, or `None` for symbols that are not alike at all: :math:`\beta = 0`, not learned.
+        similarity: :math:`\beta`, in [0, 1]; its prior is uniform.
+        lengthscale: :math:`\ell_p`, for all positions or each; a float or a tensor that expands to
+            ``batch_shape x 1 x L``. Default: 3 L, until `adapt` sees strings.
+        lengthscale_prior: A gpytorch prior on each lengthscale. Default: log-normal about three median distances of
+            the strings that a model is fitted to, with 95 % of its mass within a factor of 7.
+        lengthscale_bounds: Lowest and highest lengthscale, above 0.
+        batch_shape: Batch shape of lengthscales and similarity.
+        active_dims: Columns of the input that hold the tokens (default: all).
+
+    Raises:
+        InputError: If ``sites`` < 1, ``similarity`` is no number in [0, 1], or as `seqopt.kernels.HammingKernel`. When
+            evaluated: for strings of another length.
+
+    Example:
+        >>> from seqopt.encoding import Encoder
+        >>> from seqopt.kernels import bind_symbols
+        >>> kernel, encoder = SitesKernel(2, lengthscale=torch.tensor([0.5, 5.0]), similarity=0.5), Encoder()
+        >>> bind_symbols(kernel, encoder)
+        >>> kernel.cross(encoder.encode(["IV", "LV", "ID"])).round(3)  # the first position matters most
+        array([[1.   , 0.279, 0.81 ],
+               [0.279, 1.   , 0.226],
+               [0.81 , 0.226, 1.   ]])
+    """
+
+    _name = "sites"
+
+    def __init__(
+        self,
+        sites: int,
+        matrix: str | None = "blosum62",
+        *,
+        similarity: float = 0.5,
+        lengthscale: float | Tensor | None = None,
+        lengthscale_prior: gpytorch.priors.Prior | None = None,
+        lengthscale_bounds: tuple[float, float] = LENGTHSCALE_BOUNDS,
+        batch_shape: torch.Size | None = None,
+        active_dims: tuple[int, ...] | None = None,
+    ) -> None:
+        if isinstance(sites, bool) or not isinstance(sites, int | np.integer) or sites < 1:
+            raise InputError(f"sites is {sites!r}; expected the number of symbols of each string, 1 or more")
+        self._first_lengthscale = LENGTHSCALE_RATIO * int(sites)
+        self._lengthscales = int(sites)
+        super().__init__(
+            lengthscale,
+            lengthscale_prior=lengthscale_prior,
+            lengthscale_bounds=lengthscale_bounds,
+            batch_shape=batch_shape,
+            active_dims=active_dims,
+        )
+        self.ard_num_dims = None  # rows may be wider than strings are long
+        self.sites = int(sites)
+        self.matrix = None if matrix is None else matrix.strip().lower()
+        self.table: SymbolTable | None = None
+        if matrix is not None:
+            scores, symbols = substitution_matrix(matrix)
+            self.table = SymbolTable(symbols, symbol_distances(scores))
+        self.register_parameter(
+            "raw_similarity", torch.nn.Parameter(torch.zeros(*self.batch_shape, 1, 1), requires_grad=matrix is not None)
+        )
+        self.register_constraint("raw_similarity", NonTransformedInterval(0.0, 1.0))
+        self.similarity = similarity if matrix is not None else 0.0
+        self._parts: tuple[Tensor, Tensor] | None = None
+
+    @property
+    def similarity(self) -> Tensor:
+        """How far symbols are alike, ``batch_shape x 1 x 1``. Assign a float or tensor to change it."""
+        raw: Tensor = self.raw_similarity
+        return raw.clamp(0.0, 1.0)
+
+    @similarity.setter
+    def similarity(self, value: float | Tensor) -> None:
+        number = torch.as_tensor(value, dtype=torch.float64).detach()
+        if not bool(((number >= 0.0) & (number <= 1.0)).all()):
+            raise InputError(f"similarity is {value!r}; it must lie in [0, 1]")
+        self.initialize(raw_similarity=number.to(self.raw_similarity).expand(self.raw_similarity.shape))
+
+    def read_by(self, alphabet: Alphabet) -> None:
+        """Take numbers for the symbols of an alphabet, see `seqopt.kernels.SubstitutionKernel`."""
+        if self.table is not None:
+            self.table = self.table.read_by(alphabet)
+            self._parts = None
+
+    def _described(self) -> Mapping[str, object]:
+        return {
+            "*sites": self.sites,
+            "matrix": repr(self.matrix),
+            "similarity": shown(self.similarity[..., 0, 0]),
+            "lengthscale": shown(self.lengthscale[..., 0, :]),
+        }
+
+    def _argument(self, name: str) -> Any:
+        if name == "similarity":
+            found = self.similarity.detach()
+            return float(found) if found.numel() == 1 else found
+        return super()._argument(name)
+
+    def _check(self, length: int) -> None:
+        if length not in (0, self.sites):
+            raise InputError(
+                f"the sites kernel compares strings of {self.sites} symbols, and these have {length}: leave out those "
+                "that differ elsewhere, or choose another surrogate, such as ssk"
+            )
+
+    def _covariances(self, x1: Tensor, x2: Tensor, diag: bool, scale: Tensor) -> Tensor:
+        if scale.dim() > self.lengthscale.dim():
+            raise InputError("the sites kernel compares all positions together: last_dim_is_batch is not for it")
+        by_site = self._by_site(x1, x2, diag)
+        weights = 1.0 / scale[..., 0, :].to(by_site.device)
+        similarity = self.similarity.double()[..., 0, :].to(by_site.device)
+        weights = torch.cat([weights * (1.0 - similarity), weights * similarity], -1)
+        if weights.dim() == 1:
+            exponent = by_site @ weights
+        else:
+            lead = [1] * (1 if diag else 2)
+            exponent = (by_site * weights.reshape(*weights.shape[:-1], *lead, weights.shape[-1])).sum(-1)
+        return (-exponent).exp()
+
+    def _by_site(self, x1: Tensor, x2: Tensor, diag: bool) -> Tensor:
+        """Whether symbols differ at each position, then their distances, ``... x n x m x 2L``; ``... x n x 2L``."""
+        same = x1 is x2 or (x1.shape == x2.shape and x1.dtype == x2.dtype and torch.equal(x1, x2))
+        kept = self._parts
+        if same and not diag and kept is not None and torch.equal(kept[0], x1.detach().double()):
+            return kept[1]
+        _, a, b = paired_tokens(x1, x2, self._name)
+        self._check(a.shape[-1])
+        rows, columns = (a, b) if diag else (a[..., :, None, :], b[..., None, :, :])
+        differ = (rows != columns).astype(np.float64)
+        if self.table is None:
+            distances = np.zeros_like(differ)
+        else:
+            table = self.table.of(max(int(a.max(initial=0)), int(b.max(initial=0))))
+            distances = table[rows, columns]
+        found = torch.from_numpy(np.concatenate([differ, distances], axis=-1))
+        if same and not diag and found.nbytes <= KEPT_BYTES:
+            self._parts = x1.detach().double().clone(), found
+        return found
+
+    def _blocks(self, rows: Tokens, columns: Tokens) -> Iterator[tuple[tuple[slice, slice], FloatArray]]:
+        for block, agreeing in agreements(rows, columns):
+            yield block, np.subtract(rows.shape[-1], agreeing, dtype=np.float64)
+
+    def _scales(self) -> npt.NDArray[np.float64]:
+        found: npt.NDArray[np.float64] = self.lengthscale.detach().double().cpu().reshape(-1, self.sites).numpy()
+        return found
+
+    def cross(
+        self,
+        a: EncodedStrings,
+        b: EncodedStrings | None = None,
+        self_a: FloatArray | None = None,
+        self_b: FloatArray | None = None,
+        dtype: npt.DTypeLike = np.float64,
+    ) -> FloatArray:
+        """See `seqopt.kernels.HammingKernel.cross`."""
+        for strings in (a, a if b is None else b):
+            self._check(int(strings.lengths.max(initial=0)))
+        return super().cross(a, b, self_a, self_b, dtype)
+
+    def _fill(self, values: FloatArray, rows: Tokens, columns: Tokens, scales: npt.NDArray[np.float64]) -> None:
+        highest = max(int(rows.max(initial=0)), int(columns.max(initial=0)))
+        differ = 1.0 - np.eye(highest + 1)
+        distances = differ if self.table is None else self.table.of(highest)[: highest + 1, : highest + 1]
+        similarities = self.similarity.detach().double().cpu().reshape(-1).numpy()
+        theirs = np.ascontiguousarray(columns.T)
+        for matrix, scale, similarity in zip(values, scales, similarities, strict=True):
+            apart = (1.0 - similarity) * differ + similarity * distances
+            factors = np.exp(-apart / scale[:, None, None]).astype(values.dtype)
+            for start in range(0, theirs.shape[1], BLOCK_COLUMNS):
+                block = theirs[:, start : start + BLOCK_COLUMNS]
+                taken = np.empty(block.shape[1], dtype=values.dtype)
+                for row, mine in enumerate(rows):
+                    out = matrix[row, start : start + BLOCK_COLUMNS]
+                    np.take(factors[0, mine[0]], block[0], out=out, mode="clip")
+                    for site in range(1, self.sites):
+                        np.take(factors[site, mine[site]], block[site], out=taken, mode="clip")
+                        out *= taken
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_parts": None}

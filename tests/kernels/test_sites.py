@@ -1,0 +1,133 @@
+"""The kernel for libraries of variants at a few sites."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from seqopt.encoding import Encoder, VaryingPositions
+from seqopt.errors import InputError
+from seqopt.kernels import HammingKernel, SitesKernel, SubstitutionKernel, bind_symbols
+from seqopt.kernels.substitution import substitution_matrix, symbol_distances
+from seqopt.utils.config import from_config
+
+SCORES, SYMBOLS = substitution_matrix("blosum62")
+DISTANCES = symbol_distances(SCORES)
+
+
+def strings(count: int, length: int, seed: int = 0) -> list[str]:
+    rng = np.random.default_rng(seed)
+    return ["".join(rng.choice(list(SYMBOLS), length)) for _ in range(count)]
+
+
+def by_definition(a: str, b: str, scales: list[float], similarity: float) -> float:
+    total = 0.0
+    for one, other, scale in zip(a, b, scales, strict=True):
+        alike = DISTANCES[SYMBOLS.index(one), SYMBOLS.index(other)]
+        total += ((1 - similarity) * (one != other) + similarity * alike) / scale
+    return float(np.exp(-total))
+
+
+def test_covariances_are_those_of_the_formula_by_every_path() -> None:
+    scales, found = [0.5, 2.0, 9.0], strings(12, 3)
+    kernel, encoder = SitesKernel(3, similarity=0.3, lengthscale=torch.tensor(scales)).double(), Encoder()
+    bind_symbols(kernel, encoder)
+    encoded = encoder.encode(found)
+    expected = np.array([[by_definition(a, b, scales, 0.3) for b in found] for a in found])
+    rows = encoded.to_tensor(width=5)
+    np.testing.assert_allclose(kernel.cross(encoded), expected, atol=1e-7)
+    np.testing.assert_allclose(kernel(rows).to_dense().detach(), expected, atol=1e-7)
+    np.testing.assert_allclose(kernel(rows[:4], rows[4:]).to_dense().detach(), expected[:4, 4:], atol=1e-7)
+    np.testing.assert_allclose(kernel(rows, rows.flip(0), diag=True).detach(), np.diag(expected[:, ::-1]), atol=1e-7)
+    assert kernel.cross(encoded, dtype=np.float32).dtype == np.float32
+
+
+def test_with_equal_lengthscales_and_no_similarity_it_counts_substitutions() -> None:
+    encoded = Encoder().encode(strings(10, 6))
+    np.testing.assert_allclose(
+        SitesKernel(6, None, lengthscale=2.0).cross(encoded), HammingKernel(2.0).cross(encoded), atol=1e-6
+    )
+
+
+def test_gradients_are_those_of_differences() -> None:
+    kernel, encoder = SitesKernel(3, similarity=0.4).double(), Encoder()
+    bind_symbols(kernel, encoder)
+    rows = encoder.encode(strings(6, 3)).to_tensor()
+    weights = torch.from_numpy(np.random.default_rng(1).standard_normal((6, 6)))
+    (weights * kernel.forward(rows, rows)).sum().backward()
+    for parameter in (kernel.raw_lengthscale, kernel.raw_similarity):
+        for place in np.ndindex(*parameter.shape):
+            ends = []
+            for step in (1e-5, -1e-5):
+                with torch.no_grad():
+                    parameter[place] += step
+                    ends.append(float((weights * kernel.forward(rows, rows)).sum()))
+                    parameter[place] -= step
+            assert parameter.grad is not None
+            assert float(parameter.grad[place]) == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-4, abs=1e-8)
+
+
+def test_symbols_are_read_whatever_their_numbers() -> None:
+    """Numbers of an open alphabet, and of positions apart from their background, mean the same amino acids."""
+    variants = ["MK" + one + "LL" + other + "GG" for one, other in strings(9, 2)]
+    short = [string[2] + string[5] for string in variants]
+    own = SubstitutionKernel(lengthscale=1.0)
+    expected = own.cross(own.encoder().encode(short))
+    for encoder, texts in (
+        (Encoder(), short),
+        (VaryingPositions(Encoder(), variants[0], [2, 5]), variants),
+        (VaryingPositions(Encoder(), variants[0], [2, 5], positioned=False), variants),
+    ):
+        kernel = SubstitutionKernel(lengthscale=1.0)
+        bind_symbols(kernel, encoder)
+        np.testing.assert_allclose(kernel.cross(encoder.encode(texts)), expected, atol=1e-12)
+
+
+def test_an_alphabet_that_grows_is_read_by_copies_of_the_kernel_too() -> None:
+    import copy
+
+    encoder, kernel = Encoder(), SubstitutionKernel(lengthscale=1.0)
+    bind_symbols(kernel, encoder)
+    copied = copy.deepcopy(kernel)
+    encoded = encoder.encode(["IX", "LX", "I-"])
+    found = copied.cross(encoded)
+    assert found[0, 1] == pytest.approx(float(np.exp(-DISTANCES[SYMBOLS.index("I"), SYMBOLS.index("L")])))
+    # What the matrix does not list is like nothing but itself.
+    assert found[0, 2] == pytest.approx(float(np.exp(-1.0)))
+
+
+def test_a_gram_matrix_is_positive_semi_definite() -> None:
+    kernel, encoder = SitesKernel(2, lengthscale=0.3, similarity=1.0), Encoder()
+    bind_symbols(kernel, encoder)
+    every = ["".join(pair) for pair in itertools.product("ACDEFGHIKLX-", repeat=2)]
+    assert np.linalg.eigvalsh(kernel.cross(encoder.encode(every))).min() > -1e-10
+
+
+def test_it_is_written_down_and_made_again() -> None:
+    kernel = SitesKernel(3, similarity=0.25, lengthscale=torch.tensor([1.0, 2.0, 4.0]))
+    made = from_config(kernel.config())
+    assert made.config() == kernel.config()
+    encoded = Encoder().encode(strings(4, 3))
+    np.testing.assert_allclose(made.cross(encoded), kernel.cross(encoded))
+    assert not SitesKernel(3, None).raw_similarity.requires_grad
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"sites": 0}, "sites is 0"),
+        ({"sites": 2, "similarity": 1.5}, "must lie in"),
+        ({"sites": 2, "matrix": "pam"}, "pam"),
+    ],
+)
+def test_arguments_out_of_range_are_refused(arguments: dict[str, object], match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        SitesKernel(**arguments)  # type: ignore[arg-type]
+
+
+def test_strings_of_another_length_are_refused() -> None:
+    with pytest.raises(InputError, match="compares strings of 3 symbols, and these have 4"):
+        SitesKernel(3).cross(Encoder().encode(["ACDE"]))
