@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from seqopt.evaluation import per_string
     from seqopt.optimizer import Optimizer
     from seqopt.scorers.limits import BatchLimits
-    from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, LocalSpace, StringSpace
+    from seqopt.spaces import CandidateSet, CodonSpace, CombinatorialSpace, GrammarSpace, LocalSpace, StringSpace
     from seqopt.strategies.arms import Confirmation
 
 _HOMES = {
     "BatchLimits": "seqopt.scorers.limits",
     "CandidateSet": "seqopt.spaces",
     "CodonSpace": "seqopt.spaces",
+    "CombinatorialSpace": "seqopt.spaces",
     "Confirmation": "seqopt.strategies.arms",
     "GrammarSpace": "seqopt.spaces",
     "LocalSpace": "seqopt.spaces",
@@ -41,6 +42,7 @@ __all__ = [
     "BatchLimits",
     "CandidateSet",
     "CodonSpace",
+    "CombinatorialSpace",
     "Confirmation",
     "GrammarSpace",
     "LocalSpace",

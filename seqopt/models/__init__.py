@@ -28,6 +28,7 @@ from seqopt.models.protocols import (
     unlearnable,
     unsupported,
 )
+from seqopt.models.reagent_gp import ReagentGP
 from seqopt.models.registry import SURROGATES, default_surrogate, resolve_surrogate
 from seqopt.models.sampling import GridSampler, Sampler, SliceSampler, SMCSampler
 from seqopt.models.string_gp import StringGP
@@ -57,6 +58,7 @@ __all__ = [
     "MeasurementSurrogate",
     "NoiseAwareSurrogate",
     "PoolSurrogate",
+    "ReagentGP",
     "SMCSampler",
     "Sampler",
     "SelectiveSurrogate",

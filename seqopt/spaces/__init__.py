@@ -4,6 +4,7 @@ from seqopt.spaces.candidate_set import CandidateSet, as_space
 from seqopt.spaces.candidates import candidate_strings
 from seqopt.spaces.codon_scores import CodonScore
 from seqopt.spaces.codons import CodonSpace
+from seqopt.spaces.combinatorial import CombinatorialSpace
 from seqopt.spaces.exact import ExactGene, ExactGenes, ExactRanking
 from seqopt.spaces.grammar_space import GrammarSpace
 from seqopt.spaces.local import LocalSpace
@@ -15,6 +16,7 @@ __all__ = [
     "CandidateSet",
     "CodonScore",
     "CodonSpace",
+    "CombinatorialSpace",
     "EvolvableSpace",
     "ExactGene",
     "ExactGenes",
