@@ -140,9 +140,7 @@ def searched(job: Job) -> tuple[npt.NDArray[np.int64], dict[str, Any]]:
     return np.array(order), {"suggest_seconds": seconds, "hyperparameters": parameters}
 
 
-def by_reagents(
-    values: FloatArray, budget: int, batch: int, rng: np.random.Generator
-) -> npt.NDArray[np.int64]:
+def by_reagents(values: FloatArray, budget: int, batch: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
     """Thompson sampling over reagents: each has a normal distribution of the values of its products.
 
     First every reagent is in `WARMUP` random products. Their mean and standard deviation are the prior of each reagent,
@@ -207,7 +205,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=SEEDS, help=f"runs of each method (default {SEEDS})")
     parser.add_argument("--first-seed", type=int, default=0, help="the first seed (default 0)")
     parser.add_argument(
-        "--results", type=Path, default=Path("results/reagents"), help="folder of the raw results, a file for each method"
+        "--results",
+        type=Path,
+        default=Path("results/reagents"),
+        help="folder of the raw results, a file for each method",
     )
     parser.add_argument("--document", type=Path, default=Path("docs/results.md"), help="where the table goes")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time (default 2)")
@@ -272,8 +273,8 @@ def table(runs: Runs) -> str:
         spent = np.median([run["seconds"] for run in several])
         lines.append(f"| {METHODS[method]} | {len(several)} | {' | '.join(cells)} | {spent:.0f} |")
     lines.append(
-        f"\nMean ± one standard error over seeds; {scores.size:,} different products, of which random ones are expected "
-        f"to reach {100 * CHECKPOINTS[-1] / scores.size:.1f} % after {CHECKPOINTS[-1]:,}. Time: median of whole runs, "
+        f"\nMean ± one standard error over seeds; {scores.size:,} different products, of which random ones are "
+        f"expected to reach {100 * CHECKPOINTS[-1] / scores.size:.1f} % after {CHECKPOINTS[-1]:,}. Time: median of whole runs, "
         "one thread."
     )
     return "\n".join(lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,8 +41,10 @@ from seqopt.cli.gene_options import (
 )
 from seqopt.cli.large_options import Keep, OnDisk, PrefilterName, StrategyName
 from seqopt.cli.predict import predict_command
+from seqopt.cli.reagent_options import Reactions, Reagents, chosen_acquisition, refuse_pool_options
 from seqopt.cli.report import report_command
 from seqopt.cli.train_vae import train_vae_command
+from seqopt.errors import InputError
 
 if TYPE_CHECKING:
     from seqopt.evaluation import Direction
@@ -180,15 +183,7 @@ def _direction(maximize: bool | None) -> Direction | None:
 
 @app.command(no_args_is_help=True)
 def search(
-    pool: Annotated[
-        str,
-        typer.Argument(
-            metavar="POOL",
-            help="The candidates you could make or buy: a .csv, .tsv, .xlsx, .sdf, .smi, .txt, .fasta or .parquet file "
-            "(FILE#SHEET for one of several sheets), or the name of a built-in set (zinc250k: a quarter of a million "
-            "drug-like molecules).",
-        ),
-    ],
+    context: typer.Context,
     objective: Annotated[
         str,
         typer.Option(
@@ -201,6 +196,17 @@ def search(
             rich_help_panel=WHAT,
         ),
     ],
+    pool: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="POOL",
+            help="The candidates you could make or buy: a .csv, .tsv, .xlsx, .sdf, .smi, .txt, .fasta or .parquet file "
+            "(FILE#SHEET for one of several sheets), or the name of a built-in set (zinc250k: a quarter of a million "
+            "drug-like molecules).",
+        ),
+    ] = None,
+    reactions: Reactions = None,
+    reagents: Reagents = None,
     column: Annotated[
         str | None,
         typer.Option(help="Column that holds the strings. Recognised if not given.", rich_help_panel=WHAT),
@@ -364,6 +370,10 @@ def search(
 
         seqopt search "parts/*.csv.gz" -o scoring.py:dock --strategy lfbo --batch 1000
 
+    Products of your reactions and building blocks, which no file lists:
+
+        seqopt search --reactions reactions.csv --reagents blocks/ -o scoring.py:dock --minimize
+
     A column of docking scores, a hundred times cheaper than the assay:
 
         seqopt search library.csv -o column:assay --fidelity column:docking:0.01 --budget-cost 50
@@ -374,29 +384,54 @@ def search(
     """
     del debug  # read by seqopt.cli.main
     from seqopt.cli.running import Plan
+
+    plan = Plan(
+        initial=initial,
+        batch=batch,
+        budget=budget,
+        surrogate=surrogate,
+        acquisition=acquisition,
+        seed=seed,
+        resume=resume,
+        retry_failed=retry_failed,
+        timeout=timeout,
+        workers=workers,
+        asynchronous=asynchronous,
+        chunk_size=chunk_size,
+        known=known,
+        stop_after_failures=stop_after_failures or None,
+        isolate=isolate,
+        budget_cost=budget_cost,
+    )
+    choosing = {
+        "filters": given_filters(properties, require, forbid, alerts, where, require_pattern, forbid_pattern, exclude),
+        "include": include or (),
+        "design": design,
+        "limits": given_limits(per_scaffold, max_similarity),
+    }
+    if reactions is not None or reagents:
+        from seqopt.cli.reagents import run_reagents
+
+        refuse_pool_options(context, pool)
+        run_reagents(
+            reactions,
+            reagents,
+            objective,
+            replace(plan, acquisition=chosen_acquisition(context, acquisition)),
+            direction=_direction(maximize),
+            transform=None if transform == "none" else transform,
+            out=out,
+            choosing=choosing,
+        )
+        return
+    if pool is None:
+        raise InputError("say what to search: a file of candidates, or --reactions FILE with --reagents FOLDER")
     from seqopt.cli.search import run_search
 
     run_search(
         pool,
         objective,
-        Plan(
-            initial=initial,
-            batch=batch,
-            budget=budget,
-            surrogate=surrogate,
-            acquisition=acquisition,
-            seed=seed,
-            resume=resume,
-            retry_failed=retry_failed,
-            timeout=timeout,
-            workers=workers,
-            asynchronous=asynchronous,
-            chunk_size=chunk_size,
-            known=known,
-            stop_after_failures=stop_after_failures or None,
-            isolate=isolate,
-            budget_cost=budget_cost,
-        ),
+        plan,
         fidelities=fidelity or [],
         target_cost=target_cost,
         column=column,
@@ -411,14 +446,7 @@ def search(
         large={"strategy": strategy, "prefilter": prefilter, "keep": keep, "on_disk": on_disk},
         tokenizer=None if tokenizer == "auto" else tokenizer,
         out=out,
-        choosing={
-            "filters": given_filters(
-                properties, require, forbid, alerts, where, require_pattern, forbid_pattern, exclude
-            ),
-            "include": include or (),
-            "design": design,
-            "limits": given_limits(per_scaffold, max_similarity),
-        },
+        choosing=choosing,
     )
 
 
@@ -734,7 +762,7 @@ def bench(
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
             "filters, choices, ask, levels, intervals, censored, design, formulas, factorial, transforms, "
             "standing, ehrlich, fidelity, plates, euclid, hits, learning, configurations, pool, prefilter, confirm, "
-            "folding, portfolio; NAME --help shows its options.",
+            "folding, portfolio, reagents; NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -746,7 +774,7 @@ def bench(
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
         *("choices", "ask", "levels", "intervals", "censored", "design", "formulas", "factorial", "transforms"),
         *("standing", "ehrlich", "fidelity", "plates", "euclid", "hits", "learning"),
-        *("configurations", "pool", "prefilter", "confirm", "folding", "portfolio"),
+        *("configurations", "pool", "prefilter", "confirm", "folding", "portfolio", "reagents"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:

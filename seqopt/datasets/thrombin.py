@@ -1,7 +1,7 @@
 """Docking scores of all products of a three-component library, from the package chem-tactics.
 
-130 acids, coupled to two amino acids out of 62 each and capped as a primary amide, docked into thrombin: 499,720 scores,
-low ones good. The files are read as text; nothing of the package is imported or run.
+130 acids, coupled to two amino acids out of 62 each and capped as a primary amide, docked into thrombin: 499,720
+scores, low ones good. The files are read as text; nothing of the package is imported or run.
 
 References:
     Nandkeolyar, A. et al. TACTICS: Thompson sampling-assisted chemical targeting and iterative compound selection (the
@@ -38,7 +38,7 @@ REACTION = (
     f"{_ACID.format(1, 2)}.({_AMINE.format(3)}.{_ACID.format(4, 5)}).({_AMINE.format(6)}.{_ACID.format(7, 8)})"
     ">>([C:1](=[O:2])[N:3].[C:4](=[O:5])[N:6].[C:7](=[O:8])N)"
 )
-"""An acid on the amine of the first amino acid, whose acid is on the amine of the second, whose acid becomes an amide."""
+"""An acid on the amine of the first amino acid, whose acid is on that of the second, whose acid becomes an amide."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,8 @@ def _verified(path: Path, sha256: str) -> str:
     found = hashlib.sha256(content).hexdigest()
     if found != sha256:
         raise InputError(
-            f"{path} has the SHA-256 {found}, not {sha256}: it is damaged, or of another version of {PACKAGE} than 1.2.0"
+            f"{path} has the SHA-256 {found}, not {sha256}: it is damaged, or of another version of {PACKAGE} than "
+            "1.2.0"
         )
     return content.decode()
 

@@ -131,11 +131,11 @@ class ReagentKernel(DescribedKernel):
         k_s(b, c) = (1 - r_s)\, m(b, c) + r_s [b = c]
 
     over all subsets T of the components: terms of one component are additive, those of several are interactions. m is
-    the MinMax similarity of the blocks' fingerprints; r_s says how much of a block its fingerprint does not tell. R is 1
-    for tuples of one reaction and c for those of two. v_0 = `OFFSET`.
+    the MinMax similarity of the blocks' fingerprints; r_s says how much of a block its fingerprint does not tell. R is
+    1 for tuples of one reaction and c for those of two. v_0 = `OFFSET`.
 
-    Parameters are plain numbers, which `seqopt.models.ReagentGP` learns. Everything is looked up in tables of the blocks
-    (`BlockSimilarities`): no fingerprint is compared twice.
+    Parameters are plain numbers, which `seqopt.models.ReagentGP` learns. Everything is looked up in tables of the
+    blocks (`BlockSimilarities`): no fingerprint is compared twice.
 
     Args:
         similarities: Of the blocks, or the SMILES of these.

@@ -96,7 +96,9 @@ class ReagentLikelihood:
         similarities: Of the blocks.
     """
 
-    def __init__(self, tuples: Numbers, targets: FloatArray, known: FloatArray, similarities: BlockSimilarities) -> None:
+    def __init__(
+        self, tuples: Numbers, targets: FloatArray, known: FloatArray, similarities: BlockSimilarities
+    ) -> None:
         plain = ReagentKernel(similarities, tuples.shape[1] - 1, same=[0.0] * (tuples.shape[1] - 1))
         self._slots = plain.slots
         self._similar = [plain.looked_up(slot, tuples[:, slot + 1], tuples[:, slot + 1]) for slot in range(plain.slots)]

@@ -148,7 +148,8 @@ class ReagentGP(GaussianSurrogate, Configurable):
         Raises:
             ModelError: Before `bind`.
         """
-        assert self.space is not None and self._similarities is not None
+        if self._similarities is None:
+            raise ModelError("this surrogate knows no reactions and building blocks yet: call bind(space)")
         return self._similarities
 
     @property

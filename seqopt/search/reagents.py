@@ -300,9 +300,7 @@ def _in_turn(
     ]
 
 
-def _chosen(
-    n: int, tuples: Numbers, space: CombinatorialSpace, scoring: Scoring, excluded: Set[str]
-) -> list[Proposal]:
+def _chosen(n: int, tuples: Numbers, space: CombinatorialSpace, scoring: Scoring, excluded: Set[str]) -> list[Proposal]:
     """A batch among the products of some tuples, by the score of the search."""
     products = dict.fromkeys(space.product(_individual(row)) for row in tuples)
     keys = [key for key in products if key is not None and key not in excluded]

@@ -180,7 +180,9 @@ def read_blocks(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
         names[name] = path
         found = found.joined(_read(path, name))
     if not found.blocks:
-        raise InputError(f"there are no building blocks in {', '.join(map(str, files))}: {'; '.join(found.lines()[1:])}")
+        raise InputError(
+            f"there are no building blocks in {', '.join(map(str, files))}: {'; '.join(found.lines()[1:])}"
+        )
     return found
 
 
