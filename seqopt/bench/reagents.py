@@ -274,7 +274,7 @@ def table(runs: Runs) -> str:
         lines.append(f"| {METHODS[method]} | {len(several)} | {' | '.join(cells)} | {spent:.0f} |")
     lines.append(
         f"\nMean ± one standard error over seeds; {scores.size:,} different products, of which random ones are "
-        f"expected to reach {100 * CHECKPOINTS[-1] / scores.size:.1f} % after {CHECKPOINTS[-1]:,}. Time: median of whole runs, "
-        "one thread."
+        f"expected to reach {100 * CHECKPOINTS[-1] / scores.size:.1f} % after {CHECKPOINTS[-1]:,}. Time: median of "
+        "whole runs, one thread."
     )
     return "\n".join(lines)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from seqopt.models.reagent_fit import ReagentParameters, fitted
 from seqopt.posteriors import stable_cholesky
 from seqopt.spaces import Space
 from seqopt.spaces.combinatorial import CombinatorialSpace
+from seqopt.utils.cache import digest
 from seqopt.utils.config import Configurable
 
 logger = logging.getLogger(__name__)
@@ -107,7 +109,8 @@ class ReagentGP(GaussianSurrogate, Configurable):
         self._parameters: ReagentParameters | None = None
         self._fitted_to = 0
         self._units = (0.0, 1.0)
-        self._known: FloatArray = np.zeros(0)
+        self._steps: tuple[int, ...] = ()
+        self._digest = ""
 
     def config_arguments(self) -> dict[str, Any]:
         """See `seqopt.utils.config.Configurable`."""
@@ -206,10 +209,10 @@ class ReagentGP(GaussianSurrogate, Configurable):
         known = checked_noise(strings, noise_variance)
         encoded = self._encoded(strings)
         tuples = numbers_of(encoded)
-        earlier = [] if self._state is None else [key_of(item) for item in self._state.keys]
         grown = len(targets) - self._fitted_to >= self.refit_growth * self._fitted_to
-        begins = earlier == list(strings[: len(earlier)]) and np.array_equal(self._known, known[: len(earlier)])
-        if grown or self._parameters is None or not set(earlier) <= set(strings):
+        earlier = self._steps[-1] if self._steps else 0
+        begins = 0 < earlier <= len(strings) and _digest(strings[:earlier], known[:earlier]) == self._digest
+        if grown or self._parameters is None:
             spread = float(targets.std(ddof=1)) if differ(targets) else 1.0
             self._units = float(targets.mean()), spread
             standardized = (targets - self._units[0]) / spread
@@ -228,11 +231,20 @@ class ReagentGP(GaussianSurrogate, Configurable):
         standardized = (targets - self._units[0]) / self._units[1]
         assert self._parameters is not None
         noise = self._parameters.noise + known / self._units[1] ** 2
-        before = self._state if begins and self._state is not None else None
+        if not begins:
+            self._steps = (len(strings),)
+        elif len(strings) > earlier:
+            self._steps = (*self._steps, len(strings))
+        self._digest = _digest(strings, known)
         self._state = _state(
-            before, self.kernel, list(strings), encoded, torch.from_numpy(standardized), torch.from_numpy(noise)
+            self._state if begins else None,
+            self.kernel,
+            list(strings),
+            encoded,
+            torch.from_numpy(standardized),
+            torch.from_numpy(noise),
+            self._steps,
         )
-        self._known = known
 
     def predict(self, strings: Sequence[Item]) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.floating]]:
         """Posterior mean and noiseless standard deviation at each product, in the values' units.
@@ -265,9 +277,15 @@ class ReagentGP(GaussianSurrogate, Configurable):
         return np.asarray(np.hypot(std, self.units[1] * np.sqrt(float(self.fitted.noise_variance[0]))))
 
     def state_dict(self) -> dict[str, Any]:
-        """Parameters and units of the last fit, as JSON values."""
+        """Parameters and units of the last fit, and the steps since then, as JSON values."""
         vector = None if self._parameters is None else self._parameters.vector().tolist()
-        return {"parameters": vector, "fitted_to": self._fitted_to, "units": list(self._units)}
+        return {
+            "parameters": vector,
+            "fitted_to": self._fitted_to,
+            "units": list(self._units),
+            "steps": list(self._steps),
+            "digest": self._digest,
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore `state_dict`; the next fit continues from there."""
@@ -278,12 +296,54 @@ class ReagentGP(GaussianSurrogate, Configurable):
             self._parameters = ReagentParameters.first(slots).moved(np.array(vector))
         self._fitted_to = int(state["fitted_to"])
         self._units = float(state["units"][0]), float(state["units"][1])
+        self._steps, self._digest = tuple(state["steps"]), str(state["digest"])
         self._state = None
         self._forget_columns()
 
     def _encoded(self, strings: Sequence[str]) -> FeatureRows:
         found: FeatureRows = FeatureEncoder(TupleFeatures(self.space)).encode(strings)
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class GrownState(BatchedGPState):
+    """A fitted process whose factor was extended step by step.
+
+    The same steps give the same numbers, to the last bit, whether they were taken one after another or all at once when
+    a search was restored.
+
+    Attributes:
+        steps: Numbers of values after each step, the first of which was factorised as a whole.
+        inverse: Of the factor of the values before the last step, if it is known.
+    """
+
+    steps: tuple[int, ...] = ()
+    inverse: torch.Tensor | None = None
+
+    @cached_property
+    def unconditioned(self) -> Conditioning:
+        """The data alone, with the inverse of their factor: extended like the factor, at the cost of O(n^2 m)."""
+        factor, first = self.cholesky[0], self.steps[0]
+        known, steps = self.inverse, self.steps[-1:]
+        if known is None:
+            eye = torch.eye(first, dtype=torch.float64)
+            known, steps = torch.linalg.solve_triangular(factor[:first, :first], eye, upper=False), self.steps[1:]
+        for total in steps:
+            known = _inverted(factor, known, total)
+        nothing = torch.empty(1, 0, dtype=torch.float64)
+        own = self.evaluator.self_similarity(self.encoded)
+        return Conditioning(self, self.encoded, tuple(self.keys), known[None], nothing, own, nothing)
+
+
+def _inverted(factor: torch.Tensor, known: torch.Tensor, total: int) -> torch.Tensor:
+    """The inverse of the first rows of a factor from that of fewer of them."""
+    n = len(known)
+    eye = torch.eye(total - n, dtype=torch.float64)
+    corner = torch.linalg.solve_triangular(factor[n:total, n:total], eye, upper=False)
+    found = torch.zeros(total, total, dtype=torch.float64)
+    found[:n, :n], found[n:, n:] = known, corner
+    found[n:, :n] = -corner @ (factor[n:total, :n] @ known)
+    return found
 
 
 def _state(
@@ -293,56 +353,50 @@ def _state(
     encoded: FeatureRows,
     targets: torch.Tensor,
     noise: torch.Tensor,
-) -> BatchedGPState:
-    """The fitted process; ``before`` is that of the first of the values, at the same parameters."""
+    steps: tuple[int, ...],
+) -> GrownState:
+    """The fitted process; ``before`` is that of all steps but the last, at the same parameters."""
     evaluator = KernelEvaluator(kernel, encoded.width)
     zero, one = torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
+    first, left = steps[0], steps[1:]
     if before is None:
-        gram = torch.from_numpy(kernel.cross(encoded))
-        factor = stable_cholesky((0.5 * (gram + gram.mT) + noise.diag())[None])[0]
+        gram = torch.from_numpy(kernel.cross(encoded.take(slice(0, first))))
+        factor = stable_cholesky(0.5 * (gram + gram.mT) + noise[:first].diag())[0].numpy()
     else:
-        factor = _extended(before.cholesky[0].numpy(), kernel, encoded, noise.numpy())
-    alpha = torch.from_numpy(cho_solve((factor[0].numpy(), True), targets.numpy(), check_finite=False))[None]
-    state = BatchedGPState(
-        evaluator, keys, encoded, targets, zero, one, noise.mean()[None], noise[None], factor, alpha
-    )  # fmt: skip
-    known = None if before is None else before.__dict__.get("unconditioned")
-    if known is not None:
-        # A cached property: what it would compute at the cost of n^3 is extended at that of n^2 for each new row.
-        state.__dict__["unconditioned"] = _grown(known, state)
-    return state
+        factor, left = before.cholesky[0].numpy(), steps[-1:] if len(steps) > 1 else ()
+    for total in left:
+        factor = _extended(factor, kernel, encoded.take(slice(0, total)), noise[:total].numpy())
+    alpha = torch.from_numpy(cho_solve((factor, True), targets.numpy(), check_finite=False))[None]
+    cholesky = torch.from_numpy(factor)[None]
+    known = None if before is None or not left else before.__dict__.get("unconditioned")
+    return GrownState(
+        evaluator,
+        keys,
+        encoded,
+        targets,
+        zero,
+        one,
+        noise.mean()[None],
+        noise[None],
+        cholesky,
+        alpha,
+        steps=steps,
+        inverse=None if known is None else known.inverse[0],
+    )
 
 
-def _extended(factor: FloatArray, kernel: ReagentKernel, encoded: FeatureRows, noise: FloatArray) -> torch.Tensor:
+def _extended(factor: FloatArray, kernel: ReagentKernel, encoded: FeatureRows, noise: FloatArray) -> FloatArray:
     """The Cholesky factor with further rows."""
     n, total = len(factor), len(encoded)
-    if n == total:
-        return torch.from_numpy(factor)[None]
     new = encoded.take(slice(n, total))
     link = solve_triangular(factor, kernel.cross(encoded.take(slice(0, n)), new), lower=True, check_finite=False)
     corner = kernel.cross(new) + np.diag(noise[n:]) - link.T @ link
     found = np.zeros((total, total))
     found[:n, :n], found[n:, :n] = factor, link.T
     found[n:, n:] = stable_cholesky(torch.from_numpy(0.5 * (corner + corner.T)))[0].numpy()
-    return torch.from_numpy(found)[None]
+    return found
 
 
-def _grown(known: Conditioning, state: BatchedGPState) -> Conditioning:
-    """The data of a larger state, by the inverse of the factor of its first rows."""
-    n, total = known.inverse.shape[-1], len(state.keys)
-    factor = state.cholesky[0]
-    corner = torch.linalg.solve_triangular(
-        factor[n:, n:], torch.eye(total - n, dtype=torch.float64), upper=False
-    )  # fmt: skip
-    inverse = torch.zeros(1, total, total, dtype=torch.float64)
-    inverse[0, :n, :n] = known.inverse[0]
-    inverse[0, n:, n:] = corner
-    inverse[0, n:, :n] = -corner @ (factor[n:, :n] @ known.inverse[0])
-    return replace(
-        known,
-        state=state,
-        encoded=state.encoded,
-        keys=tuple(state.keys),
-        inverse=inverse,
-        own=state.evaluator.self_similarity(state.encoded),
-    )
+def _digest(keys: Sequence[Item], known: FloatArray) -> str:
+    """What tells whether values are the first of others."""
+    return digest([*map(key_of, keys), *map(repr, known.tolist())])

@@ -25,6 +25,9 @@ KEPT = 5_000
 DRAWS = 50
 """Times that random tuples are drawn again in place of those whose products are refused, at least."""
 
+LISTED = 20_000
+"""Tuples up to which all are looked at where random ones are refused."""
+
 Tuples = npt.NDArray[np.int64]
 
 
@@ -217,16 +220,19 @@ class CombinatorialSpace(Configurable):
         """
         if n <= 0:
             return []
-        if self.size <= max(10_000, 4 * n):
-            found = dict.fromkeys(self._keys(self._tuples(rng.permutation(self.size))))
-            return [key for key in found if key is not None and self._accepted(key)][:n]
         chosen: dict[str, None] = {}
-        for _ in range(DRAWS):
+        for _ in range(DRAWS if 2 * n < self.size else 0):
             for key in self._keys(self.dealt(n - len(chosen), rng)):
                 if key is not None and self._accepted(key):
                     chosen.setdefault(key)
             if len(chosen) >= n:
                 return list(chosen)[:n]
+        if self.size <= max(LISTED, 2 * n):
+            # What is left is rare, or nearly all are wanted.
+            for key in self._keys(self._tuples(rng.permutation(self.size))):
+                if len(chosen) < n and key is not None and self._accepted(key):
+                    chosen.setdefault(key)
+            return list(chosen)
         if chosen:
             return list(chosen)
         raise InputError(
