@@ -43,6 +43,9 @@ METHODS: Mapping[str, str] = {
 }
 """What is compared, and what it is called."""
 
+ATTEMPTS = 50
+"""Times that products are drawn for a batch, twice as many as it takes, before random ones fill it up."""
+
 WARMUP = 3
 """Products that each reagent is in before reagents are sampled, as published."""
 
@@ -175,22 +178,23 @@ def by_reagents(values: FloatArray, budget: int, batch: int, rng: np.random.Gene
     learn(found)
     known = set(found)
     while len(found) < budget:
+        wanted = min(batch, budget - len(found))
         new: list[int] = []
-        for _ in range(100 * batch):
+        for _ in range(ATTEMPTS):
             drawn = []
             for total, count in zip(sums, counts, strict=True):
-                mean = (prior_mean + total) / (1 + count)
-                drawn.append(int(np.argmax(rng.normal(mean, spread / np.sqrt(1 + count)))))
-            index = int(np.ravel_multi_index(tuple(drawn), shape))
-            if index not in known:
-                known.add(index)
-                new.append(index)
-            if len(new) == min(batch, budget - len(found)):
+                mean, deviation = (prior_mean + total) / (1 + count), spread / np.sqrt(1 + count)
+                drawn.append(np.argmax(mean + deviation * rng.standard_normal((2 * batch, len(mean))), axis=1))
+            for index in np.ravel_multi_index(tuple(drawn), shape).tolist():
+                if index not in known and len(new) < wanted:
+                    known.add(index)
+                    new.append(index)
+            if len(new) == wanted:
                 break
         else:
             # What is sampled has all been evaluated: random products go on.
             left = np.setdiff1d(np.arange(values.size), np.array(sorted(known)))
-            further = rng.choice(left, size=min(batch, budget - len(found)) - len(new), replace=False)
+            further = rng.choice(left, size=wanted - len(new), replace=False)
             new += further.tolist()
             known.update(further.tolist())
         learn(new)
