@@ -181,11 +181,11 @@ def by_reagents(values: FloatArray, budget: int, batch: int, rng: np.random.Gene
         wanted = min(batch, budget - len(found))
         new: list[int] = []
         for _ in range(ATTEMPTS):
-            drawn = []
+            columns = []
             for total, count in zip(sums, counts, strict=True):
                 mean, deviation = (prior_mean + total) / (1 + count), spread / np.sqrt(1 + count)
-                drawn.append(np.argmax(mean + deviation * rng.standard_normal((2 * batch, len(mean))), axis=1))
-            for index in np.ravel_multi_index(tuple(drawn), shape).tolist():
+                columns.append(np.argmax(mean + deviation * rng.standard_normal((2 * batch, len(mean))), axis=1))
+            for index in np.ravel_multi_index(tuple(columns), shape).tolist():
                 if index not in known and len(new) < wanted:
                     known.add(index)
                     new.append(index)

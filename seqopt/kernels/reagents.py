@@ -245,7 +245,7 @@ class ReagentKernel(DescribedKernel):
         return torch.from_numpy(found.reshape(*batch, *found.shape[-2:])).to(x1.dtype)
 
 
-def numbers_of(rows: FeatureRows) -> Numbers:
+def numbers_of(rows: object) -> Numbers:
     """Tuples as integers, n x (1 + S): the reaction, then the blocks; -1 where there is none.
 
     Raises:

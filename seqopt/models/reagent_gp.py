@@ -262,7 +262,7 @@ class ReagentGP(GaussianSurrogate, Configurable):
         """
         state, kernel = self.fitted, self.kernel
         rows = FeatureRows(tuples.astype(np.float64))
-        between = kernel.cross(state.encoded, rows)
+        between = kernel.cross(FeatureRows(numbers_of(state.encoded).astype(np.float64)), rows)
         solved = solve_triangular(state.cholesky[0].numpy(), between, lower=True, check_finite=False)
         variance = kernel.variance(rows) - np.square(solved).sum(axis=0)
         return state.alpha[0].numpy() @ between, np.maximum(variance, float(state.floor[0]))

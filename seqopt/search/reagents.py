@@ -57,18 +57,23 @@ class ReagentSearch(Configurable):
         shortlist: Products among which a batch is filled by the acquisition function.
         starts: Tuples that a search of a large space starts from: half the best that are known and the best by the
             additive terms alone, half random.
+        dispersion: By how much the deviations of draws from the posterior mean are stretched. Values above 1 explore more:
+            interactions of building blocks are rare and large, more so than a Gaussian process expects.
 
     Raises:
-        InputError: For a number below 1.
+        InputError: For a number below 1, or a dispersion that is not positive.
     """
 
-    def __init__(self, draws: int = 20, shortlist: int = 1_000, starts: int = 16) -> None:
+    def __init__(self, draws: int = 20, shortlist: int = 1_000, starts: int = 16, dispersion: float = 1.0) -> None:
         for name, number in (("draws", draws), ("shortlist", shortlist), ("starts", starts)):
             if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
                 raise InputError(f"{name} is {number!r}; it must be an integer of at least 1")
         self.draws = int(draws)
         self.shortlist = int(shortlist)
         self.starts = int(starts)
+        if not 0 < dispersion < np.inf:
+            raise InputError(f"dispersion is {dispersion!r}; it must be a positive number")
+        self.dispersion = float(dispersion)
 
     def check_space(self, space: Space) -> None:
         """Refuse a space without building blocks; see `seqopt.search.CheckedSearch`.
@@ -104,10 +109,15 @@ class ReagentSearch(Configurable):
         thompson = isinstance(scoring, GaussianScoring) and scoring.acquisition.name == "thompson"
         draws = min(self.draws, n) if thompson else self.draws
         each = -(-n // draws) if thompson else -(-self.shortlist // draws)
-        drawn = [_top(grid, parts, known, SPARE * each) for parts in posterior.draws(draws, rng)]
+        mean = posterior.mean()
+        drawn = []
+        for parts in posterior.draws(draws, rng):
+            if self.dispersion != 1.0:
+                parts = [centre + self.dispersion * (part - centre) for centre, part in zip(mean, parts, strict=True)]
+            drawn.append(_top(grid, parts, known, SPARE * each))
         if thompson:
             return _in_turn(n, each, drawn, space, surrogate, excluded)
-        best, _ = _top(grid, posterior.mean(), known, self.shortlist)
+        best, _ = _top(grid, mean, known, self.shortlist)
         ranked = np.concatenate([best[: self.shortlist // 2], *(tuples[:each] for tuples, _ in drawn)])
         return _chosen(n, np.unique(ranked, axis=0)[: 2 * self.shortlist], space, scoring, excluded)
 
@@ -141,7 +151,8 @@ def additive_best(surrogate: ReagentGP, reaction: int, count: int) -> Numbers:
         values.append(value[order])
     first = (0,) * len(axes)
     heap = [(-sum(float(value[0]) for value in values), first)]
-    met, found = {first}, []
+    met = {first}
+    found: list[list[int]] = []
     while heap and len(found) < count:
         negative, places = heapq.heappop(heap)
         found.append([reaction, *(int(axis[place]) for axis, place in zip(axes, places, strict=True))])

@@ -139,7 +139,7 @@ def _text_rows(path: Path) -> list[Reaction]:
         raise InputError(f"there is no file {path}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read {path}: {error}") from error
-    found = []
+    found: list[Reaction] = []
     for number, line in enumerate(lines, 1):
         parts = line.split()
         if not parts or line.lstrip().startswith("#"):
@@ -156,7 +156,7 @@ def _table_rows(path: Path) -> list[Reaction]:
     if smarts is None:
         raise InputError(f"{path} has no column of reactions: call it smarts (its columns: {', '.join(table.columns)})")
     names, sets = _first(known, NAME_COLUMNS), _first(known, REAGENT_COLUMNS)
-    found = []
+    found: list[Reaction] = []
     for index, text in enumerate(table.columns[smarts]):
         if not text.strip():
             continue
