@@ -57,8 +57,8 @@ class ReagentSearch(Configurable):
         shortlist: Products among which a batch is filled by the acquisition function.
         starts: Tuples that a search of a large space starts from: half the best that are known and the best by the
             additive terms alone, half random.
-        dispersion: By how much the deviations of draws from the posterior mean are stretched. Values above 1 explore more:
-            interactions of building blocks are rare and large, more so than a Gaussian process expects.
+        dispersion: By how much the deviations of draws from the posterior mean are stretched. Values above 1 explore
+            more: interactions of building blocks are rare and large, more so than a Gaussian process expects.
 
     Raises:
         InputError: For a number below 1, or a dispersion that is not positive.
