@@ -32,6 +32,7 @@ from seqopt.campaign.plates import PLATE, offsets_in, plates_of, same_plate
 from seqopt.campaign.plating import Plating
 from seqopt.campaign.recording import Recorder
 from seqopt.campaign.revising import Revising, located
+from seqopt.campaign.routes import labels_by_route
 from seqopt.campaign.rows import (
     Command,
     Measurement,
@@ -1040,6 +1041,8 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
         pool = self.store.library
         if self.store.settings.space.get("type") == "StoredPool":
             return stored_labels(cast("StoredPool", self.space), strings)
+        if pool is None and (routes := labels_by_route(self.space, strings)) is not None:
+            return routes
         if self._given_optimizer is not None and not (pool or {}).get("id_column"):
             return [Label() for _ in strings]
         stand = _stand_of(pool)

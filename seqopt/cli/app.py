@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,6 +46,7 @@ from seqopt.cli.gene_options import (
 from seqopt.cli.informed import FeaturesColumn, FeaturesFile, FeaturesKernel, Informed, PriorMeanName
 from seqopt.cli.large_options import Keep, OnDisk, PrefilterName, StrategyName
 from seqopt.cli.predict import predict_command
+from seqopt.cli.reagent_options import Reactions, Reagents, chosen_acquisition, refuse_pool_options
 from seqopt.cli.report import report_command
 from seqopt.cli.train_vae import train_vae_command
 from seqopt.cli.variant_options import (
@@ -194,6 +196,7 @@ def _direction(maximize: bool | None) -> Direction | None:
 
 @app.command(no_args_is_help=True)
 def search(
+    context: typer.Context,
     objective: Annotated[
         str,
         typer.Option(
@@ -212,9 +215,11 @@ def search(
             metavar="POOL",
             help="The candidates you could make or buy: a .csv, .tsv, .xlsx, .sdf, .smi, .txt, .fasta or .parquet file "
             "(FILE#SHEET for one of several sheets), or the name of a built-in set (zinc250k: a quarter of a million "
-            "drug-like molecules). Without it, variants are searched: --parent, --template, --library.",
+            "drug-like molecules). Without it, products of --reactions, or variants: --parent, --template, --library.",
         ),
     ] = None,
+    reactions: Reactions = None,
+    reagents: Reagents = None,
     column: Annotated[
         str | None,
         typer.Option(help="Column that holds the strings. Recognised if not given.", rich_help_panel=WHAT),
@@ -388,6 +393,10 @@ def search(
 
         seqopt search "parts/*.csv.gz" -o scoring.py:dock --strategy lfbo --batch 1000
 
+    Products of your reactions and building blocks, which no file lists:
+
+        seqopt search --reactions reactions.csv --reagents blocks/ -o scoring.py:dock --minimize
+
     A column of docking scores, a hundred times cheaper than the assay:
 
         seqopt search library.csv -o column:assay --fidelity column:docking:0.01 --budget-cost 50
@@ -402,29 +411,52 @@ def search(
     """
     del debug  # read by seqopt.cli.main
     from seqopt.cli.running import Plan
+
+    plan = Plan(
+        initial=initial,
+        batch=batch,
+        budget=budget,
+        surrogate=surrogate,
+        acquisition=acquisition,
+        seed=seed,
+        resume=resume,
+        retry_failed=retry_failed,
+        timeout=timeout,
+        workers=workers,
+        asynchronous=asynchronous,
+        chunk_size=chunk_size,
+        known=known,
+        stop_after_failures=stop_after_failures or None,
+        isolate=isolate,
+        budget_cost=budget_cost,
+    )
+    choosing = {
+        "filters": given_filters(properties, require, forbid, alerts, where, require_pattern, forbid_pattern, exclude),
+        "include": include or (),
+        "design": design,
+        "limits": given_limits(per_scaffold, max_similarity),
+    }
+    if reactions is not None or reagents:
+        from seqopt.cli.reagents import run_reagents
+
+        refuse_pool_options(context, pool)
+        run_reagents(
+            reactions,
+            reagents,
+            objective,
+            replace(plan, acquisition=chosen_acquisition(context, acquisition)),
+            direction=_direction(maximize),
+            transform=None if transform == "none" else transform,
+            out=out,
+            choosing=choosing,
+        )
+        return
     from seqopt.cli.search import run_search
 
     run_search(
         pool,
         objective,
-        Plan(
-            initial=initial,
-            batch=batch,
-            budget=budget,
-            surrogate=surrogate,
-            acquisition=acquisition,
-            seed=seed,
-            resume=resume,
-            retry_failed=retry_failed,
-            timeout=timeout,
-            workers=workers,
-            asynchronous=asynchronous,
-            chunk_size=chunk_size,
-            known=known,
-            stop_after_failures=stop_after_failures or None,
-            isolate=isolate,
-            budget_cost=budget_cost,
-        ),
+        plan,
         fidelities=fidelity or [],
         target_cost=target_cost,
         column=column,
@@ -441,14 +473,7 @@ def search(
         tokenizer=None if tokenizer == "auto" else tokenizer,
         out=out,
         variants=VariantOptions(parent, mutations, positions, letters, template, library),
-        choosing={
-            "filters": given_filters(
-                properties, require, forbid, alerts, where, require_pattern, forbid_pattern, exclude
-            ),
-            "include": include or (),
-            "design": design,
-            "limits": given_limits(per_scaffold, max_similarity),
-        },
+        choosing=choosing,
     )
 
 
@@ -775,7 +800,7 @@ def bench(
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
             "filters, choices, ask, levels, intervals, censored, design, formulas, factorial, transforms, "
             "standing, ehrlich, fidelity, plates, euclid, hits, learning, configurations, pool, prefilter, confirm, "
-            "folding, portfolio, gb1; NAME --help shows its options.",
+            "folding, portfolio, gb1, reagents; NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -787,7 +812,7 @@ def bench(
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
         *("choices", "ask", "levels", "intervals", "censored", "design", "formulas", "factorial", "transforms"),
         *("standing", "ehrlich", "fidelity", "plates", "euclid", "hits", "learning"),
-        *("configurations", "pool", "prefilter", "confirm", "folding", "portfolio", "gb1"),
+        *("configurations", "pool", "prefilter", "confirm", "folding", "portfolio", "gb1", "reagents"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:

@@ -74,7 +74,7 @@ def run_search(
         if not variants.are_searched:
             raise InputError(
                 "say what to search: a file of candidates, or variants: of a parent (--parent with --mutations), of a "
-                "--template, or of a --library"
+                "--template, or of a --library; or products, of --reactions FILE with --reagents FOLDER"
             )
         idle = {
             "--column": column is not None,

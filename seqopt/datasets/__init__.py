@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from seqopt.datasets.pools import Duplicate, Pool, Rejected, read_pool, write_rejected
     from seqopt.datasets.proteins import Protein, read_proteins
     from seqopt.datasets.sheets import Sheet, read_sheet, write_sheet
+    from seqopt.datasets.thrombin import Thrombin, load_thrombin
     from seqopt.utils.cache import cache_dir
 
 _HOMES = {
@@ -52,6 +53,7 @@ _HOMES = {
     **dict.fromkeys(("PoolStore", "prepare_pool"), "seqopt.datasets.pool_store"),
     **dict.fromkeys(("Protein", "read_proteins"), "seqopt.datasets.proteins"),
     **dict.fromkeys(("Sheet", "read_sheet", "write_sheet"), "seqopt.datasets.sheets"),
+    **dict.fromkeys(("Thrombin", "load_thrombin"), "seqopt.datasets.thrombin"),
     "cache_dir": "seqopt.utils.cache",
 }
 
@@ -67,6 +69,7 @@ __all__ = [
     "Protein",
     "Rejected",
     "Sheet",
+    "Thrombin",
     "cache_dir",
     "load",
     "load_configurations",
@@ -76,6 +79,7 @@ __all__ = [
     "load_gb1",
     "load_lipophilicity",
     "load_photoswitch",
+    "load_thrombin",
     "load_zinc250k",
     "prepare_pool",
     "read_points",

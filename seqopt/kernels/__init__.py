@@ -15,6 +15,7 @@ from seqopt.kernels.levels import LevelKernel
 from seqopt.kernels.mean_level import MeanLevelKernel
 from seqopt.kernels.ngrams import NgramKernel
 from seqopt.kernels.one_hot import OneHotKernel
+from seqopt.kernels.reagents import BlockSimilarities, ReagentKernel
 from seqopt.kernels.sites import SitesKernel
 from seqopt.kernels.subsequence import SubsequenceKernel
 from seqopt.kernels.substitution import SubstitutionKernel, SymbolTable, bind_symbols
@@ -22,6 +23,7 @@ from seqopt.kernels.tanimoto import MinMaxKernel, TanimotoKernel
 
 __all__ = [
     "AutoregressiveKernel",
+    "BlockSimilarities",
     "CoregionalizationKernel",
     "DegenerateKernel",
     "HammingKernel",
@@ -35,6 +37,7 @@ __all__ = [
     "OnField",
     "OneHotKernel",
     "Product",
+    "ReagentKernel",
     "RecursiveKernel",
     "SameLevelKernel",
     "SitesKernel",

@@ -31,6 +31,7 @@ from seqopt.models.protocols import (
     unlearnable,
     unsupported,
 )
+from seqopt.models.reagent_gp import ReagentGP
 from seqopt.models.registry import SURROGATES, default_surrogate, resolve_surrogate
 from seqopt.models.sampling import GridSampler, Sampler, SliceSampler, SMCSampler
 from seqopt.models.string_gp import StringGP
@@ -64,6 +65,7 @@ __all__ = [
     "NoiseAwareSurrogate",
     "PlannedSurrogate",
     "PoolSurrogate",
+    "ReagentGP",
     "SMCSampler",
     "Sampler",
     "SelectiveSurrogate",

@@ -26,8 +26,9 @@ from seqopt.errors import InputError
 from seqopt.kernels import SitesKernel, SubsequenceKernel
 from seqopt.models.fully_bayesian import FullyBayesianGP, FullyBayesianStringGP
 from seqopt.models.protocols import PlannedSurrogate, Surrogate
+from seqopt.models.reagent_gp import ReagentGP
 from seqopt.models.string_gp import StringGP, default_kernel
-from seqopt.spaces import PoolSpace, Space
+from seqopt.spaces import CombinatorialSpace, PoolSpace, Space
 from seqopt.strings.templates import Template
 
 if TYPE_CHECKING:
@@ -273,6 +274,10 @@ def default_surrogate(space: Space, *, partitions: int | None = None) -> Surroga
         >>> default_surrogate(CodonSpace("MA" * 550)).kernels[0].partitions
         19
     """
+    if isinstance(space, CombinatorialSpace):
+        if partitions is not None:
+            raise InputError("the default surrogate of reactions and building blocks has no partitions: leave them out")
+        return ReagentGP()
     if isinstance(space, PoolSpace) and space.kind == "molecule":
         if partitions is not None:
             raise InputError('the default surrogate of molecules has no partitions: choose "ssk", which has them')

@@ -5,6 +5,7 @@ from seqopt.spaces.candidates import candidate_strings
 from seqopt.spaces.codon_library import CodonLibrary
 from seqopt.spaces.codon_scores import CodonScore
 from seqopt.spaces.codons import CodonSpace
+from seqopt.spaces.combinatorial import CombinatorialSpace
 from seqopt.spaces.exact import ExactGene, ExactGenes, ExactRanking
 from seqopt.spaces.grammar_space import GrammarSpace
 from seqopt.spaces.local import LocalSpace
@@ -19,6 +20,7 @@ __all__ = [
     "CodonLibrary",
     "CodonScore",
     "CodonSpace",
+    "CombinatorialSpace",
     "EvolvableSpace",
     "ExactGene",
     "ExactGenes",

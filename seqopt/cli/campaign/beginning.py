@@ -57,6 +57,7 @@ from seqopt.cli.gene_options import (
 )
 from seqopt.cli.informed import FeaturesColumn, FeaturesFile, FeaturesKernel, Informed, PriorMeanName
 from seqopt.cli.large_options import Keep, OnDisk, PrefilterName, StrategyName
+from seqopt.cli.reagent_options import Reactions, Reagents, chosen_acquisition, refuse_pool_options
 from seqopt.cli.running import console, note, show_notes
 from seqopt.cli.variant_options import (
     Letters,
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
 
 @app.command()
 def new(
+    context: typer.Context,
     name: Annotated[str, typer.Argument(help="What to call it; its file is NAME.seqopt.")],
     objective: Annotated[
         str, typer.Option("--objective-name", help="What is measured, such as pIC50.", rich_help_panel=WHAT)
@@ -126,6 +128,8 @@ def new(
         str | None,
         typer.Option(help="Instead of a pool: the strings of a grammar, with --length.", rich_help_panel=WHAT),
     ] = None,
+    reactions: Reactions = None,
+    reagents: Reagents = None,
     maximize: Annotated[
         bool, typer.Option("--maximize/--minimize", help="Whether large values are good.", rich_help_panel=WHAT)
     ] = True,
@@ -231,6 +235,7 @@ def new(
     seqopt campaign new kinase --pool library.csv --objective-name pIC50 --property "MW 200..500" --where "price <= 100"
     seqopt campaign new petase --parent wt.fasta --mutations 3 --positions 12,45-60 --objective-name activity
     seqopt campaign new enzyme --protein MKV...  --objective-name expression --batch 8 --avoid BsaI --gc 0.4 0.6
+    seqopt campaign new amides --reactions reactions.csv --reagents blocks/ --objective-name pIC50 --batch 24
     seqopt campaign new screen --pool library.csv --objective-name inhibits --results yes/no --batch 96
     """
     del debug  # read by seqopt.cli.main
@@ -292,6 +297,13 @@ def new(
         },
         ways="--plates" if plates else "--fidelity" if contexts is not None else None,
     )
+    combinatorial = reactions is not None or bool(reagents)
+    if combinatorial:
+        searched_by = next((name for name, one in _named(pool, alphabet, protein, grammar).items() if one), None)
+        refuse_pool_options(context, searched_by)
+        if contexts is not None or plates or length is not None:
+            raise InputError("--reactions has no --fidelity, --plates or --length yet: leave them out")
+        acquisition = chosen_acquisition(context, acquisition)
     parts = parts_of(contexts, surrogate, acquisition)
     if informed.given:
         with console.status("reading what is known of the candidates"):
@@ -310,7 +322,11 @@ def new(
         decides = chosen_strategy(large, _Model(surrogate, acquisition), "auto", store.kind, len(store))
         parts = parts if decides is None else {"strategy": decides}
     searched: Any = store
-    if store is None:
+    if combinatorial:
+        from seqopt.cli.reagents import space_of
+
+        searched = space_of(reactions, reagents)
+    elif store is None:
         searched = _space(pool, alphabet, protein, grammar, length, kind, column, standardize, genes, variants)
     with console.status("reading the candidates"):
         from seqopt.campaign import Campaign
@@ -353,6 +369,8 @@ def new(
         what = ", ".join(described_variants(searched))
     if store is not None:
         what = store.summary().splitlines()[0]
+    if combinatorial:
+        what = f"products of {len(searched.reactions)} reactions and {len(searched.reagents):,} building blocks"
     console.print(f"[bold]{escape(str(path))}[/bold]: {escape(objective)} of {escape(what)}")
     if yes_no:
         console.print("results are yes or no: hit, no hit, inconclusive, or hits of wells such as 3 of 8")
@@ -509,7 +527,7 @@ def _space(
     if len(given) != 1:
         raise InputError(
             "say what to search, by one of --pool FILE, --alphabet LETTERS, --protein SEQUENCE, --grammar NAME, "
-            "--template TEMPLATE, --library CODONS, and --parent SEQUENCE with --mutations"
+            "--reactions FILE, --template TEMPLATE, --library CODONS, and --parent SEQUENCE with --mutations"
             + (f" (given: {' and '.join(given)})" if given else "")
         )
     if length is not None and (pool is not None or protein is not None or variants.are_searched):
