@@ -38,7 +38,7 @@ from seqopt.cli.gene_options import (
     Stop,
     Upstream,
 )
-from seqopt.cli.large_options import Keep, OnDisk, PrefilterName, StrategyName
+from seqopt.cli.large_options import Keep, OnDisk, PrefilterName, Scheduler, StrategyName
 from seqopt.cli.predict import predict_command
 from seqopt.cli.report import report_command
 from seqopt.cli.train_vae import train_vae_command
@@ -300,6 +300,7 @@ def search(
     prefilter: PrefilterName = None,
     keep: Keep = None,
     on_disk: OnDisk = None,
+    scheduler: Scheduler = None,
     tokenizer: Annotated[
         str,
         typer.Option(
@@ -364,6 +365,10 @@ def search(
 
         seqopt search "parts/*.csv.gz" -o scoring.py:dock --strategy lfbo --batch 1000
 
+    The same by the workers of a cluster:
+
+        seqopt search "parts/*.csv.gz" -o scoring.py:dock --prefilter lfbo --scheduler tcp://head-node:8786
+
     A column of docking scores, a hundred times cheaper than the assay:
 
         seqopt search library.csv -o column:assay --fidelity column:docking:0.01 --budget-cost 50
@@ -408,7 +413,13 @@ def search(
         strict=strict,
         decimal_comma=decimal_comma,
         candidates=candidates,
-        large={"strategy": strategy, "prefilter": prefilter, "keep": keep, "on_disk": on_disk},
+        large={
+            "strategy": strategy,
+            "prefilter": prefilter,
+            "keep": keep,
+            "on_disk": on_disk,
+            "scheduler": scheduler,
+        },
         tokenizer=None if tokenizer == "auto" else tokenizer,
         out=out,
         choosing={
