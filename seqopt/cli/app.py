@@ -745,7 +745,7 @@ def bench(
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
             "filters, choices, ask, levels, intervals, censored, design, formulas, factorial, transforms, "
             "standing, ehrlich, fidelity, plates, euclid, hits, learning, configurations, pool, prefilter, confirm, "
-            "folding, portfolio; NAME --help shows its options.",
+            "folding, portfolio, scale, clusterfaults; NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -757,7 +757,7 @@ def bench(
         *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
         *("choices", "ask", "levels", "intervals", "censored", "design", "formulas", "factorial", "transforms"),
         *("standing", "ehrlich", "fidelity", "plates", "euclid", "hits", "learning"),
-        *("configurations", "pool", "prefilter", "confirm", "folding", "portfolio"),
+        *("configurations", "pool", "prefilter", "confirm", "folding", "portfolio", "scale", "clusterfaults"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:
