@@ -122,7 +122,7 @@ def suggest_under_fire(
                 for string, value in zip(strings, score(list(strings)), strict=True):
                     campaign.record(string, float(value))
         with (
-            LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
+            LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster,
             Client(cluster, set_as_default=False) as client,
         ):
             killer = Killer(cluster, longest, seed)

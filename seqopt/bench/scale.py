@@ -55,7 +55,7 @@ def looks(size: int, workers: int, ways: Sequence[str], known: int, folder: Path
     values = resolve_objective("logp")(strings)
     found: dict[str, Any] = {"candidates": len(store), "store_bytes": store.bytes, "ways": {}}
     with (
-        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
         pool = spread_pool(store, client)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from seqopt.distributed.errors import ClusterError
@@ -114,7 +115,7 @@ def check_versions(client: Client) -> None:
         ClusterError: It names the worker, and what differs.
     """
     ours = versions()
-    for worker, theirs in client.run(versions, on_error="return").items():
+    for worker, theirs in roll_call(client, versions, timeout=TIMEOUT).items():
         if isinstance(theirs, ModuleNotFoundError):
             raise ClusterError(
                 f"the worker {worker} has no {theirs.name}: install seqopt[dask] there, in the version {ours['seqopt']}"
@@ -128,6 +129,28 @@ def check_versions(client: Client) -> None:
                 f"the worker {worker} has {other}: install the same versions everywhere (one container image, or one "
                 "environment)"
             )
+
+
+def roll_call(client: Client, function: Callable[..., Any], *arguments: Any, timeout: float) -> dict[str, Any]:
+    """What a function returns on each worker; nothing where one of them does not answer in time.
+
+    Args:
+        client: Of the cluster.
+        function: Called on each worker.
+        arguments: Of it.
+        timeout: Seconds.
+    """
+    found: dict[str, Any] = {}
+
+    def ask() -> None:
+        with contextlib.suppress(Exception):
+            found.update(client.run(function, *arguments, on_error="return"))
+
+    # Dask waits for all of them, and one may hang.
+    asking = threading.Thread(target=ask, name="seqopt-roll-call", daemon=True)
+    asking.start()
+    asking.join(timeout)
+    return {} if asking.is_alive() else found
 
 
 def reconnected(client: Client, address: str, patience: float) -> Client:
@@ -172,19 +195,11 @@ def _local(distributed: Any, workers: int | None) -> Client:
         n_workers=usable_cores() if workers is None else workers,
         threads_per_worker=1,
         processes=True,
-        dashboard_address=_dashboard(),
+        # Any free port.
+        dashboard_address=":0",
     )
     client: Client = distributed.Client(cluster, set_as_default=False)
     return client
-
-
-def _dashboard() -> str | None:
-    """Any free port, where the dashboard can be shown."""
-    try:
-        import bokeh  # type: ignore[import-not-found,unused-ignore]  # noqa: F401
-    except ImportError:
-        return None
-    return ":0"
 
 
 def _dask() -> Any:

@@ -24,7 +24,7 @@ import numpy as np
 
 from seqopt.datasets.named import DATASETS
 from seqopt.datasets.pool_store import PoolStore, prepare_pool
-from seqopt.distributed.connection import TIMEOUT, address_of, check_versions, reconnected, wait_for_workers
+from seqopt.distributed.connection import TIMEOUT, address_of, check_versions, reconnected, roll_call, wait_for_workers
 from seqopt.distributed.errors import ClusterError, DamagedShardError, MissingShardError
 from seqopt.distributed.shards import PoolFacts, ShardRef, held_shards, receive_shard
 from seqopt.distributed.tasks import Request, merged, score_shard, versions
@@ -55,7 +55,13 @@ LEAST_SLOW = 20.0
 """But not before so many seconds."""
 
 POLL = 0.5
-"""Seconds after which workers and scheduler are looked at."""
+"""Seconds for which an answer is waited for before others are looked after."""
+
+AROUND = 2.0
+"""Seconds after which it is looked again who is there."""
+
+ROLL_CALL = 5.0
+"""Seconds in which workers say which shards they have: who does not is given any."""
 
 
 def spread_pool(
@@ -295,10 +301,10 @@ class _Pass:
 
     def _collect(self) -> None:
         """Take what is there, and look after what is not."""
+        self._look_around()
         try:
             future = self.finished.get(timeout=POLL)
         except queue.Empty:
-            self._look_around()
             return
         asked = self.asked.pop(future, None)
         if asked is None:
@@ -341,7 +347,8 @@ class _Pass:
                     "a shard of 65,536 candidates and 1,000 values). Nothing that was measured is lost"
                 )
             self._look_around(force=True)
-        if not any(one.shard == number for one in self.asked.values()):
+        waits = any(number in queue for queue in self.waiting.values())
+        if not waits and not any(one.shard == number for one in self.asked.values()):
             self.waiting.setdefault(asked.worker, deque()).appendleft(number)
 
     def _send(self, number: int, worker: str) -> None:
@@ -354,13 +361,15 @@ class _Pass:
                 "their cache folder ($SEQOPT_CACHE)"
             )
         content = self.spread.shard_file(shard)
-        where = [one for one in self.threads if one == worker] or list(self.threads)
+        # Who was asked need not be who answered: Dask may have moved the task.
+        first = self.attempts[number] == 1 and worker in self.threads
+        where = [worker] if first else list(self.threads)
         self.spread.client.run(receive_shard, self.spread.facts.name, number, content, workers=where, on_error="return")
 
     def _look_around(self, *, first: bool = False, force: bool = False) -> list[str]:
         """Who is there: shards of workers that are gone are given to others."""
         now = time.monotonic()
-        if not (first or force) and now - self.looked < POLL:
+        if not (first or force) and now - self.looked < AROUND:
             return list(self.threads)
         self.looked = now
         client = self.spread.client
@@ -395,7 +404,7 @@ class _Pass:
         if not self.threads:
             return
         under_way = {one.shard for one in self.asked.values() if one.worker in self.threads}
-        held = self.spread.client.run(held_shards, self.spread.facts.name, on_error="return")
+        held = roll_call(self.spread.client, held_shards, self.spread.facts.name, timeout=ROLL_CALL)
         has = {worker: set(found) for worker, found in held.items() if isinstance(found, list)}
         self.waiting = {worker: deque() for worker in self.threads}
         left = sorted(self.left - under_way)

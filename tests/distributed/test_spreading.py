@@ -32,7 +32,7 @@ distributed = pytest.importorskip("distributed")
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
         distributed.Client(cluster, set_as_default=False) as found,
     ):
         yield found
@@ -369,7 +369,7 @@ def test_a_scheduler_that_does_not_answer_is_named() -> None:
 
 def test_a_scheduler_without_workers_is_named(client: Any) -> None:
     with (
-        distributed.LocalCluster(n_workers=0, processes=False, protocol="tcp://", dashboard_address=None) as empty,
+        distributed.LocalCluster(n_workers=0, processes=False, protocol="tcp://", dashboard_address=":0") as empty,
         pytest.raises(ClusterError, match=r"tcp://.* has no workers: start some"),
     ):
         connect(empty.scheduler_address, timeout=0.5)
