@@ -180,6 +180,7 @@ def maximize(
     seed: int = 0,
     allow_repeats: bool = False,
     executor: Executor | None = None,
+    client: Any = None,
     workers: int = 1,
     asynchronous: bool = False,
     timeout: float | None = None,
@@ -247,6 +248,8 @@ def maximize(
         allow_repeats: Whether strings that were evaluated may be evaluated again, for objectives with noise; see
             `Optimizer`.
         executor: Runs evaluations in parallel: any `concurrent.futures.Executor`.
+        client: A `distributed.Client` of a Dask cluster, whose workers evaluate and, where ``space`` is a pool on disk
+            or files of candidates, look at these: see `seqopt.distributed.spread_pool`. What is chosen is the same.
         workers: Evaluations at a time; an executor is given whole batches, and decides for itself.
         asynchronous: Do without batches: whenever one of the ``workers`` is free, it is given a string at once, chosen
             given the results so far and what the others are busy with. The model is then fitted each time, and the run
@@ -323,6 +326,10 @@ def maximize(
         raise InputError("resume needs the run_folder to continue")
     if retry_failed and not resume:
         raise InputError("retry_failed goes with resume: a new run has not failed yet")
+    if client is not None:
+        from seqopt.distributed.spreading import for_client
+
+        space, executor = for_client(space, client, executor, objective)
     if asynchronous and executor is not None and workers < 2:
         raise InputError("an asynchronous run needs to know how many evaluations the executor makes at once: workers=4")
     wanted = checked(filters)
@@ -360,6 +367,10 @@ def maximize(
         parent = checked_parent_of(parent, whole)
     said = parent or parent_of_space(pool)
     parent = said or parent_of_space(whole)
+    if client is not None and isinstance(whole, StoredPool):
+        from seqopt.distributed.spreading import spread_pool
+
+        spread_pool(whole, client)
     candidates, filtered = _narrowed(whole, wanted, pool, seed)
     if resume and run_folder is not None and type(candidates) is CandidateSet:
         before = kept_candidates(Path(run_folder))
@@ -555,6 +566,7 @@ class SearchOptions(TypedDict, Generic[AnySpace], total=False):
     seed: int
     allow_repeats: bool
     executor: Executor | None
+    client: Any
     workers: int
     asynchronous: bool
     chunk_size: int | None

@@ -37,7 +37,11 @@ def largest_upper_confidence_of(moments: Moments, k: int, beta: float = SELECTIO
     bound = bound.reshape(-1, bound.shape[-1]).mean(0)
     if k >= len(bound):
         return torch.arange(len(bound))
-    return torch.topk(bound, k, sorted=False).indices.sort().values
+    least = torch.topk(bound, k, sorted=False).values.min()
+    above = torch.nonzero(bound > least)[:, 0]
+    # Of equal ones the first, so that it does not matter how they are looked at.
+    equal = torch.nonzero(bound == least)[: k - len(above), 0]
+    return torch.cat([above, equal]).sort().values
 
 
 def draw_joint(mean: Tensor, factor: Tensor, num_samples: int, rng: np.random.Generator) -> Tensor:

@@ -106,6 +106,7 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
     def __init__(self, store: CampaignStore, space: Space | None = None, *, optimizer: Optimizer | None = None) -> None:
         self.store = store
         self._given = space
+        self._client: Any = None
         self._given_optimizer = optimizer
         self._space: Space | None = None if optimizer is None else optimizer.space
         self._session: Session | None = None
@@ -245,13 +246,17 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
         return campaign
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], space: Space | Iterable[Any] | None = None) -> Campaign:
+    def open(
+        cls, path: str | os.PathLike[str], space: Space | Iterable[Any] | None = None, *, client: Any = None
+    ) -> Campaign:
         """Go on with a campaign.
 
         Args:
             path: Its file.
             space: The space, if it is a custom one, or the candidates, if they are a long list; else it is made again
                 when it is needed.
+            client: A `distributed.Client` of a Dask cluster whose workers look at the candidates of a pool on disk:
+                see `seqopt.distributed.spread_pool`. What is suggested is the same.
 
         Raises:
             CampaignError: If there is no such campaign.
@@ -260,7 +265,9 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
             from seqopt.spaces import as_space
 
             space = as_space(space)
-        return cls(CampaignStore.open(path), space)
+        found = cls(CampaignStore.open(path), space)
+        found._client = client
+        return found
 
     def close(self) -> None:
         """Close the file."""
@@ -285,6 +292,10 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
             library = self.library()
             self._space = restored_space(self.store.settings.space, self._given) if library is None else library.space
             self._facts = facts
+            if self._client is not None:
+                from seqopt.distributed.spreading import spread_pool
+
+                spread_pool(self._space, self._client)
         return self._space
 
     def _stand_of_library(self) -> Any:

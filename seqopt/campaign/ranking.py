@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from seqopt.models import PoolSurrogate, StringSurrogate
 from seqopt.spaces import PoolSpace
+from seqopt.spaces.spread import spread_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -63,7 +64,8 @@ def outlook(posterior: Posterior, best: Tensor | None = None) -> Outlook:
 
 
 def pool_outlook(surrogate: Surrogate, space: object, measured: Sequence[str] | None = None) -> Outlook | None:
-    """What a surrogate expects of all candidates of a pool; `None` where there is no pool, or it cannot say.
+    """What a surrogate expects of all candidates of a pool; `None` where there is no pool, it is spread over other
+    processes, or the surrogate cannot say.
 
     Memory: some numbers for each candidate and draw; what is too much to be kept is computed in blocks.
 
@@ -73,6 +75,9 @@ def pool_outlook(surrogate: Surrogate, space: object, measured: Sequence[str] | 
         measured: See `measured_here`.
     """
     if not isinstance(space, PoolSpace) or not isinstance(surrogate, PoolSurrogate):
+        return None
+    if spread_of(space) is not None:
+        # The numbers of all candidates are held nowhere.
         return None
     return outlook(surrogate.pool_posterior(space), _best_of(surrogate, measured))
 

@@ -44,7 +44,7 @@ from seqopt.cli.gene_options import (
     Upstream,
 )
 from seqopt.cli.informed import FeaturesColumn, FeaturesFile, FeaturesKernel, Informed, PriorMeanName
-from seqopt.cli.large_options import Keep, OnDisk, PrefilterName, StrategyName
+from seqopt.cli.large_options import Keep, OnDisk, PrefilterName, Scheduler, StrategyName
 from seqopt.cli.predict import predict_command
 from seqopt.cli.reagent_options import Reactions, Reagents, chosen_acquisition, refuse_pool_options
 from seqopt.cli.report import report_command
@@ -323,6 +323,7 @@ def search(
     prior_mean: PriorMeanName = None,
     keep: Keep = None,
     on_disk: OnDisk = None,
+    scheduler: Scheduler = None,
     tokenizer: Annotated[
         str,
         typer.Option(
@@ -392,6 +393,10 @@ def search(
     Ten million candidates in many files, read once, scored by a classifier:
 
         seqopt search "parts/*.csv.gz" -o scoring.py:dock --strategy lfbo --batch 1000
+
+    The same by the workers of a cluster:
+
+        seqopt search "parts/*.csv.gz" -o scoring.py:dock --prefilter lfbo --scheduler tcp://head-node:8786
 
     Products of your reactions and building blocks, which no file lists:
 
@@ -469,7 +474,13 @@ def search(
         decimal_comma=decimal_comma,
         candidates=candidates,
         informed=Informed(features, features_kernel, features_column, prior_mean),
-        large={"strategy": strategy, "prefilter": prefilter, "keep": keep, "on_disk": on_disk},
+        large={
+            "strategy": strategy,
+            "prefilter": prefilter,
+            "keep": keep,
+            "on_disk": on_disk,
+            "scheduler": scheduler,
+        },
         tokenizer=None if tokenizer == "auto" else tokenizer,
         out=out,
         variants=VariantOptions(parent, mutations, positions, letters, template, library),
@@ -800,7 +811,7 @@ def bench(
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
             "filters, choices, ask, levels, intervals, censored, design, formulas, factorial, transforms, "
             "standing, ehrlich, fidelity, plates, euclid, hits, learning, configurations, pool, prefilter, confirm, "
-            "folding, portfolio, gb1, reagents; NAME --help shows its options.",
+            "folding, portfolio, gb1, reagents, scale, clusterfaults; NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -813,6 +824,7 @@ def bench(
         *("choices", "ask", "levels", "intervals", "censored", "design", "formulas", "factorial", "transforms"),
         *("standing", "ehrlich", "fidelity", "plates", "euclid", "hits", "learning"),
         *("configurations", "pool", "prefilter", "confirm", "folding", "portfolio", "gb1", "reagents"),
+        *("scale", "clusterfaults"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:

@@ -35,6 +35,16 @@ Keep = Annotated[
         min=1,
     ),
 ]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Search by the workers of a Dask cluster: the address of its scheduler (tcp://host:8786), the .json file "
+        "that it writes, or local:4 for four processes on this machine. They also score. What is chosen is the same. "
+        'Needs pip install "seqopt\\[dask]".',
+        rich_help_panel=LARGE,
+    ),
+]
 OnDisk = Annotated[
     bool | None,
     typer.Option(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
+from seqopt.cli.clusters import check_scheduler, connected_to, on_disk_for
 from seqopt.cli.large import (
     check_large,
     chosen_strategy,
@@ -125,38 +126,44 @@ def run_search(
     conditions = checked(choosing["filters"])
     inner_search = _parts(plan, candidates, tokenizer, transform)
     check_large(large, plan, fidelities=bool(ways))
-    if is_on_disk(source, large["on_disk"], values=values_column is not None or ways is not None or informed.given):
+    check_scheduler(large.get("scheduler"), plan.acquisition, large["strategy"])
+    scheduler = large.get("scheduler")
+    on_disk = large["on_disk"] if scheduler is None else on_disk_for(scheduler, large["on_disk"])
+    if is_on_disk(source, on_disk, values=values_column is not None or ways is not None or informed.given):
         assert objective is not None
-        store = prepared(
-            source,
-            column=column,
-            kind=kind,
-            standardize=standardize,
-            attachment_points=attachment_points,
-            strict=strict,
-            filters=conditions,
-        )
-        goal = direction or objective.direction
-        note_opposites(objective, direction)
-        first, *notes = store.summary().splitlines()
-        console.print(f"[bold]{escape(first)}[/bold] ({time.perf_counter() - started:.0f} s)")
-        for text in notes:
-            note(text)
-        _warn_of_budget(plan, len(store))
-        result = watched_search(
-            objective,
-            store,
-            plan,
-            goal,
-            folder,
-            started=started,
-            tokenizer=tokenizer,
-            search=inner_search,
-            transform=transform,
-            strategy=chosen_strategy(large, plan, inner_search, store.kind, len(store)),
-            parent=parent,
-            **{**choosing, "filters": ()},
-        )
+        # A scheduler that does not answer is said before a large pool is prepared.
+        with connected_to(scheduler) as client:
+            store = prepared(
+                source,
+                column=column,
+                kind=kind,
+                standardize=standardize,
+                attachment_points=attachment_points,
+                strict=strict,
+                filters=conditions,
+            )
+            goal = direction or objective.direction
+            note_opposites(objective, direction)
+            first, *notes = store.summary().splitlines()
+            console.print(f"[bold]{escape(first)}[/bold] ({time.perf_counter() - started:.0f} s)")
+            for text in notes:
+                note(text)
+            _warn_of_budget(plan, len(store))
+            result = watched_search(
+                objective,
+                store,
+                plan,
+                goal,
+                folder,
+                started=started,
+                tokenizer=tokenizer,
+                search=inner_search,
+                transform=transform,
+                strategy=chosen_strategy(large, plan, inner_search, store.kind, len(store)),
+                client=client,
+                parent=parent,
+                **{**choosing, "filters": ()},
+            )
         write_store_rejected(store, folder)
         _finish(result, objective.name, goal, folder)
         return

@@ -199,6 +199,15 @@ class PoolStore:
             )
         return found[0] if found else None
 
+    @property
+    def shard_rows(self) -> list[int]:
+        """Rows of each shard, those that do not count included."""
+        return [int(shard.facts["rows"]) for shard in self._shards]
+
+    def shard_path(self, number: int) -> Path:
+        """The file of a shard."""
+        return _shard_path(self.folder, number)
+
     def key(self, place: int) -> str:
         """The key of the candidate at ``place``."""
         shard, row = self._at(place)

@@ -340,7 +340,7 @@ class BinomialGP(GaussianSurrogate, Configurable):
 
     def _encode(self, strings: list[str]) -> Encoded:
         encoded = self.encoder.encode(strings)
-        pool_width = self._encoded_pool(self._pool).width if self._pool is not None else 0
+        pool_width = self._pool_width(self._pool) if self._pool is not None else 0
         width = max(self._width, encoded.width, pool_width)
         if width > self._width:
             self._width = width

@@ -19,6 +19,7 @@ from seqopt.encoding import Encoded, JointEncoder, StringEncoder, TokensAndFeatu
 from seqopt.encoding.featured import featured
 from seqopt.encoding.fields import FieldEncoder, Fields
 from seqopt.errors import InputError, ModelError
+from seqopt.models.carried import width_of
 from seqopt.models.column_cache import ColumnCache
 from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess
 from seqopt.models.contexts_posterior import ContextsCache, ContextsPosterior
@@ -32,6 +33,7 @@ from seqopt.models.stored_columns import stored_columns
 from seqopt.models.streamed_posterior import StreamedPosterior
 from seqopt.posteriors import Posterior
 from seqopt.spaces import PoolSpace, keys_at
+from seqopt.spaces.spread import spread_of
 
 COLUMN_MEMORY = 1 << 30
 """Bytes of prior covariances with the candidates of a pool that are kept: at 250,000 candidates and one draw, those of
@@ -401,6 +403,9 @@ class GaussianSurrogate:
     def _encoded_at(self, pool: PoolSpace, indices: npt.NDArray[np.int64]) -> Encoded:
         """Some candidates; of a pool on disk, whose features are not all at hand, these are computed for them alone."""
         keys = keys_at(pool, indices)
+        if spread_of(pool) is not None:
+            chosen: Encoded = self.encoder.encode(keys)
+            return chosen
         if pool in self._pools or pool.encoder is self.encoder or featured(keys) is None:
             return self._encoded_pool(pool).take(indices)
         if isinstance(self.encoder, JointEncoder) and self.encoder.tokens is pool.encoder:
@@ -408,7 +413,20 @@ class GaussianSurrogate:
         found: Encoded = self.encoder.encode(keys)
         return found
 
+    def _pool_width(self, pool: PoolSpace) -> int:
+        """Columns that are enough for every candidate."""
+        longest = getattr(getattr(pool, "store", None), "longest", None)
+        if spread_of(pool) is None or longest is None:
+            return self._encoded_pool(pool).width
+        return width_of(self.encoder, pool.keys[0], int(longest))
+
     def _encoded_pool(self, pool: PoolSpace) -> Encoded:
+        if spread_of(pool) is not None:
+            raise InputError(
+                "this would look at all candidates of a pool in one process, and they are spread over many: choose "
+                "the strategy model with gibbon, mes, logei, ucb or mean, or lfbo or bore; a design among a sample "
+                "(random); or search without a scheduler"
+            )
         if pool.encoder is self.encoder:
             return pool.encoded
         if pool not in self._pools:

@@ -73,6 +73,7 @@ class StreamedPosterior:
         candidates: The N candidates.
         candidate_keys: Their keys.
         store: Keeps the covariances of a costly kernel.
+        precision: Of a costly kernel; by default single precision where that does.
     """
 
     def __init__(
@@ -81,15 +82,16 @@ class StreamedPosterior:
         candidates: Encoded,
         candidate_keys: Sequence[str],
         store: StoredColumns | None = None,
+        precision: type[np.floating] | None = None,
     ) -> None:
         self.conditioning = conditioning
         self.candidates = candidates
         self.candidate_keys = candidate_keys
         self._store = store
         self._self = conditioning.state.evaluator.self_similarity(candidates)
-        self.precision = self._start_precision()
+        self.precision = self._start_precision() if precision is None else precision
         mean, variance = self._given_data()
-        if self.precision == np.float32 and not self._is_precise(mean, variance):
+        if precision is None and self.precision == np.float32 and not self._is_precise(mean, variance):
             logger.debug("single precision is not enough for this posterior: computing again in double precision")
             self.precision = np.float64
             mean, variance = self._given_data()

@@ -198,7 +198,7 @@ class StringGP(GaussianSurrogate, Configurable):
         if self._pool is not None and not (self._pool.kind == "molecule" and self._length is None):
             looked_at = self._pool.keys
             if self._length is None:  # to read features can take long
-                indices = np.random.default_rng(0).permutation(len(looked_at))[:20_000]
+                indices = np.random.default_rng(0).choice(len(looked_at), min(20_000, len(looked_at)), replace=False)
                 looked_at = [looked_at[int(index)] for index in indices]
             for message in self.unsupported(looked_at).values():
                 raise InputError(f"{message}: leave this candidate out, or choose another surrogate")
@@ -305,7 +305,7 @@ class StringGP(GaussianSurrogate, Configurable):
         known = checked_noise(strings, noise_variance)
         encoded = self.encoder.encode(strings)
         bind_symbols(self.kernel, self.encoder)
-        pool_width = self._encoded_pool(self._pool).width if self._pool is not None else 0
+        pool_width = self._pool_width(self._pool) if self._pool is not None else 0
         width = max(self._width, encoded.width, pool_width)
         if width > self._width:
             self._width = width

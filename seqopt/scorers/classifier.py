@@ -12,9 +12,12 @@ from seqopt.encoding.held import HeldStrings
 from seqopt.models.classifiers import Classifier, Predictor, WeightedClassifier
 from seqopt.models.classifiers.protocols import BoolArray as Labels
 from seqopt.scorers.checks import checked_scores
-from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray
+from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray, PoolScorer
 from seqopt.scorers.shortlist import largest
+from seqopt.scorers.spread import LogitScore, SpreadScorer
+from seqopt.scorers.ties import TieOrder
 from seqopt.spaces import PoolSpace, keys_at
+from seqopt.spaces.spread import Spread, spread_of
 
 BLOCK = 1000
 """Strings whose logits are computed at once."""
@@ -79,8 +82,11 @@ class ClassifierScoring:
         """The logit of any strings; ``sample`` is not needed."""
         return ClassifierScorer(self.classifier, self._learner)
 
-    def pool_scorer(self, pool: PoolSpace, indices: IndexArray | None = None) -> ClassifierPoolScorer:
+    def pool_scorer(self, pool: PoolSpace, indices: IndexArray | None = None) -> PoolScorer:
         """The logits of the candidates of a pool."""
+        spread = spread_of(pool)
+        if spread is not None and indices is None:
+            return SpreadClassifierScorer(self._learner, pool, spread, self._rng)
         keys = keys_at(pool, indices)
         return self.sample_scorer(keys)
 
@@ -133,7 +139,7 @@ class ClassifierPoolScorer:
     def __init__(self, learner: _Learner, keys: Sequence[str], rng: np.random.Generator) -> None:
         self._learner = learner
         self._keys = HeldStrings(keys)
-        self._order = rng.permutation(len(keys))
+        self._order = TieOrder(rng)(np.arange(len(keys)))
         self._scores: FloatArray | None = None
 
     def best(self, allowed: BoolArray, count: int = 1) -> tuple[IndexArray, FloatArray]:
@@ -152,6 +158,42 @@ class ClassifierPoolScorer:
         if self._scores is None:
             self._scores = self._learner.logits(self._keys)
         return self._scores
+
+
+class SpreadClassifierScorer:
+    """Scores of the candidates of a pool that is spread over other processes; implements `seqopt.scorers.PoolScorer`.
+
+    Each fit is sent to the shards, which are looked at once for it.
+
+    Args:
+        learner: The fitted classifier.
+        pool: The candidates.
+        spread: Looks at them.
+        rng: Orders equal scores.
+    """
+
+    def __init__(self, learner: _Learner, pool: PoolSpace, spread: Spread, rng: np.random.Generator) -> None:
+        self._learner = learner
+        self._pool = pool
+        self._spread = spread
+        self._order = TieOrder(rng)
+        self._scorer: SpreadScorer | None = None
+
+    def best(self, allowed: BoolArray, count: int = 1) -> tuple[IndexArray, FloatArray]:
+        """See `seqopt.scorers.PoolScorer`."""
+        if self._scorer is None:
+            score = LogitScore(self._learner.predictor, self._learner.label)
+            self._scorer = SpreadScorer(score, self._pool, self._spread, what="classifying", ranks=self._order)
+        return self._scorer.best(allowed, count)
+
+    def choose(self, index: int) -> Choice:
+        """Put a candidate into the batch."""
+        assert self._scorer is not None  # only what `best` named is chosen
+        choice = self._scorer.choose(index)
+        self._learner = self._learner.given(choice.key)
+        if not self._learner.is_fitted:
+            self._scorer = None
+        return choice
 
 
 class _Learner:
@@ -188,6 +230,11 @@ class _Learner:
         self._chosen = chosen
         self._unknown = unknown
         self._predictor = predictor
+
+    @property
+    def label(self) -> str:
+        """What messages call the classifier."""
+        return type(self._classifier).__name__
 
     @property
     def is_fitted(self) -> bool:

@@ -142,7 +142,7 @@ class FeasibilityPoolScorer:
         self._predictor = predictor
         self._combine: Combine = combine
         self._keys = keys
-        self._logs = np.full(len(keys), np.nan)
+        self._logs: dict[int, float] = {}
 
     def best(self, allowed: BoolArray, count: int = 1) -> tuple[IndexArray, FloatArray]:
         """See `seqopt.scorers.PoolScorer`."""
@@ -162,10 +162,12 @@ class FeasibilityPoolScorer:
         return replace(choice, score=float(score[0]))
 
     def _log_p(self, indices: IndexArray) -> FloatArray:
-        missing = indices[np.isnan(self._logs[indices])]
-        if len(missing):
-            self._logs[missing] = _log_p(self._predictor, [self._keys[int(index)] for index in missing])
-        return self._logs[indices]
+        wanted = [int(index) for index in indices]
+        missing = [index for index in wanted if index not in self._logs]
+        if missing:
+            found = _log_p(self._predictor, [self._keys[index] for index in missing])
+            self._logs.update(zip(missing, found.tolist(), strict=True))
+        return np.array([self._logs[index] for index in wanted], dtype=np.float64)
 
 
 def _log_p(predictor: Predictor, keys: Sequence[str]) -> FloatArray:

@@ -24,7 +24,9 @@ from seqopt.posteriors import Moments, Posterior
 from seqopt.scorers.checks import checked_scores
 from seqopt.scorers.conditioning import GrowingProcess, GrowingScores
 from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray, PoolScorer, repeats
+from seqopt.scorers.spread import SpreadGaussianScorer
 from seqopt.spaces import PoolSpace, keys_at
+from seqopt.spaces.spread import spread_of
 
 BLOCK = 1000
 """Strings of a sample whose posterior is computed at once; also how many compete for a batch, and bound the maximum."""
@@ -104,14 +106,25 @@ class GaussianScoring:
 
     def scorer(self, sample: Sequence[str]) -> GaussianScorer:
         """The acquisition function, prepared at the strings ``sample``."""
-        prepared = self._prepared(self.process.at(sample))
+        prepared = self.prepared(self.process.at(sample))
         return GaussianScorer(self.process, prepared, self.surrogate, self.acquisition.name)
 
     def pool_scorer(self, pool: PoolSpace, indices: IndexArray | None = None) -> PoolScorer:
         """The acquisition function at the candidates of a pool."""
+        spread = spread_of(pool)
+        if spread is not None and indices is None:
+            return SpreadGaussianScorer(self, pool, spread)
         posterior = cast(PoolSurrogate, self.surrogate).pool_posterior(pool, indices, self.pending)
-        prepared = self._prepared(posterior)
-        keys = keys_at(pool, indices)
+        return self.scorer_of(posterior, self.prepared(posterior), keys_at(pool, indices))
+
+    def scorer_of(self, posterior: Posterior, prepared: PreparedAcquisition, keys: Sequence[str]) -> PoolScorer:
+        """The acquisition function of this step at candidates whose posterior is there.
+
+        Args:
+            posterior: At the candidates.
+            prepared: The acquisition function.
+            keys: Of the candidates.
+        """
         monotone = isinstance(self.acquisition, MonotoneAcquisition) and self.acquisition.monotone
         if monotone and isinstance(posterior, StreamedCandidates):
             return LazyPoolScorer(posterior.lazy(), prepared, keys, self.surrogate.untransform, self.acquisition.name)
@@ -125,7 +138,7 @@ class GaussianScoring:
         """
         margins = BlockwisePosterior(self.process, keys, BLOCK)
         bound = largest_upper_confidence(margins, BLOCK)
-        prepared = self._prepared(self.process.at([keys[int(index)] for index in bound]))
+        prepared = self.prepared(self.process.at([keys[int(index)] for index in bound]))
         scores = torch.from_numpy(checked_scores(prepared(margins), len(keys), self.acquisition.name))
         top = torch.topk(scores, min(BLOCK, len(keys))).indices.sort().values
         chosen = [keys[int(index)] for index in top]
@@ -134,7 +147,8 @@ class GaussianScoring:
         )
         return SubsetScorer(scorer, top.numpy())
 
-    def _prepared(self, posterior: Posterior) -> PreparedAcquisition:
+    def prepared(self, posterior: Posterior) -> PreparedAcquisition:
+        """The acquisition function of this step: what is random in it is drawn."""
         return self.acquisition.prepare(posterior, self._rng, self.batch_size)
 
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from seqopt.errors import InputError
+from seqopt.scorers.allowed import without
 from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray, PoolScorer, Scorer, Scoring
 from seqopt.scorers.similarity import Similarity, similarity_of
 from seqopt.spaces import PoolSpace, keys_at
@@ -211,15 +212,15 @@ class LimitedPoolScorer:
         self._scorer = scorer
         self._keys = keys
         self._batch = batch
-        self._refused = np.zeros(len(keys), dtype=np.bool_)
+        self._refused: set[int] = set()
 
     def best(self, allowed: BoolArray, count: int = 1) -> tuple[IndexArray, FloatArray]:
         """See `seqopt.scorers.PoolScorer`."""
         looked_at = count
         while True:
-            indices, values = self._scorer.best(allowed & ~self._refused, looked_at)
+            indices, values = self._scorer.best(without(allowed, self._refused), looked_at)
             good = self._batch.allows([self._keys[int(index)] for index in indices])
-            self._refused[indices[~good]] = True
+            self._refused.update(indices[~good].tolist())
             if good.sum() >= count or len(indices) < looked_at:
                 return indices[good][:count], values[good][:count]
             looked_at = min(looked_at * LOOKED_AT, len(self._keys))

@@ -8,6 +8,7 @@ import numpy as np
 
 from seqopt.errors import InputError
 from seqopt.scorers import Scoring
+from seqopt.scorers.allowed import all_but
 from seqopt.scorers.protocols import IndexArray
 from seqopt.search.memory import fill_batch
 from seqopt.search.protocols import Proposal
@@ -54,9 +55,8 @@ class PoolSearch(Configurable):
         if indices is not None:
             drawn = indices
             return fill_batch(n, scorer, np.ones(len(drawn), dtype=np.bool_), lambda index: space[int(drawn[index])])
-        allowed = np.ones(len(space), dtype=np.bool_)
         positions = (space.index_of(key) for key in excluded)
-        allowed[[position for position in positions if position is not None]] = False
+        allowed = all_but(space, len(space), [position for position in positions if position is not None])
         return fill_batch(n, scorer, allowed, lambda index: space[index])
 
     def _draw(self, space: PoolSpace, excluded: Set[str], rng: np.random.Generator) -> IndexArray | None:

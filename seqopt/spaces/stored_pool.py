@@ -14,6 +14,7 @@ from seqopt.datasets.pool_store import PoolStore, file_checksums, prepare_pool
 from seqopt.encoding import EncodedStrings, Encoder, MorganFingerprint, Tokenizer
 from seqopt.errors import InputError
 from seqopt.spaces.listed import Listed
+from seqopt.spaces.spread import Spread
 from seqopt.strings.packed import key_hashes
 from seqopt.utils.array_files import DamagedFileError, read_arrays, write_arrays
 from seqopt.utils.config import Configurable, from_config
@@ -113,6 +114,10 @@ class StoredPool(Listed, Shown, Configurable):
         store: What `seqopt.datasets.prepare_pool` returned.
         tokenizer: See `seqopt.spaces.CandidateSet`.
 
+    Attributes:
+        spread: Who looks at the candidates, where that is not this process: see `seqopt.distributed`. It is no part of
+            the description, since what a search chooses does not depend on it.
+
     Example:
         >>> import tempfile
         >>> from pathlib import Path
@@ -129,6 +134,7 @@ class StoredPool(Listed, Shown, Configurable):
         if not isinstance(store, PoolStore):
             raise InputError(f"{store!r} is no prepared pool: give what seqopt.datasets.prepare_pool returned")
         self.store = store
+        self.spread: Spread | None = None
         self.kind = store.kind
         self.standardize = store.standardized
         if tokenizer is None:

@@ -11,7 +11,9 @@ from seqopt.errors import InputError
 from seqopt.models.classifiers import LogisticRegression
 from seqopt.scorers import PoolScorer, Scoring
 from seqopt.scorers.shortlist import MeanPoolScorer, MeanSurrogate, ShortlistScoring
+from seqopt.scorers.spread import spread_means
 from seqopt.spaces import PoolSpace, Space
+from seqopt.spaces.spread import spread_of
 from seqopt.strategies.density_ratio import BORE, LFBO
 from seqopt.strategies.protocols import SearchState
 from seqopt.utils.arguments import checked_integer
@@ -105,6 +107,9 @@ class Prefilter(Configurable):
 
             def means(pool: PoolSpace) -> PoolScorer:
                 assert isinstance(surrogate, MeanSurrogate)
+                spread = spread_of(pool)
+                if spread is not None:
+                    return spread_means(surrogate, pool, spread)
                 with doing(f"predicting the mean of {len(pool):,} candidates"):
                     return MeanPoolScorer(surrogate, pool)
 

@@ -84,6 +84,21 @@ def shown_by(show: Show | None) -> Iterator[None]:
         _state.show, _state.chosen, _state.awaited = before
 
 
+def telling(what: str) -> None:
+    """Say how far the innermost of what is being done has come; nothing where nothing is being done.
+
+    Args:
+        what: In words that take the place of those that it began with.
+
+    Example:
+        >>> with shown_by(print), doing("scoring shards"):
+        ...     telling("scoring: 3 of 10 shards")
+    """
+    with _state.lock:
+        if _state.doing:
+            _state.doing[-1] = what, _state.doing[-1][1]
+
+
 def awaiting(what: str) -> None:
     """Say at once what is waited for from now on, to whoever `shown_by` has put in place: what others do meanwhile.
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
@@ -31,11 +31,11 @@ def file_of(name: Path) -> Path:
     return name if name.suffix == CAMPAIGN_SUFFIX else name.with_name(name.name + CAMPAIGN_SUFFIX)
 
 
-def opened(which: Path | None) -> Campaign:
+def opened(which: Path | None, client: Any = None) -> Campaign:
     from seqopt.campaign import Campaign
 
     if which is not None:
-        return Campaign.open(file_of(which))
+        return Campaign.open(file_of(which), client=client)
     here = sorted(Path().glob(f"*{CAMPAIGN_SUFFIX}"))
     if len(here) != 1:
         found = f"{len(here)} campaigns in this folder ({', '.join(path.stem for path in here)})" if here else ""
@@ -43,7 +43,7 @@ def opened(which: Path | None) -> Campaign:
             f"{found or 'there is no campaign in this folder'}: "
             + ("say which with --campaign NAME" if here else "begin one with seqopt campaign new, or say where it is")
         )
-    return Campaign.open(here[0])
+    return Campaign.open(here[0], client=client)
 
 
 def one_of(name: Path | None, which: Path | None) -> Path | None:

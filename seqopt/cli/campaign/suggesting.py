@@ -25,6 +25,8 @@ from seqopt.cli.campaign.common import (
     told_if_stopped,
 )
 from seqopt.cli.campaign.options import Debug, Name, Which
+from seqopt.cli.clusters import connected_to
+from seqopt.cli.large_options import Scheduler
 from seqopt.cli.running import console, note, show_notes
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ def suggest(
         bool,
         typer.Option("--learn", help="Suggest what teaches the model most, instead of what may be best."),
     ] = False,
+    scheduler: Scheduler = None,
     which: Which = None,
     debug: Debug = False,
 ) -> None:
@@ -72,7 +75,7 @@ def suggest(
 
     show_notes()
     which = one_of(name, which)
-    with opened(which) as campaign:
+    with connected_to(scheduler) as client, opened(which, client) as campaign:
         if out is not None:
             check_batch_target(out, campaign.store)  # before minutes are spent on choosing
         if retry_failed:

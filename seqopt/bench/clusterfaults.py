@@ -1,0 +1,178 @@
+"""Kills the workers of a Dask cluster at random moments while they choose for a campaign, and looks what comes of it.
+
+Two campaigns search the same pool of ZINC molecules with the same seed: one on a cluster of local processes, one in
+this process. Both are asked for a batch, batches are compared, and both are told the same values. While the cluster is
+choosing, one or two random workers are killed (``SIGKILL``) at random times. Dask starts another one in their place. A
+suggestion that ends in an error is asked for again. Right is: every batch is that of one machine, and in the end both
+files hold the same results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import os
+import random
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from seqopt.bench.records import append_record, read_records
+
+FIELDS = ["job"]
+
+
+class Killer:
+    """Kills workers of a local cluster, one or two while it is let.
+
+    Args:
+        cluster: A `distributed.LocalCluster` of processes.
+        longest: Seconds within which it kills.
+        seed: Of times and workers.
+    """
+
+    def __init__(self, cluster: Any, longest: float, seed: int) -> None:
+        self.kills = 0
+        self._cluster = cluster
+        self._longest = longest
+        self._random = random.Random(seed)
+
+    @contextlib.contextmanager
+    def let(self) -> Iterator[None]:
+        """Kill while the block runs."""
+        ended = threading.Event()
+        times = sorted(self._random.uniform(0.0, self._longest) for _ in range(self._random.randint(1, 2)))
+
+        def run() -> None:
+            began = time.monotonic()
+            for moment in times:
+                if ended.wait(max(0.0, began + moment - time.monotonic())):
+                    return
+                self.kill()
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def kill(self) -> None:
+        """Kill one of the workers."""
+        running = [nanny.pid for nanny in list(self._cluster.workers.values()) if getattr(nanny, "pid", None)]
+        if running:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._random.choice(running), signal.SIGKILL)
+                self.kills += 1
+
+
+def suggest_under_fire(
+    kills: int,
+    *,
+    size: int,
+    workers: int,
+    seed: int,
+    batch: int = 8,
+    known: int = 40,
+    longest: float = 3.0,
+    rounds: int | None = None,
+) -> dict[str, Any]:
+    """Suggest and record until so many workers were killed.
+
+    Args:
+        kills: How many.
+        size: Molecules of ZINC.
+        workers: Processes.
+        seed: Of the campaigns, and of kills.
+        batch: Suggestions at a time.
+        known: Values that are known at first.
+        longest: Seconds of a suggestion within which workers are killed.
+        rounds: No more batches than these.
+
+    Returns:
+        How many were killed, batches, batches that differ, errors, and whether both files hold the same in the end.
+    """
+    from distributed import Client, LocalCluster
+
+    from seqopt.campaign import Campaign
+    from seqopt.datasets import load_zinc250k, prepare_pool
+    from seqopt.distributed import ClusterError
+    from seqopt.objectives import resolve_objective
+    from seqopt.spaces import StoredPool
+
+    score = resolve_objective("logp")
+    logging.getLogger("seqopt").setLevel(logging.ERROR)
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    found = {"kills": 0, "batches": 0, "differing": 0, "errors": 0}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "pool.smi").write_text("\n".join(load_zinc250k()[:size]))
+        store = prepare_pool(folder / "pool.smi", folder=folder / "store", workers=1, rows=-(-size // (6 * workers)))
+        files = [folder / f"{one}.seqopt" for one in ("here", "there")]
+        strings = StoredPool(store).strings[:known]
+        for file in files:
+            options: dict[str, Any] = {"surrogate": "minmax", "acquisition": "gibbon", "batch_size": batch}
+            with Campaign.create(file, StoredPool(store), objective="logp", seed=seed, **options) as campaign:
+                for string, value in zip(strings, score(list(strings)), strict=True):
+                    campaign.record(string, float(value))
+        with (
+            LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster,
+            Client(cluster, set_as_default=False) as client,
+        ):
+            killer = Killer(cluster, longest, seed)
+            here, there = Campaign.open(files[0]), Campaign.open(files[1], client=client)
+            try:
+                while killer.kills < kills and (rounds is None or found["batches"] < rounds):
+                    wanted = [row.string for row in here.suggest()]
+                    while True:
+                        try:
+                            with killer.let():
+                                chosen = [row.string for row in there.suggest()]
+                            break
+                        except ClusterError as error:
+                            found["errors"] += 1
+                            print(f"asked again: {error}", flush=True)
+                    found["batches"] += 1
+                    found["differing"] += chosen != wanted
+                    for one in (here, there):
+                        for row in one.suggest():
+                            one.record(row.name, float(score([row.string])[0]))
+                    print(f"{killer.kills} killed, {found['batches']} batches", flush=True)
+                found["kills"] = killer.kills
+                tables = [one.to_pandas()[["string", "value", "batch"]] for one in (here, there)]
+                return found | {"same_results": tables[0].equals(tables[1]), "results": len(tables[0])}
+            finally:
+                here.close()
+                there.close()
+
+
+def main(argv: Sequence[str]) -> None:
+    """Kill, and print what came of it."""
+    parser = argparse.ArgumentParser(prog="seqopt bench clusterfaults", description=str(__doc__).split("\n\n")[0])
+    parser.add_argument("--kills", type=int, default=200, help="workers to be killed (default 200)")
+    parser.add_argument("--size", type=int, default=20_000, help="molecules of ZINC (default 20,000)")
+    parser.add_argument("--workers", type=int, default=2, help="processes (default 2)")
+    parser.add_argument("--seed", type=int, default=0, help="of campaigns and kills (default 0)")
+    parser.add_argument("--out", type=Path, default=Path("results/clusterfaults.jsonl"), help="JSON lines, appended to")
+    options = parser.parse_args(list(argv))
+    job = {name: getattr(options, name) for name in ("kills", "size", "workers", "seed")}
+    if not any(one["job"] == job for one in read_records(options.out, FIELDS)):
+        started = time.perf_counter()
+        found = suggest_under_fire(options.kills, size=options.size, workers=options.workers, seed=options.seed)
+        found["seconds"] = time.perf_counter() - started
+        append_record(options.out, {"job": job, "result": found, "cores": os.cpu_count()}, FIELDS)
+    print("| killed | batches | differing | errors, asked again | results | the same in both files |")
+    print("|---|---|---|---|---|---|")
+    for one in read_records(options.out, FIELDS):
+        it = one["result"]
+        same = "yes" if it["same_results"] else "NO"
+        print(
+            f"| {it['kills']} | {it['batches']} | {it['differing']} | {it['errors']} | {it['results']} | {same} |",
+            flush=True,
+        )

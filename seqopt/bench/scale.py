@@ -1,0 +1,184 @@
+"""How fast the workers of a cluster look at a pool, and what a pool of a billion would cost.
+
+Every row is one look at all candidates of a pool of ZINC molecules and variants of them (`seqopt.datasets.variants`),
+on a local cluster of one or two processes of one thread: means and variances given the data with a kernel (``minmax``,
+``ngrams``, ``ssk``), predicted means alone (``minmax-mean``, a prefilter), or the logits of a classifier (``lfbo``).
+The model is fitted before. ``first`` is the first look, which opens shards and encodes strings; ``again`` is the next
+one with another model, as after the next batch. Workers are warm: they have imported seqopt.
+
+The table of what more candidates cost multiplies the processor time of a candidate: it is an extrapolation, and says
+nothing of networks, disks that are shared, or workers that wait.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from seqopt.bench.records import append_record, read_records
+
+WAYS = ("minmax", "ngrams", "ssk", "minmax-mean", "lfbo")
+FIELDS = ["job"]
+ROWS = 1 << 13
+"""Rows of a shard: more shards than workers, for pools that are small."""
+
+
+def looks(size: int, workers: int, ways: Sequence[str], known: int, folder: Path, seed: int) -> dict[str, Any]:
+    """Seconds of looks at all candidates, by way.
+
+    Args:
+        size: Rows of the pool.
+        workers: Processes.
+        ways: What is computed.
+        known: Values that are known.
+        folder: For files and store.
+        seed: Of variants and known strings.
+    """
+    import numpy as np
+    from distributed import Client, LocalCluster
+
+    from seqopt.datasets import load_zinc250k, prepare_pool
+    from seqopt.datasets.variants import write_variants
+    from seqopt.distributed import spread_pool
+    from seqopt.objectives import resolve_objective
+    from seqopt.spaces import StoredPool
+
+    files = folder / f"variants-{size}-{seed}"
+    if not files.exists():
+        write_variants(files, load_zinc250k(), size, seed=seed)
+    store = prepare_pool(files, folder=folder / "store", workers=workers, rows=ROWS)
+    strings = StoredPool(store).sample(known, np.random.default_rng(seed))
+    values = resolve_objective("logp")(strings)
+    found: dict[str, Any] = {"candidates": len(store), "store_bytes": store.bytes, "ways": {}}
+    with (
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        pool = spread_pool(store, client)
+        assert pool.spread is not None
+        nothing = np.empty(0, dtype=np.int64)
+        # So that what is measured is not the import of libraries.
+        pool.spread.best(_score("minmax-mean", pool, strings[:20], values[:20], seed), 10, nothing)
+        for way in ways:
+            seconds, processor = [], []
+            for turn in range(2):
+                score = _score(way, pool, strings[turn:], values[turn:], seed)
+                before, began = _processor(client), time.perf_counter()
+                pool.spread.best(score, 1000, nothing)
+                seconds.append(time.perf_counter() - began)
+                processor.append(_processor(client) - before)
+            found["ways"][way] = {"seconds": seconds, "processor": processor}
+            print(f"{way}: {seconds[0]:.1f} s, then {seconds[1]:.1f} s", flush=True)
+        found["kept_bytes"] = _kept(store.folder.name)
+    return found
+
+
+def _score(way: str, pool: Any, strings: Sequence[str], values: Any, seed: int) -> Any:
+    """What is sent to the shards."""
+    import numpy as np
+
+    from seqopt.models import resolve_surrogate
+    from seqopt.models.carried import carried
+    from seqopt.scorers.spread import LogitScore, MeanScore, PromisingScore
+    from seqopt.strategies.prefilter import cheap_classifier
+
+    rng = np.random.default_rng(seed)
+    keys = pool.keys_of(strings)
+    if way == "lfbo":
+        classifier = cheap_classifier(pool)
+        labels = np.asarray(values) >= np.quantile(values, 2 / 3)
+        return LogitScore(classifier.fit(keys, labels, rng=rng), "LogisticRegression")
+    surrogate: Any = resolve_surrogate(way.removesuffix("-mean"), pool)
+    if hasattr(surrogate, "bind"):
+        surrogate.bind(pool)
+    surrogate.fit(keys, values, rng=rng)
+    model = carried(surrogate, pool)
+    return MeanScore(model) if way.endswith("-mean") else PromisingScore(model, 9.0)
+
+
+def _processor(client: Any) -> float:
+    """Processor seconds that all workers have used."""
+    return float(sum(client.run(time.process_time).values()))
+
+
+def _kept(name: str) -> int:
+    """Bytes that workers keep besides the shards: tokens, covariances."""
+    from seqopt.distributed.shards import FOLDER
+    from seqopt.utils.cache import cache_dir
+
+    return sum(path.stat().st_size for path in (cache_dir() / FOLDER / name).rglob("*") if path.is_file())
+
+
+def table(runs: Sequence[dict[str, Any]]) -> str:
+    """What was measured.
+
+    Args:
+        runs: Lines of ``--out``.
+    """
+    lines = [
+        "| candidates | values | workers | what | first look, s | again, s | candidates a second | processor us each |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for run in runs:
+        job, it = run["job"], run["result"]
+        for way, one in it["ways"].items():
+            first, again = one["seconds"]
+            lines.append(
+                f"| {it['candidates']:,} | {job['known']:,} | {job['workers']} | {way} | {first:.1f} | {again:.1f} "
+                f"| {it['candidates'] / again:,.0f} | {one['processor'][1] / it['candidates'] * 1e6:.1f} |"
+            )
+    return "\n".join(lines)
+
+
+def costs(runs: Sequence[dict[str, Any]], sizes: Sequence[int] = (10**8, 10**9)) -> str:
+    """Core hours of one look at more candidates, by the processor time of a candidate of the largest run.
+
+    Args:
+        runs: Lines of ``--out``.
+        sizes: How many candidates.
+    """
+    heads = [f"{size:.0e}".replace("e+0", "e") for size in sizes]
+    lines = [
+        f"| what | values | {' | '.join(f'core hours, {head}' for head in heads)} |",
+        f"|---|---|{'---|' * len(sizes)}",
+    ]
+    best: dict[tuple[str, int], tuple[int, float]] = {}
+    for run in runs:
+        it = run["result"]
+        for way, one in it["ways"].items():
+            each = one["processor"][1] / it["candidates"]
+            name = way, run["job"]["known"]
+            if name not in best or it["candidates"] >= best[name][0]:
+                best[name] = it["candidates"], each
+    for (way, known), (_, each) in best.items():
+        cells = " | ".join(f"{size * each / 3600:,.1f}" for size in sizes)
+        lines.append(f"| {way} | {known:,} | {cells} |")
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str]) -> None:
+    """Measure what is missing, and print the tables."""
+    parser = argparse.ArgumentParser(prog="seqopt bench scale", description=str(__doc__).split("\n\n")[0])
+    parser.add_argument("--size", type=int, default=100_000, help="rows of the pool (default 100,000)")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="processes (default 1 and 2)")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), help="default: all")
+    parser.add_argument("--known", type=int, default=200, help="values that are known (default 200)")
+    parser.add_argument("--folder", type=Path, default=Path("runs/bench-scale"), help="for files and store")
+    parser.add_argument("--seed", type=int, default=0, help="of variants and known strings (default 0)")
+    parser.add_argument("--out", type=Path, default=Path("results/scale.jsonl"), help="JSON lines, appended to")
+    options = parser.parse_args(list(argv))
+    for workers in options.workers:
+        job = {name: getattr(options, name) for name in ("size", "ways", "known", "seed")} | {"workers": workers}
+        if any(one["job"] == job for one in read_records(options.out, FIELDS)):
+            continue
+        found = looks(options.size, workers, options.ways, options.known, options.folder, options.seed)
+        load = os.getloadavg()[0]
+        append_record(options.out, {"job": job, "result": found, "cores": os.cpu_count(), "load": load}, FIELDS)
+    runs = read_records(options.out, FIELDS)
+    print(table(runs))
+    print()
+    print(costs(runs))
