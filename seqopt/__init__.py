@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from seqopt.optimizer import Optimizer
     from seqopt.scorers.limits import BatchLimits
     from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, LocalSpace, StringSpace
+    from seqopt.strategies import Near
     from seqopt.strategies.arms import Confirmation
 
 _HOMES = {
@@ -29,6 +30,7 @@ _HOMES = {
     "Confirmation": "seqopt.strategies.arms",
     "GrammarSpace": "seqopt.spaces",
     "LocalSpace": "seqopt.spaces",
+    "Near": "seqopt.strategies",
     "Optimizer": "seqopt.optimizer",
     "Result": "seqopt.api",
     "StringSpace": "seqopt.spaces",
@@ -44,6 +46,7 @@ __all__ = [
     "Confirmation",
     "GrammarSpace",
     "LocalSpace",
+    "Near",
     "Optimizer",
     "Result",
     "StringSpace",

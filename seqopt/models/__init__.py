@@ -6,11 +6,21 @@ from seqopt.models.binomial_gp import BinomialGP
 from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess, in_units_of, measurement_std
 from seqopt.models.contexts_posterior import ContextsPosterior
 from seqopt.models.contributions import Contributions, contributions_of
+from seqopt.models.distance_mean import DistanceMean, with_mean
 from seqopt.models.distances import DistanceSurrogate, KernelDistances
 from seqopt.models.fully_bayesian import FullyBayesianGP, FullyBayesianStringGP, KernelDiagnostics
 from seqopt.models.gaussian import GaussianSurrogate
+from seqopt.models.lead_distances import (
+    EditDistance,
+    KernelDistance,
+    LeadDistance,
+    StringLength,
+    TanimotoDistance,
+    lead_distance,
+)
 from seqopt.models.leave_one_out import LeaveOneOut
 from seqopt.models.levels import Levels
+from seqopt.models.prior_means import DataMean, PriorMean
 from seqopt.models.protocols import (
     BinomialSurrogate,
     CensoredSurrogate,
@@ -41,8 +51,11 @@ __all__ = [
     "ConditionedProcess",
     "ContextsPosterior",
     "Contributions",
+    "DataMean",
+    "DistanceMean",
     "DistanceSurrogate",
     "DoubtingSurrogate",
+    "EditDistance",
     "ExplainedSurrogate",
     "FullyBayesianGP",
     "FullyBayesianStringGP",
@@ -51,26 +64,33 @@ __all__ = [
     "GridSampler",
     "JointSurrogate",
     "KernelDiagnostics",
+    "KernelDistance",
     "KernelDistances",
+    "LeadDistance",
     "LeaveOneOut",
     "Levels",
     "MeasurementSurrogate",
     "NoiseAwareSurrogate",
     "PoolSurrogate",
+    "PriorMean",
     "SMCSampler",
     "Sampler",
     "SelectiveSurrogate",
     "SliceSampler",
     "StringGP",
+    "StringLength",
     "StringSurrogate",
     "Surrogate",
+    "TanimotoDistance",
     "Untransform",
     "averaged",
     "contributions_of",
     "default_surrogate",
     "in_units_of",
+    "lead_distance",
     "measurement_std",
     "resolve_surrogate",
     "unlearnable",
     "unsupported",
+    "with_mean",
 ]

@@ -10,6 +10,7 @@ from seqopt.strategies.initial import InitialDesign
 from seqopt.strategies.latent import RandomLatentStrategy
 from seqopt.strategies.learning import Gain, gain_of, learner_of
 from seqopt.strategies.model_based import ModelBased
+from seqopt.strategies.near import Near
 from seqopt.strategies.penalised import LocalPenalisation
 from seqopt.strategies.plates import PlateSearch
 from seqopt.strategies.portfolio import Portfolio
@@ -39,6 +40,7 @@ __all__ = [
     "MedoidsDesign",
     "ModelBased",
     "MultiFidelity",
+    "Near",
     "PlateSearch",
     "Portfolio",
     "Prefilter",
