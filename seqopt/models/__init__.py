@@ -41,6 +41,7 @@ from seqopt.models.protocols import (
 from seqopt.models.registry import SURROGATES, default_surrogate, resolve_surrogate
 from seqopt.models.sampling import GridSampler, Sampler, SliceSampler, SMCSampler
 from seqopt.models.string_gp import StringGP
+from seqopt.models.weight_space import FeatureMap, FingerprintMap, NgramMap, WeightSpaceGP
 
 __all__ = [
     "SURROGATES",
@@ -57,6 +58,8 @@ __all__ = [
     "DoubtingSurrogate",
     "EditDistance",
     "ExplainedSurrogate",
+    "FeatureMap",
+    "FingerprintMap",
     "FullyBayesianGP",
     "FullyBayesianStringGP",
     "GaussianProcess",
@@ -70,6 +73,7 @@ __all__ = [
     "LeaveOneOut",
     "Levels",
     "MeasurementSurrogate",
+    "NgramMap",
     "NoiseAwareSurrogate",
     "PoolSurrogate",
     "PriorMean",
@@ -83,6 +87,7 @@ __all__ = [
     "Surrogate",
     "TanimotoDistance",
     "Untransform",
+    "WeightSpaceGP",
     "averaged",
     "contributions_of",
     "default_surrogate",

@@ -6,6 +6,7 @@ from seqopt.strategies.designs import Design, MaxMinDesign, MedoidsDesign, resol
 from seqopt.strategies.exact import ExactStrategy
 from seqopt.strategies.feasible import FeasibleModelBased
 from seqopt.strategies.fidelity import MultiFidelity
+from seqopt.strategies.function_draws import FunctionDraws
 from seqopt.strategies.initial import InitialDesign
 from seqopt.strategies.latent import RandomLatentStrategy
 from seqopt.strategies.learning import Gain, gain_of, learner_of
@@ -32,6 +33,7 @@ __all__ = [
     "EntropySearch",
     "ExactStrategy",
     "FeasibleModelBased",
+    "FunctionDraws",
     "Gain",
     "Hedge",
     "InitialDesign",
