@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         StringSpace,
         TemplateSpace,
     )
+    from seqopt.strategies import Near
     from seqopt.strategies.arms import Confirmation
 
 _HOMES = {
@@ -41,6 +42,7 @@ _HOMES = {
     "Confirmation": "seqopt.strategies.arms",
     "GrammarSpace": "seqopt.spaces",
     "LocalSpace": "seqopt.spaces",
+    "Near": "seqopt.strategies",
     "Optimizer": "seqopt.optimizer",
     "ParentSpace": "seqopt.spaces",
     "Result": "seqopt.api",
@@ -60,6 +62,7 @@ __all__ = [
     "Confirmation",
     "GrammarSpace",
     "LocalSpace",
+    "Near",
     "Optimizer",
     "ParentSpace",
     "Result",

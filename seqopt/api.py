@@ -22,6 +22,7 @@ from seqopt.campaign.automatic import check_budget, drive, useful_workers
 from seqopt.campaign.campaign import Campaign
 from seqopt.campaign.candidates import in_order_of, kept_candidates
 from seqopt.campaign.correcting import RETRY
+from seqopt.campaign.creating import refuse_lead
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.failures import STOP_AFTER, failures_in
 from seqopt.campaign.journal import Step
@@ -54,7 +55,7 @@ from seqopt.scorers.limits import BatchLimits
 from seqopt.search import Search
 from seqopt.search.protocols import AnySpace
 from seqopt.spaces import CandidateSet, EvolvableSpace, PoolSpace, Space, StoredPool, as_space
-from seqopt.strategies import Design, MultiFidelity, PlateSearch, Strategy
+from seqopt.strategies import Design, MultiFidelity, Near, PlateSearch, Strategy
 from seqopt.strategies.initial import usual_beginning
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.cache import digest
@@ -164,6 +165,7 @@ def maximize(
     include: Sequence[str] | str | os.PathLike[str] = (),
     batch_size: int = 10,
     limits: BatchLimits | None = None,
+    near: Near | None = None,
     filters: Iterable[Filter | Mapping[str, Any]] = (),
     surrogate: Surrogate | PlannedSurrogate | str | None = None,
     tokenizer: str | Tokenizer | None = None,
@@ -218,6 +220,7 @@ def maximize(
         include: Strings that are evaluated first of all: a list of candidates, or a file of them.
         batch_size: Strings per batch.
         limits: How much alike the strings of one batch may be: see `seqopt.BatchLimits`.
+        near: A lead to search near, further if it pays: see `seqopt.Near`.
         filters: Conditions on what may be evaluated: see `seqopt.filters`. Those on columns are for files.
         surrogate: See `Optimizer`.
         tokenizer: How candidates are split into symbols; see `seqopt.spaces.CandidateSet`. With it, the surrogate
@@ -383,6 +386,10 @@ def maximize(
     if short and contexts is not None and strategy is None:
         strategy = context_strategy(surrogate, acquisition, search, candidates, contexts)
         surrogate = acquisition = search = None
+    if near is not None:
+        refuse_lead(strategy=strategy is not None, contexts=contexts is not None, transform=transform)
+        like = "ssk" if tokenizer is not None and surrogate in (None, "auto") else surrogate
+        surrogate = near.surrogate(like, candidates)
     unrepeatable, parts = "" if tokenizer is None else "it has its own tokenizer", {}
     given: dict[str, Any] = {
         "surrogate": surrogate,
@@ -447,6 +454,7 @@ def maximize(
         # Left out where it is the default, so that runs from before there was this setting can be resumed.
         **({"allow_repeats": True} if allow_repeats else {}),
         **_choosing_facts(optimizer, filtered),
+        **({} if near is None else {"near": near.config()}),
         **({"asynchronous": True} if asynchronous else {}),
         **({} if contexts is None else {"contexts": contexts.config()}),
         **({} if ways is None else {"fidelities": ways.described()}),
@@ -550,6 +558,7 @@ class SearchOptions(TypedDict, Generic[AnySpace], total=False):
     include: Sequence[str] | str | os.PathLike[str]
     batch_size: int
     limits: BatchLimits | None
+    near: Near | None
     filters: Iterable[Filter | Mapping[str, Any]]
     surrogate: Surrogate | PlannedSurrogate | str | None
     tokenizer: str | Tokenizer | None

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from seqopt.campaign.leads import FROM_LEAD, distances_from_lead
 from seqopt.campaign.rows import Settings, Suggestion
 from seqopt.utils.shown import Tabulated
 
@@ -87,6 +90,7 @@ class Suggestions(Tabulated, list[Suggestion]):
             )
             for row in self
         ]
+        far = distances_from_lead(self.settings, [row.key for row in self])
         columns = [
             COLUMNS[0],
             *([IDENTIFIER] if owned else []),
@@ -96,4 +100,5 @@ class Suggestions(Tabulated, list[Suggestion]):
             *REASON_COLUMNS,
             "status",
         ]
-        return pd.DataFrame(cells, columns=columns)
+        found = pd.DataFrame(cells, columns=columns)
+        return found if far is None else found.assign(**{FROM_LEAD: np.array(far, dtype=np.float64)})

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from seqopt.scorers.limits import BatchLimits
     from seqopt.search.protocols import SomeSearch
     from seqopt.spaces import Space, StoredPool
-    from seqopt.strategies import Gain, ModelBased, Strategy
+    from seqopt.strategies import Gain, ModelBased, Near, Strategy
     from seqopt.strategies.warm import OtherAssay
     from seqopt.utils.workers import Progress
 
@@ -147,6 +147,7 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
         design: str = "auto",
         include: Sequence[str] | str | os.PathLike[str] = (),
         limits: BatchLimits | None = None,
+        near: Near | None = None,
         budget: float | None = None,
         plates: int | None = None,
         controls: Sequence[str] | str | os.PathLike[str] = (),
@@ -193,6 +194,7 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
             design: How the first batch is chosen, by name: see `seqopt.Optimizer`.
             include: Strings that are suggested first of all: a list of candidates, or a file of them.
             limits: How much alike the strings of one batch may be: see `seqopt.BatchLimits`.
+            near: A lead to search near, further if it pays: see `seqopt.Near`.
             budget: Cost that may be spent, where ``contexts`` have costs; by default there is no limit.
             plates: Wells of a plate, where measurements are made on plates: each has an offset of its own, and what is
                 searched for is what all have in common (`seqopt.strategies.PlateSearch`).
@@ -230,6 +232,7 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
             design=design,
             include=include,
             limits=limits,
+            near=near,
             budget=budget,
             plates=plates,
             controls=controls,

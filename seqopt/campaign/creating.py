@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from seqopt.optimizer import Optimizer
     from seqopt.scorers.limits import BatchLimits
     from seqopt.spaces import Space
+    from seqopt.strategies import Near
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +57,7 @@ def new_campaign(
     design: str,
     include: Sequence[str] | str | os.PathLike[str],
     limits: BatchLimits | None,
+    near: Near | None = None,
     budget: float | None = None,
     plates: int | None = None,
     controls: Sequence[str] | str | os.PathLike[str] = (),
@@ -86,7 +88,7 @@ def new_campaign(
         raise InputError("controls go with plates: give their size, too (--plates, --plate-size 96)")
     if plates is not None:
         parts, contexts = with_plates(parts, contexts)
-    surrogate, library = parts.get("surrogate"), None
+    library = None
     budget = check_budget(budget, contexts)
     conditions = checked(filters)
     if isinstance(space, str | os.PathLike):
@@ -123,6 +125,9 @@ def new_campaign(
         checked_parent_of(parent, space)
     facts = described(space) if pool is None else {"type": "pool", "kind": space.kind}
     wanted = fitting(conditions, space.kind, space, pool)
+    if near is not None:
+        parts = near_parts(near, parts, space, contexts, transform)
+    surrogate = parts.get("surrogate")
     batch_size = checked_integer(
         "batch_size", batch_size, 2, "expected an integer, at least 2: a model begins with so many values"
     )
@@ -204,6 +209,32 @@ def with_plates(parts: Mapping[str, Any], contexts: Contexts | None) -> tuple[di
         chosen = {name: given.pop(name) for name in ("acquisition", "search") if name in given}
         given["strategy"] = PlateSearch(**chosen)
     return given, Contexts.of_plates(PLATE) if contexts is None else contexts
+
+
+def near_parts(
+    near: Near, parts: Mapping[str, Any], space: Space, contexts: Contexts | None, transform: str | None
+) -> dict[str, Any]:
+    """The parts of a campaign that searches near a lead.
+
+    Raises:
+        InputError: For a lead that goes with nothing else that is given, or as in `seqopt.strategies.Near.surrogate`.
+    """
+    refuse_lead(strategy=parts.get("strategy") is not None, contexts=contexts is not None, transform=transform)
+    return {**parts, "surrogate": near.surrogate(parts.get("surrogate"), space)}
+
+
+def refuse_lead(*, strategy: bool, contexts: bool, transform: str | None) -> None:
+    """Refuse a lead beside what takes no prior mean.
+
+    Raises:
+        InputError: As said.
+    """
+    if contexts:
+        raise InputError("a lead goes with one way to measure: leave it out, or fidelities and plates")
+    if strategy:
+        raise InputError("a lead is part of the model of the usual search: leave the strategy out, or the lead")
+    if transform == "yes/no":
+        raise InputError("a lead goes with results that are numbers, not yes or no: leave one of them out")
 
 
 def control_keys(

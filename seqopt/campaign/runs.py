@@ -27,6 +27,7 @@ from seqopt.campaign.candidates import CandidateChanges, keep_candidates, kept_c
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.failures import failures_in
 from seqopt.campaign.journal import Journal, Step
+from seqopt.campaign.leads import FROM_LEAD, distances_of
 from seqopt.campaign.locks import RunLock
 from seqopt.campaign.parents import parent_of, with_mutations
 from seqopt.campaign.rows import Settings
@@ -37,6 +38,7 @@ from seqopt.evaluation import Evaluation
 from seqopt.optimizer import Optimizer
 from seqopt.optimizer.learned import learned_contexts, recommended
 from seqopt.optimizer.replayed import replayed
+from seqopt.strategies.near import neighbourhood_of
 from seqopt.utils.config import differences
 from seqopt.utils.files import write_atomically
 from seqopt.utils.versions import versions
@@ -213,6 +215,9 @@ class RunFolder:
         started = time.perf_counter()
         optimizer, _ = self._state()
         frame = optimizer.to_pandas()
+        near = neighbourhood_of(optimizer.strategy.then)
+        if near is not None:
+            frame[FROM_LEAD] = distances_of(near, frame["key"].tolist())
         steps = self.steps()
         best = optimizer.best_of(optimizer.observations.rows)
         summary = {

@@ -26,6 +26,7 @@ from seqopt.campaign.columns import (
 )
 from seqopt.campaign.costs import stated_costs
 from seqopt.campaign.entries import listed
+from seqopt.campaign.leads import FROM_LEAD, distances_from_lead
 from seqopt.campaign.parents import MUTATIONS, parent_of
 from seqopt.campaign.rows import Exclusion, Measurement, Settings, Suggestion, Withdrawal
 from seqopt.campaign.store import CampaignStore
@@ -75,8 +76,9 @@ def write_batch(
     be measured and what that costs, what was predicted (the central prediction, and the ends of the central 90 % of a
     measurement), acquisition function and its value, why it was chosen (``why``, its rank by prediction, its chance to
     be better than the best measured string, the nearest measured string, what was measured of that, how similar it is
-    and what differs), how much of the target it would tell where there are several ways to measure, the further ones,
-    and empty ones for the value, its standard error, what else is measured, and a reason for failure.
+    and what differs), how much of the target it would tell where there are several ways to measure, how far it is from
+    the lead where there is one, the further ones, and empty ones for the value, its standard error, what else is
+    measured, and a reason for failure.
 
     Args:
         path: A .csv, .tsv, .xlsx or, for molecules, .sdf file. In a workbook each molecule has a drawing.
@@ -125,6 +127,9 @@ def write_batch(
     }
     if settings.contexts is not None:
         table[told_apart([TELLS], own, "suggestion")[TELLS]] = [row.reason.get("tells") for row in suggestions]
+    far = distances_from_lead(settings, [row.key for row in suggestions])
+    if far is not None:
+        table[told_apart([FROM_LEAD], own, "suggestion")[FROM_LEAD]] = far
     for name, shown in told_apart(further, own | {plain_name(name) for name in table}, "library").items():
         cells = further[name]
         if len(cells) != len(suggestions):

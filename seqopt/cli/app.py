@@ -16,13 +16,18 @@ from seqopt.cli.choosing import (
     Forbid,
     ForbidPattern,
     Include,
+    Lead,
+    LeadDistance,
+    LeadScale,
     MaxSimilarity,
     PerScaffold,
     Properties,
+    Radius,
     Require,
     RequirePattern,
     Where,
     given_filters,
+    given_lead,
     given_limits,
 )
 from seqopt.cli.embed import embed_command
@@ -351,6 +356,10 @@ def search(
     design: DesignName = "auto",
     per_scaffold: PerScaffold = None,
     max_similarity: MaxSimilarity = None,
+    lead: Lead = None,
+    radius: Radius = None,
+    lead_distance: LeadDistance = "auto",
+    lead_scale: LeadScale = 1.0,
     seed: Seed = 0,
     out: Annotated[
         Path | None,
@@ -440,6 +449,7 @@ def search(
         "include": include or (),
         "design": design,
         "limits": given_limits(per_scaffold, max_similarity),
+        **({} if (near := given_lead(lead, radius, lead_distance, lead_scale)) is None else {"near": near}),
     }
     if reactions is not None or reagents:
         from seqopt.cli.reagents import run_reagents

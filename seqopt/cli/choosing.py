@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seqopt.errors import InputError
+
 if TYPE_CHECKING:
     from seqopt.filters.conditions import Filter
     from seqopt.scorers.limits import BatchLimits
+    from seqopt.strategies import Near
 
 FILTERS, CHOICE = "What may be suggested", "How batches are put together"
 
@@ -102,6 +105,66 @@ MaxSimilarity = Annotated[
         rich_help_panel=CHOICE,
     ),
 ]
+
+Lead = Annotated[
+    str | None,
+    typer.Option(
+        metavar="STRING",
+        help="Search near this string, such as a SMILES, and further where results show that it pays; with --radius.",
+        rich_help_panel=CHOICE,
+    ),
+]
+Radius = Annotated[
+    float | None,
+    typer.Option(
+        help="How far from the lead is near: 1 - Tanimoto similarity for molecules (0.4), else edits (3).",
+        rich_help_panel=CHOICE,
+    ),
+]
+LeadDistance = Annotated[
+    str,
+    typer.Option(
+        metavar="auto|tanimoto|edit|kernel",
+        help="How the distance from the lead is measured.",
+        rich_help_panel=CHOICE,
+    ),
+]
+LeadScale = Annotated[
+    float,
+    typer.Option(
+        help="What a string at twice the radius has to promise besides, in standard deviations of the values.",
+        rich_help_panel=CHOICE,
+    ),
+]
+
+
+def given_lead(lead: str | None, radius: float | None, distance: str, scale: float) -> Near | None:
+    """The lead that options name, if there is one.
+
+    Raises:
+        InputError: For a lead without a radius, or the other way round.
+    """
+    if lead is None:
+        idle = next(
+            (
+                option
+                for option, given in {
+                    "--radius": radius is not None,
+                    "--lead-distance": distance != "auto",
+                    "--lead-scale": scale != 1.0,
+                }.items()
+                if given
+            ),
+            None,
+        )
+        if idle is not None:
+            raise InputError(f"{idle} goes with --lead STRING: give the lead, or leave it out")
+        return None
+    if radius is None:
+        raise InputError("--lead needs --radius, how far from it is near: 0.4 of molecules, 3 edits of others")
+    from seqopt.strategies import Near
+
+    return Near(lead, radius, distance, scale)
 
 
 def given_limits(per_scaffold: int | None, max_similarity: float | None) -> BatchLimits | None:

@@ -24,7 +24,10 @@ CLASSIFIERS = ("lfbo", "bore")
 PORTFOLIOS = {"esp": "esp", "hedge": "hedge", "random-portfolio": "random"}
 """What it may be, where a portfolio does, with the rule by which that chooses."""
 
-STRATEGIES = ("model", *CLASSIFIERS, *PORTFOLIOS)
+FUNCTIONS = "functions"
+"""What it may be, where the best candidates of random functions are taken."""
+
+STRATEGIES = ("model", *CLASSIFIERS, FUNCTIONS, *PORTFOLIOS)
 """All that it may be."""
 
 
@@ -55,6 +58,11 @@ def check_large(large: Mapping[str, Any], plan: Model, *, fidelities: bool) -> N
         raise InputError(f"unknown prefilter {prefilter!r}: choose {' or '.join(PREFILTERS)}")
     if strategy in CLASSIFIERS and prefilter is not None:
         raise InputError(f"--prefilter goes with --strategy model: {strategy} scores every candidate itself")
+    parts = plan.surrogate.strip().lower(), plan.acquisition.strip().lower()
+    if strategy == FUNCTIONS and parts != ("auto", "gibbon"):
+        raise InputError(f"--surrogate and --acquisition go with --strategy model: {strategy} has a linear model")
+    if strategy == FUNCTIONS and prefilter is not None:
+        raise InputError(f"--prefilter goes with --strategy model: {strategy} looks at every candidate itself")
     if strategy in CLASSIFIERS and plan.surrogate.strip().lower() != "auto":
         raise InputError(f"--surrogate goes with --strategy model: {strategy} has a classifier")
     if strategy in PORTFOLIOS and plan.acquisition.strip().lower() != "gibbon":
@@ -131,9 +139,11 @@ def chosen_strategy(large: Mapping[str, Any], plan: Model, search: Any, kind: st
         kind: Of the candidates.
         size: How many there are.
     """
-    from seqopt.strategies import BORE, LFBO, ModelBased, Portfolio, Prefilter
+    from seqopt.strategies import BORE, LFBO, FunctionDraws, ModelBased, Portfolio, Prefilter
     from seqopt.strategies.prefilter import KEEP, classifier_of
 
+    if large["strategy"] == FUNCTIONS:
+        return FunctionDraws()
     keep = large["keep"]
     if large["strategy"] not in CLASSIFIERS:
         chosen = None if large["prefilter"] is None else Prefilter(large["prefilter"], KEEP if keep is None else keep)

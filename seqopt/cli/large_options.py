@@ -12,7 +12,8 @@ StrategyName = Annotated[
     str,
     typer.Option(
         help="What decides: model (--surrogate with --acquisition); lfbo or bore, a classifier of good and "
-        "other candidates without predictions of values: on fingerprints of molecules, or n-grams of others; or a "
+        "other candidates without predictions of values: on fingerprints of molecules, or n-grams of others; "
+        "functions, the best candidate of each of several functions drawn from a linear model on these; or a "
         "portfolio of gibbon, logei, ucb and thompson, which take turns by what tells most of the best candidate "
         "(esp), by past success (hedge), or at random (random-portfolio).",
         rich_help_panel=LARGE,

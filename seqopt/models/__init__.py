@@ -6,13 +6,23 @@ from seqopt.models.binomial_gp import BinomialGP
 from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess, in_units_of, measurement_std
 from seqopt.models.contexts_posterior import ContextsPosterior
 from seqopt.models.contributions import Contributions, contributions_of
+from seqopt.models.distance_mean import DistanceMean, with_mean
 from seqopt.models.distances import DistanceSurrogate, KernelDistances
 from seqopt.models.fully_bayesian import FullyBayesianGP, FullyBayesianStringGP, KernelDiagnostics
 from seqopt.models.gaussian import GaussianSurrogate
+from seqopt.models.lead_distances import (
+    EditDistance,
+    KernelDistance,
+    LeadDistance,
+    StringLength,
+    TanimotoDistance,
+    lead_distance,
+)
 from seqopt.models.leave_one_out import LeaveOneOut
 from seqopt.models.levels import Levels
 from seqopt.models.means import ColumnMean, MeanEffect, mean_effects
 from seqopt.models.plan import Features, SurrogatePlan
+from seqopt.models.prior_means import DataMean, PriorMean
 from seqopt.models.protocols import (
     BinomialSurrogate,
     CensoredSurrogate,
@@ -35,6 +45,7 @@ from seqopt.models.reagent_gp import ReagentGP
 from seqopt.models.registry import SURROGATES, default_surrogate, resolve_surrogate
 from seqopt.models.sampling import GridSampler, Sampler, SliceSampler, SMCSampler
 from seqopt.models.string_gp import StringGP
+from seqopt.models.weight_space import FeatureMap, FingerprintMap, NgramMap, WeightSpaceGP
 
 __all__ = [
     "SURROGATES",
@@ -46,10 +57,15 @@ __all__ = [
     "ConditionedProcess",
     "ContextsPosterior",
     "Contributions",
+    "DataMean",
+    "DistanceMean",
     "DistanceSurrogate",
     "DoubtingSurrogate",
+    "EditDistance",
     "ExplainedSurrogate",
+    "FeatureMap",
     "Features",
+    "FingerprintMap",
     "FullyBayesianGP",
     "FullyBayesianStringGP",
     "GaussianProcess",
@@ -57,31 +73,40 @@ __all__ = [
     "GridSampler",
     "JointSurrogate",
     "KernelDiagnostics",
+    "KernelDistance",
     "KernelDistances",
+    "LeadDistance",
     "LeaveOneOut",
     "Levels",
     "MeanEffect",
     "MeasurementSurrogate",
+    "NgramMap",
     "NoiseAwareSurrogate",
     "PlannedSurrogate",
     "PoolSurrogate",
+    "PriorMean",
     "ReagentGP",
     "SMCSampler",
     "Sampler",
     "SelectiveSurrogate",
     "SliceSampler",
     "StringGP",
+    "StringLength",
     "StringSurrogate",
     "Surrogate",
     "SurrogatePlan",
+    "TanimotoDistance",
     "Untransform",
+    "WeightSpaceGP",
     "averaged",
     "contributions_of",
     "default_surrogate",
     "in_units_of",
+    "lead_distance",
     "mean_effects",
     "measurement_std",
     "resolve_surrogate",
     "unlearnable",
     "unsupported",
+    "with_mean",
 ]

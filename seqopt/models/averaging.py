@@ -24,7 +24,7 @@ def averaged(surrogate: object, draws: int = 8) -> FullyBayesianGP:
         draws: Draws of the parameters.
 
     Raises:
-        InputError: For a surrogate of another kind, one with a prior mean, or one whose noise is known and not learned.
+        InputError: For a surrogate of another kind, or one whose noise is known and not learned.
 
     Example:
         >>> from seqopt.kernels import NgramKernel
@@ -42,9 +42,8 @@ def averaged(surrogate: object, draws: int = 8) -> FullyBayesianGP:
             f"the parameters of a {type(surrogate).__name__} cannot be averaged over: take a fully Bayesian surrogate, "
             "such as ssk-bayes or mixture"
         )
-    if surrogate.mean is not None or surrogate.noise is not None:
-        what = "a prior mean" if surrogate.mean is not None else "a noise that is known"
-        raise InputError(f"the parameters of a surrogate with {what} cannot be averaged over")
+    if surrogate.noise is not None:
+        raise InputError("the parameters of a surrogate with a noise that is known cannot be averaged over")
     kernel = copy.deepcopy(surrogate.kernel)
     sampler = default_sampler(kernel)
     if surrogate.levels is None and not isinstance(sampler, GridSampler):
@@ -54,5 +53,6 @@ def averaged(surrogate: object, draws: int = 8) -> FullyBayesianGP:
         None if surrogate.levels is not None else sampler,
         encoder=surrogate.encoder,
         draws=draws,
+        mean=surrogate.mean,
         levels=surrogate.levels,
     )

@@ -40,6 +40,7 @@ from seqopt.models.covariance import Evaluator, KernelEvaluator, StackedEvaluato
 from seqopt.models.gaussian import GaussianSurrogate
 from seqopt.models.gp_state import BatchedGPState
 from seqopt.models.levels import LevelNoise, Levels
+from seqopt.models.prior_means import PriorMean
 from seqopt.models.sampling import (
     GOOD_R_HAT,
     GridSampler,
@@ -184,6 +185,8 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         draws: Number of draws.
         refit_growth: See above.
         mean_std: Standard deviation of the prior of the constant mean, of standardised values; with 0 it is 0.
+        mean: Prior mean of the values at strings, as of a `seqopt.models.StringGP`, besides that constant. It says what
+            strings tell before any is measured, so that none are drawn at random: `doubt` is 0.
         levels: Levels of the context that have noise, mean and scale of their own (`seqopt.models.levels`). The noise
             of the target has the prior above, that of each other level in units of it the prior (0, 1) of its
             logarithm.
@@ -217,6 +220,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         draws: int = 8,
         refit_growth: float = 0.1,
         mean_std: float = 1.0,
+        mean: PriorMean | None = None,
         levels: Levels | None = None,
     ) -> None:
         if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 1:
@@ -257,7 +261,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         self.draws = int(draws)
         self.refit_growth = refit_growth
         super().__init__(
-            Encoder("characters" if tokenizer is None else tokenizer) if encoder is None else encoder, levels=levels
+            Encoder("characters" if tokenizer is None else tokenizer) if encoder is None else encoder, mean, levels
         )
         self._encoder_chosen = tokenizer is not None or encoder is not None
         self._chosen_encoder = self.encoder if self._encoder_chosen else None
@@ -286,6 +290,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             "draws": self.draws,
             "refit_growth": self.refit_growth,
             "mean_std": self._mean_std,
+            **({} if self.mean is None else {"mean": self.mean}),
             **({} if self.levels is None else {"levels": self.levels}),
         }
 
@@ -310,7 +315,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
     @property
     def doubt(self) -> float:
         """Weight of the hypothesis that strings tell nothing of each other's values, in [0, 1); see the class."""
-        return self._doubt
+        return self._doubt if self.mean is None else 0.0
 
     @property
     def units(self) -> tuple[float, float]:
@@ -401,7 +406,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             InputError: If there are fewer than two strings, the numbers differ, a value is not finite, or a noise
                 variance is negative.
         """
-        targets = checked_values(strings, values)
+        targets = self._less_mean(strings, checked_values(strings, values))
         known = checked_noise(strings, noise_variance)
         sides = checked_sides(strings, censored)
         numbers, own_scales = None, None
@@ -454,6 +459,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             scale,
             noise,
             torch.from_numpy(known),
+            self._prior_mean(),
             wanted=None if wanted is None else self.encoder.encode(wanted),
             sides=None if sides is None else torch.from_numpy(sides),
             level_noise=level_noise,
@@ -741,6 +747,7 @@ class FullyBayesianStringGP(FullyBayesianGP):
         encoder: Makes tokens of strings, instead of ``tokenizer``.
         draws: Number of draws.
         refit_growth: See `FullyBayesianGP`.
+        mean: See `FullyBayesianGP`.
 
     Raises:
         InputError: If ``draws`` < 1, ``refit_growth`` < 0, or the kernel is not a normalised `SubsequenceKernel`
@@ -763,6 +770,7 @@ class FullyBayesianStringGP(FullyBayesianGP):
         encoder: Encoder | None = None,
         draws: int = 8,
         refit_growth: float = 0.1,
+        mean: PriorMean | None = None,
     ) -> None:
         self.kernel = SubsequenceKernel() if kernel is None else kernel
         if not isinstance(self.kernel, SubsequenceKernel):
@@ -780,6 +788,7 @@ class FullyBayesianStringGP(FullyBayesianGP):
             draws=draws,
             refit_growth=refit_growth,
             mean_std=0.0,
+            mean=mean,
         )
 
     def config_arguments(self) -> dict[str, Any]:
@@ -789,6 +798,7 @@ class FullyBayesianStringGP(FullyBayesianGP):
             "encoder": self._chosen_encoder,
             "draws": self.draws,
             "refit_growth": self.refit_growth,
+            **({} if self.mean is None else {"mean": self.mean}),
         }
 
 

@@ -29,6 +29,7 @@ from seqopt.models.gp_state import BatchedGPState, Conditioning, stacked
 from seqopt.models.leave_one_out import LeaveOneOut, leave_one_out
 from seqopt.models.levels import Levels, LevelScales
 from seqopt.models.pool_posterior import PoolPosterior
+from seqopt.models.prior_means import PriorMean, mean_given, prior_mean_of
 from seqopt.models.stored_columns import stored_columns
 from seqopt.models.streamed_posterior import StreamedPosterior
 from seqopt.posteriors import Posterior
@@ -44,16 +45,13 @@ MEAN_ELEMENTS = 1 << 24
 """Covariances that are held at once while means are predicted (128 MiB)."""
 
 
-PriorMean = Callable[[Sequence[str]], npt.ArrayLike]
-"""From n strings (keys) to the prior means of their values, in the units of the values."""
-
-
 class GaussianSurrogate:
     """Predictions, joint draws and posteriors from a `BatchedGPState`; surrogates inherit it and set the state.
 
     Args:
         encoder: Turns strings into what the kernel takes.
-        mean: Prior mean of the values at strings, in their units, besides a constant; `None` for a constant alone.
+        mean: Prior mean of the values at strings, in their units, besides a constant (see
+            `seqopt.models.prior_means`); `None` for a constant alone.
         levels: Levels of the context that have noise, mean and scale of their own.
 
     Raises:
@@ -75,6 +73,7 @@ class GaussianSurrogate:
             )
         self.encoder = encoder
         self.mean = mean
+        self._mean_given = mean
         self.levels = levels
         self._level_scales: LevelScales | None = None
         self._state: BatchedGPState | None = None
@@ -102,9 +101,17 @@ class GaussianSurrogate:
 
     def _prior_mean(self) -> Callable[[Sequence[Item]], Tensor] | None:
         """The prior mean at queries in units of the model, where there is one that is not constant."""
-        if self.mean is None:
+        if self._mean_given is None:
             return None
-        return partial(_standardized_prior_mean, self.mean, self.units[1])
+        return partial(_standardized_prior_mean, self._mean_given, self.units[1])
+
+    def _less_mean(self, items: Sequence[Item], values: FloatArray) -> FloatArray:
+        """Values less their prior means, which those that depend on values are given first."""
+        if self.mean is None:
+            return values
+        keys = [key_of(item) for item in items]
+        self._mean_given = mean_given(self.mean, keys, values)
+        return values - prior_mean_of(self._mean_given, keys)
 
     @property
     def units(self) -> tuple[float, float]:
@@ -442,21 +449,6 @@ class GaussianSurrogate:
 
 def _standardized_prior_mean(mean: PriorMean, unit: float, items: Sequence[Item]) -> Tensor:
     return torch.from_numpy(prior_mean_of(mean, [key_of(item) for item in items])) / unit
-
-
-def prior_mean_of(mean: PriorMean, keys: Sequence[str]) -> npt.NDArray[np.float64]:
-    """Prior means of strings.
-
-    Raises:
-        InputError: If the function does not return one finite number for each string.
-    """
-    if not len(keys):
-        return np.zeros(0)
-    found = np.asarray(mean(keys), dtype=np.float64)
-    if found.shape != (len(keys),) or not np.isfinite(found).all():
-        what = f"an array of shape {found.shape}" if found.shape != (len(keys),) else "a number that is not finite"
-        raise InputError(f"the prior mean returned {what} for {len(keys)} strings; expected one finite number for each")
-    return found
 
 
 def _covariance_of_means(a: Tensor, b: Tensor) -> Tensor:

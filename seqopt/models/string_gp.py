@@ -28,11 +28,12 @@ from seqopt.models.censoring import Sides, checked_sides
 from seqopt.models.checks import checked_noise, checked_values
 from seqopt.models.covariance import KernelEvaluator
 from seqopt.models.fitting import Parameters, PointEstimate, TrainingData, parameters_of, units_of
-from seqopt.models.gaussian import GaussianSurrogate, PriorMean, prior_mean_of
+from seqopt.models.gaussian import GaussianSurrogate
 from seqopt.models.gp_state import BatchedGPState
 from seqopt.models.levels import LevelNoise, Levels
 from seqopt.models.measurements import AVERAGED, MeasurementVariance
 from seqopt.models.noise import LevelledNoise
+from seqopt.models.prior_means import PriorMean
 from seqopt.spaces import PoolSpace, Space
 from seqopt.utils.config import Configurable
 
@@ -92,7 +93,8 @@ class StringGP(GaussianSurrogate, Configurable):
             standardised by these.
         mean: Prior mean of the values at strings (what a cheaper method predicts, say): a function from a list of
             strings to a list of numbers, in the units of the values that `fit` is given, which an optimiser that
-            minimises gives with the opposite sign. A constant is learned besides. `model` sees what is left without it.
+            minimises gives with the opposite sign; or one that takes its units from these (`seqopt.models.DataMean`). A
+            constant is learned besides. `model` sees what is left without it.
 
     Raises:
         InputError: If ``restarts`` < 1, ``refit_growth`` < 0, ``fit_size`` < 2, both ``tokenizer`` and ``encoder`` are
@@ -300,8 +302,7 @@ class StringGP(GaussianSurrogate, Configurable):
         """
         targets = checked_values(strings, values)
         sides = checked_sides(strings, censored)
-        if self.mean is not None:
-            targets = targets - prior_mean_of(self.mean, strings)
+        targets = self._less_mean(strings, targets)
         known = checked_noise(strings, noise_variance)
         encoded = self.encoder.encode(strings)
         bind_symbols(self.kernel, self.encoder)

@@ -12,6 +12,7 @@ import pandas as pd
 
 from seqopt.campaign import Campaign, CampaignStore, Observed, Settings, Snapshot, Suggestion
 from seqopt.campaign.costs import costs_by_string
+from seqopt.campaign.leads import FROM_LEAD, distances_from_lead
 from seqopt.campaign.predictions import means_in_words
 from seqopt.campaign.rows import Measurement, comparable
 from seqopt.data import Context
@@ -74,7 +75,9 @@ def read_campaign(path: str | os.PathLike[str]) -> Run:
         remarks = tuple(f"{text[:1].upper()}{text[1:]}." for text in (*status.warnings, *judged))
         if settings.latent and settings.contexts is not None:
             remarks = (*remarks, of_latent(settings.contexts))
-    evaluations = tidy_evaluations(pd.DataFrame(_rows(settings, suggestions, observed, notes), columns=_COLUMNS))
+    table = pd.DataFrame(_rows(settings, suggestions, observed, notes), columns=_COLUMNS)
+    far = distances_from_lead(settings, table["key"].tolist())
+    evaluations = tidy_evaluations(table if far is None else table.assign(**{FROM_LEAD: far}))
     missing = [] if evaluations["measured"].any() else ["Nothing has been measured yet."]
     if not suggestions:
         missing.append("Nothing has been suggested yet: seqopt campaign suggest does that.")

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from seqopt.campaign.leads import FROM_LEAD
 from seqopt.data import COLUMNS, Contexts, central, interval
 from seqopt.data.missed import Judged, latest
 from seqopt.data.replay import Replay
@@ -29,7 +30,7 @@ TEXT_COLUMNS = ("string", "key", "status", "error", "name", "why", "nearest", "i
 NUMBER_COLUMNS = (
     *("number", "value", "batch", "predicted_mean", "predicted_std", "acquisition", "seconds"),
     *("predicted", "predicted_low", "predicted_high"),
-    *("similarity", "measurements", "standard_error"),
+    *("similarity", "measurements", "standard_error", FROM_LEAD),
 )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from seqopt.campaign.leads import FROM_LEAD
 from seqopt.datasets.sheets import NUMBER
 from seqopt.report.chemistry import Substructures, scaffold, substructures
 from seqopt.report.formats import shortened
@@ -152,6 +153,8 @@ def string_table(view: View, mapped: Container[int] = (), further: Sequence[str]
         makers.append((Column("90% interval", numeric=False), lambda row: (view.interval(row), "")))
     if deviations:
         makers.append((Column("Off by (sd)"), lambda row: _deviation(deviations, row)))
+    if rows[FROM_LEAD].notna().any():
+        makers.append((Column("From the lead", first="ascending"), lambda row: _distance(row[FROM_LEAD])))
     makers.append((Column("Batch", first="ascending"), lambda row: _whole(row["batch"])))
     if any(one.kind for one in evidence.values()):
         makers.append((Column("Chosen to", numeric=False), lambda row: (evidence[_number(row)].kind, "")))
@@ -216,6 +219,10 @@ def _number(row: dict[str, Any]) -> int:
 
 def _whole(number: float) -> tuple[str, str]:
     return ("", "") if math.isnan(number) else (f"{int(number)}", f"{int(number)}")
+
+
+def _distance(number: float) -> tuple[str, str]:
+    return ("", "") if math.isnan(number) else (f"{number:.3g}", repr(float(number)))
 
 
 def _value(view: View, row: dict[str, Any]) -> tuple[str, str]:

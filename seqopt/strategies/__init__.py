@@ -6,10 +6,12 @@ from seqopt.strategies.designs import Design, MaxMinDesign, MedoidsDesign, resol
 from seqopt.strategies.exact import ExactStrategy
 from seqopt.strategies.feasible import FeasibleModelBased
 from seqopt.strategies.fidelity import MultiFidelity
+from seqopt.strategies.function_draws import FunctionDraws
 from seqopt.strategies.initial import InitialDesign
 from seqopt.strategies.latent import RandomLatentStrategy
 from seqopt.strategies.learning import Gain, gain_of, learner_of
 from seqopt.strategies.model_based import ModelBased
+from seqopt.strategies.near import Near
 from seqopt.strategies.penalised import LocalPenalisation
 from seqopt.strategies.plates import PlateSearch
 from seqopt.strategies.portfolio import Portfolio
@@ -31,6 +33,7 @@ __all__ = [
     "EntropySearch",
     "ExactStrategy",
     "FeasibleModelBased",
+    "FunctionDraws",
     "Gain",
     "Hedge",
     "InitialDesign",
@@ -39,6 +42,7 @@ __all__ = [
     "MedoidsDesign",
     "ModelBased",
     "MultiFidelity",
+    "Near",
     "PlateSearch",
     "Portfolio",
     "Prefilter",

@@ -14,6 +14,7 @@ from seqopt.models.distances import DistanceSurrogate
 from seqopt.search import Proposal
 from seqopt.spaces import PoolSpace, Space
 from seqopt.strategies.designs import Design, designed_proposals, resolve_design
+from seqopt.strategies.near import near_proposals, neighbourhood_of
 from seqopt.strategies.protocols import (
     CheckedStrategy,
     SearchState,
@@ -43,6 +44,8 @@ def usual_beginning(contexts: Contexts | None) -> Literal["target", "all"]:
 
 class InitialDesign(Configurable):
     """Proposes random or well-spread strings until there are enough, then what another strategy proposes.
+
+    Where the model of that strategy has a lead (`seqopt.strategies.Near`), random ones are those within its radius.
 
     Strings that its user has asked for come first of all, also where enough is known already.
 
@@ -163,6 +166,9 @@ class InitialDesign(Configurable):
         """Random or well-spread strings."""
         state = state.payable(closed=getattr(self.then, "closed", frozenset()))
         surrogate = self._surrogate
+        near = neighbourhood_of(self.then)
+        if self._design is None and near is not None:
+            return near_proposals(n, state, rng, near, unsupported=self.then.unsupported)
         if self._design is None or surrogate is None:
             return random_proposals(n, state, rng, unsupported=self.then.unsupported)
         chosen = designed_proposals(

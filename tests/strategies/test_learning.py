@@ -72,8 +72,10 @@ def test_parameters_of_a_point_estimate_are_averaged_over():
     several = FullyBayesianGP([NgramKernel(), OneHotKernel()])
     assert averaged(several) is several
     assert averaged(FullyBayesianGP(NgramKernel(), draws=1)).draws == 8
-    with pytest.raises(InputError, match="a surrogate with a prior mean cannot"):
-        averaged(StringGP(mean=lambda strings: [0.0] * len(strings)))
+    mean = lambda strings: [0.0] * len(strings)  # noqa: E731
+    assert averaged(StringGP(mean=mean)).mean is mean
+    with pytest.raises(InputError, match="a surrogate with a noise that is known cannot"):
+        averaged(StringGP(noise=1e-4))
     with pytest.raises(InputError, match="parameters of a int cannot be averaged"):
         averaged(3)
 

@@ -16,7 +16,7 @@ from seqopt.kernels import OneHotKernel
 from seqopt.models import FullyBayesianStringGP, StringGP
 from seqopt.search import GeneticSearch, Proposal, RandomSearch
 from seqopt.spaces import CandidateSet, Space, StringSpace
-from seqopt.strategies import ModelBased, RandomStrategy, SearchState
+from seqopt.strategies import FunctionDraws, ModelBased, RandomStrategy, SearchState
 from seqopt.testing.strategies import StrategyConformance
 
 
@@ -38,6 +38,12 @@ class TestModelBasedOverASpace(StrategyConformance):
     @pytest.fixture
     def space(self) -> Space:
         return StringSpace("ab", 6)
+
+
+class TestFunctionDraws(StrategyConformance):
+    @pytest.fixture
+    def make_strategy(self) -> Callable[[], Any]:
+        return FunctionDraws
 
 
 class TestRandom(StrategyConformance):

@@ -10,12 +10,14 @@ from typing import get_args
 from seqopt.bench.euclid.methods import METHODS
 from seqopt.bench.euclid.report import tables, write_document
 from seqopt.bench.euclid.runs import Job, check, read_runs, work
-from seqopt.bench.euclid.tasks import RATIO_SEEDS, SEEDS, SLOW, SLOW_SEEDS, TASKS, Part
+from seqopt.bench.euclid.tasks import ADAPTIVE, RATIO_SEEDS, SEEDS, SLOW, SLOW_SEEDS, TASKS, Part
 from seqopt.bench.runner import header, run_jobs
 
 DESCRIPTION = """The experiments of the thesis on functions of the unit cube: fidelities (sections 3.5 and 5.7.2),
 batches (5.7.1), and plates (6.6.1 and 6.6.4). The models are BoTorch's; the acquisition functions are seqopt's own.
 And BORE and LFBO, whose classifiers and strategies are seqopt's, on the functions of Forrester and Branin (ratio).
+With models that average over their parameters: what is learned by SAL and others (learning), optimisation with noise
+by SCoreBO and others (noisy), the entropy search portfolio (esp), and search from a box that is too small (unbounded).
 
 Runs that are there already are kept, whatever they were made with; the tables hold all runs of the folder."""
 
@@ -37,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--seeds",
         type=int,
         help=f"runs of each task and method (default {SEEDS}; {SLOW_SEEDS} of {' and '.join(SLOW)}, the slow ones; "
-        f"{RATIO_SEEDS} of density ratios)",
+        f"{RATIO_SEEDS} of density ratios and of models that average over their parameters)",
     )
     parser.add_argument("--first-seed", type=int, default=0, help="of so many seeds in a row (default 0)")
     parser.add_argument("--steps", type=int, help="another number of steps, for trials; needs a separate --results")
@@ -104,7 +106,7 @@ def planned(
         Job(name, method, first_seed + number, steps)
         for number in range(max(SEEDS, RATIO_SEEDS) if seeds is None else seeds)
         for name in wanted
-        if seeds is not None or number < (RATIO_SEEDS if TASKS[name].part == "ratio" else SEEDS)
+        if seeds is not None or number < (RATIO_SEEDS if TASKS[name].part in ("ratio", *ADAPTIVE) else SEEDS)
         for method in TASKS[name].methods
         if (methods is None or method in methods) and not (seeds is None and method in SLOW and number >= SLOW_SEEDS)
     ]

@@ -15,6 +15,7 @@ from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
 
 from seqopt.acquisition import GIBBON, Acquisition, GumbelMaxValueSampler, LogExpectedImprovement, ThompsonSampling
+from seqopt.bench.euclid.adaptive import WAYS
 from seqopt.bench.euclid.adaptor import Process
 from seqopt.bench.euclid.heuristics import DeterminantalImprovement, LocalPenalisation
 from seqopt.bench.euclid.ratio import bore_forest, lfbo_perceptron, lfbo_perceptron_published, random_points
@@ -132,12 +133,12 @@ def _maximised(acquisition: torch.nn.Module, state: State, sequential: bool) -> 
 
 
 def no_model(state: State) -> Tensor:
-    """A density ratio has no model to choose by.
+    """Density ratios, and methods whose models average over their parameters, have no fitted model to choose by.
 
     Raises:
         ModelError: Always.
     """
-    raise ModelError("a density ratio proposes by its strategy, not from a model")
+    raise ModelError("this method proposes in a way of its own, not from a fitted model")
 
 
 def gumbel() -> GumbelMaxValueSampler:
@@ -196,5 +197,6 @@ METHODS: dict[str, Method] = {
     "lfbo-mlp-100": Method("LFBO, perceptron, 100 steps anew", no_model, strategy=lfbo_perceptron_published),
     "bore-rf": Method("BORE, random forest", no_model, strategy=bore_forest),
     "random": Method("random points", no_model, strategy=random_points),
+    **{name: Method(way.label, no_model) for name, way in WAYS.items()},
 }
 """By name."""

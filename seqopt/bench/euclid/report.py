@@ -20,7 +20,9 @@ FloatArray = npt.NDArray[np.float64]
 Runs = Mapping[str, Mapping[str, Sequence[Run]]]
 """By task and method."""
 
-REFERENCE: Mapping[Part, str] = {"fidelity": "gibbon", "batch": "gibbon-one", "plates": "bosh", "ratio": "random"}
+REFERENCE: Mapping[Part, str] = {"fidelity": "gibbon", "batch": "gibbon-one", "plates": "bosh", "ratio": "random"} | {
+    **{"learning": "points", "noisy": "gibbon-bayes", "esp": "random-portfolio", "unbounded": "ei-bayes"}
+}
 """What the others are compared with."""
 
 CLOSE = 0.1
@@ -40,7 +42,8 @@ def tables(runs: Runs) -> list[Table]:
     found = []
     for name, by_method in runs.items():
         part = TASKS[name].part
-        made = plates if part == "plates" else density_ratios if part == "ratio" else regrets
+        made = {"plates": plates, "ratio": density_ratios, "learning": learned}.get(part, regrets)
+        made = inferred if part in ("noisy", "esp", "unbounded") else made
         found.append(made(name, by_method))
     return [*found, *filter(lambda table: table.rows, [ratios(runs)])]
 
@@ -134,6 +137,79 @@ def density_ratios(name: str, by_method: Mapping[str, Sequence[Run]]) -> Table:
         f"{task.initial} random evaluations included. Regret is noiseless, and that of the best point so far. s a "
         "step: processor seconds of fit and choice.",
     )
+
+
+def learned(name: str, by_method: Mapping[str, Sequence[Run]]) -> Table:
+    """Errors of predictions after so many evaluations."""
+    task = TASKS[name]
+    rows = []
+    for method, runs in by_method.items():
+        cells = []
+        for field in ("rmse", "nlpd"):
+            curves = np.stack([_numbered(run, field, task.checkpoints) for run in runs])
+            cells += [mean(column, 3) for column in curves.T]
+        difference = _paired(name, by_method, method, "rmse")
+        rows.append((METHODS[method].label, str(len(runs)), *cells, difference, f"{overhead(runs):.2f}"))
+    points = [f"{point:g}" for point in task.checkpoints]
+    return Table(
+        f"{task.label}: errors of predictions after so many evaluations",
+        (
+            "method",
+            "runs",
+            *(f"RMSE, {point}" for point in points),
+            *(f"NLPD, {point}" for point in points),
+            "RMSE less that of random points, paired",
+            "s a step",
+        ),
+        rows,
+        f"{task.initial} Sobol points included. Mean and one standard error over runs. RMSE: of the mean, against true "
+        "values at 1,000 points; NLPD: mean negative logarithm of the predictive density of a measurement there. s a "
+        "step: processor seconds of fit and choice.",
+    )
+
+
+def inferred(name: str, by_method: Mapping[str, Sequence[Run]]) -> Table:
+    """Regret of the point of largest posterior mean after so many evaluations."""
+    task = TASKS[name]
+    rows = []
+    for method, runs in by_method.items():
+        curves = np.stack([_numbered(run, "regret", task.checkpoints) for run in runs])
+        cells = [mean(column, digits(column)) for column in curves.T]
+        last = f"{np.median(curves[:, -1]):.2g}"
+        difference = _paired(name, by_method, method, "regret")
+        rows.append((METHODS[method].label, str(len(runs)), *cells, last, difference, f"{overhead(runs):.2f}"))
+    reference = METHODS[REFERENCE[task.part]].label
+    return Table(
+        f"{task.label}: regret after so many evaluations",
+        (
+            "method",
+            "runs",
+            *(f"{point:g}" for point in task.checkpoints),
+            "median at the end",
+            f"this less {reference}, paired",
+            "s a step",
+        ),
+        rows,
+        f"{task.initial} initial points included. Mean and one standard error over runs of the true regret of the "
+        "point of largest posterior mean. s a step: processor seconds of fit and choice.",
+    )
+
+
+def _numbered(run: Run, field: str, counts: Sequence[float]) -> FloatArray:
+    """What was recorded after so many evaluations, or at the end of a shorter run."""
+    values = np.array(run[field])
+    places = np.clip(np.array(counts, dtype=np.int64) - int(run["initial"]), 0, len(values) - 1)
+    found: FloatArray = values[places]
+    return found
+
+
+def _paired(name: str, by_method: Mapping[str, Sequence[Run]], method: str, field: str) -> str:
+    reference = REFERENCE[TASKS[name].part]
+    if method == reference or reference not in by_method:
+        return ""
+    ours = {run["job"]["seed"]: run[field][-1] for run in by_method[reference]}
+    pairs = [run[field][-1] - ours[run["job"]["seed"]] for run in by_method[method] if run["job"]["seed"] in ours]
+    return with_error(pairs, digits(pairs)) if len(pairs) > 1 else ""
 
 
 def ratios(runs: Runs) -> Table:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from seqopt.bench.euclid.adaptive import WAYS, searched, starred
 from seqopt.bench.euclid.functions import Problem
 from seqopt.bench.euclid.kernels import COMMON
 from seqopt.bench.euclid.methods import METHODS, Method, State
@@ -30,7 +31,7 @@ from seqopt.bench.euclid.models import (
 from seqopt.bench.euclid.plates import PlateProblem
 from seqopt.bench.euclid.ratio import with_strategy
 from seqopt.bench.euclid.search import Ways, recommend
-from seqopt.bench.euclid.tasks import TASKS, Task
+from seqopt.bench.euclid.tasks import ADAPTIVE, TASKS, Task
 from seqopt.bench.records import ENDING, Run, read_records
 from seqopt.errors import InputError
 
@@ -113,6 +114,11 @@ def _done(job: Job) -> Run:
     if task.part == "plates":
         assert task.plates is not None
         found = with_plates(task.plates(job.seed), method, steps, first, rng)
+    elif task.part in ADAPTIVE:
+        # Boxes and functions are the same for all methods, and noise does not depend on what they draw.
+        box = starred(task.function.dim, first) if task.starred else None
+        problem = task.of_seed(job.seed)
+        found = searched(problem, WAYS[job.method], steps, task.initial, task.part, first, rng, box)
     elif task.part == "ratio":
         assert method.strategy is not None
         strategy = method.strategy(task.function.dim)
@@ -287,8 +293,9 @@ def check(run: Run) -> None:
             again[place] = np.mean([problem.on_plate(point[None, :-1], plate) for plate in used])
         allowed = np.full(len(values), 1e-5)
     else:
-        again = task.function.value(points[:, :-1], points[:, -1])
-        noise = np.sqrt(task.function.noise_variance(points[:, -1]))
+        problem = task.of_seed(job["seed"])
+        again = problem.value(points[:, :-1], points[:, -1])
+        noise = np.sqrt(problem.noise_variance(points[:, -1]))
         # Coordinates are stored to so many digits, and functions are steep.
         allowed = 1e-5 * np.maximum(1.0, np.abs(values)) + 6.0 * noise
     wrong = np.flatnonzero(~(np.abs(values - again) <= allowed))

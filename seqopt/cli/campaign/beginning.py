@@ -34,13 +34,18 @@ from seqopt.cli.choosing import (
     Forbid,
     ForbidPattern,
     Include,
+    Lead,
+    LeadDistance,
+    LeadScale,
     MaxSimilarity,
     PerScaffold,
     Properties,
+    Radius,
     Require,
     RequirePattern,
     Where,
     given_filters,
+    given_lead,
     given_limits,
 )
 from seqopt.cli.gene_options import (
@@ -219,6 +224,10 @@ def new(
     design: DesignName = "auto",
     per_scaffold: PerScaffold = None,
     max_similarity: MaxSimilarity = None,
+    lead: Lead = None,
+    radius: Radius = None,
+    lead_distance: LeadDistance = "auto",
+    lead_scale: LeadScale = 1.0,
     strategy: StrategyName = "model",
     prefilter: PrefilterName = None,
     keep: Keep = None,
@@ -263,6 +272,7 @@ def new(
         raise InputError(f"--surrogate {surrogate} knows nothing of fidelities: leave it out")
     genes = GeneOptions(code, start, stop, avoid or (), both_strands, gc, constraint or (), upstream, downstream)
     refuse_idle({option: given and protein is None for option, given in genes.given.items()}, "--protein")
+    near = given_lead(lead, radius, lead_distance, lead_scale)
     show_notes()
     variants = VariantOptions(parent, mutations, positions, letters, template, library)
     large = {"strategy": strategy, "prefilter": prefilter, "keep": keep, "on_disk": on_disk}
@@ -353,6 +363,7 @@ def new(
             design=design,
             include=include or (),
             limits=given_limits(per_scaffold, max_similarity),
+            near=near,
             contexts=contexts,
             budget=budget_cost,
             parent=None if variants.are_searched else variants.sequence(),
@@ -385,6 +396,8 @@ def new(
         listed = ", ".join(one.string for one in rules.controls)
         each = f"; on each: {listed}" if listed else ""
         console.print(escape(f"measured on plates of {rules.size} wells{each}; what counts is what all have in common"))
+    if near is not None:
+        console.print(escape(f"searched within {near.radius:g} of {near.lead}, further if it pays"))
     if filters:
         console.print(f"suggested is only: {escape('; '.join(filters))}")
     console.print("next: seqopt campaign suggest --out batch.csv")
