@@ -209,9 +209,9 @@ def table(runs: Runs) -> str:
     lines.append(
         f"Functions over {POOL} random strings of {SHORTEST} to {LONGEST} letters, drawn with the sub-sequence kernel "
         f"of order {ORDER} (gap decay {GAP_DECAY:g}, variance {SCALE:g}, noise variance {NOISE:g}). Mean ± one "
-        f"standard error; {INITIAL} random strings first, then one at a time. *Error* is that of the logarithms of output "
-        "scale, noise variance and gap decay, averaged over draws; *regret* is that of the string of largest posterior "
-        "mean. Differences are paired by function, and negative ones favour the method of the row. Seconds are "
-        "processor time."
+        f"standard error; {INITIAL} random strings first, then one at a time. *Error* is that of the logarithms of "
+        "output scale, noise variance and gap decay, averaged over draws; *regret* is that of the string of largest "
+        "posterior mean. Differences are paired by function, and negative ones favour the method of the row. Seconds "
+        "are processor time."
     )
     return "\n".join(lines)

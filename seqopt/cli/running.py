@@ -180,6 +180,8 @@ def watched_search(
     batches = f"{'1 batch' if steps == 1 else f'{steps} batches'} of {plan.batch}"
     costly = options.get("fidelities") is not None
     first = {"maxmin": "spread out", "medoids": "representative"}.get(str(options.get("design")), "random")
+    if options.get("near") is not None and first == "random":
+        first = "near the lead"
     if plan.asynchronous:
         batches = f"turn, {plan.workers} at a time"
     console.print(

@@ -117,15 +117,15 @@ class BoxModel:
             solved = linalg.solve_triangular(draw.factor, cross.T, lower=True)
             parts.append((cross @ draw.weights, covariance - solved.T @ solved))
         mean = torch.from_numpy(np.stack([one for one, _ in parts]))
-        covariance = torch.from_numpy(np.stack([one for _, one in parts]))
+        between = torch.from_numpy(np.stack([one for _, one in parts]))
         n = len(points)
         return DensePosterior(
             mean[:, :n] + prior,
-            covariance[:, :n, :n],
+            between[:, :n, :n],
             torch.tensor([draw.noise for draw in self.draws], dtype=torch.float64),
             observed_mean=mean[:, n:] + observed_prior,
-            observed_covariance=covariance[:, n:, n:],
-            cross_covariance=covariance[:, n:, :n],
+            observed_covariance=between[:, n:, n:],
+            cross_covariance=between[:, n:, :n],
             best_observed=self.best,
         )
 
