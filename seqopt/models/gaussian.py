@@ -105,7 +105,7 @@ class GaussianSurrogate:
             return None
         return partial(_standardized_prior_mean, self._mean_given, self.units[1])
 
-    def _less_mean(self, items: Sequence[Item], values: FloatArray) -> FloatArray:
+    def _less_mean(self, items: Sequence[Item], values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Values less their prior means, which those that depend on values are given first."""
         if self.mean is None:
             return values

@@ -149,10 +149,9 @@ class KernelDistance(Configurable):
         width = max(strings.width, lead.width)
         evaluator = KernelEvaluator(self._kernel, width)
         strings, lead = strings.padded(width), lead.padded(width)
-        owns = [evaluator.self_similarity(one) for one in (strings, lead)]
-        variances = [evaluator.variance(one, own) for one, own in zip((strings, lead), owns, strict=True)]
-        covariance = evaluator.cross(strings, lead, *owns)[:, 0]
-        correlation = covariance / np.sqrt(variances[0] * variances[1])
+        own, own_of_lead = evaluator.self_similarity(strings), evaluator.self_similarity(lead)
+        covariance = evaluator.cross(strings, lead, own, own_of_lead)[:, 0]
+        correlation = covariance / np.sqrt(evaluator.variance(strings, own) * evaluator.variance(lead, own_of_lead))
         found: FloatArray = np.sqrt(np.maximum(2.0 - 2.0 * np.asarray(correlation, dtype=np.float64), 0.0))
         return found
 

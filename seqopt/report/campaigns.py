@@ -77,7 +77,9 @@ def read_campaign(path: str | os.PathLike[str]) -> Run:
             remarks = (*remarks, of_latent(settings.contexts))
     table = pd.DataFrame(_rows(settings, suggestions, observed, notes), columns=_COLUMNS)
     far = distances_from_lead(settings, table["key"].tolist())
-    evaluations = tidy_evaluations(table if far is None else table.assign(**{FROM_LEAD: far}))
+    evaluations = tidy_evaluations(
+        table if far is None else table.assign(**{FROM_LEAD: pd.Series(far, dtype="float64")})
+    )
     missing = [] if evaluations["measured"].any() else ["Nothing has been measured yet."]
     if not suggestions:
         missing.append("Nothing has been suggested yet: seqopt campaign suggest does that.")

@@ -117,8 +117,7 @@ def _done(job: Job) -> Run:
     elif task.part in ADAPTIVE:
         # Boxes and functions are the same for all methods, and noise does not depend on what they draw.
         box = starred(task.function.dim, first) if task.starred else None
-        problem = task.of_seed(job.seed)
-        found = searched(problem, WAYS[job.method], steps, task.initial, task.part, first, rng, box)
+        found = searched(task.of_seed(job.seed), WAYS[job.method], steps, task.initial, task.part, first, rng, box)
     elif task.part == "ratio":
         assert method.strategy is not None
         strategy = method.strategy(task.function.dim)
@@ -293,9 +292,9 @@ def check(run: Run) -> None:
             again[place] = np.mean([problem.on_plate(point[None, :-1], plate) for plate in used])
         allowed = np.full(len(values), 1e-5)
     else:
-        problem = task.of_seed(job["seed"])
-        again = problem.value(points[:, :-1], points[:, -1])
-        noise = np.sqrt(problem.noise_variance(points[:, -1]))
+        measured = task.of_seed(job["seed"])
+        again = measured.value(points[:, :-1], points[:, -1])
+        noise = np.sqrt(measured.noise_variance(points[:, -1]))
         # Coordinates are stored to so many digits, and functions are steep.
         allowed = 1e-5 * np.maximum(1.0, np.abs(values)) + 6.0 * noise
     wrong = np.flatnonzero(~(np.abs(values - again) <= allowed))
