@@ -821,7 +821,8 @@ def bench(
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
             "filters, choices, ask, levels, intervals, censored, design, formulas, factorial, transforms, "
             "standing, ehrlich, fidelity, plates, euclid, hits, learning, configurations, pool, prefilter, confirm, "
-            "folding, portfolio, gb1, reagents, scale, clusterfaults, parameters, thompson; NAME --help shows its options.",
+            "folding, portfolio, gb1, reagents, scale, clusterfaults, parameters, thompson; NAME --help shows its "
+            "options.",
         ),
     ] = "",
 ) -> None:
