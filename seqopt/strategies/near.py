@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqopt.errors import InputError
-from seqopt.models import DistanceMean, Surrogate, lead_distance, resolve_surrogate, with_mean
+from seqopt.models import DistanceMean, PlannedSurrogate, Surrogate, lead_distance, resolve_surrogate, with_mean
 from seqopt.models.distance_mean import Neighbourhood
 from seqopt.search import Proposal
 from seqopt.spaces import EvolvableSpace, PoolSpace, Space, keys_at
@@ -70,7 +70,7 @@ class Near(Configurable):
             raise InputError(f"the lead is {self.lead!r}; expected a string, such as a SMILES")
         return DistanceMean(lead_distance(lead, space.kind, self.distance), self.radius, self.scale)
 
-    def surrogate(self, surrogate: Surrogate | str | None, space: Space) -> Surrogate:
+    def surrogate(self, surrogate: Surrogate | PlannedSurrogate | str | None, space: Space) -> Surrogate:
         """A surrogate with that prior mean, which a search of ``space`` can use.
 
         Args:
