@@ -77,7 +77,7 @@ def with_mutations(frame: pd.DataFrame, parent: str | None) -> pd.DataFrame:
     if parent is None or MUTATIONS in frame:
         return frame
     frame = frame.copy()
-    frame.insert(frame.columns.get_loc("string") + 1, MUTATIONS, mutation_names(parent, frame["key"]))
+    frame.insert(list(frame.columns).index("string") + 1, MUTATIONS, mutation_names(parent, frame["key"]))
     return frame
 
 
@@ -89,7 +89,7 @@ def read_mutations(rows: Iterable[Row], settings: Settings) -> None:
     letters = LETTERS.get(str((settings.pool or settings.space).get("kind")))
     for row in rows:
         name = row.entry.string
-        if name is not None and looks_like_a_name(name):
+        if name is not None and looks_like_a_name(name, parent):
             try:
                 row.entry = replace(row.entry, string=mutant(parent, name, letters))
             except InputError as error:

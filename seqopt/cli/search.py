@@ -93,8 +93,18 @@ def run_search(
             "--on-disk": large["on_disk"] is not None,
             "--features and --prior-mean": informed.given,
         }
-        own = {"kind": kind, "direction": direction, "transform": transform, "out": out, "choosing": choosing}
-        _finish(*run_variants(variants, objective_spec, plan, idle=idle, **own))
+        found = run_variants(
+            variants,
+            objective_spec,
+            plan,
+            kind=kind,
+            direction=direction,
+            transform=transform,
+            out=out,
+            idle=idle,
+            choosing=choosing,
+        )
+        _finish(*found)
         return
     parent = variants.sequence()
     started = time.perf_counter()

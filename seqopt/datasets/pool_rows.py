@@ -212,7 +212,7 @@ def with_variants(rows: PoolRows, parent: str) -> PoolRows:
     letters = LETTERS.get(kind)
     strings, unfit = list(rows.strings), {}
     for row, text in enumerate(rows.strings):
-        if looks_like_a_name(text):
+        if looks_like_a_name(text, parent):
             try:
                 strings[row] = mutant(parent, text, letters)
             except InputError as error:

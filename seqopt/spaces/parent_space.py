@@ -121,12 +121,12 @@ class ParentSpace(SequenceSpace):
         number = {symbol: index for index, symbol in enumerate(symbols)}
         self._parent = np.array([number[letter] for letter in self.parent], dtype=np.intp)
         self._free = np.array(self.positions, dtype=np.intp) - 1
-        others = [self.letters[position].replace(self.parent[position - 1], "") for position in self.positions]
-        self._counts = np.array([len(those) for those in others])
+        further = [self.letters[position].replace(self.parent[position - 1], "") for position in self.positions]
+        self._counts = np.array([len(those) for those in further])
         # The parent's letter first, then the others.
-        self._options = np.full((len(others), 1 + int(self._counts.max())), PADDING, dtype=np.intp)
-        self._places = np.full((len(others), len(symbols)), PADDING, dtype=np.intp)
-        for index, (position, those) in enumerate(zip(self.positions, others, strict=True)):
+        self._options = np.full((len(further), 1 + int(self._counts.max())), PADDING, dtype=np.intp)
+        self._places = np.full((len(further), len(symbols)), PADDING, dtype=np.intp)
+        for index, (position, those) in enumerate(zip(self.positions, further, strict=True)):
             numbers = [number[letter] for letter in self.parent[position - 1] + those]
             self._options[index, : len(numbers)] = numbers
             self._places[index, numbers] = np.arange(len(numbers))

@@ -141,13 +141,17 @@ def is_mutation_name(text: str) -> bool:
     )
 
 
-def looks_like_a_name(text: str) -> bool:
-    """Whether a text is meant as a name of a variant: it has a digit, which no sequence has, or says wild type.
+def looks_like_a_name(text: str, parent: str) -> bool:
+    """Whether a text is meant as a name of a variant, perhaps a misspelt one: it says wild type, or has a digit.
+
+    Where the parent has digits itself, only what has the form of a name is one.
 
     Example:
-        >>> looks_like_a_name("S121"), looks_like_a_name("MKV")
-        (True, False)
+        >>> looks_like_a_name("S121", "MKV"), looks_like_a_name("MKV", "MKV"), looks_like_a_name("0110", "0101")
+        (True, False, False)
     """
+    if any(map(str.isdecimal, parent)):
+        return is_mutation_name(text)
     return text.strip().casefold() in _PARENT_NAMES or any(map(str.isdecimal, text))
 
 
@@ -172,7 +176,7 @@ def variants_of(
     known = None if letters is None else frozenset(letters)
     found = []
     for index, text in enumerate(texts):
-        if not looks_like_a_name(text):
+        if not looks_like_a_name(text, parent):
             found.append(text)
             continue
         try:

@@ -12,7 +12,12 @@ from seqopt.campaign import Campaign
 from seqopt.cli import main
 from seqopt.report import write_report
 from seqopt.report.campaigns import read_campaign
-from seqopt.spaces import StringSpace
+from seqopt.report.cards import best_cards
+from seqopt.report.drawing import Reference
+from seqopt.report.string_table import string_table
+from seqopt.report.view import view_of
+from seqopt.spaces import ParentSpace, StringSpace
+from seqopt.strings.mutations import mutation_name
 
 SMILES = ["C" * n + end for n in range(1, 9) for end in ("O", "N", "C(=O)O", "F", "Cl")]
 
@@ -105,3 +110,19 @@ def test_the_command_writes_pages_of_runs_and_campaigns(
     assert "evaluations.csv is missing" in capsys.readouterr().err
     (tmp_path / "text.seqopt").write_text("no database")
     assert main(["report", "text"]) == 2
+
+
+def test_variants_of_a_parent_are_named_on_the_page(tmp_path: Path) -> None:
+    path = tmp_path / "variants.seqopt"
+    space = ParentSpace("MKVLSTPE", 2, positions="2-5")
+    with Campaign.create(path, space, objective="y", batch_size=3) as campaign:
+        campaign.record("wt", 1.0)
+        campaign.record("K2R/V3A", 3.0)
+        waiting = campaign.suggest()
+    view = view_of(read_campaign(path), "y")
+    assert view.reference == Reference("MKVLSTPE", "the parent")
+    table = string_table(view)
+    place = [column.title for column in table.columns].index("Mutations")
+    shown = [row.cells[place][0] for row in table.rows]
+    assert set(shown) == {"wt", "K2R/V3A", *(mutation_name("MKVLSTPE", one.string) for one in waiting)}
+    assert [card.mutations for card in best_cards(view, 2)] == ["K2R/V3A", "wt"]

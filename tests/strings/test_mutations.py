@@ -108,6 +108,10 @@ def test_names_among_strings_are_replaced_and_others_left() -> None:
         variants_of(PARENT, ["MKVLSTPD", "L2R"], places=["line 6", "line 7"])
 
 
+def test_strings_of_digits_are_no_names() -> None:
+    assert variants_of("0101", ["0110", "wt"]) == ["0110", "0101"]
+
+
 def test_an_empty_parent_is_refused() -> None:
     with pytest.raises(InputError, match="the parent is empty"):
         mutation_name("", "A")

@@ -10,8 +10,9 @@ from itertools import product
 from typing import ClassVar
 
 from seqopt.errors import InputError
-from seqopt.spaces.motifs import AMBIGUITY, checked_motif, strands
+from seqopt.spaces.motifs import checked_motif, strands
 from seqopt.spaces.specifications.base import Specification
+from seqopt.strings.genetic_codes import AMBIGUITY
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.resources import data_path
 
