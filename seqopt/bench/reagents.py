@@ -193,8 +193,9 @@ def by_reagents(values: FloatArray, budget: int, batch: int, rng: np.random.Gene
                 break
         else:
             # What is sampled has all been evaluated: random products go on.
-            left = np.setdiff1d(np.arange(values.size), np.array(sorted(known)))
-            further = rng.choice(left, size=wanted - len(new), replace=False)
+            left = np.ones(values.size, dtype=np.bool_)
+            left[list(known)] = False
+            further = rng.choice(np.flatnonzero(left), size=wanted - len(new), replace=False)
             new += further.tolist()
             known.update(further.tolist())
         learn(new)

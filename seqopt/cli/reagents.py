@@ -65,6 +65,7 @@ def run_reagents(
     from seqopt.filters.conditions import checked
     from seqopt.filters.filtering import check_filters, narrow
     from seqopt.objectives import resolve_objective
+    from seqopt.report.results import ROUTES_CSV
     from seqopt.strategies.designs import check_design
 
     started = time.perf_counter()
@@ -115,9 +116,6 @@ def run_reagents(
     print_continuation(plan, len(result.evaluations))
 
 
-ROUTES_CSV = "routes.csv"
-
-
 def write_routes(folder: Path, space: CombinatorialSpace) -> None:
     """Write how every product that was measured is made, the best first.
 
@@ -128,7 +126,7 @@ def write_routes(folder: Path, space: CombinatorialSpace) -> None:
     import pandas as pd
 
     from seqopt.campaign.routes import route_cells
-    from seqopt.report.results import ranked, read_run
+    from seqopt.report.results import ROUTES_CSV, ranked, read_run
     from seqopt.utils.files import write_atomically
 
     run = read_run(folder)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
 import shlex
@@ -25,6 +26,14 @@ from seqopt.data.transforms import LEARNED
 from seqopt.datasets.sheets import restore
 from seqopt.errors import InputError, RunFolderError
 from seqopt.report.formats import NumberFormat
+
+logger = logging.getLogger(__name__)
+
+ROUTES_CSV = "routes.csv"
+"""How the products of a run are made."""
+
+ROUTE_COLUMNS = ("reaction", "reagents", "reagents_smiles", "reagents_price")
+"""What it says of each; see `seqopt.campaign.routes`."""
 
 TEXT_COLUMNS = ("string", "key", "status", "error", "name", "why", "nearest", "identifier", "censored", "note")
 NUMBER_COLUMNS = (
@@ -131,7 +140,25 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
     if contexts and not contexts.get("target"):
         remarks = (of_latent(contexts),)
     found = _summarized(folder, evaluations)
-    return replace(found, remarks=(*_missed(found), *remarks), everything=everything if contexts else None)
+    routes = _routes(folder / ROUTES_CSV, evaluations)
+    return replace(
+        found, remarks=(*_missed(found), *remarks), everything=everything if contexts else None, cells=routes
+    )
+
+
+def _routes(path: Path, evaluations: pd.DataFrame) -> dict[str, dict[str, str]]:
+    """How products are made, by key, of a run that searched reactions and building blocks; empty for others."""
+    if not path.is_file():
+        return {}
+    try:
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+        rows = table[["smiles", *(name for name in ROUTE_COLUMNS if name in table)]].to_dict("records")
+    except (OSError, ValueError, KeyError) as error:
+        logger.warning("cannot read %s, so the page does not say how products are made: %s", path, error)
+        return {}
+    told = {str(row.pop("smiles")): {str(name): str(cell) for name, cell in row.items()} for row in rows}
+    pairs = zip(evaluations["key"], evaluations["string"], strict=True)
+    return {str(key): told[string] for key, string in pairs if string in told}
 
 
 def _missed(run: Run) -> tuple[str, ...]:

@@ -357,6 +357,10 @@ class CombinatorialSpace(Configurable):
             "accept": self.accept,
         }
 
+    def config(self) -> Config:
+        """See `seqopt.utils.config.Configurable`; readers of a description see what the strings are."""
+        return super().config() | {"kind": self.kind}
+
     @classmethod
     def from_config(cls, config: Mapping[str, Any] | Config) -> Self:
         """The space that a description says: of the blocks that it holds, or of files that have not changed.
