@@ -76,7 +76,7 @@ def costly_kernel(surrogate: object) -> Any:
 
 def symbol_counts(encoded: Any) -> npt.NDArray[np.float64]:
     """Numbers of symbols of encoded strings, whatever else stands beside their tokens."""
-    symbols = list(encoded.parts.values())[-1] if isinstance(encoded, Fields) else encoded
+    symbols: Any = list(encoded.parts.values())[-1] if isinstance(encoded, Fields) else encoded
     symbols = symbols.tokens if isinstance(symbols, TokensAndFeatures) else symbols
     return np.asarray(symbols.lengths, dtype=np.float64)
 

@@ -94,6 +94,16 @@ def test_a_plan_is_written_down_with_the_checksum_of_its_file(path: Path) -> Non
         from_config(config)
 
 
+def test_constant_columns_are_left_out_and_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    np.save(tmp_path / "f.npy", np.column_stack([EMBEDDING, np.ones(60)]))
+    features = Features(tmp_path / "f.npy")
+    assert features.bound(SPACE).size == 3
+    assert "1 of 4 columns of f.npy are constant and left out (4)" in caplog.text
+    caplog.clear()
+    from_config(config_of(features))
+    assert not caplog.text
+
+
 def test_rows_of_a_matrix_are_the_candidates_of_a_pool(tmp_path: Path) -> None:
     np.save(tmp_path / "f.npy", EMBEDDING)
     (tmp_path / "pool.csv").write_text("sequence\n" + "\n".join(STRINGS) + "\n", encoding="utf-8")
