@@ -388,6 +388,11 @@ def maximize(
         surrogate = acquisition = search = None
     if near is not None:
         refuse_lead(strategy=strategy is not None, contexts=contexts is not None, transform=transform)
+        if isinstance(surrogate, PlannedSurrogate):
+            raise InputError(
+                "a lead has a prior mean of its own, which does not go together with features and other prior means "
+                "yet: leave near or the plan out"
+            )
         like = "ssk" if tokenizer is not None and surrogate in (None, "auto") else surrogate
         surrogate = near.surrogate(like, candidates)
     unrepeatable, parts = "" if tokenizer is None else "it has its own tokenizer", {}

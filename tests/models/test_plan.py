@@ -7,12 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from seqopt import maximize
 from seqopt.encoding import feature_file
 from seqopt.errors import InputError
 from seqopt.kernels import OnField
 from seqopt.models import ColumnMean, Features, FullyBayesianGP, StringGP, SurrogatePlan, resolve_surrogate
 from seqopt.optimizer import Optimizer
 from seqopt.spaces import CandidateSet, StringSpace
+from seqopt.strategies import Near
 from seqopt.utils.config import config_of, from_config
 
 RNG = np.random.default_rng(0)
@@ -129,3 +131,9 @@ def test_what_does_not_fit_is_refused(path: Path, tmp_path: Path) -> None:
         resolve_surrogate("features", SPACE)
     with pytest.raises(InputError, match="unknown surrogate 'gp'"):
         SurrogatePlan("gp")
+
+
+def test_a_lead_and_a_plan_are_refused_together() -> None:
+    plan = SurrogatePlan("sites", mean=ColumnMean(dict(zip(STRINGS, VALUES.tolist(), strict=True)), "guess"))
+    with pytest.raises(InputError, match="a lead has a prior mean of its own"):
+        maximize(len, SPACE, near=Near(STRINGS[0], 2), surrogate=plan, initial=4, budget=2)
