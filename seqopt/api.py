@@ -55,7 +55,7 @@ from seqopt.scorers.limits import BatchLimits
 from seqopt.search import Search
 from seqopt.search.protocols import AnySpace
 from seqopt.spaces import CandidateSet, EvolvableSpace, PoolSpace, Space, StoredPool, as_space
-from seqopt.strategies import Design, MultiFidelity, Near, PlateSearch, Strategy
+from seqopt.strategies import Design, ModelBased, MultiFidelity, Near, PlateSearch, Strategy
 from seqopt.strategies.initial import usual_beginning
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.cache import digest
@@ -388,6 +388,11 @@ def maximize(
         surrogate = acquisition = search = None
     if near is not None:
         refuse_lead(strategy=strategy is not None, contexts=contexts is not None, transform=transform)
+        if isinstance(surrogate, PlannedSurrogate):
+            raise InputError(
+                "a lead has a prior mean of its own, which does not go together with features and other prior means "
+                "yet: leave near or the plan out"
+            )
         like = "ssk" if tokenizer is not None and surrogate in (None, "auto") else surrogate
         surrogate = near.surrogate(like, candidates)
     unrepeatable, parts = "" if tokenizer is None else "it has its own tokenizer", {}
@@ -797,6 +802,9 @@ def _part_facts(optimizer: Optimizer, strategy: Strategy | None) -> dict[str, An
         return {"details": {"strategy": described(strategy)}}
     names = ("acquisition", "surrogate", "search")
     parts = {name: described(getattr(optimizer, name)) for name in names}
+    decides = optimizer.strategy.then
+    if isinstance(decides, ModelBased) and decides.planned is not None:
+        parts["surrogate"] = described(decides.planned)  # the same model can be made again from that
     return {"surrogate": type(optimizer.surrogate).__name__, "details": parts}
 
 

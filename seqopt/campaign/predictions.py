@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -10,7 +9,7 @@ from seqopt.campaign.by_way import quality
 from seqopt.campaign.plate_facts import plate_facts
 from seqopt.campaign.plates import PlateRules
 from seqopt.campaign.rows import NewSnapshot
-from seqopt.models import ExplainedSurrogate, MeanEffect, mean_effects
+from seqopt.models import ExplainedSurrogate, mean_effects
 from seqopt.optimizer import Optimizer
 from seqopt.optimizer.learned import learned_contexts
 from seqopt.spaces import PoolSpace
@@ -51,16 +50,3 @@ def snapshot_of(optimizer: Optimizer, state: dict[str, Any], rules: PlateRules |
         summary["left"] = len(space) - sum(space.index_of(key) is not None for key in excluded)
     measured = len(optimizer.observations.with_status("ok"))
     return NewSnapshot(type(strategy if surrogate is None else surrogate).__name__, measured, summary, state)
-
-
-def means_in_words(model: Mapping[str, Any]) -> list[str]:
-    """What a model had learned of its prior mean, a line for each coefficient; none where it has no prior mean.
-
-    Args:
-        model: What `snapshot_of` summarised.
-
-    Example:
-        >>> means_in_words({"mean": [{"name": "guess", "estimate": 0.4, "lower": 0.3, "upper": 0.5}]})
-        ['prior mean: results are 0.40 standard deviations better where guess is one higher (90 %: 0.30 to 0.50)']
-    """
-    return [MeanEffect(**one).describe() for one in model.get("mean", ())]

@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seqopt.campaign.by_way import quality_in_words, values_in_words
-from seqopt.campaign.predictions import means_in_words
 from seqopt.campaign.rows import Observed, Settings, Suggestion, comparable
 from seqopt.campaign.status import side_by_side
-from seqopt.campaign.wording import counted, in_words, nearest_in_words, percent, without_value
+from seqopt.campaign.wording import counted, in_words, means_in_words, nearest_in_words, percent, without_value
 
 if TYPE_CHECKING:
     from seqopt.campaign.campaign import Campaign

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from seqopt.utils.mean_effect import MeanEffect
+
 
 def in_words(reason: Mapping[str, Any]) -> str:
     """Why a string was chosen, in a few words: its label, its rank and its chance; empty where nothing is known.
@@ -122,3 +124,16 @@ def without_value(failures: int, lost: int) -> str:
         ('1 failure', '0 failures, 2 losses')
     """
     return counted(failures, "failure") + (f", {counted(lost, 'loss', 'losses')}" if lost else "")
+
+
+def means_in_words(model: Mapping[str, Any]) -> list[str]:
+    """What a model had learned of its prior mean, a line for each coefficient; none where it has no prior mean.
+
+    Args:
+        model: What `seqopt.campaign.predictions.snapshot_of` summarised.
+
+    Example:
+        >>> means_in_words({"mean": [{"name": "guess", "estimate": 0.4, "lower": 0.3, "upper": 0.5}]})
+        ['prior mean: results are 0.40 standard deviations better where guess is one higher (90 %: 0.30 to 0.50)']
+    """
+    return [MeanEffect(**one).describe() for one in model.get("mean", ())]

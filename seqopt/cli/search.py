@@ -202,8 +202,6 @@ def run_search(
         )
         # What does not fit the pool is said before anything is scored.
         surrogate.for_space(as_space(pool))
-        if surrogate.features is not None and (remark := surrogate.features.file.remark()):
-            note(remark)
     goal = direction or objective.direction
     note_opposites(objective, direction)
     _describe_pool(pool, time.perf_counter() - started)

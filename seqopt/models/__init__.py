@@ -20,7 +20,7 @@ from seqopt.models.lead_distances import (
 )
 from seqopt.models.leave_one_out import LeaveOneOut
 from seqopt.models.levels import Levels
-from seqopt.models.means import ColumnMean, MeanEffect, mean_effects
+from seqopt.models.means import ColumnMean, mean_effects
 from seqopt.models.plan import Features, SurrogatePlan
 from seqopt.models.prior_means import DataMean, PriorMean
 from seqopt.models.protocols import (
@@ -46,6 +46,7 @@ from seqopt.models.registry import SURROGATES, default_surrogate, resolve_surrog
 from seqopt.models.sampling import GridSampler, Sampler, SliceSampler, SMCSampler
 from seqopt.models.string_gp import StringGP
 from seqopt.models.weight_space import FeatureMap, FingerprintMap, NgramMap, WeightSpaceGP
+from seqopt.utils.mean_effect import MeanEffect
 
 __all__ = [
     "SURROGATES",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +24,8 @@ from seqopt.models.sampling import GridSampler
 from seqopt.models.string_gp import StringGP
 from seqopt.spaces import PoolSpace, Space
 from seqopt.utils.config import Configurable
+
+logger = logging.getLogger(__name__)
 
 STRINGS_FIELD, FEATURES_FIELD = "strings", "features"
 
@@ -92,6 +95,8 @@ class Features(Configurable):
         self.standardize = standardize
         self.sha256 = unchanged(self.path, sha256, "features of strings")
         self.file = read_features(self.path, column=column)
+        if sha256 is None and (remark := self.file.remark()):
+            logger.warning("%s", remark)  # said once, when a search begins
         if kernel == "tanimoto" and not self.file.non_negative:
             raise InputError(f"{self.path.name} has numbers below 0: the Tanimoto kernel is for counts; choose rbf")
 

@@ -21,11 +21,10 @@ import torch
 from seqopt.campaign.ranking import rank_among
 from seqopt.campaign.reasons import label
 from seqopt.data.transforms import LearnedTransform, learned, resolve_transform
-from seqopt.encoding.features import TokensAndFeatures
 from seqopt.errors import InputError
-from seqopt.models import BinomialGP, FullyBayesianGP, StringGP
+from seqopt.models import BinomialGP, FullyBayesianGP, StringGP, mean_effects
 from seqopt.models.transforms import fit_with_transform
-from seqopt.report.explaining import Explained, costly_kernel, explained
+from seqopt.report.explaining import Explained, costly_kernel, explained, symbol_counts
 from seqopt.report.kernel_pca import FEWEST, kernel_pca
 from seqopt.report.library import Library
 from seqopt.report.restored import candidates_of, restore_surrogate, search_space
@@ -167,7 +166,8 @@ def _analyse(
         said.append(_fit(source, surrogate, rows["key"].tolist(), targets, noise, sides, rng, wells))
 
     fit_with_transform(transform, rows["value"].to_numpy(dtype=np.float64), sides == 0, fit, surrogate)
-    how = f"{remark} {said[-1]}".strip()
+    effects = [effect.describe() for effect in mean_effects(surrogate)]
+    how = " ".join([remark, said[-1], *(f"{text[:1].upper()}{text[1:]}." for text in effects)]).strip()
     scale = (
         transform.describe() if isinstance(transform, LearnedTransform) and learned(transform).name != "none" else ""
     )
@@ -295,9 +295,7 @@ def _check_work(surrogate: Any, keys: Sequence[str]) -> None:
     """Refuse a fit that would take very long; a kernel on symbols takes time in proportion to pairs x length^2."""
     if not _is_symbolic(surrogate):
         return
-    encoded = surrogate.encoder.encode(keys)
-    symbols = encoded.tokens if isinstance(encoded, TokensAndFeatures) else encoded
-    lengths = np.asarray(symbols.lengths, dtype=np.float64)
+    lengths = symbol_counts(surrogate.encoder.encode(keys))
     # The sum of l_i l_j over all pairs, each string with itself included.
     work = (lengths.sum() ** 2 + (lengths**2).sum()) / 2
     if work > MOST_WORK:

@@ -13,8 +13,8 @@ import pandas as pd
 from seqopt.campaign import Campaign, CampaignStore, Observed, Settings, Snapshot, Suggestion
 from seqopt.campaign.costs import costs_by_string
 from seqopt.campaign.leads import FROM_LEAD, distances_from_lead
-from seqopt.campaign.predictions import means_in_words
 from seqopt.campaign.rows import Measurement, comparable
+from seqopt.campaign.wording import means_in_words
 from seqopt.data import Context
 from seqopt.report.results import Run, of_latent, of_other_contexts, tidy_evaluations, with_contexts
 

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 from seqopt.campaign.batches import Suggestions
 from seqopt.campaign.by_way import quality_in_words
 from seqopt.campaign.campaign import Campaign
-from seqopt.campaign.predictions import means_in_words
 from seqopt.campaign.status import Status
-from seqopt.campaign.wording import counted, in_words, without_value
+from seqopt.campaign.wording import counted, in_words, means_in_words, without_value
 from seqopt.data import shown_interval, shown_number
 from seqopt.errors import SeqoptError
 from seqopt.report.display import KINDS, LARGEST_BATCH, SHOWN, Description, ListedString

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from seqopt.data.transforms import Identity, LearnedTransform, Transform
 from seqopt.encoding.features import TokensAndFeatures
+from seqopt.encoding.fields import Fields
 from seqopt.errors import ModelError
 from seqopt.models import Contributions, FullyBayesianGP, contributions_of
 
@@ -72,13 +74,18 @@ def costly_kernel(surrogate: object) -> Any:
     return next((kernel for kernel in several if getattr(kernel, "costly", False)), None)
 
 
+def symbol_counts(encoded: Any) -> npt.NDArray[np.float64]:
+    """Numbers of symbols of encoded strings, whatever else stands beside their tokens."""
+    symbols: Any = list(encoded.parts.values())[-1] if isinstance(encoded, Fields) else encoded
+    symbols = symbols.tokens if isinstance(symbols, TokensAndFeatures) else symbols
+    return np.asarray(symbols.lengths, dtype=np.float64)
+
+
 def _work(surrogate: Any, key: str, measured: Sequence[str]) -> float:
     """Products of lengths: a string is compared with all measured ones, once for each of its symbols."""
     if costly_kernel(surrogate) is None:
         return 0.0
-    encoded = surrogate.encoder.encode([key, *measured])
-    symbols = encoded.tokens if isinstance(encoded, TokensAndFeatures) else encoded
-    lengths = np.asarray(symbols.lengths, dtype=np.float64)
+    lengths = symbol_counts(surrogate.encoder.encode([key, *measured]))
     # Sums are shared by draws that differ in the match decay alone: eight gap decays are what costs.
     draws = 8 if isinstance(surrogate, FullyBayesianGP) else 1
     return float(lengths[0] ** 2 * lengths[1:].sum() * draws)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from seqopt.errors import InputError
-from seqopt.models import BinomialGP, StringGP, Surrogate, resolve_surrogate
+from seqopt.models import BinomialGP, PlannedSurrogate, StringGP, Surrogate, resolve_surrogate
 from seqopt.models.registry import LATENT, SURROGATES, surrogate_name
 from seqopt.report.results import Run, option_of
 from seqopt.report.samples import space_of
@@ -17,7 +17,10 @@ from seqopt.utils.config import described, from_config, is_config, same
 
 logger = logging.getLogger(__name__)
 
-_LEARNED = ("match_decay", "gap_decay", "order_weights", "lengthscale", "weight", "engine", "threads", "partitions")
+_LEARNED = (
+    *("match_decay", "gap_decay", "order_weights", "lengthscale", "weight", "similarity", "engine", "threads"),
+    *("partitions", "sites", "matrix", "frozen"),
+)
 """Arguments of a kernel that are where its parameters begin, or how it is computed."""
 
 
@@ -61,7 +64,7 @@ def restore_surrogate(run: Run, space: Any) -> tuple[Surrogate, str, str]:
     """
     name, details = surrogate_of(run), _surrogate_details(run)
     known = not details or name.lower().startswith(LATENT)
-    surrogate = resolve_surrogate(name, space) if known else _described(details)
+    surrogate = resolve_surrogate(name, space) if known else _described(details, space)
     remark = "" if run.settings else "The settings of the search are missing: its model is not known, and "
     if surrogate is None:
         remark = "The model of the search cannot be rebuilt from its files: "
@@ -84,17 +87,22 @@ def surrogate_of(run: Run) -> str:
 
 
 def _surrogate_details(run: Run) -> dict[str, Any]:
-    details = run.settings.get("details")
-    details = details.get("surrogate") if isinstance(details, dict) else None
-    return details if isinstance(details, dict) else {}
+    for place in ("details", "parts"):
+        held = run.settings.get(place)
+        details = held.get("surrogate") if isinstance(held, dict) else None
+        if isinstance(details, dict):
+            return details
+    return {}
 
 
-def _described(details: dict[str, Any]) -> Surrogate | None:
+def _described(details: dict[str, Any], space: Any) -> Surrogate | None:
     """The surrogate that the settings of a run describe, if it can be made from that."""
     if not is_config(details):
         return None
     try:
         found: Any = from_config(details)
+        if isinstance(found, PlannedSurrogate):
+            found = found.for_space(space)
     except InputError:
         logger.debug("the surrogate of the run could not be made again", exc_info=True)
         return None

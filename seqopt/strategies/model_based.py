@@ -194,6 +194,12 @@ class ModelBased(Configurable):
         return {"surrogate": self._given[0], "acquisition": self.acquisition, "search": self._given[1], **further}
 
     @property
+    def planned(self) -> PlannedSurrogate | None:
+        """The plan that the surrogate was made by, if it was given as one."""
+        given = self._given[0]
+        return given if isinstance(given, PlannedSurrogate) else None
+
+    @property
     def surrogate(self) -> Surrogate:
         """The surrogate.
 

@@ -7,12 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from seqopt import maximize
 from seqopt.encoding import feature_file
 from seqopt.errors import InputError
 from seqopt.kernels import OnField
 from seqopt.models import ColumnMean, Features, FullyBayesianGP, StringGP, SurrogatePlan, resolve_surrogate
 from seqopt.optimizer import Optimizer
 from seqopt.spaces import CandidateSet, StringSpace
+from seqopt.strategies import Near
 from seqopt.utils.config import config_of, from_config
 
 RNG = np.random.default_rng(0)
@@ -94,6 +96,16 @@ def test_a_plan_is_written_down_with_the_checksum_of_its_file(path: Path) -> Non
         from_config(config)
 
 
+def test_constant_columns_are_left_out_and_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    np.save(tmp_path / "f.npy", np.column_stack([EMBEDDING, np.ones(60)]))
+    features = Features(tmp_path / "f.npy")
+    assert features.bound(SPACE).size == 3
+    assert "1 of 4 columns of f.npy are constant and left out (4)" in caplog.text
+    caplog.clear()
+    from_config(config_of(features))
+    assert not caplog.text
+
+
 def test_rows_of_a_matrix_are_the_candidates_of_a_pool(tmp_path: Path) -> None:
     np.save(tmp_path / "f.npy", EMBEDDING)
     (tmp_path / "pool.csv").write_text("sequence\n" + "\n".join(STRINGS) + "\n", encoding="utf-8")
@@ -119,3 +131,9 @@ def test_what_does_not_fit_is_refused(path: Path, tmp_path: Path) -> None:
         resolve_surrogate("features", SPACE)
     with pytest.raises(InputError, match="unknown surrogate 'gp'"):
         SurrogatePlan("gp")
+
+
+def test_a_lead_and_a_plan_are_refused_together() -> None:
+    plan = SurrogatePlan("sites", mean=ColumnMean(dict(zip(STRINGS, VALUES.tolist(), strict=True)), "guess"))
+    with pytest.raises(InputError, match="a lead has a prior mean of its own"):
+        maximize(len, SPACE, near=Near(STRINGS[0], 2), surrogate=plan, initial=4, budget=2)

@@ -62,7 +62,7 @@ def status(
         typer.echo(json.dumps(facts, indent=1))
         return
     from seqopt.campaign.status import side_by_side
-    from seqopt.campaign.wording import counted, without_value
+    from seqopt.campaign.wording import counted, means_in_words, without_value
 
     counts, settings = found.counts, found.settings
     unit = f" {settings.unit}" if settings.unit else ""
@@ -90,7 +90,6 @@ def status(
         console.print(escape(side_by_side(settings, found.expected)))
     if found.model:
         from seqopt.campaign.by_way import quality_in_words, values_in_words
-        from seqopt.campaign.predictions import means_in_words
         from seqopt.campaign.wording import percent
 
         r2, by_way = found.model.get("r2"), quality_in_words(found.model)
