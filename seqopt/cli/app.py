@@ -821,7 +821,7 @@ def bench(
             help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
             "filters, choices, ask, levels, intervals, censored, design, formulas, factorial, transforms, "
             "standing, ehrlich, fidelity, plates, euclid, hits, learning, configurations, pool, prefilter, confirm, "
-            "folding, portfolio, gb1, reagents, scale, clusterfaults; NAME --help shows its options.",
+            "folding, genes, portfolio, gb1, reagents, scale, clusterfaults; NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
@@ -834,7 +834,7 @@ def bench(
         *("choices", "ask", "levels", "intervals", "censored", "design", "formulas", "factorial", "transforms"),
         *("standing", "ehrlich", "fidelity", "plates", "euclid", "hits", "learning"),
         *("configurations", "pool", "prefilter", "confirm", "folding", "portfolio", "gb1", "reagents"),
-        *("scale", "clusterfaults"),
+        *("genes", "scale", "clusterfaults"),
     )
     known = {name: f"seqopt.bench.{name}" for name in names}
     if name not in known:
