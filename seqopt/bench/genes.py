@@ -3,8 +3,8 @@
 Twenty proteins, three of ``data/test_proteins.fasta`` and random ones with the composition of UniProtKB, are written
 for two hosts under the same constraints: no site of EcoRI, BamHI or BsaI on either strand, no run of six of one base,
 GC content between 0.35 and 0.65 in every 50 bases. What is maximised is the codon adaptation index, by the same tables.
-All genes are judged by the same code, that of seqopt; DNA Chisel judges those that it made by its own, too. It is left out,
-and said so, where it is not installed (``pip install 'seqopt[chisel]'``).
+All genes are judged by the same code, that of seqopt; DNA Chisel judges those that it made by its own, too. It is left
+out, and said so, where it is not installed (``pip install 'seqopt[chisel]'``).
 """
 
 from __future__ import annotations

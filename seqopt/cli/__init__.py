@@ -44,7 +44,8 @@ def main(argv: list[str] | None = None) -> int:
         show, status = getattr(error, "show", None), getattr(error, "exit_code", None)
         if callable(show) and isinstance(status, int):
             show()
-            said = getattr(error, "format_message", lambda: str(error))()
+            formatted = getattr(error, "format_message", None)
+            said = str(formatted() if callable(formatted) else error)
             for option, hint in HINTS.items():
                 if f"'{option}'" in said:
                     _complain(hint)
