@@ -44,8 +44,10 @@ def main(argv: list[str] | None = None) -> int:
         show, status = getattr(error, "show", None), getattr(error, "exit_code", None)
         if callable(show) and isinstance(status, int):
             show()
+            formatted = getattr(error, "format_message", None)
+            said = str(formatted() if callable(formatted) else error)
             for option, hint in HINTS.items():
-                if f"'{option}'" in str(getattr(error, "message", error)):
+                if f"'{option}'" in said:
                     _complain(hint)
             return status
         if debug:

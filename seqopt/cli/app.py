@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seqopt.cli.benchmarks import BENCHMARKS
 from seqopt.cli.campaign import app as campaign_app
 from seqopt.cli.choosing import (
     AlertNames,
@@ -818,26 +819,14 @@ def bench(
         str,
         typer.Argument(
             metavar="NAME",
-            help="zinc, docking, regression, boss, vae, embedding, samplers, batch, tokens, kernel, faults, campaign, "
-            "filters, choices, ask, levels, intervals, censored, design, formulas, factorial, transforms, "
-            "standing, ehrlich, fidelity, plates, euclid, hits, learning, configurations, pool, prefilter, confirm, "
-            "folding, portfolio, gb1, reagents, scale, clusterfaults, parameters, thompson; NAME --help shows its "
-            "options.",
+            help=f"{', '.join(BENCHMARKS)}; NAME --help shows its options.",
         ),
     ] = "",
 ) -> None:
     """Repeat a published experiment, or measure speed."""
     from importlib import import_module
 
-    names = (
-        *("zinc", "docking", "regression", "boss", "vae", "embedding"),
-        *("samplers", "batch", "tokens", "kernel", "faults", "campaign", "filters"),
-        *("choices", "ask", "levels", "intervals", "censored", "design", "formulas", "factorial", "transforms"),
-        *("standing", "ehrlich", "fidelity", "plates", "euclid", "hits", "learning"),
-        *("configurations", "pool", "prefilter", "confirm", "folding", "portfolio", "gb1", "reagents"),
-        *("scale", "clusterfaults", "parameters", "thompson"),
-    )
-    known = {name: f"seqopt.bench.{name}" for name in names}
+    known = {name: f"seqopt.bench.{name}" for name in BENCHMARKS}
     if name not in known:
         from seqopt.errors import InputError
 

@@ -282,7 +282,11 @@ def genbank(name: str, definition: str, gene: str, construct: Construct) -> str:
     ]
     if construct.upstream:
         lines += _written("misc_feature", f"1..{first - 1}", [("note", "upstream of the gene")])
-    qualifiers = [("label", name), ("codon_start", 1), ("transl_table", construct.code.number)]
+    qualifiers: list[tuple[str, str | int]] = [
+        ("label", name),
+        ("codon_start", 1),
+        ("transl_table", construct.code.number),
+    ]
     qualifiers += [("product", construct.product)] if construct.product else []
     lines += _written("CDS", place, [*qualifiers, ("translation", coded)])
     if construct.downstream:

@@ -402,15 +402,15 @@ class _Parser:
         if self._depth > DEEPEST:
             raise _wrong(self.text, f"more than {DEEPEST} brackets and signs within each other")
         if opening.what == "(":
-            value = self._sum()
+            found = self._sum()
             if not self._taken(")"):
                 raise self._expected(f"')' for the '(' at position {opening.position}")
         else:
             constant, weights = self._factor()
             sign = 1.0 if opening.what == "+" else -1.0
-            value = sign * constant, {name: (sign * weight, place) for name, (weight, place) in weights.items()}
+            found = sign * constant, {name: (sign * weight, place) for name, (weight, place) in weights.items()}
         self._depth -= 1
-        return value
+        return found
 
 
 def _wrong(text: str, why: str) -> InputError:

@@ -17,7 +17,7 @@ from seqopt.strings.genetic_codes import AMBIGUITY
 
 FloatArray = npt.NDArray[np.float64]
 
-Key = TypeVar("Key", str, tuple[str, str])
+Key = TypeVar("Key")
 
 
 @dataclass(frozen=True)
@@ -119,10 +119,10 @@ class CodonScore:
 
 
 def _added(first: Mapping[Key, float], second: Mapping[Key, float]) -> dict[Key, float]:
-    return {
-        key: first.get(key, 0.0) + second.get(key, 0.0)
-        for key in [*first, *(key for key in second if key not in first)]
-    }
+    found = dict(first)
+    for key, weight in second.items():
+        found[key] = found.get(key, 0.0) + weight
+    return found
 
 
 def occurrences(gene: str, motif: str) -> int:

@@ -18,7 +18,8 @@ import pytest
 
 from seqopt.cli import main
 from seqopt.cli.genes import folder_names, proteins_of
-from seqopt.datasets import Protein
+from seqopt.datasets import Protein, read_proteins
+from seqopt.datasets.genbank import parse_genbank
 from seqopt.objectives import CodonAdaptationIndex, GCContent, MinimumFreeEnergy
 from seqopt.spaces import CodonSpace
 from seqopt.spaces.specifications import parse_constraint
@@ -215,6 +216,11 @@ def test_ones_own_fasta_file_is_not_overwritten(capsys: pytest.CaptureFixture[st
         ([PROTEIN, "--avoid", "GGWCC", "--avoid", "ATTTT", "--gc", "0.1", "0.2"], "without ATTTT, with a GC content"),
         ([PROTEIN, "--gc", "0.6", "0.4"], "two fractions in order"),
         ([PROTEIN, "--avoid", "GAXTC"], "'X' at position 3 of the motif"),
+        ([PROTEIN, "--avoid", "BamH"], "did you mean BamHI"),
+        ([PROTEIN, "--gc", "40", "60"], "did you mean 0.4 0.6?"),
+        (["MWM", "--objective", "cai:e_coli"], "no codon of the protein MWM counts"),
+        ([PROTEIN, "--objective", "opening_energy:-4..40", "--upstream", "AGGAG"], "the gene has 30"),
+        ([PROTEIN, "--objective", "mfe + 0.5*"], "at position 11, and it ends"),
         ([PROTEIN, "--avoid", "XyzI"], "neither an enzyme of the list nor a motif"),
         ([PROTEIN, "--constraint", "gc-windw 9 0 1"], "did you mean 'gc-window'"),
         (
@@ -367,3 +373,29 @@ def test_one_gene_is_enough() -> None:
     index, table = CodonAdaptationIndex("e_coli"), pd.read_csv("out/genes.csv")
     assert table["value"].tolist() == pytest.approx([max(index(list(CodonSpace("MEFK").enumerate())))])
     assert Path("out/report.html").is_file()
+
+
+def test_a_weighted_sum_is_solved_and_written_in_all_forms(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "log_cai:e_coli - 0.05*content:CG"
+    flank = ["--start", "ATG", "--stop", "TAA", "--upstream", "GGAGG", "--rna", "--genbank"]
+    assert genes("MKTEL", "-o", words, "--best", "3", *flank) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"exact: the 3 best by {words}, maximized" in said
+    table = pd.read_csv("out/genes.csv")
+    assert table["value"].tolist() == pytest.approx((table["log_cai:e_coli"] - 0.05 * table["content:CG"]).tolist())
+    assert set("".join(table["gene"])) <= set("ACGU")
+    assert list(fasta("out/genes.fasta").values()) == table["gene"].tolist()
+    records = parse_genbank(Path("out/genes.gb").read_text(), "out/genes.gb")
+    assert [one.sequence for one in records] == [f"GGAGG{gene}".replace("U", "T") for gene in table["gene"]]
+    assert [one.sequence for one in read_proteins("out/genes.gb")] == ["MKTEL"] * 3
+    assert {"log_cai:e_coli", "content:CG"} <= set(pd.read_csv("out/evaluations.csv").columns)
+
+
+def test_tables_of_codon_usage_are_listed_and_incomplete_ones_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["genes", "--list-tables"]) == 0
+    assert "human, h_sapiens, h_sapiens_9606: Homo sapiens" in capsys.readouterr().out
+    write("part.csv", "codon,count\n" + "".join(f"{codon},1\n" for codon in CODONS if codon not in ("CTG", "TAA")))
+    assert genes("MKTEL", "-o", "cai:part.csv") == 2
+    assert "part.csv lacks 1 codon (CTG): add a row for each" in capsys.readouterr().err
+    assert genes("MKTEL", "--gc", "0.4 0.6") == 2
+    assert "two fractions with a blank between them" in capsys.readouterr().err

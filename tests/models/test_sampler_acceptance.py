@@ -64,9 +64,7 @@ def test_without_data_draws_are_the_prior() -> None:
     encoded, values = drawn(4)
     # Noise without end makes values tell nothing.
     density = LogPosterior(kernel(), encoded, values, np.full(4, 1e12), mean_std=0.0)
-    sample = SliceSampler(draws=120, burn_in=10, chains=2, extensions=0).sample(
-        density, np.random.default_rng(1)
-    )
+    sample = SliceSampler(draws=120, burn_in=10, chains=2, extensions=0).sample(density, np.random.default_rng(1))
     priors = {
         "outputscale": (np.log, stats.norm(0.0, 1.0)),
         "noise_variance": (np.log, stats.norm(-4.0, 1.0)),
