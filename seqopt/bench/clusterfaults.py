@@ -64,8 +64,10 @@ class Killer:
             thread.join()
 
     def kill(self) -> None:
-        """Kill one of the workers."""
-        running = [nanny.pid for nanny in list(self._cluster.workers.values()) if getattr(nanny, "pid", None)]
+        """Kill one of the workers that the scheduler knows: Dask gives up one that dies while it starts."""
+        known = set(self._cluster.scheduler.workers)
+        nannies = [nanny for nanny in list(self._cluster.workers.values()) if nanny.worker_address in known]
+        running = [nanny.pid for nanny in nannies if nanny.pid]
         if running:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._random.choice(running), signal.SIGKILL)

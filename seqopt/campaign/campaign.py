@@ -298,7 +298,7 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
             if self._client is not None:
                 from seqopt.distributed.spreading import spread_pool
 
-                spread_pool(self._space, self._client)
+                spread_pool(cast(Any, self._space), self._client)
         return self._space
 
     def _stand_of_library(self) -> Any:

@@ -149,7 +149,7 @@ class DaskSpread:
         from distributed.protocol.pickle import dumps
 
         request = Request(score, self.facts, count, ranks, self._versions)
-        payload: bytes = dumps(request)  # type: ignore[no-untyped-call]
+        payload: bytes = dumps(request)
         return _Pass(self, score.name, payload, count, ranks, np.sort(left_out), what).run()
 
     def shard_file(self, shard: ShardRef) -> bytes:
@@ -238,7 +238,7 @@ class _Pass:
                 while self.left:
                     self._submit()
                     self._collect()
-                    telling(f"{self.what}: {len(self.spread.shards) - len(self.left):,} of {shards:,} shards")
+                    telling(bar(self.what, shards - len(self.left), shards))
         finally:
             for future in self.asked:
                 _cancelled(future)
@@ -418,6 +418,17 @@ class _Pass:
             owners = {worker: load for worker, load in room.items() if number in has.get(worker, ())}
             chosen = owners or room
             self.waiting[min(chosen, key=chosen.__getitem__)].append(number)
+
+
+def bar(what: str, done: int, total: int, width: int = 20) -> str:
+    """How many shards are done, in a line.
+
+    Example:
+        >>> bar("scoring", 3, 10, width=10)
+        'scoring ###....... 3 of 10 shards'
+    """
+    filled = width * done // max(1, total)
+    return f"{what} {'#' * filled}{'.' * (width - filled)} {done:,} of {total:,} shards"
 
 
 def _carried(payload: bytes) -> bytes:

@@ -84,7 +84,7 @@ def score_shard(
     """
     from distributed.protocol.pickle import loads
 
-    request: Request = loads(payload)  # type: ignore[no-untyped-call]
+    request: Request = loads(payload)
     own = _own_versions()
     if other := differing(own, request.versions):
         raise ClusterError(_of_other_versions(other))

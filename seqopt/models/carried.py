@@ -136,12 +136,13 @@ def carried(surrogate: GaussianSurrogate, pool: PoolSpace) -> CarriedModel:
         return known
     if state.wanted is not None or state.level_noise is not None:
         raise InputError("a model of several ways to measure cannot be sent to the shards of a pool: search in memory")
-    encoder: StringEncoder | None = surrogate.encoder
-    features = None
-    if encoder is pool.encoder:
+    own = surrogate.encoder
+    encoder: StringEncoder | None = own
+    features: StringEncoder | None = None
+    if own is pool.encoder:
         encoder = None
-    elif isinstance(encoder, JointEncoder) and encoder.tokens is pool.encoder:
-        encoder, features = None, encoder.features
+    elif isinstance(own, JointEncoder) and own.tokens is pool.encoder:
+        encoder, features = None, own.features
     bare = replace(
         state,
         encoded=_Width(state.encoded.width),  # type: ignore[arg-type]
@@ -204,10 +205,10 @@ class _KeptMoments:
         self._bytes = 0
 
     def get(self, model: str, shard: PoolSpace) -> tuple[Tensor, Tensor] | None:
-        name = getattr(shard, "shard_name", None)
+        name: str | None = getattr(shard, "shard_name", None)
         with _LOCK:
             found = None if name is None else self._kept.get((model, name))
-            if found is not None:
+            if name is not None and found is not None:
                 self._kept.move_to_end((model, name))
             return found
 

@@ -86,6 +86,7 @@ def without(allowed: BoolArray, numbers: Iterable[int]) -> BoolArray:
 
 def left_out_of(allowed: BoolArray) -> IndexArray:
     """Numbers of the candidates that may not be chosen, ascending."""
-    if isinstance(allowed, AllBut):
-        return allowed.left_out()
+    given: object = allowed
+    if isinstance(given, AllBut):
+        return given.left_out()
     return np.flatnonzero(~allowed).astype(np.int64)

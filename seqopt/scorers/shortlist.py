@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
 from seqopt.scorers.gaussian import SubsetScorer
 from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray, PoolScorer, Scorer, Scoring, repeats
@@ -120,7 +121,9 @@ class MeanPoolScorer:
         return Choice(self._pool.keys[index], float(self._means[index]))
 
 
-def largest(scores: FloatArray, count: int, order: IndexArray | None = None) -> tuple[IndexArray, FloatArray]:
+def largest(
+    scores: FloatArray, count: int, order: npt.NDArray[np.integer[Any]] | None = None
+) -> tuple[IndexArray, FloatArray]:
     """The ``count`` largest scores above minus infinity, the best first, without sorting the others.
 
     Args:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from torch import Tensor
@@ -337,4 +337,4 @@ class SpreadScorer:
     def choose(self, index: int) -> Choice:
         """Put a candidate into the batch."""
         (where,) = np.flatnonzero(self._places == index)
-        return Choice(cast(str, self._pool.keys[index]), float(self._scores[where]))
+        return Choice(self._pool.keys[index], float(self._scores[where]))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from seqopt import BatchLimits, Optimizer
-from seqopt.acquisition import GIBBON, GumbelMaxValueSampler
+from seqopt.acquisition import GIBBON, GumbelMaxValueSampler, resolve_acquisition
 from seqopt.datasets import PoolStore, load_zinc250k, prepare_pool
 from seqopt.distributed import ClusterError, DamagedShardError, DaskSpread, connect, connected, spread_pool, tasks
 from seqopt.distributed import shards as on_worker
@@ -59,7 +59,7 @@ def store_of(folder: Path, name: str) -> PoolStore:
 
 
 def asked(
-    pool: StoredPool, strategy: Any, score: Callable[[list[str]], Any], batches: int = 2, **options: Any
+    pool: StoredPool, strategy: Any, score: Callable[[list[str]], Any], batches: int = 1, **options: Any
 ) -> list[tuple[str, float | None]]:
     """What is chosen, and what is predicted of it."""
     optimizer = Optimizer(pool, strategy=strategy, initial=12, batch_size=6, seed=3, **options)
@@ -92,7 +92,7 @@ MOLECULES, STRINGS = "molecules.smi", "strings.txt"
     ("name", "make", "score", "options"),
     [
         pytest.param(MOLECULES, lambda: ModelBased("minmax", "gibbon"), LOGP, {}, id="gibbon"),
-        pytest.param(STRINGS, lambda: ModelBased("ngrams", "logei"), with_failures, {}, id="failures"),
+        pytest.param(STRINGS, lambda: ModelBased("ngrams", "logei"), with_failures, {}, id="failures", marks=SLOW),
         pytest.param(
             MOLECULES, lambda: ModelBased("minmax", "gibbon", prefilter=Prefilter("lfbo", 40)), LOGP, {}, id="prefilter"
         ),
@@ -213,11 +213,13 @@ def test_no_number_for_each_candidate_is_held_by_who_asks(
     assert 0 < longest[0] < 400 < len(pool)
 
 
-@pytest.mark.parametrize("acquisition", ["thompson", "qbmgp", GIBBON(sampler=GumbelMaxValueSampler())])
-def test_what_looks_at_all_candidates_is_refused(acquisition: Any, folder: Path, client: Any) -> None:
+def test_what_looks_at_all_candidates_is_refused(folder: Path, client: Any) -> None:
     pool = spread_pool(store_of(folder, "strings.txt"), client)
     with pytest.raises(InputError, match="choose gibbon"):
-        asked(pool, ModelBased("ngrams", acquisition), AB)
+        asked(pool, ModelBased("ngrams", "thompson"), AB)
+    for refused in (resolve_acquisition("qbmgp"), GIBBON(sampler=GumbelMaxValueSampler())):
+        with pytest.raises(InputError, match="choose gibbon"):
+            scorers.check_spread_acquisition(refused)
     with pytest.raises(InputError, match="spread over many"):
         Optimizer(pool, strategy=ModelBased("ngrams"), initial=3, design="maxmin").ask()
 
@@ -255,23 +257,23 @@ def _elsewhere(shard: on_worker.ShardRef) -> on_worker.ShardRef:
 
 def test_a_shard_that_is_damaged_where_it_was_prepared_is_named_and_made_again(folder: Path, client: Any) -> None:
     shutil.copytree(folder / "store", folder / "other", dirs_exist_ok=True)
-    store = prepare_pool(folder / "strings.txt", folder=folder / "other", workers=1, rows=300)
-    optimizer = Optimizer(spread_pool(store, client), strategy=ModelBased("ngrams", "ucb"), initial=8, seed=1)
-    strings = optimizer.ask()
-    optimizer.tell(strings, AB(list(strings)))
+
+    def prepared() -> PoolStore:
+        return prepare_pool(folder / "strings.txt", folder=folder / "other", workers=1, rows=300)
+
+    store, nothing = prepared(), np.empty(0, np.int64)
+    pool = spread_pool(store, client)
+    assert isinstance(pool.spread, DaskSpread)
+    expected = pool.spread.best(LengthScore(), 2_000, nothing)
     path = store.shard_path(1)
     whole = path.read_bytes()
     path.write_bytes(whole[:-64])
     with pytest.raises(DamagedShardError, match=r"shard-000001.*strings\.txt.*same command again"):
-        optimizer.ask(3)
-    again = prepare_pool(folder / "strings.txt", folder=folder / "other", workers=1, rows=300)
+        pool.spread.best(LengthScore(), 2_000, nothing)
+    again = spread_pool(prepared(), client)
     assert path.read_bytes() == whole
-    found = []
-    for pool in (StoredPool(again), spread_pool(again, client)):
-        other = Optimizer(pool, strategy=ModelBased("ngrams", "ucb"), initial=8, seed=1)
-        other.tell(other.ask(), AB(list(strings)))
-        found.append(list(other.ask(3)))
-    assert found[0] == found[1]
+    assert isinstance(again.spread, DaskSpread)
+    assert again.spread.best(LengthScore(), 2_000, nothing)[0].tolist() == expected[0].tolist()
 
 
 @pytest.mark.parametrize("error", [OSError, TimeoutError])
@@ -320,14 +322,21 @@ def test_tasks_have_names_that_mean_something(folder: Path, client: Any, monkeyp
     from dask.utils import key_split
 
     pool = spread_pool(store_of(folder, "molecules.smi"), client)
+    assert isinstance(pool.spread, DaskSpread)
     keys: list[str] = []
     submit = client.submit
     monkeypatch.setattr(client, "submit", lambda *a, **k: keys.append(k["key"]) or submit(*a, **k))  # type: ignore[func-returns-value]
-    asked(pool, ModelBased("minmax", "ucb"), LOGP, batches=1)
-    assert {key_split(key) for key in keys} == {"seqopt-model", "seqopt-score-shard"}
-    assert any(key.startswith("seqopt-score-shard-000003-") for key in keys)
+    pool.spread.best(LengthScore(), 3, np.empty(0, np.int64))
+    assert {key_split(key) for key in keys} == {"seqopt-model", "seqopt-measure-shard"}
+    assert any(key.startswith("seqopt-measure-shard-000003-") for key in keys)
+    assert {score.name for score in (scorers.BoundScore, scorers.MeanScore, scorers.LogitScore)} == {
+        "score",
+        "predict",
+        "classify",
+    }
 
 
+@pytest.mark.slow
 def test_covariances_of_a_costly_kernel_are_kept_on_the_disk(
     folder: Path, client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -396,11 +405,11 @@ def test_a_shard_with_other_candidates_is_not_used(folder: Path, client: Any, tm
 def test_models_travel_without_what_they_are_made_of_again(folder: Path, client: Any) -> None:
     from distributed.protocol.pickle import dumps
 
-    pool = spread_pool(store_of(folder, "molecules.smi"), client)
-    strategy = ModelBased("minmax")
+    pool = spread_pool(store_of(folder, "strings.txt"), client)
+    strategy = ModelBased("ngrams", "ucb")
     optimizer = Optimizer(pool, strategy=strategy, initial=100, seed=0)
     strings = optimizer.ask()
-    optimizer.tell(strings, LOGP(list(strings)))
+    optimizer.tell(strings, AB(list(strings)))
     optimizer.ask(1)
     model = carried.carried(strategy.surrogate, pool)  # type: ignore[arg-type]
     assert len(dumps(model)) < 8 * 100 * 100  # less than a factor of 100 x 100 numbers
