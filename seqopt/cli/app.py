@@ -826,9 +826,11 @@ def bench(
     """Repeat a published experiment, or measure speed."""
     from importlib import import_module
 
-    known = {name: f"seqopt.bench.{name}" for name in BENCHMARKS}
-    if name not in known:
+    if name in ("", "--help", "-h"):
+        typer.echo(context.get_help())
+        return
+    if name not in BENCHMARKS:
         from seqopt.errors import InputError
 
-        raise InputError(f"unknown benchmark {name!r}: choose {', '.join(known)}")
-    import_module(known[name]).main(context.args)
+        raise InputError(f"unknown benchmark {name!r}: choose {', '.join(BENCHMARKS)}")
+    import_module(f"seqopt.bench.{name}").main(context.args)
