@@ -68,10 +68,30 @@ def source_digest() -> str:
     return digest.hexdigest()[:16]
 
 
+PLACES = ("--results", "--document")
+"""Options that say where on this machine something goes: a stored command is without them."""
+
+
+def without_places(argv: Sequence[str]) -> list[str]:
+    """Arguments that say what is run, not where it is written.
+
+    Example:
+        >>> without_places(["--seeds", "5", "--results", "/home/me/raw", "--document=page.md", "--jobs", "1"])
+        ['--seeds', '5', '--jobs', '1']
+    """
+    found: list[str] = []
+    place = False
+    for argument in argv:
+        if not place and not argument.startswith(tuple(f"{name}=" for name in PLACES)) and argument not in PLACES:
+            found.append(argument)
+        place = not place and argument in PLACES
+    return found
+
+
 def header(argv: Sequence[str], name: str) -> dict[str, Any]:
     """The record that every benchmark prints and stores: command, versions and machine."""
     record: dict[str, Any] = {
-        "command": " ".join(["seqopt bench", name, *argv]),
+        "command": " ".join(["seqopt bench", name, *without_places(argv)]),
         "source_sha256": source_digest(),
         "versions": versions(),
         "machine": machine(),
