@@ -50,7 +50,7 @@ def test_runs_that_are_there_are_kept_the_others_done_and_tables_written(tmp_pat
     assert kept["values"] == [0, 8, 1, 9]
     assert new["job"] == {"task": "101", "method": "random", "seed": 1}
     assert len(new["values"]) == 4
-    assert new["record"]["command"].startswith("seqopt bench boss --results")
+    assert new["record"]["command"].startswith("seqopt bench boss --jobs 1 --tasks")
     assert "viennarna" in new["record"]["versions"]
     assert stored.stat().st_size < 6000
     assert list(tmp_path.iterdir()) == [results]  # other results go into no document by themselves
