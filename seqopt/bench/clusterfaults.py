@@ -147,7 +147,7 @@ def suggest_under_fire(
                             one.record(row.name, float(score([row.string])[0]))
                     print(f"{killer.kills} killed, {found['batches']} batches", flush=True)
                 found["kills"] = killer.kills
-                tables = [one.to_pandas()[["string", "value", "batch"]] for one in (here, there)]
+                tables = [one.to_pandas()[[one.store.settings.string_column, "logp"]] for one in (here, there)]
                 return found | {"same_results": tables[0].equals(tables[1]), "results": len(tables[0])}
             finally:
                 here.close()
