@@ -124,6 +124,7 @@ def test_every_kind_of_space_is_searched_and_resumed(kind: str, tmp_path: Path) 
     assert settings["space"]["type"] == type(space).__name__
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("began", "other", "said"),
     [

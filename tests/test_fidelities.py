@@ -129,6 +129,7 @@ def test_what_is_left_of_a_budget_in_cost_buys_whole_batches_of_cheap_measuremen
     assert spent.iloc[-1] <= 5.0
 
 
+@pytest.mark.slow
 def test_a_run_resumes_exactly(tmp_path):
     whole = search(budget=6, run_folder=tmp_path / "whole")
     search(budget=3, run_folder=tmp_path / "part")

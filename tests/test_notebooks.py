@@ -85,6 +85,7 @@ def own_logging() -> Iterator[None]:
         logger.setLevel(level)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [name if name == "molecules" else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
 )

@@ -198,7 +198,7 @@ SURROGATES_OF = {
         *("ssk", "ssk-bayes", "ngrams", "tanimoto", "minmax", "fragprints"),
         *("ngrams+minmax", "ssk+tanimoto", "ssk+minmax", "ssk+fragprints"),
     ),
-    "proteins": ("ssk", "one-hot", "blosum62"),
+    "proteins": ("ssk", "one-hot", "blosum62", "sites"),
     "dna": ("ssk", "codons"),
     "text": ("ssk", "ngrams"),
     "strings": ("ssk", "ssk-bayes", "mixture", "ngrams", "one-hot", "hamming", "latent"),

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from seqopt.campaign.leads import FROM_LEAD, distances_from_lead
 from seqopt.campaign.rows import Settings, Suggestion
 from seqopt.utils.shown import Tabulated
@@ -101,4 +99,4 @@ class Suggestions(Tabulated, list[Suggestion]):
             "status",
         ]
         found = pd.DataFrame(cells, columns=columns)
-        return found if far is None else found.assign(**{FROM_LEAD: np.array(far, dtype=np.float64)})
+        return found if far is None else found.assign(**{FROM_LEAD: pd.Series(far, index=found.index, dtype="float64")})

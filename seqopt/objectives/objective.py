@@ -416,7 +416,7 @@ def weighted_objective(name: str, total: WeightedSum, direction: Direction | Non
         >>> from seqopt.objectives.weighted import Term
         >>> parts = [Term(1.0, resolve_objective("gc")), Term(-0.5, resolve_objective("cai:e_coli"))]
         >>> weighted_objective("open", WeightedSum(tuple(parts)))(["GCTGCG"]).round(3).tolist()
-        [0.491]
+        [0.5]
     """
     usual, _ = usual_direction(total.terms)
     units = {term.objective.unit for term in total.terms if term.weight}

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from seqopt.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 WILD_TYPE = "wt"
 """The name of the parent."""
@@ -338,6 +340,9 @@ def _edits(parent: str, string: str) -> tuple[dict[int, str], dict[int, str]]:
 
 def _costs(first: str, second: str) -> npt.NDArray[np.int64]:
     """Edit distances of all prefixes, ``(m + 1) x (n + 1)``."""
+    # With numpy, which a campaign is opened without.
+    import numpy as np
+
     places = np.arange(len(second) + 1)
     letters = np.array(list(second), dtype="U1")
     costs = np.empty((len(first) + 1, len(second) + 1), dtype=np.int64)

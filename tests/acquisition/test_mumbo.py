@@ -55,6 +55,7 @@ def by_quadrature(gamma: float, rho2: float) -> mpmath.mpf:
         return rho2 * g * ratio / 2 - log_ndtr(g) + mpmath.quad(integrand, ends)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("gamma", "rho2"),
     [

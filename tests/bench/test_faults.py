@@ -14,6 +14,7 @@ from seqopt.errors import SeqoptError
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="SIGKILL is of POSIX systems")
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_in_thirty_kills(tmp_path: Path) -> None:
     tally = kill_repeatedly(tmp_path, 30, seed=11)
     assert tally.violations == []

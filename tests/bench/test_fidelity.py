@@ -106,6 +106,7 @@ def test_the_column_is_bought_before_it_says_which_is_best() -> None:
     assert smallest[0][0] == int(PARTS.cheap.argmin())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_no_search_pays_more_than_its_budget_or_twice(method: str) -> None:
     task = replace(TASK, budget=6.0)

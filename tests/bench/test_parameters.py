@@ -38,6 +38,7 @@ def test_errors_of_parameters_are_those_of_their_logarithms() -> None:
     assert parameter_error(halved, 2.0) == pytest.approx(0.0)
 
 
+@pytest.mark.slow
 def test_runs_begin_alike_and_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     monkeypatch.setattr(parameters, "POOL", 30)
     monkeypatch.setattr(parameters, "EVALUATIONS", 10)

@@ -35,6 +35,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 FOLDS, PLATES = TASKS["nasbench201"], TASKS["hpolib-protein"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "method"), [(name, one) for name in ("nasbench201", "plates-offset") for one in METHODS]
 )

@@ -38,6 +38,7 @@ def only_small(job: Job) -> dict[str, Any]:
     return square(job)
 
 
+@pytest.mark.slow
 def test_runs_that_are_there_are_kept_and_the_others_made(tmp_path: Path) -> None:
     def file_of(job: Job) -> Path:
         return tmp_path / ("even.jsonl" if job.number % 2 == 0 else "odd.jsonl")
@@ -51,6 +52,7 @@ def test_runs_that_are_there_are_kept_and_the_others_made(tmp_path: Path) -> Non
     assert read_records(file_of(Job(3)), ["number"]) == [{"number": 3, "square": 9, "record": record}]
 
 
+@pytest.mark.slow
 def test_progress_is_told_now_and_then_and_failures_always(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     jobs = [Job(number) for number in range(7)]
     with pytest.raises(ValueError, match="number 4"):

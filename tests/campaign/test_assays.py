@@ -51,6 +51,7 @@ def measure(campaign: Campaign, count: int) -> None:
         campaign.record(string, activity(string) + noise[place])
 
 
+@pytest.mark.slow
 def test_another_assay_teaches_the_model_and_is_no_result(campaign: Campaign, tmp_path: Path) -> None:
     measure(campaign, 8)
     status, best = campaign.status(), campaign.store.best()

@@ -72,6 +72,7 @@ def test_whoever_watches_a_run_sees_which_string_is_being_evaluated(tmp_path: Pa
         assert seen.keys() >= set(batch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asynchronous", [False, True])
 @pytest.mark.parametrize("after", [0, 2, 4])
 def test_it_goes_on_after_an_interruption_and_repeats_nothing(tmp_path: Path, after: int, asynchronous: bool) -> None:

@@ -77,6 +77,7 @@ def test_campaigns_say_in_their_status_that_the_last_batch_missed(tmp_path: Path
     assert any("missed what was predicted" in text for text in read_campaign(path).remarks)
 
 
+@pytest.mark.slow
 def test_pages_of_runs_say_that_the_last_batch_missed(tmp_path: Path) -> None:
     seen: list[str] = []
 

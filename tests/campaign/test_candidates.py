@@ -43,6 +43,7 @@ def search(pool: Path, folder: Path, budget: int, *, resume: bool = False, **opt
     return [str(key) for key in result.evaluations["key"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", [score, "column:value"])
 def test_rows_in_another_order_and_other_columns_change_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, objective: Any

@@ -191,6 +191,7 @@ def test_commas_and_fidelities_in_another_case_are_read_beside_costs_as_batches_
     campaign.close()
 
 
+@pytest.mark.slow
 def test_what_was_only_docked_is_ranked_and_compared_with_what_was_assayed(campaign: Campaign) -> None:
     for string in POOL:
         campaign.record(string, measured(string, "docking"), context={"fidelity": "docking"})

@@ -300,6 +300,7 @@ def test_two_controls_that_differ_otherwise_are_named_and_chance_seldom_is() -> 
     assert differing_controls(plates(2, wrong=100.0)) == {}
 
 
+@pytest.mark.slow
 def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
 

@@ -131,6 +131,7 @@ def test_a_run_leaves_its_table_summary_plot_and_page(whole: Path) -> None:
     assert "<html" in (whole / "report.html").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [0, 3, 5, 7, 11, 13])
 def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(after: int, whole: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"

@@ -97,6 +97,7 @@ def give(campaign: Campaign, kind: str, number: int) -> None:
         campaign.record(format(number + 8, "06b").replace("0", "A").replace("1", "B"), float(number), replicate=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", PARTS.values(), ids=PARTS)
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(commands=COMMANDS, by_other=st.lists(st.booleans(), min_size=14, max_size=14))

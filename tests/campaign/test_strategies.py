@@ -67,6 +67,7 @@ def _no_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("seqopt.api._write_report", lambda folder: None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", STRATEGIES.values(), ids=STRATEGIES)
 def test_a_campaign_with_a_strategy_goes_on_as_it_was_whenever_it_is_opened(
     make: Callable[[], Strategy], tmp_path: Path
@@ -91,6 +92,7 @@ def test_a_campaign_with_a_strategy_goes_on_as_it_was_whenever_it_is_opened(
     assert {chosen for _, chosen in found[0]} == {"random", "logei" if make is STRATEGIES["feasible"] else "BORE"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", STRATEGIES.values(), ids=STRATEGIES)
 def test_a_run_with_a_strategy_is_resumed_as_the_run(make: Callable[[], Strategy], tmp_path: Path) -> None:
     options: dict[str, Any] = {"budget": 8, "initial": 6, "batch_size": 2, "seed": 5}

@@ -101,6 +101,7 @@ def test_a_table_says_it_with_the_reason(capsys: pytest.CaptureFixture[str]) -> 
     assert "recorded B02-01: 3" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["status"], ["history"], ["suggest"], ["report"], ["filter"]])
 def test_a_campaign_is_named_as_an_argument_or_by_the_option(
     command: list[str], capsys: pytest.CaptureFixture[str]

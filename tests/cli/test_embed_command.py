@@ -44,6 +44,7 @@ def test_another_surrogate_and_projected_strings() -> None:
     assert table["string"].tolist()[-2:] == ["CCCCO", "CCCCN"]
 
 
+@pytest.mark.slow
 def test_a_map_of_a_run() -> None:
     arguments = ["--initial", "5", "--batch", "4", "--budget", "4", "--seed", "1", "--out", "run"]
     assert main(["search", "assay.csv", "--objective", "logp", *arguments]) == 0

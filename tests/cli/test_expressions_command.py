@@ -45,6 +45,7 @@ def expressions(*arguments: str, data: str = "xy.csv", out: str = "out", acquisi
         return main(command)
 
 
+@pytest.mark.slow
 def test_formulas_are_scored_ranked_and_written(capsys: pytest.CaptureFixture[str]) -> None:
     assert expressions(acquisition="mean") == 0
     table = pd.read_csv("out/expressions.csv")
@@ -95,6 +96,7 @@ def test_a_grammar_of_ones_own_within_limits(capsys: pytest.CaptureFixture[str])
     assert "space.fingerprint" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_other_points_are_refused_on_resumption(capsys: pytest.CaptureFixture[str]) -> None:
     assert expressions() == 0
     write("xy.csv", Path("xy.csv").read_text() + "4,17\n")

@@ -59,6 +59,7 @@ def fasta(path: str) -> dict[str, str]:
     return records
 
 
+@pytest.mark.slow
 def test_files_of_a_protein_that_was_typed(capsys: pytest.CaptureFixture[str]) -> None:
     assert genes(PROTEIN, acquisition="gibbon") == 0
     table = pd.read_csv("out/genes.csv")
@@ -85,6 +86,7 @@ def test_files_of_a_protein_that_was_typed(capsys: pytest.CaptureFixture[str]) -
     assert "candidates" not in page.replace("num_candidates", "")  # an argument of the acquisition function
 
 
+@pytest.mark.slow
 def test_constraints_are_kept() -> None:
     options = ["--start", "AUG", "--stop", "TAA", "--avoid", "GAATTC", "--avoid", "AAGGA", "--gc", "0.3", "0.4"]
     assert genes("MEFRGTIKENIFGVS", "-o", "gc", "--maximize", "--representation", "bases", *options) == 0
@@ -334,6 +336,7 @@ def test_known_genes_are_of_one_protein(capsys: pytest.CaptureFixture[str]) -> N
     assert not Path("out").exists()
 
 
+@pytest.mark.slow
 def test_the_best_genes_are_computed_where_they_can_be(capsys: pytest.CaptureFixture[str]) -> None:
     write("usage.csv", "codon,frequency\n" + "".join(f"{codon},{1 + i % 7}\n" for i, codon in enumerate(CODONS)))
     options = ["--avoid", "EcoRI", "--gc", "0.3", "0.5", "--constraint", "longest-run 3", "--upstream", "CCGA"]

@@ -38,6 +38,7 @@ def rows_of(path: str) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
+@pytest.mark.slow
 def test_a_search_on_disk_is_resumed_and_chooses_what_one_in_memory_chooses() -> None:
     decides = ["--strategy", "lfbo", "--keep", "30"]
     assert search("parts", "--on-disk", *decides) == 0
@@ -171,6 +172,7 @@ def test_identifiers_and_prices_of_a_pool_on_disk(capsys: pytest.CaptureFixture[
     assert rows[0]["price"] in page
 
 
+@pytest.mark.slow
 def test_the_table_of_a_run_on_disk_has_identifiers() -> None:
     Path("library.csv").write_text("id,smiles\n" + "".join(f"L{row},{one}\n" for row, one in enumerate(SMILES)))
     assert search("library.csv", "--on-disk", "--strategy", "lfbo", "--keep", "30", budget=4) == 0
@@ -178,6 +180,7 @@ def test_the_table_of_a_run_on_disk_has_identifiers() -> None:
         assert row["identifier"] == f"L{SMILES.index(row['string'])}"
 
 
+@pytest.mark.slow
 def test_filters_of_a_pool_on_disk_are_those_of_the_pool_in_memory(capsys: pytest.CaptureFixture[str]) -> None:
     whole = [*SMILES[0::2], *SMILES[1::2]]
     rows = [f"{one},{number % 7}" for number, one in enumerate(whole)]

@@ -53,6 +53,7 @@ def test_leads_that_cannot_be_used_are_refused(
     assert not Path("near.seqopt").exists()
 
 
+@pytest.mark.slow
 def test_a_search_by_functions_scores_what_it_was_asked(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*SEARCH, "--strategy", "functions", "--out", "out"]) == 0
     assert len(pd.read_csv("out/evaluations.csv")) == 5

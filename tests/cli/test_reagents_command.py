@@ -32,6 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 SEARCH = ["search", "--reactions", "reactions.txt", "--reagents", "blocks", "-o", "molecular_weight"]
 
 
+@pytest.mark.slow
 def test_a_search_says_how_products_are_made_and_resumes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [*SEARCH, "--initial", "6", "--batch", "4", "--maximize", "--out", "run"]
     assert main([*arguments, "--budget", "4"]) == 0
@@ -49,6 +50,7 @@ def test_a_search_says_how_products_are_made_and_resumes(folder: Path, capsys: p
         assert (row.reaction, row.reagents, row.reagents_price) == (route.reaction, route.names, route.price)
 
 
+@pytest.mark.slow
 def test_filters_and_other_acquisition_functions_hold_for_products(folder: Path) -> None:
     arguments = ["--initial", "4", "--batch", "2", "--budget", "4", "--out", "run", "--property", "MW < 150"]
     assert main([*SEARCH, *arguments, "--acquisition", "gibbon"]) == 0

@@ -43,6 +43,7 @@ def search(*arguments: str, out: str = "out") -> int:
     return main(["search", *arguments, "--out", out, *(QUICK if "--initial" not in arguments else [])])
 
 
+@pytest.mark.slow
 def test_molecules_from_a_csv_file(capsys: pytest.CaptureFixture[str]) -> None:
     pool = write("library.csv", "id,SMILES,price\n" + "\n".join(f"m{i},{s},{i}" for i, s in enumerate(SMILES)))
     assert search(pool, "--objective", "logp") == 0
@@ -63,6 +64,7 @@ def test_molecules_from_a_csv_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert summary["settings"]["column"] == "SMILES"
 
 
+@pytest.mark.slow
 def test_proteins_by_a_column_of_known_results_minimised_on_a_log_scale() -> None:
     sequences = ["".join(p) for p in itertools.product("MK", "LVI", "FWY", "DE", "R")]
     rows = [f"{s},{10 ** (s.count('L') + s.count('W'))}" for s in sequences]
@@ -75,6 +77,7 @@ def test_proteins_by_a_column_of_known_results_minimised_on_a_log_scale() -> Non
     assert json.loads((Path("out") / "summary.json").read_text())["settings"]["kind"] == "protein"
 
 
+@pytest.mark.slow
 def test_ones_own_function() -> None:
     write("scores.py", "def count(strings):\n    return [s.count('ab') for s in strings]\n")
     pool = write("words.txt", "\n".join("".join(p) for p in itertools.product("abz", repeat=4)))
@@ -83,6 +86,7 @@ def test_ones_own_function() -> None:
     assert (frame["value"] == [s.count("ab") for s in frame["string"]]).all()
 
 
+@pytest.mark.slow
 def test_unreadable_lines_are_listed_and_the_search_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
     pool = write("library.smi", "\n".join([*SMILES[:30], "C1CC bad", "C(C)(C)(C)(C)C worse"]))
     assert search(pool, "--objective", "logp") == 0
@@ -221,6 +225,7 @@ def test_stopped_from_outside_and_resumed(
     pd.testing.assert_frame_equal(table("stopped").drop(columns="seconds"), table("whole").drop(columns="seconds"))
 
 
+@pytest.mark.slow
 def test_without_batches(capsys: pytest.CaptureFixture[str]) -> None:
     write("scores.py", "def count(strings):\n    return [s.count('C') for s in strings]\n")
     pool = write("library.smi", "\n".join(SMILES))

@@ -43,6 +43,7 @@ def table(folder: str = "out") -> pd.DataFrame:
     return pd.read_csv(Path(folder) / "evaluations.csv")
 
 
+@pytest.mark.slow
 def test_columns_of_known_results_as_fidelities(capsys: pytest.CaptureFixture[str]) -> None:
     assert search("--fidelity", "column:docking:0.05", "--budget-cost", "6") == 0
     frame = table()
@@ -63,6 +64,7 @@ def test_columns_of_known_results_as_fidelities(capsys: pytest.CaptureFixture[st
     assert f" {summary['steps'][-1]['cost']:,.5g} " in said
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_resumes_exactly() -> None:
     arguments = ["--fidelity", "column:docking:0.05"]
     assert search(*arguments, "--budget", "6", out="whole") == 0

@@ -95,7 +95,7 @@ def test_outcomes_that_make_no_sense_are_refused():
         Outcome("y", role="wish")
     with pytest.raises(InputError, match="a constraint needs a bound"):
         Outcome("y", role="constraint")
-    with pytest.raises(InputError, match="an objective has none"):
+    with pytest.raises(InputError, match="nothing else has one"):
         Outcome("y", bound=1.0)
     with pytest.raises(InputError, match="log10 needs positive values, got -1"):
         OUTCOMES[0].target(-1.0)

@@ -200,6 +200,7 @@ def searched(transform, **options):
     return optimizer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["yeo-johnson", "winsorised", "ranks", "auto"])
 def test_predictions_come_in_the_units_of_the_values(name):
     optimizer = searched(name)

@@ -244,6 +244,7 @@ def test_identifiers_are_found_and_only_they_and_prices_are_kept(library: Path, 
     assert (listed.id_column, listed.identifier(2), listed.called("name 4")) == ("name", "name 2", 4)
 
 
+@pytest.mark.slow
 def test_an_identifier_of_two_candidates_finds_neither(tmp_path: Path) -> None:
     rows = [f"A{number},{'C' * (number + 1)}" for number in range(1_200)]
     path = _write(tmp_path / "many.csv", "id,smiles\n" + "\n".join([*rows, "A7,CCO", ",CCN"]))

@@ -88,6 +88,7 @@ SLOW = pytest.mark.slow
 MOLECULES, STRINGS = "molecules.smi", "strings.txt"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "make", "score", "options"),
     [

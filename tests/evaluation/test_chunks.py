@@ -109,6 +109,7 @@ def _executors() -> list[Any]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk_size", [1, 4, 100])
 @pytest.mark.parametrize(("make", "workers", "timeout"), _executors())
 def test_whatever_is_wrong_with_a_string_of_a_chunk_harms_no_other(

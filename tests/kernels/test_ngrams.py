@@ -212,6 +212,7 @@ def test_large_symbol_numbers_do_not_collide(path, monkeypatch):
     assert values[0][0, 1] == pytest.approx(np.exp(-10 / 18), rel=1e-15)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=30)
 @given(strings=st.lists(text, min_size=1, max_size=8), lengthscale=st.floats(0.5, 50.0), longest=st.integers(1, 6))
 def test_gram_is_symmetric_positive_semidefinite_and_bounded(strings, lengthscale, longest):
@@ -251,6 +252,7 @@ def test_padding_numbering_and_order_make_no_difference(strings, others, extra, 
         np.testing.assert_array_equal(kernel(a.to_tensor(), diag=True), np.ones(len(a)))
 
 
+@pytest.mark.slow
 def test_reversing_both_strings_makes_no_difference(path):
     strings = random_strings(10, np.random.default_rng(4))
     kernel = NgramKernel(4, 5.0)

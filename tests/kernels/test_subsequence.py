@@ -266,6 +266,7 @@ class TestDynamicProgramsAreNotRepeated:
         assert len(runs) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cache_bytes", [0, 2**30])
 @pytest.mark.parametrize("normalize", [True, False])
 def test_blocks_of_large_gram_matrices_fit_together(normalize, cache_bytes, monkeypatch):

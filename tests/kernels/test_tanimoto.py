@@ -280,6 +280,7 @@ def test_values_come_in_the_dtype_and_on_the_device_of_the_rows(kernel, device, 
         assert kernel.forward(there, there, diag=True).dtype == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 3])
 def test_blocks_and_threads_make_no_difference(kernel, threads, monkeypatch):
     rng = np.random.default_rng(0)

@@ -162,6 +162,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_moments_are_those_of_the_joint_distribution_written_out(name):
     build, contexts, options = MODELS[name]

@@ -33,6 +33,7 @@ def fitted(name, averaged=False):
     return gp, contexts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("averaged", [False, True])
 @pytest.mark.parametrize("name", CONTEXTS)
 def test_moments_are_those_of_the_queries(name, averaged, monkeypatch):

@@ -17,6 +17,7 @@ def test_equal_values_have_no_share_that_is_explained_also_if_they_differ_by_rou
     assert LeaveOneOut(np.array([0.0, 1e-9, 2e-9]), np.array([0.0, 1e-9, 2e-9]), np.ones(3)).r2 == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gp", [StringGP(restarts=1), FullyBayesianStringGP(draws=3)])
 def test_each_prediction_is_that_of_a_model_without_the_value(gp: StringGP | FullyBayesianStringGP) -> None:
     known = np.array([0.0, 1.0, 0, 0, 0.5, 0, 0])

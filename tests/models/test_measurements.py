@@ -88,6 +88,7 @@ def test_independent_values_have_the_t_distribution(monkeypatch: pytest.MonkeyPa
     np.testing.assert_allclose(gp.measurement_std(["Y"]), expected, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [SubsequenceKernel(3, 0.7, 0.4), NgramKernel(2)])
 def test_slopes_of_predictions_are_those_of_refitted_means(kernel: SubsequenceKernel | NgramKernel) -> None:
     """Against central differences of predictions whose constant mean is estimated anew."""

@@ -53,6 +53,7 @@ def noise(strings):
     return np.random.default_rng(7).normal(size=len(strings))
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(-3, 3).map(lambda x: round(x, 3)), min_size=3, max_size=12, unique=True))
 def test_independent_values_have_the_density_of_each_from_the_others(values):
     values = np.array(values)
@@ -137,6 +138,7 @@ class Doubtful(FullyBayesianGP):
         return self.share
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
 def test_as_many_strings_are_drawn_at_random_as_are_doubted(share):
     surrogate = Doubtful(NgramKernel(2), GridSampler(), mean_std=0.0)
@@ -169,6 +171,7 @@ def test_ranks_need_single_precision_only_where_noise_allows_it():
             assert allowed
 
 
+@pytest.mark.slow
 def test_n_grams_and_features_are_added():
     molecules = ["CCO", "CCN", "c1ccccc1", "CC(=O)O", "CCCl", "OCCO", "CCOC", "NCC=O"]
     features = MorganFingerprint(counts=True)
@@ -189,6 +192,7 @@ def test_n_grams_and_features_are_added():
     assert from_config(json.loads(json.dumps(gp.config()))).config() == gp.config()
 
 
+@pytest.mark.slow
 def test_a_string_of_another_length_is_learned_from_also_beyond_a_hundred():
     space = StringSpace("ACGT", 6)
     gp = FullyBayesianGP([HammingKernel(), SubsequenceKernel(order=1)], GridSampler(), weights="stacking")
@@ -200,6 +204,7 @@ def test_a_string_of_another_length_is_learned_from_also_beyond_a_hundred():
     assert gp.unsupported(["ACG"]) == {}
 
 
+@pytest.mark.slow
 def test_what_an_encoder_refuses_is_named_also_while_positions_are_compared():
     fields = FieldEncoder({"plate": ContextEncoder("plate", levels=["a", "b"], default="a"), "tokens": Encoder()})
     gp = FullyBayesianGP(OnField(HammingKernel(), "tokens"), encoder=fields)

@@ -53,6 +53,7 @@ def test_few_elements_have_about_the_moments_of_quadrature():
     assert np.diag(variance) == pytest.approx(spread, abs=1e-2)
 
 
+@pytest.mark.slow
 def test_ten_elements_have_about_the_moments_of_many_draws():
     rng = np.random.default_rng(0)
     root = rng.standard_normal((10, 12)) / 3
@@ -67,6 +68,7 @@ def test_ten_elements_have_about_the_moments_of_many_draws():
     assert np.sqrt(np.diag(variance)) == pytest.approx(kept.std(0), rel=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [1e-4, 1e-2, 1.0])
 @pytest.mark.parametrize("mean", [-100.0, -5.0, 0.0, 3.0])
 def test_replicates_converge(noise, mean):

@@ -17,6 +17,7 @@ VALUES = np.array([50 + 30.0 * s.count("AB") for s in STRINGS]) + RNG.normal(siz
 ELSEWHERE = ["ABABAB", "BBBB", "AABBA", "BABA"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [{}, {"normalize": False}, {"partitions": 2}, {"order_weights": [1.0, 0.3, 2.0]}, {"gap_decay": 1.0}],

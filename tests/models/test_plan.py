@@ -37,6 +37,7 @@ def error(plan: SurrogatePlan) -> float:
     return float(np.abs(gp.predict(STRINGS[40:])[0] - VALUES[40:]).mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["rbf", "matern", "linear"])
 @pytest.mark.parametrize("name", ["features", "sites"])
 def test_features_that_tell_the_values_predict_them(path: Path, name: str, kernel: str) -> None:
@@ -68,6 +69,7 @@ def test_counts_are_compared_by_what_they_share(tmp_path: Path) -> None:
         Features(tmp_path / "below.npy", "tanimoto")
 
 
+@pytest.mark.slow
 def test_a_search_chooses_the_same_with_features_in_memory_and_in_their_file(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

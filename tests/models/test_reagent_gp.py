@@ -71,6 +71,7 @@ def test_the_kernel_is_its_definition() -> None:
     assert np.allclose(kernel(rows).to_dense().numpy(), found)
 
 
+@pytest.mark.slow
 def test_similarities_of_many_blocks_are_those_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
     smiles = ["C" * n + "O" for n in range(1, 12)]
     rows, columns = np.array([0, 3, -1, 10, 3]), np.array([2, -1, 5, 7, 9, 1, 0])
@@ -131,6 +132,7 @@ def test_means_on_the_grid_are_those_of_each_tuple(reactions: tuple[str, ...]) -
         assert (grid.flat(tuples)[1] == np.arange(len(means))).all()
 
 
+@pytest.mark.slow
 def test_draws_on_the_grid_have_the_moments_of_the_posterior() -> None:
     space = _space()
     gp, _, _ = _fitted(space)

@@ -65,6 +65,7 @@ def test_every_named_surrogate_learns_and_has_a_joint_posterior(name: str) -> No
     assert again.state_dict() == surrogate.state_dict()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SURROGATES)
 def test_pools_are_searched_with_every_surrogate(name: str) -> None:
     genes = ["".join(codons) for codons in itertools.product(("ATG", "GCC", "TTA"), repeat=3)]

@@ -272,6 +272,7 @@ def noiseless() -> StringGP:
     return found
 
 
+@pytest.mark.slow
 def test_little_noise_makes_the_first_pass_one_of_double_precision(
     noiseless: StringGP, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,10 +26,12 @@ from seqopt.objectives import (
 from seqopt.spaces import CodonSpace, ExactGenes
 from seqopt.strings.genetic_codes import genetic_code
 
+COUNTS = {"AAA": 30, "AAG": 10, "TTT": 5, "TTC": 15, "CTG": 7, "TTA": 1}
+CODONS = ["".join(letters) for letters in product("ACGT", repeat=3)]
 TABLES = {
     "trna.csv": "anticodon,copies\nTTT,6\nCTT,1\nGAA,2\nTAG,3\nCAG,4\nGAT,3\nTTC,4\nACG,4\n",
     "weights.csv": "codon,weight\nAAA,1\nUUC,0.5\nCTG,-2\n",
-    "usage.tsv": "codon\tcount\nAAA\t30\nAAG\t10\nTTT\t5\nTTC\t15\nCTG\t7\nTTA\t1\n",
+    "usage.tsv": "codon\tcount\n" + "".join(f"{codon}\t{COUNTS.get(codon, 0)}\n" for codon in CODONS),
     "native.fasta": ">home\nATGAAGTTTCTAATAGAA\n",
     "reference.fasta": ">a\nATGAAATTCCTGATTGAATAA\n>b\nATGAAATTTCTGATCGAGTAA\n>c\nATGAAGTTTTTAATTGAA\n",
 }

@@ -166,6 +166,7 @@ def test_sums_of_sums_over_codons_are_solved_exactly(text: str, direction: str) 
     np.testing.assert_allclose(found, values[:12], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_search_reports_each_score(tmp_path: Path) -> None:
     genes = list(CodonSpace("MKF").enumerate())
     options = {"initial": 4, "budget": 0, "run_folder": tmp_path / "run"}

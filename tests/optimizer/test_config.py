@@ -29,6 +29,7 @@ def latent(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"vae:{path}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

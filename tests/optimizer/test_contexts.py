@@ -35,6 +35,7 @@ def searched() -> Optimizer:
     return optimizer
 
 
+@pytest.mark.slow
 def test_what_a_model_asks_for_is_measured_as_the_target() -> None:
     optimizer = searched()
     first = optimizer.ask(3)

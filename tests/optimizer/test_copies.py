@@ -60,6 +60,7 @@ def used(space: Any, options: dict[str, Any]) -> Optimizer:
     return optimizer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SEARCHES)
 def test_a_used_optimiser_and_its_copies_resume_alike(name: str) -> None:
     optimizer = used(*SEARCHES[name])

@@ -66,6 +66,7 @@ def test_results_of_such_strings_are_refused_and_nothing_is_recorded(words: str)
         assert len(optimizer.observations) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", ["auto", RandomSearch(200)])
 def test_a_search_of_formulas_proposes_none_that_the_model_cannot_read(tmp_path: Path, search: object) -> None:
     space = GrammarSpace("arithmetic", 1, 8)

@@ -43,6 +43,7 @@ def searched(folder: Path, space: Space, surrogate: Any) -> tuple[Run, Any]:
     return read_run(folder / "searched"), result.optimizer.surrogate
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ssk", "ssk-bayes", "ngrams"])
 def test_the_surrogate_of_a_run_is_made_again(name: str, tmp_path: Path) -> None:
     space = StringSpace("AB", 8)
@@ -106,6 +107,7 @@ def test_a_kernel_of_other_settings_is_made_again_or_it_is_said(
         assert "sub-sequences, n-grams" in remark
 
 
+@pytest.mark.slow
 def test_a_page_says_that_its_model_is_another(tmp_path: Path) -> None:
     own = StringGP(MaternKernel())
     run, _ = searched(tmp_path, CandidateSet(["AB", "BA", "AA", "BB", "ABA", "BAB", "AAB", "ABB", "BBA", "BBB"]), own)
@@ -217,6 +219,7 @@ def test_very_long_strings_are_not_fitted_for_a_page(make_run: MakeRun) -> None:
     assert "8 strings of up to 20,000 symbols would take too long" in found.missing[0]
 
 
+@pytest.mark.slow
 def test_random_genes_stand_for_the_space_of_a_search(tmp_path: Path) -> None:
     run, _ = searched(tmp_path, CodonSpace("MKVLAT"), "auto")
     candidates = sample_candidates(run, "dna", 30)

@@ -37,6 +37,7 @@ def boxes(figure: Figure) -> list[list[tuple[str, object]]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_no_two_labels_of_the_plot_of_a_search_overlap(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -143,6 +143,7 @@ def dot(page: Any, number: int) -> tuple[float, float]:
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
+@pytest.mark.slow
 def test_the_page_loads_and_is_whole(report: Path, visit: Callable[..., Any]) -> None:
     page = visit(report)
     assert page.locator("h1").inner_text() == "activity in library.csv"
@@ -245,6 +246,7 @@ def test_hostile_text_stays_text(report: Path, visit: Callable[..., Any]) -> Non
     assert HOSTILE in page.locator("section[aria-labelledby=settings]").inner_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 820, 1400])
 def test_nothing_overflows(report: Path, scheme: str, width: int, visit: Callable[..., Any]) -> None:
@@ -466,6 +468,7 @@ def test_suggestions_in_a_notebook_do_not_overlap(tmp_path: Path, visit: Callabl
     assert all(box["x"] >= other["x"] + other["width"] or box["y"] != other["y"] for other, box in pairwise(boxes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 390)])
 def test_what_predictions_rest_on_is_opened_on_a_light_ground(
     tmp_path: Path, scheme: str, width: int, visit: Callable[..., Any]

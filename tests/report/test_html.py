@@ -253,6 +253,7 @@ def test_a_search_in_which_everything_failed(make_run: MakeRun) -> None:
     assert failures[-1][1] == "3 other messages, see evaluations.csv"
 
 
+@pytest.mark.slow
 def test_an_interrupted_search_says_how_to_go_on(make_run: MakeRun) -> None:
     rows = [{"string": "CCO", "value": 1.0}, {"string": "CCN", "status": "pending", "batch": 1}]
     command = "seqopt search 'my pool.csv' --objective qed"

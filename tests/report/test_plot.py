@@ -48,6 +48,7 @@ STATES: dict[str, dict[str, list[Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("log10", [False, True])
 @pytest.mark.parametrize("state", STATES)

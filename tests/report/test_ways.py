@@ -151,6 +151,7 @@ def test_what_a_user_typed_is_escaped(tmp_path):
     assert "&lt;b&gt;dock &amp; roll&lt;/b&gt;" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damaged", [{"possible": 3}, {"possible": [["x"]], "target": []}])
 def test_settings_that_were_edited_do_no_harm(tmp_path, damaged):
     pd.DataFrame(ROWS).to_csv(tmp_path / "evaluations.csv", index=False)

@@ -65,6 +65,7 @@ def test_sampling_is_left_to_the_space_where_it_finds_enough():
     assert len(set(sampled(RARE, 50, [one_rare("AAAAAAA")], np.random.default_rng(0)))) == 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", [GeneticSearch(evolutions=20, sample=200), "auto"])
 def test_a_search_goes_on_from_told_strings(search, caplog):
     caplog.set_level(logging.ERROR)

@@ -111,6 +111,7 @@ def test_nothing_is_proposed_twice_and_a_pool_is_used_up(classifier):
         optimizer.ask()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classifier", [KernelLogistic(scales=[16.0]), NgramTrees(trees=20)], ids=["kernel", "trees"])
 def test_it_finds_a_pattern_that_random_search_does_not(classifier):
     def objective(string):

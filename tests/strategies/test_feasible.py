@@ -44,6 +44,7 @@ def ignoring(*arguments, **options):
     return ModelBased(*arguments, **options, failures=None)
 
 
+@pytest.mark.slow
 def test_fewer_proposals_fail_than_where_failures_teach_nothing():
     def failures(strategy, seed):
         gp = StringGP(restarts=1, refit_growth=100.0)

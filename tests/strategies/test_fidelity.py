@@ -52,6 +52,7 @@ SEARCHES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SEARCHES)
 def test_searches_choose_strings_and_how_they_are_measured(name):
     optimizer = go(made(*SEARCHES[name]), 4)
@@ -118,6 +119,7 @@ def begun(docked=6, **options):
     return optimizer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SEARCHES)
 @pytest.mark.parametrize("docked", [0, 1, 6])
 def test_before_a_target_is_known_what_can_be_paid_for_is_measured(name, docked):

@@ -101,6 +101,7 @@ def test_mes_is_penalised_by_its_logarithm(gp):
     assert max(drops, key=drops.get) == first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("space", "search"),
     [

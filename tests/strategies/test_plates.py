@@ -195,6 +195,7 @@ def plates_in(optimizer, n, **options):
     return [query.context for query in optimizer.ask(n, **options).queries]
 
 
+@pytest.mark.slow
 def test_what_is_free_is_kept_to(begun):
     before = begun.state_dict()
     for options, wanted in [

@@ -36,6 +36,7 @@ def searched(acquisition: str = "gibbon", scale: float = -7.0, offset: float = 1
 DISAGREEMENTS = ("sal", "bald", "bqbc")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("acquisition", [name for name in ACQUISITIONS if name not in ("random", *DISAGREEMENTS)])
 def test_any_acquisition_function_chooses_new_strings_once(acquisition: str) -> None:
     chosen = searched(acquisition).ask()

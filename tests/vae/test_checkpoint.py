@@ -106,6 +106,7 @@ def test_headers_that_declare_what_the_file_does_not_hold(
         read_checkpoint(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["quantiles", "further", "weights/further"])
 def test_compressed_arrays_are_not_unpacked(name: str, characters: StringVAE, path: Path) -> None:
     zeros = entry(np.zeros(1 << 23))

@@ -43,6 +43,7 @@ def measured(name):
     return result
 
 
+@pytest.mark.slow
 def test_yardstick_and_cpu_are_timed_in_every_precision_and_number_of_threads(loop):
     result = measured("yardstick")
     assert len(result["rows"]) == 2 * 2 * 2 * 2
@@ -168,6 +169,7 @@ def test_gauche_computes_the_same_kernel_and_the_same_derivatives(monkeypatch):
     ]
 
 
+@pytest.mark.slow
 def test_sharing_is_timed_beside_pairs_and_gives_the_same():
     result = measured("sharing")
     whats = list(dict.fromkeys(row["what"] for row in result["rows"]))
@@ -179,6 +181,7 @@ def test_sharing_is_timed_beside_pairs_and_gives_the_same():
         assert float(line[-1]) > 0
 
 
+@pytest.mark.slow
 def test_fits_by_nodes_reach_what_fits_without_nodes_reach(monkeypatch):
     monkeypatch.setattr("seqopt.models.fitting.INTERPOLATED", 5)
     monkeypatch.setattr(sections, "LIBRARIES", (("variants of a short protein", 30, (1, 4), 20),))

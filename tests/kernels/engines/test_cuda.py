@@ -285,6 +285,7 @@ def test_scratch_is_bounded(monkeypatch):
     assert most(20_000_000, None) * 20_000_000 <= gpu.total_memory // 8
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize(
     ("order", "dtype", "derivative", "form"),

@@ -47,6 +47,7 @@ def assert_equal_sums(actual, expected, tolerance=1e-12):
         np.testing.assert_allclose(values, oracle, rtol=tolerance, atol=tolerance * 1e-3)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(
     related(),
@@ -68,6 +69,7 @@ def test_sums_and_derivatives_are_those_of_the_reference(first, second, order, g
             assert_equal_sums(actual, order_sums(rows, columns, gap, order, **REFERENCE))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_variants_of_one_parent(dtype):
     (variants,) = encoded(mutants(30, 35, 4, seed=0))
