@@ -21,7 +21,7 @@ test: $(VENV)/.installed-dev lint
 	$(PYTEST) -m 'not slow' --doctest-modules seqopt tests
 
 test-all: test
-	$(PYTEST) -m slow tests
+	$(PYTEST) -m slow --doctest-modules seqopt tests
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

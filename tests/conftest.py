@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # A busy machine must not fail a test, and the same code is tested with the same examples everywhere.
@@ -14,3 +15,16 @@ settings.load_profile("seqopt")
 # of them press.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+SLOW_EXAMPLES = (
+    "seqopt.folding.design.ExactFolding",
+    "seqopt.api.Result.recommend",
+    "seqopt.models.classifiers.perceptron.Perceptron",
+)
+"""Docstrings whose examples take many seconds, most of them for compiling."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.name in SLOW_EXAMPLES:
+            item.add_marker(pytest.mark.slow)

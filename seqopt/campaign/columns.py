@@ -13,9 +13,9 @@ from seqopt.campaign.entries import Remark
 from seqopt.campaign.parents import parent_of
 from seqopt.campaign.rows import Settings
 from seqopt.campaign.units import value_names, way_out
-from seqopt.datasets.pool_columns import MUTATION_COLUMNS
 from seqopt.datasets.sheets import NUMBER, SEPARATORS, Sheet, plain_name
 from seqopt.errors import InputError
+from seqopt.strings.mutations import MUTATION_COLUMNS
 
 IDENTIFIER, STANDARD_ERROR, FAILURE, REPLICATE = "identifier", "standard_error", "failure", "replicate"
 STATUS, REMARK, COST = "status", "remark", "cost"

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.errors import CampaignError
-from seqopt.datasets.pool_columns import written_column
 from seqopt.errors import InputError
 from seqopt.strings.mutations import readable_variants
 from seqopt.utils.progress import doing
@@ -143,6 +142,8 @@ def read_library(
         facts["decimal_comma"] = True
     if parent is not None:
         facts["parent"] = parent
+    from seqopt.datasets.pool_columns import written_column
+
     return _library(facts, [pool], written_column(pool.column), pool.summary().splitlines()[1:])
 
 
@@ -163,6 +164,8 @@ def same_library(facts: Mapping[str, Any], kept: bytes | None = None, removed: b
     pools = [_pool(one) for one in (facts, *facts.get("added", []))]
     wanted = unpacked(kept)
     # Of a campaign that holds no hashes, as that of a run, the order of rows decides, too.
+    from seqopt.datasets.pool_columns import written_column
+
     found = _library(dict(facts), pools, written_column(facts["column"]), [], ordered=wanted is not None)
     if wanted is None:
         if not _is_same(pools, facts):

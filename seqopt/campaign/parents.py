@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from seqopt.campaign.rows import Settings
 from seqopt.errors import InputError
 from seqopt.strings.mutations import looks_like_a_name, mutant, mutation_names
-from seqopt.strings.templates import LETTERS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,6 +85,9 @@ def read_mutations(rows: Iterable[Row], settings: Settings) -> None:
     parent = parent_of(settings)
     if parent is None:
         return
+    # With numpy, which a campaign is opened without.
+    from seqopt.strings.templates import LETTERS
+
     letters = LETTERS.get(str((settings.pool or settings.space).get("kind")))
     for row in rows:
         name = row.entry.string

@@ -88,7 +88,8 @@ def write_solved(
     genes = [one.gene for one in ranking.genes]
     shown = genes[:MOST_SHOWN]
     within = "" if ranking.tolerance < 1e-9 else f" (its sum over codons to within {ranking.tolerance:.1g})"
-    proof = f"no gene that keeps to the constraints is better, by {ranking.method}{within}"
+    which = "that keeps to the constraints " if space.kept_to else ""
+    proof = f"no gene {which}is better, by {ranking.method}{within}"
     console.print(
         f"exact: the {len(genes)} best by {escape(named(objective))}, {goal[:-1]}ed, in {found.seconds:.2g} s; "
         f"{proof}. --search searches instead"
@@ -106,7 +107,7 @@ def write_solved(
                 str(rank),
                 *(f"{value:,.5g}" for value in row),
                 f"{(gene.count('G') + gene.count('C')) / len(gene):.2f}",
-                shown_gene(gene),
+                shown_gene(gene.replace("T", "U") if files.rna else gene),
             )
             for rank, (gene, row) in enumerate(zip(shown, values.tolist(), strict=True), start=1)
         ],

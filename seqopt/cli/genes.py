@@ -302,6 +302,8 @@ def _describe(protein: Protein, space: CodonSpace) -> None:
         f"{described_size(space)} synonymous gene{'s' if space.size > 1 else ''}"
         + (f"; kept to: {escape(', '.join(kept))}" if kept else "")
     )
+    for flank, motif in space.motifs_in_flanks():
+        note(f"the {flank} bases hold {motif} themselves: genes are kept from it, those bases stay as they are")
 
 
 def _warn_of_bases(protein: Protein) -> None:

@@ -104,7 +104,14 @@ class Informed:
             raise InputError(f"--prior-mean is {self.prior_mean!r}; expected column:NAME, a column of the pool")
 
     def plan(
-        self, surrogate: str, pool: str, *, column: str | None, kind: str | None, standardize: bool
+        self,
+        surrogate: str,
+        pool: str,
+        *,
+        column: str | None,
+        kind: str | None,
+        standardize: bool,
+        parent: str | None = None,
     ) -> SurrogatePlan:
         """The surrogate with all that is known.
 
@@ -114,6 +121,7 @@ class Informed:
             column: Its column of strings.
             kind: What these are.
             standardize: Whether molecules are identified by their charge parents.
+            parent: The string of which the candidates are variants.
 
         Raises:
             InputError: For a file that cannot be used, or has no such column.
@@ -121,7 +129,7 @@ class Informed:
         from seqopt.datasets import DATASETS
         from seqopt.models import ColumnMean, Features, SurrogatePlan
 
-        options: dict[str, Any] = {"standardize": standardize}
+        options: dict[str, Any] = {"standardize": standardize, "parent": parent}
         features = mean = None
         if self.features is not None:
             features = Features(

@@ -198,7 +198,12 @@ def run_search(
     surrogate = None
     if informed.given:
         surrogate = informed.plan(
-            plan.surrogate, source, column=column, kind=kind or pool.kind, standardize=standardize
+            plan.surrogate,
+            source,
+            column=column,
+            kind=kind or pool.kind,
+            standardize=standardize,
+            parent=parent,
         )
         # What does not fit the pool is said before anything is scored.
         surrogate.for_space(as_space(pool))

@@ -119,8 +119,14 @@ class Record:
 
 
 def _begins_before(location: str) -> bool:
-    """Whether a coding feature begins before the bases that are there."""
-    return (">" if location.startswith("complement") else "<") in location
+    """Whether a coding feature begins before the bases that are there: at its first exon, as it is read."""
+    whole = re.fullmatch(r"(complement\()?(?:(?:join|order)\()?(.*?)\)*", location.strip())
+    if whole is None:
+        return "<" in location
+    exons = _parts(whole[2])
+    if whole[1]:
+        return ">" in exons[-1]
+    return (">" if exons[0].startswith("complement") else "<") in exons[0]
 
 
 def coding_name(feature: Feature, otherwise: str) -> str:
@@ -194,7 +200,7 @@ def _features(lines: Sequence[tuple[int, str]], where: str) -> Iterator[Feature]
 def _feature(kind: str, parts: Sequence[str], line: int) -> Feature:
     location: list[str] = []
     qualifiers: dict[str, str] = {}
-    name = ""
+    name = before = ""
     for part in parts:
         text = part.strip()
         closed = not name or not qualifiers[name].startswith('"') or _is_closed(qualifiers[name])
@@ -204,11 +210,18 @@ def _feature(kind: str, parts: Sequence[str], line: int) -> Feature:
             name = key if key not in qualifiers else f"{key} again"
             qualifiers[name] = value
         elif name:
-            qualifiers[name] += f" {text}"
+            # A line that is full and has no blank was broken within a word.
+            full = len(before) >= LONGEST_LINE - _INDENT and " " not in before
+            qualifiers[name] += text if full else f" {text}"
         else:
             location.append(text)
-    read = {key: value.strip().strip('"').replace('""', '"') for key, value in qualifiers.items()}
+        before = text
+    read = {key: _unquoted(value.strip()).replace('""', '"') for key, value in qualifiers.items()}
     return Feature(kind, "".join(location), read, line)
+
+
+def _unquoted(value: str) -> str:
+    return value[1:-1] if len(value) > 1 and value.startswith('"') and value.endswith('"') else value.strip('"')
 
 
 def _is_closed(quoted: str) -> bool:
@@ -266,7 +279,7 @@ def genbank(name: str, definition: str, gene: str, construct: Construct) -> str:
     # A coding sequence without start or stop codon is part of a longer one, as GenBank sees it.
     place = f"{'' if construct.start else '<'}{first}..{'' if construct.stop else '>'}{last}"
     molecule = "mRNA" if construct.rna else "DNA"
-    kept = name[:16] if len(name) > 16 else name
+    kept = "_".join(name.split())[:16]
     lines = [
         f"LOCUS       {kept:<16} {len(whole):>11} bp    {molecule:<6}  linear   SYN {DATE}",
         *_wrapped("DEFINITION  ", definition, 12),

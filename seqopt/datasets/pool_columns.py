@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from seqopt.datasets.tables import Table
 from seqopt.errors import InputError
+from seqopt.strings.mutations import MUTATION_COLUMNS
 
 # Names by which a column of strings is recognised, the first that is present winning, with the kind that it
 # suggests.
@@ -61,9 +60,6 @@ ID_COLUMNS = (
     ),
     *("barcode", "code", "sku", "cas", "cas_number", "entry", "mutant", "variant", "name", "title"),
 )
-MUTATION_COLUMNS = ("mutations", "mutation", "mutant", "mutants", "variant", "variants")
-"""Names of columns that hold names of variants, such as S121E/D57G, where a parent is known."""
-
 LABEL_COLUMNS = frozenset({*ID_COLUMNS, "compound_name", "iupac"})
 """Names of columns that say what strings are called."""
 
@@ -134,6 +130,9 @@ def string_column(cells: Mapping[str, Sequence[object]], where: str) -> tuple[st
     if not cells:
         raise InputError(f"{where} has no columns")
     looked_at = {name: ["" if cell is None else str(cell) for cell in column[:200]] for name, column in cells.items()}
+    # With numpy, which a campaign is opened without.
+    import numpy as np
+
     table = Table(looked_at, np.arange(0), format="", sha256="", headed=True)
     column = recognize_column(table, where, None)
     return column, kind_hint(column)

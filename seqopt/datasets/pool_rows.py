@@ -14,7 +14,6 @@ from seqopt.datasets.named import DATASETS, load
 from seqopt.datasets.pool_columns import (
     ID_COLUMNS,
     LABEL_COLUMNS,
-    MUTATION_COLUMNS,
     STRING_COLUMNS,
     kind_hint,
     plain_column,
@@ -30,6 +29,7 @@ from seqopt.strings.identity import (
     quiet_rdkit,
     recognize_kind,
 )
+from seqopt.strings.mutations import MUTATION_COLUMNS
 from seqopt.strings.notations import (
     NAME_COLUMNS,
     WAY_OUT,

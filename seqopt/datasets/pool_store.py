@@ -331,7 +331,7 @@ class PoolStore:
         where = self.files[0] if len(self.files) == 1 else f"{len(self.files):,} files"
         named = "" if self.column is None else f", column {self.column!r}"
         lines = [f"{len(self):,} different {what} from {where}{named}"]
-        lines += self.filtered
+        lines += [*self.facts["remarks"], *self.filtered]
         if self.duplicates:
             lines.append(f"{self.duplicates:,} duplicates of earlier rows left out")
         if self.rejected:
@@ -492,6 +492,7 @@ def prepare_pool(
         **settings,
         "files": [str(path) for path in paths],
         "column": next((file.column for file in files if file.column is not None), None),
+        "remarks": _passed_over(files) if id_column is None else [],
         "sha256": sums,
     }
     try:
@@ -568,6 +569,21 @@ def _identifying(files: Sequence[RowFile], given: str | None) -> str | None:
             if all(cells) and len(set(cells)) == len(cells):
                 return name
     return None
+
+
+def _passed_over(files: Sequence[RowFile]) -> list[str]:
+    """Columns that are called like identifiers, where none is taken for them, and why not."""
+    found = []
+    for file in files[:1]:
+        for name, cells in file.begun.items():
+            filled = [cell.strip() for cell in cells if cell.strip()]
+            repeated = next((cell for cell in filled if filled.count(cell) > 1), None)
+            if name != file.column and plain_column(name) in ID_COLUMNS and repeated is not None:
+                found.append(
+                    f"the column {name!r} is not taken for identifiers: {repeated!r} stands there more than once "
+                    "(--id-column, id_column= take it all the same)"
+                )
+    return found[:1]
 
 
 def _heads(files: Sequence[RowFile]) -> dict[str, list[str]]:

@@ -217,7 +217,8 @@ class _Pass:
         self.digest = hashlib.sha256(payload).hexdigest()[:12]
         self.places: Places = np.empty(0, dtype=np.int64)
         self.scores: Scores = np.empty(0)
-        self.left = {shard.number for shard in spread.shards}
+        # A shard whose rows are all duplicates, or pass no filter, has nothing to score.
+        self.left = {shard.number for shard in spread.shards if shard.count}
         self.attempts: dict[int, int] = {}
         self.sent: set[tuple[int, str]] = set()
         self.asked: dict[Future[Any], _Asked] = {}
@@ -231,7 +232,7 @@ class _Pass:
 
     def run(self) -> tuple[Places, Scores]:
         """All of it."""
-        total, shards = sum(shard.count for shard in self.spread.shards), len(self.spread.shards)
+        total, shards = sum(shard.count for shard in self.spread.shards), len(self.left)
         words = f"{self.what} {total:,} candidates on {{workers}} workers"
         try:
             with doing(words.format(workers=len(self._look_around(first=True)))):

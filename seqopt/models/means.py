@@ -93,6 +93,7 @@ class ColumnMean(Configurable):
         strings: The column of strings of the file.
         kind: What the strings are, where the file does not show it.
         standardize: As for `seqopt.datasets.read_pool`.
+        parent: As for `seqopt.datasets.read_pool`: strings of the file may be names of its variants.
         sha256: The checksum that the file had; refused if it has another.
 
     Raises:
@@ -114,17 +115,21 @@ class ColumnMean(Configurable):
         strings: str | None = None,
         kind: str | None = None,
         standardize: bool = False,
+        parent: str | None = None,
         sha256: str | None = None,
     ) -> None:
         self.column = column
         self.strings = strings
+        self.parent = parent
         self.kind = kind
         self.standardize = standardize
         self.path = None if isinstance(source, Mapping) else Path(source).absolute()
         self.values: dict[str, float] = dict(source) if isinstance(source, Mapping) else {}
         if self.path is not None:
             self.sha256 = unchanged(self.path, sha256, f"the column {column!r} of the prior mean")
-            pool = read_pool(self.path, column=strings, kind=kind, standardize=standardize, further_values=[column])
+            pool = read_pool(
+                self.path, column=strings, kind=kind, standardize=standardize, further_values=[column], parent=parent
+            )
             numbers = pool.further[column]
             missing = np.flatnonzero(~np.isfinite(numbers))
             if len(missing):
@@ -155,6 +160,7 @@ class ColumnMean(Configurable):
             "strings": self.strings,
             "kind": self.kind,
             "standardize": self.standardize,
+            **({} if self.parent is None else {"parent": self.parent}),
             "sha256": self.sha256 or None,
         }
 

@@ -23,6 +23,7 @@ from seqopt.models.protocols import Surrogate
 from seqopt.models.sampling import GridSampler
 from seqopt.models.string_gp import StringGP
 from seqopt.spaces import PoolSpace, Space
+from seqopt.strings.mutations import looks_like_a_name, mutant
 from seqopt.utils.config import Configurable
 
 logger = logging.getLogger(__name__)
@@ -55,6 +56,7 @@ class Features(Configurable):
         pool_column: Its column of strings.
         pool_kind: What these are.
         standardize: Whether molecules of the pool are identified by their charge parents.
+        parent: The string of which the candidates are variants: the file and the pool may then name them (``S121E``).
         sha256: The checksum that the file had; refused if it has another.
 
     Raises:
@@ -82,6 +84,7 @@ class Features(Configurable):
         pool_column: str | None = None,
         pool_kind: str | None = None,
         standardize: bool = False,
+        parent: str | None = None,
         sha256: str | None = None,
     ) -> None:
         if kernel not in KERNELS:
@@ -93,6 +96,7 @@ class Features(Configurable):
         self.pool_column = pool_column
         self.pool_kind = pool_kind
         self.standardize = standardize
+        self.parent = parent
         self.sha256 = unchanged(self.path, sha256, "features of strings")
         self.file = read_features(self.path, column=column)
         if sha256 is None and (remark := self.file.remark()):
@@ -110,6 +114,7 @@ class Features(Configurable):
             "pool_column": self.pool_column,
             "pool_kind": self.pool_kind,
             "standardize": self.standardize,
+            **({} if self.parent is None else {"parent": self.parent}),
             "sha256": self.sha256,
         }
 
@@ -127,12 +132,16 @@ class Features(Configurable):
         if self.file.strings is not None:
             places: dict[str, int] = {}
             for row, string in enumerate(self.file.strings):
-                places.setdefault(_key(space, string), row)
+                places.setdefault(_key(space, self._variant(string)), row)
         else:
             keys: Sequence[str] = space.keys
             if self.pool is not None:
                 keys = read_pool(
-                    self.pool, column=self.pool_column, kind=self.pool_kind, standardize=self.standardize
+                    self.pool,
+                    column=self.pool_column,
+                    kind=self.pool_kind,
+                    standardize=self.standardize,
+                    parent=self.parent,
                 ).keys
             if len(keys) != len(self.file):
                 raise InputError(
@@ -148,6 +157,12 @@ class Features(Configurable):
                 f"{space[missing[0]]!r} (candidate {missing[0] + 1}): compute them, or leave these candidates out"
             )
         return FileFeatures(self.file, places, standardized=self.kernel != "tanimoto")
+
+    def _variant(self, text: str) -> str:
+        """The string that a row of the file is about, where it is written as the name of a variant."""
+        if self.parent is None or not looks_like_a_name(text, self.parent):
+            return text
+        return mutant(self.parent, text)
 
     def build(self) -> gpytorch.kernels.Kernel:
         """The kernel."""

@@ -211,7 +211,7 @@ class ReagentGP(GaussianSurrogate, Configurable):
         tuples = numbers_of(encoded)
         grown = len(targets) - self._fitted_to >= self.refit_growth * self._fitted_to
         earlier = self._steps[-1] if self._steps else 0
-        begins = 0 < earlier <= len(strings) and _digest(strings[:earlier], known[:earlier]) == self._digest
+        begins = 0 < earlier <= len(strings) and _digest(tuples[:earlier], known[:earlier]) == self._digest
         if grown or self._parameters is None:
             spread = float(targets.std(ddof=1)) if differ(targets) else 1.0
             self._units = float(targets.mean()), spread
@@ -235,7 +235,7 @@ class ReagentGP(GaussianSurrogate, Configurable):
             self._steps = (len(strings),)
         elif len(strings) > earlier:
             self._steps = (*self._steps, len(strings))
-        self._digest = _digest(strings, known)
+        self._digest = _digest(tuples, known)
         self._state = _state(
             self._state if begins else None,
             self.kernel,
@@ -397,6 +397,6 @@ def _extended(factor: FloatArray, kernel: ReagentKernel, encoded: FeatureRows, n
     return found
 
 
-def _digest(keys: Sequence[Item], known: FloatArray) -> str:
+def _digest(tuples: npt.NDArray[np.int64], known: FloatArray) -> str:
     """What tells whether values are the first of others."""
-    return digest([*map(key_of, keys), *map(repr, known.tolist())])
+    return digest([*map(repr, tuples.tolist()), *map(repr, known.tolist())])

@@ -532,8 +532,10 @@ class FunctionReference:
             return importlib.import_module(self.location)
         except ModuleNotFoundError as error:
             if error.name is not None and (self.location + ".").startswith(error.name + "."):
+                close = difflib.get_close_matches(self.location.casefold(), OBJECTIVES, n=1, cutoff=0.7)
+                guess = f"did you mean {close[0]}:{self.attribute}? Else " if close else ""
                 raise ObjectiveError(
-                    f"there is no module {error.name!r}, neither in {self.folder} nor installed: "
+                    f"there is no module {error.name!r}, neither in {self.folder} nor installed: {guess}"
                     "go to its folder, or name its file, "
                     f"path/to/{self.location.split('.')[-1]}.py:{self.attribute}"
                 ) from None

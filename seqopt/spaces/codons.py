@@ -7,6 +7,7 @@ References:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from typing import Any
@@ -24,7 +25,7 @@ from seqopt.spaces.local import LocalSpace
 from seqopt.spaces.motifs import BoolArray, IntArray, MotifAutomaton, base_sets, hits, strands
 from seqopt.spaces.populations import Population, described_size
 from seqopt.spaces.specifications import Cut, Frame, Specification, cuts_of, site_of
-from seqopt.strings.genetic_codes import BASES, STOP, GeneticCode, genetic_code
+from seqopt.strings.genetic_codes import AMBIGUITY, BASES, STOP, GeneticCode, genetic_code
 
 REPAIR_ROUNDS = 30
 """Times that codons are drawn again to repair a gene, before it is given up."""
@@ -225,6 +226,23 @@ class CodonSpace(LocalSpace):
             *(f"no {motif}{strands}" for motif in self.forbidden),
             *([f"GC content {self.gc[0]:g} to {self.gc[1]:g}"] if self.gc else []),
             *(constraint.text for constraint in self.constraints),
+        ]
+
+    def motifs_in_flanks(self) -> list[tuple[str, str]]:
+        """Forbidden motifs that stand whole before or behind the gene, where no choice of codons changes them.
+
+        Example:
+            >>> CodonSpace("MK", forbidden=["GAATTC"], downstream="GAATTCA").motifs_in_flanks()
+            [('downstream', "'GAATTC'")]
+        """
+        motifs = dict(strands(self.forbidden, self.both_strands))
+        for constraint in self.constraints:
+            motifs |= dict(constraint.motifs())
+        return [
+            (name, described)
+            for name, flank in (("upstream", self.upstream), ("downstream", self.downstream))
+            for described, motif in motifs.items()
+            if re.search("".join(f"[{AMBIGUITY[letter]}]" for letter in motif), flank)
         ]
 
     def _normalised(self, string: str) -> str:

@@ -281,7 +281,8 @@ class ParentSpace(SequenceSpace):
     def __repr__(self) -> str:
         name = self.parent if len(self.parent) <= 20 else f"{self.parent[:17]}..."
         return (
-            f"ParentSpace({name!r}, at most {self.mutations} mutations at {len(self.positions)} positions: "
+            f"ParentSpace({name!r}, at most {self.mutations} mutation{'s' if self.mutations > 1 else ''} at "
+            f"{len(self.positions)} position{'s' if len(self.positions) > 1 else ''}: "
             f"{described_size(self)} strings)"
         )
 

@@ -28,6 +28,9 @@ WILD_TYPE = "wt"
 JOINT = "/"
 """Stands between the changes of a name."""
 
+MUTATION_COLUMNS = ("mutations", "mutation", "mutant", "mutants", "variant", "variants")
+"""Names of columns that hold names of variants, such as S121E/D57G, where a parent is known."""
+
 _PARENT_NAMES = frozenset({"wt", "wildtype", "wild type", "wild-type", "parent"})
 _SUBSTITUTION = re.compile(r"([A-Za-z*])(\d+)([A-Za-z*])")
 _DELETION = re.compile(r"([A-Za-z*])(\d+)(?:_([A-Za-z*])(\d+))?del(?:ins([A-Za-z]+))?")

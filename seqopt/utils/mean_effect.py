@@ -13,7 +13,8 @@ class MeanEffect:
         name: Of the feature.
         estimate: By how many standard deviations of the values (as the model sees them, larger is better) a string is
             expected to be better whose feature is higher by one standard deviation.
-        lower: Lower end of its central 90 % interval.
+        lower: Lower end of its central 90 % interval at the fitted parameters of the model, whose uncertainty is not in
+            it: with twenty values such intervals held 84 % of simulated coefficients.
         upper: Upper end.
     """
 

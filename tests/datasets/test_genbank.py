@@ -127,3 +127,27 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, text: str, reason: str) ->
     path.write_text(text)
     with pytest.raises(InputError, match=reason):
         read_proteins(path)
+
+
+def test_names_of_any_length_and_with_quotation_marks_are_read_as_they_were_written() -> None:
+    long = "variant_" * 9
+    for product in ('protein "X"', long, f"a {long} of it", '"'):
+        construct = Construct("GGG", product=product, start=True, stop=True)
+        (record,) = parse_genbank(genbank("my gene 1", "a gene", "ATGAAATAA", construct), "here")
+        assert record.features[-1].qualifiers["product"] == product
+    assert genbank("my gene 1", "a gene", "ATGAAATAA", construct).split()[1] == "my_gene_1"
+
+
+@pytest.mark.parametrize(
+    ("location", "protein"),
+    [
+        ("join(complement(7..>9),complement(1..6))", "L"),
+        ("join(complement(7..9),complement(<1..6))", "M"),
+        ("complement(1..>9)", "L"),
+        ("complement(<1..9)", "M"),
+    ],
+)
+def test_a_gene_that_begins_before_the_bases_has_no_start_codon(location: str, protein: str) -> None:
+    # TTG, read on the other strand, is M where a gene begins.
+    record = Record("x", "TTACTTCAA", (Feature("CDS", location, {}, 1),))
+    assert record.protein_of(record.features[0])[0] == protein

@@ -17,6 +17,7 @@ from seqopt.distributed import ClusterError, DamagedShardError, DaskSpread, conn
 from seqopt.distributed import shards as on_worker
 from seqopt.distributed import spreading as module
 from seqopt.errors import InputError
+from seqopt.filters import ColumnCondition, Sieve
 from seqopt.models import carried
 from seqopt.objectives import resolve_objective
 from seqopt.scorers import spread as scorers
@@ -417,3 +418,18 @@ def test_models_travel_without_what_they_are_made_of_again(folder: Path, client:
     state, _, _ = model.on(pool.spread and on_worker.open_shard(pool.spread.facts, pool.spread.shards[0]))  # type: ignore[attr-defined]
     whole = strategy.surrogate.fitted  # type: ignore[attr-defined]
     np.testing.assert_allclose(state.cholesky, whole.cholesky, rtol=1e-12, atol=1e-12)
+
+
+def test_shards_without_a_candidate_are_passed_over(client: Any, tmp_path: Path) -> None:
+    # A table sorted by price under a limit of price, followed by rows that it holds already.
+    rng = np.random.default_rng(2)
+    strings = ["".join(rng.choice(list("ABC"), 9)) for _ in range(60)]
+    rows = [f"{string},{price}" for price, string in enumerate([*strings, *strings[:20]])]
+    (tmp_path / "sorted.csv").write_text("sequence,price\n" + "\n".join(rows) + "\n")
+    sieve = Sieve([ColumnCondition.parse("price < 25")])
+    store = prepare_pool(tmp_path / "sorted.csv", kind="text", rows=20, workers=1, folder=tmp_path, sieve=sieve)
+    assert store.shard_rows == [20, 5, 0, 0]
+    wanted, spread = StoredPool(store), StoredPool(store)
+    spread_pool(spread, client)
+    strategy = ModelBased("ngrams", "logei")
+    assert asked(spread, strategy, AB) == asked(wanted, ModelBased("ngrams", "logei"), AB)

@@ -15,6 +15,7 @@ from seqopt.models import ColumnMean, Features, FullyBayesianGP, StringGP, Surro
 from seqopt.optimizer import Optimizer
 from seqopt.spaces import CandidateSet, StringSpace
 from seqopt.strategies import Near
+from seqopt.strings.mutations import mutant
 from seqopt.utils.config import config_of, from_config
 
 RNG = np.random.default_rng(0)
@@ -139,3 +140,22 @@ def test_a_lead_and_a_plan_are_refused_together() -> None:
     plan = SurrogatePlan("sites", mean=ColumnMean(dict(zip(STRINGS, VALUES.tolist(), strict=True)), "guess"))
     with pytest.raises(InputError, match="a lead has a prior mean of its own"):
         maximize(len, SPACE, near=Near(STRINGS[0], 2), surrogate=plan, initial=4, budget=2)
+
+
+def test_files_may_name_variants_of_a_parent(tmp_path: Path) -> None:
+    parent, names = "MKVLSA", ["K2R", "V3L/L4V", "wt", "S5E"]
+    strings = [mutant(parent, name) for name in names]
+    pool = tmp_path / "names.csv"
+    pool.write_text("mutations,score\n" + "".join(f"{name},{row}\n" for row, name in enumerate(names)))
+    np.save(tmp_path / "rows.npy", np.arange(8.0).reshape(4, 2) ** 2)
+    rows = "".join(f"{name},{row},{row**2}\n" for row, name in enumerate(names))
+    (tmp_path / "table.csv").write_text("mutations,a,b\n" + rows)
+    space = CandidateSet(strings, kind="protein")
+    by_rows = Features(tmp_path / "rows.npy", pool=pool, pool_kind="protein", parent=parent)
+    by_name = Features(tmp_path / "table.csv", parent=parent)
+    for features in (by_rows, by_name):
+        assert features.bound(space)(strings).shape == (4, 2)
+        assert from_config(features.config()).parent == parent
+    mean = ColumnMean(pool, "score", kind="protein", parent=parent)
+    np.testing.assert_allclose(mean.bound(space)(strings)[:, 0], (np.arange(4) - 1.5) / np.arange(4).std())
+    assert from_config(mean.config()).parent == parent

@@ -323,6 +323,7 @@ def new(
                 column=column,
                 kind=None if kind == "auto" else kind,
                 standardize=standardize,
+                parent=variants.sequence(),
             )
     if store is not None:
         column, kind, standardize, attachment_points, id_column, price_column = None, "auto", False, False, None, None

@@ -54,12 +54,14 @@ class BuildingBlocks:
         blocks: The blocks, in the order of the files. The same molecule in one set counts once: its first row.
         rejected: Rows that cannot be used: where they stand, what is there, and why.
         duplicates: Rows that repeat a molecule of the same set, by where they stand.
+        unpriced: Prices that are no numbers, with where they stand: these blocks are kept without a price.
         files: The files with their SHA-256 checksums; empty where blocks were given as a list.
     """
 
     blocks: tuple[Block, ...]
     rejected: tuple[tuple[str, str, str], ...] = ()
     duplicates: tuple[str, ...] = ()
+    unpriced: tuple[str, ...] = ()
     files: tuple[tuple[str, str], ...] = field(default=())
 
     def __len__(self) -> int:
@@ -75,14 +77,40 @@ class BuildingBlocks:
         found = [f"{len(self.blocks):,} building blocks"]
         if self.rejected:
             named = "; ".join(f"{where}: {quoted(text)} ({why})" for where, text, why in self.rejected[:NAMED])
-            found.append(f"{len(self.rejected):,} rows cannot be used: {named}{_more(len(self.rejected))}")
+            found.append(
+                f"{_counted(len(self.rejected), 'row', 'rows')} cannot be used: {named}{_more(len(self.rejected))}"
+            )
         if self.duplicates:
             named = ", ".join(self.duplicates[:NAMED])
+            what = (
+                "1 row repeats a molecule of its file and is"
+                if len(self.duplicates) == 1
+                else f"{len(self.duplicates):,} rows repeat a molecule of their file and are"
+            )
+            found.append(f"{what} left out: {named}{_more(len(self.duplicates))}")
+        if self.unpriced:
+            named = ", ".join(self.unpriced[:NAMED])
             found.append(
-                f"{len(self.duplicates):,} rows repeat a molecule of their file and are left out: {named}"
-                f"{_more(len(self.duplicates))}"
+                f"{_counted(len(self.unpriced), 'price is', 'prices are')} no number of at least 0, and unknown: "
+                f"{named}{_more(len(self.unpriced))}"
+            )
+        if ambiguous := self._ambiguous():
+            found.append(
+                f"{_counted(len(ambiguous), 'identifier stands', 'identifiers stand')} for several building blocks, "
+                f"which only their SMILES tell apart: {'; '.join(ambiguous[:NAMED])}{_more(len(ambiguous))}"
             )
         return found
+
+    def _ambiguous(self) -> list[str]:
+        """Identifiers that different blocks have, with the places of these."""
+        by_name: dict[str, list[Block]] = {}
+        for block in self.blocks:
+            by_name.setdefault(block.name, []).append(block)
+        return [
+            f"{name} ({', '.join(block.where for block in blocks)})"
+            for name, blocks in by_name.items()
+            if len({block.key for block in blocks}) > 1
+        ]
 
     @classmethod
     def of(cls, strings: Iterable[str], source: str = "") -> BuildingBlocks:
@@ -108,6 +136,7 @@ class BuildingBlocks:
             self.blocks + other.blocks,
             self.rejected + other.rejected,
             self.duplicates + other.duplicates,
+            self.unpriced + other.unpriced,
             self.files + other.files,
         )
 
@@ -215,7 +244,11 @@ def _read(path: Path, source: str) -> BuildingBlocks:
     found = _assembled(rows, source)
     unread = tuple((f"{path}, line {line}", text, why) for line, text, why in table.unread)
     return BuildingBlocks(
-        found.blocks, found.rejected + unread, found.duplicates, ((str(path.resolve()), table.sha256),)
+        found.blocks,
+        found.rejected + unread,
+        found.duplicates,
+        found.unpriced,
+        ((str(path.resolve()), table.sha256),),
     )
 
 
@@ -227,7 +260,7 @@ def _named(table: Table, names: Sequence[str]) -> list[str] | None:
 def _assembled(rows: Sequence[tuple[str, str, str | None, str]], source: str) -> BuildingBlocks:
     """Blocks from their texts, names, prices and places."""
     blocks: list[Block] = []
-    rejected, duplicates = [], []
+    rejected, duplicates, unpriced = [], [], []
     seen: set[str] = set()
     for text, name, cell, where in rows:
         smiles = str(text).strip()
@@ -240,11 +273,16 @@ def _assembled(rows: Sequence[tuple[str, str, str | None, str]], source: str) ->
             continue
         price = None if cell is None or not cell.strip() else read_number(cell)
         if cell is not None and cell.strip() and (price is None or not math.isfinite(price) or price < 0):
-            rejected.append((where, smiles, f"the price {cell.strip()!r} is not a number of at least 0"))
-            continue
+            # Whatever it costs, it reacts.
+            unpriced.append(f"{cell.strip()!r} ({where})")
+            price = None
         seen.add(key)
         blocks.append(Block(name, smiles, key, price, source, where))
-    return BuildingBlocks(tuple(blocks), tuple(rejected), tuple(duplicates))
+    return BuildingBlocks(tuple(blocks), tuple(rejected), tuple(duplicates), tuple(unpriced))
+
+
+def _counted(count: int, one: str, several: str) -> str:
+    return f"{count:,} {one if count == 1 else several}"
 
 
 def _more(count: int) -> str:

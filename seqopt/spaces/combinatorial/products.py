@@ -70,6 +70,7 @@ class Products:
         self._mols: OrderedDict[int, Any] = OrderedDict()
         self._keys: OrderedDict[Individual, str | None] = OrderedDict()
         self._tuples: OrderedDict[str, Individual] = OrderedDict()
+        self._makers: OrderedDict[str, Individual] = OrderedDict()
         self._fragments: dict[tuple[int, int], dict[str, list[int]]] = {}
         self.failed: dict[Individual, str] = {}
 
@@ -82,14 +83,17 @@ class Products:
             key = self._made(individual)
         self._keys[individual] = key
         if key is not None:
-            self._tuples.setdefault(key, individual)
-        for kept in (self._keys, self._tuples):
+            self._makers.setdefault(key, individual)
+        for kept in (self._keys, self._makers):
             if len(kept) > REMEMBERED:
                 kept.popitem(last=False)
         return key
 
     def individual(self, key: str) -> Individual | None:
-        """A tuple whose product has this key; `None` if there is none."""
+        """The tuple whose product has this key; `None` if there is none.
+
+        Of several it is the least, whichever were made before: a model sees the same tuples in every process.
+        """
         known = self._tuples.get(key)
         if known is not None:
             return known
@@ -97,11 +101,14 @@ class Products:
             mol = parse_smiles(key)
             if mol is None:
                 return None
-            tried = itertools.islice(self._candidates(mol), TRIED)
-            found = next((one for one in tried if self._made(one) == key), None)
+            tried = sorted(set(itertools.islice(self._candidates(mol), TRIED)))
+            found = next((one for one in tried if self.key(one) == key), None)
+        # What no cut brings back is known by the tuple that made it here.
+        found = self._makers.get(key) if found is None else found
         if found is not None:
-            self._keys[found] = key
             self._tuples[key] = found
+            if len(self._tuples) > REMEMBERED:
+                self._tuples.popitem(last=False)
         return found
 
     def _mol(self, number: int) -> Any:

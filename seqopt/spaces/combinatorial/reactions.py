@@ -66,13 +66,24 @@ class Reaction:
                 f"the reaction {self.name!r}{place} is no reaction with a product, {quoted(self.smarts)}: write "
                 "reaction SMARTS with atom maps, [C:1](=O)[OH].[N;H2:2]>>[C:1](=O)[N:2]"
             )
+        templates = [found.GetReactantTemplate(number) for number in range(found.GetNumReactantTemplates())]
+        given = {atom.GetAtomMapNum() for template in templates for atom in template.GetAtoms()}
+        made = {atom.GetAtomMapNum() for atom in found.GetProductTemplate(0).GetAtoms()}
+        if unknown := sorted(made - given - {0}):
+            raise InputError(
+                f"the reaction {self.name!r}{place} has the atom map {unknown[0]} in its product and in no component: "
+                "what hangs on that atom would vanish. Correct the map"
+            )
         count = found.GetNumReactantTemplates()
         if count not in COMPONENTS:
-            raise InputError(f"the reaction {self.name!r}{place} has {count} components; expected two or three")
+            raise InputError(
+                f"the reaction {self.name!r}{place} has {count} component{'s' if count != 1 else ''}; "
+                "expected two or three"
+            )
         if self.reagents and len(self.reagents) != count:
             raise InputError(
-                f"the reaction {self.name!r}{place} has {count} components, but names {len(self.reagents)} sets of "
-                "reagents: name one for each, or none"
+                f"the reaction {self.name!r}{place} has {count} components, but names {len(self.reagents)} "
+                f"set{'s' if len(self.reagents) != 1 else ''} of reagents: name one for each, or none"
             )
         found.Initialize()
         return found

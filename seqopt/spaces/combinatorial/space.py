@@ -152,12 +152,9 @@ class CombinatorialSpace(Configurable):
                 where = f"{reaction.name}, component {slot}"
                 # Of a set that is not meant for a component, most do not match.
                 if reaction.reagents and reaction.reagents[slot - 1] and len(one.without):
-                    found.append(f"{where}: {len(one.without):,} blocks cannot react: {self._listed(one.without)}")
+                    found.append(f"{where}: {_blocks(len(one.without))} cannot react: {self._listed(one.without)}")
                 if len(one.several):
-                    found.append(
-                        f"{where}: {len(one.several):,} blocks match at several places and are left out: "
-                        f"{self._listed(one.several)}"
-                    )
+                    found.append(f"{where}: {_several(len(one.several))} left out: {self._listed(one.several)}")
         unused = self.unused
         if len(unused):
             found.append(f"{len(unused):,} blocks take part in no reaction: {self._listed(unused)}")
@@ -514,3 +511,13 @@ def _smarts(parsed: Any, slot: int) -> str:
     from rdkit import Chem
 
     return str(Chem.MolToSmarts(parsed.GetReactantTemplate(slot)))
+
+
+def _several(count: int) -> str:
+    if count == 1:
+        return "1 block matches at several places and is"
+    return f"{count:,} blocks match at several places and are"
+
+
+def _blocks(count: int) -> str:
+    return "1 block" if count == 1 else f"{count:,} blocks"

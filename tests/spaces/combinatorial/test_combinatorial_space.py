@@ -109,11 +109,12 @@ def test_what_cannot_react_is_named_with_file_and_line(tmp_path: Path) -> None:
     said = "\n".join(space.problems)
     acids = tmp_path / "acids.csv"
     assert f"A2 ({acids}, line 3)" in said  # no acid
-    assert f"match at several places and are left out: A3 ({acids}, line 4)" in said
+    assert f"1 block matches at several places and is left out: A3 ({acids}, line 4)" in said
     assert f"{acids}, line 5: 'C1CC'" in said  # no molecule
-    assert "the price 'cheap' is not a number" in said
-    assert f"repeat a molecule of their file and are left out: {acids}, line 7" in said
-    assert space.size == 1 * 2
+    assert f"1 price is no number of at least 0, and unknown: 'cheap' ({acids}, line 6)" in said
+    assert f"1 row repeats a molecule of its file and is left out: {acids}, line 7" in said
+    # Whatever it costs, propionic acid reacts.
+    assert space.size == 2 * 2
     assert space.route("CNC(C)=O").price is None  # what the amine costs is not known
 
 
@@ -133,12 +134,13 @@ def test_reactions_that_cannot_be_used_are_named_and_the_others_go_on(tmp_path: 
     file = tmp_path / "reactions.txt"
     file.write_text(
         f"# mine\n{AMIDE} amide\n[C:1](=O>>[C:1] broken\n[c:1]Br.[c:2]B(O)O>>[c:1][c:2] suzuki\n[C:1]>>[C:1] one\n"
-        f"{AMIDE} lost acids nowhere\n"
+        f"{AMIDE} lost acids nowhere\n{AMIDE.replace(':3]', ':4]', 2).replace(':4]', ':3]', 1)} mistyped\n"
     )
     reactions, problems = read_reactions(file)
     assert [one.name for one in reactions] == ["amide", "suzuki", "lost"]
     assert f"({file}, line 3) does not parse" in problems[0]
-    assert f"({file}, line 5) has 1 components" in problems[1]
+    assert f"({file}, line 5) has 1 component;" in problems[1]
+    assert f"({file}, line 7) has the atom map 4 in its product and in no component" in problems[2]
     space = CombinatorialSpace(file, {"acids": ACIDS, "amines": AMINES})
     assert [one.name for one in space.reactions] == ["amide"]
     said = "\n".join(space.problems)
@@ -194,3 +196,24 @@ def test_files_of_one_name_and_empty_folders_are_refused(tmp_path: Path) -> None
         read_blocks([tmp_path / "a", tmp_path / "b"])
     with pytest.raises(InputError, match="holds no files of building blocks"):
         read_blocks(tmp_path / "empty")
+
+
+def test_blocks_of_one_identifier_are_named(tmp_path: Path) -> None:
+    (tmp_path / "acids.csv").write_text("id,smiles\nA1,CC(=O)O\nA1,CCC(=O)O\n")
+    (tmp_path / "amines.smi").write_text("CN B1\n")
+    space = CombinatorialSpace([Reaction("amide", AMIDE, ("acids", "amines"))], tmp_path)
+    acids = tmp_path / "acids.csv"
+    assert any("1 identifier stands for several" in line and f"{acids}, line 3" in line for line in space.problems)
+
+
+def test_of_several_tuples_of_a_product_the_least_is_meant_whichever_was_made_first() -> None:
+    ether = "[O;H1:1][C:3].[O;H1][C:2]>>[C:3][O:1][C:2]"
+    alcohols = {"alcohols": ["CO", "CCO", "CC(C)O", "OC1CC1"]}
+    tried, fresh = CombinatorialSpace([ether], alcohols), CombinatorialSpace([ether], alcohols)
+    both = [(0, first, second) for first in range(4) for second in range(4)]
+    by_key: dict[str, list[tuple[int, ...]]] = {}
+    for one in reversed(both):
+        by_key.setdefault(str(tried.product(one)), []).append(one)
+    assert len(by_key) == 10
+    for key, tuples in by_key.items():
+        assert tried.tuple_of(key) == fresh.tuple_of(key) == min(tuples)
