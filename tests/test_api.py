@@ -29,6 +29,7 @@ def library(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_named_score_on_a_file(library: Path, tmp_path: Path) -> None:
     result = seqopt.maximize("logp", library, run_folder=tmp_path / "run", **QUICK)
     assert result.best_value == pytest.approx(logp([result.best_string])[0])
@@ -176,6 +177,7 @@ class Dice:
         return list(strings)
 
 
+@pytest.mark.slow
 def test_a_space_of_ones_own(tmp_path: Path) -> None:
     result = seqopt.maximize(weight, Dice(), run_folder=tmp_path / "run", **QUICK)
     assert result.evaluations["string"].map(Dice().contains).all()

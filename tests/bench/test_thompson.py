@@ -7,6 +7,7 @@ import json
 from seqopt.bench.thompson import main
 
 
+@pytest.mark.slow
 def test_times_are_measured_and_written(tmp_path) -> None:
     document = tmp_path / "results.md"
     options = ["--results", str(tmp_path / "t.json"), "--document", str(document)]

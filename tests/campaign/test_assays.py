@@ -91,6 +91,7 @@ def test_an_import_is_taken_back(campaign: Campaign, tmp_path: Path) -> None:
     assert campaign.predict(["CCCC"])[0].predicted == pytest.approx(fresh)
 
 
+@pytest.mark.slow
 def test_predictions_without_each_result_say_what_an_assay_is_worth(campaign: Campaign, tmp_path: Path) -> None:
     measure(campaign, 12)
     found = campaign.import_assay(opposite(tmp_path / "other.csv", POOL), "old", value_column="score").worth

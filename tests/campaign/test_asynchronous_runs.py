@@ -168,6 +168,7 @@ def test_steps_are_numbers_of_results(run: Run, tmp_path: Path) -> None:
     assert [step["evaluations"] for step in json.loads((tmp_path / "summary.json").read_text())["steps"]] == [4, 7, 9]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [0, 2, 5, 8])
 def test_an_interrupted_run_goes_on_and_repeats_no_evaluation(run: Run, tmp_path: Path, after: int) -> None:
     first, second = Score(stop_after=after), Score()

@@ -199,6 +199,7 @@ def test_somebody_else_may_record_meanwhile(tmp_path: Path) -> None:
 WAYS: list[dict[str, Any]] = [{}, {"workers": 2}, {"asynchronous": True}, {"asynchronous": True, "workers": 2}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [False, True])
 @pytest.mark.parametrize("way", WAYS)
 def test_open_suggestions_count_against_the_budget_only_as_far_as_they_are_evaluated(

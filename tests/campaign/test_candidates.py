@@ -82,6 +82,7 @@ def test_added_rows_are_taken_up_and_removed_ones_left(tmp_path: Path, caplog: p
     assert "candidates have changed" not in caplog.text
 
 
+@pytest.mark.slow
 def test_a_suggestion_that_is_no_longer_a_candidate_is_withdrawn(tmp_path: Path) -> None:
     pool = write(tmp_path / "pool.csv", WORDS)
     calls: list[str] = []

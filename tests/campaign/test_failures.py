@@ -54,6 +54,7 @@ def test_a_reason_is_the_same_whatever_the_string() -> None:
     assert list(tally(failures)) == ["no ...", "timed out", "no reason given"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [{}, {"asynchronous": True}, {"workers": 2}])
 def test_equal_failures_in_a_row_stop_a_run(tmp_path: Path, way: dict[str, Any]) -> None:
     def shared(objective: Failing) -> Callable[[list[str]], list[float]]:

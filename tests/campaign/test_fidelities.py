@@ -69,6 +69,7 @@ def record_batch(campaign: Campaign, folder: Path, **how: object) -> None:
     campaign.record_file(fill(path))
 
 
+@pytest.mark.slow
 def test_a_batch_says_which_measurement_is_made_and_what_it_costs(campaign: Campaign, tmp_path: Path) -> None:
     record_batch(campaign, tmp_path, n=8, context={"fidelity": "docking"})
     assert "nothing has been measured as assay yet" in " ".join(campaign.status().warnings)
@@ -267,6 +268,7 @@ def test_a_table_says_at_once_how_all_of_it_was_measured(campaign: Campaign, tmp
     campaign.close()
 
 
+@pytest.mark.slow
 def test_the_answer_is_the_best_expected_target_however_it_was_measured(campaign: Campaign, tmp_path: Path) -> None:
     for number, string in enumerate(POOL[::2]):
         campaign.record(string, measured(string, "docking"), context={"fidelity": "docking"})

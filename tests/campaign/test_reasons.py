@@ -25,6 +25,7 @@ def hits(string: str) -> float:
     return float(string.count("AB") + 0.1 * string.count("A"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
 @pytest.mark.parametrize("transform", [None, "log10"])
 def test_the_reasons_of_a_batch_are_those_of_its_model(tmp_path: Path, direction: str, transform: str | None) -> None:

@@ -488,6 +488,7 @@ WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=
 REASONS = WORDS.filter(lambda word: word.strip().casefold() not in PLAIN)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
     results=st.lists(st.tuples(VALUES, st.none() | REASONS, st.none() | st.floats(1e-9, 1e9)), min_size=1, max_size=5),

@@ -105,6 +105,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_run_leaves_its_table_summary_plot_and_page(whole: Path) -> None:
     frame = pd.read_csv(whole / "evaluations.csv")
     assert list(frame["number"]) == list(range(1, 15))
@@ -144,6 +145,7 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(after: int, whole
     assert_same_run(folder, whole)
 
 
+@pytest.mark.slow
 def test_a_killed_run_loses_nothing_whatever_was_committed_last(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -292,6 +292,7 @@ def test_a_model_that_was_undone_chooses_nothing(store: CampaignStore) -> None:
         suggest_rows(store, [NewSuggestion("a", "A")], snapshot=1)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_commands_do_what_a_model_in_plain_python_does_and_undo_restores(seed: int) -> None:

@@ -492,6 +492,7 @@ def test_what_a_strategy_must_not_propose_is_refused_by_its_name(proposals: list
     assert len(optimizer.observations) == 2
 
 
+@pytest.mark.slow
 def test_predictions_are_of_a_string_as_it_is_to_be_measured() -> None:
     optimizer = seqopt.Optimizer(SPACE, strategy=MultiFidelity(), contexts=LEVELS, initial=6, seed=3)
     optimizer.tell(optimizer.ask().queries, [measured(row.key, {}) for row in optimizer.observations.rows])

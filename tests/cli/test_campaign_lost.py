@@ -67,6 +67,7 @@ def test_a_loss_is_taken_back_like_any_record(capsys: pytest.CaptureFixture[str]
     assert json.loads(capsys.readouterr().out)["best"]["value"] == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -96,6 +96,7 @@ def test_symbols_of_a_run_are_those_of_its_map(capsys: pytest.CaptureFixture[str
     assert len(pd.read_csv("three/map.csv")) == len(pd.read_csv("four/map.csv")) == 9
 
 
+@pytest.mark.slow
 def test_a_standardized_run_and_its_library_share_identities() -> None:
     smiles = ["CCO", "CC[NH3+].[Cl-]", "CCCN", "CCS", "CC(=O)[O-].[Na+]", "CCCl", "CCCO", "CCF"]
     Path("salts.csv").write_text("smiles\n" + "\n".join(smiles) + "\n", encoding="utf-8")

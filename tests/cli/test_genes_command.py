@@ -378,6 +378,7 @@ def test_one_gene_is_enough() -> None:
     assert Path("out/report.html").is_file()
 
 
+@pytest.mark.slow
 def test_a_weighted_sum_is_solved_and_written_in_all_forms(capsys: pytest.CaptureFixture[str]) -> None:
     words = "log_cai:e_coli - 0.05*content:CG"
     flank = ["--start", "ATG", "--stop", "TAA", "--upstream", "GGAGG", "--rna", "--genbank"]

@@ -56,6 +56,7 @@ def test_a_search_on_disk_is_resumed_and_chooses_what_one_in_memory_chooses() ->
     assert evaluated("memory") == evaluated()
 
 
+@pytest.mark.slow
 def test_other_candidates_are_not_taken_up(capsys: pytest.CaptureFixture[str]) -> None:
     assert search("parts", "--strategy", "bore", budget=4) == 0
     Path("parts/2.csv").write_text("smiles\nCCCCCl\n")
@@ -137,6 +138,7 @@ def test_what_a_campaign_on_disk_does_not_do(words: list[str], said: str, capsys
     assert not Path("big.seqopt").exists()
 
 
+@pytest.mark.slow
 def test_identifiers_and_prices_of_a_pool_on_disk(capsys: pytest.CaptureFixture[str]) -> None:
     for number in range(2):
         rows = [f"Z{number}{row:03d},{smiles},{row + 0.5} EUR" for row, smiles in enumerate(SMILES[number::2])]

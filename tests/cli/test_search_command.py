@@ -394,6 +394,7 @@ def test_equal_failures_stop_with_the_reason_and_debug_shows_where(capsys: pytes
     logging.getLogger("seqopt.tracebacks").setLevel(logging.NOTSET)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -81,6 +81,7 @@ def test_variants_of_a_parent_with_known_results_are_resumed(capsys: pytest.Capt
     assert "mutations" in message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "pattern"),
     [

@@ -68,6 +68,7 @@ def run(values, optimizer, batches=2):
         optimizer.tell(strings, [values(string) for string in strings])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
 def test_asking_warns_after_a_batch_that_missed(direction, caplog):
     optimizer = Optimizer(

@@ -157,6 +157,7 @@ def test_strings_say_what_they_are_not(monkeypatch: pytest.MonkeyPatch, tmp_path
         found.settings("nnnnnx")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "size", "replicates", "best"),
     [("nasbench201-cifar10", 15_625, 3, 91.72), ("hpolib-protein", 62_208, 4, 0.22013874)],

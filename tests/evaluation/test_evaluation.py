@@ -163,6 +163,7 @@ def test_results_are_the_same_wherever_they_are_computed(make: Callable[[], Exec
     assert sorted(map(str, seen)) == sorted(map(str, found))
 
 
+@pytest.mark.slow
 def test_a_worker_is_killed_at_the_time_out_or_dies_and_the_others_go_on(score: Objective, script: Path) -> None:
     order: list[str] = []
     with Evaluator(score, workers=2, timeout=2.0) as evaluator:

@@ -42,6 +42,7 @@ def script(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_one_worker_that_crashes_fails_its_string_only(script: Path) -> None:
     with Evaluator(resolve_objective(f"{script}:score"), isolated=True) as evaluator:
         results = evaluator.evaluate(["a", "b", "exit", "c", "crash", "kill", "d"])

@@ -233,6 +233,7 @@ HARD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HARD)
 def test_errors_at_many_gap_decays(name):
     rng = np.random.default_rng(4)

@@ -111,6 +111,7 @@ class TestAgainstOtherLibraries:
             torch.testing.assert_close(ours(x[:3], x).to_dense(), theirs(x[:3], x).to_dense(), rtol=0, atol=2e-6)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(rows=rows_of_numbers, split=st.integers(0, 6))
 @pytest.mark.parametrize("make", KERNELS)

@@ -205,6 +205,7 @@ def test_moments_are_those_of_the_joint_distribution_written_out(name):
     np.testing.assert_allclose(grown.remaining_variance, later.remaining_variance, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["coregionalized", "autoregressive"])
 def test_units_of_one_level_change_nothing(name):
     build, contexts, _ = MODELS[name]

@@ -84,6 +84,7 @@ def log_posterior(gp: StringGP) -> float:
     return reached
 
 
+@pytest.mark.slow
 def test_many_strings_are_surveyed_first_and_the_fit_is_as_good(
     starts: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

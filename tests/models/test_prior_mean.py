@@ -33,6 +33,7 @@ def fitted(values: np.ndarray, **options: object) -> StringGP:
     return gp
 
 
+@pytest.mark.slow
 def test_predictions_are_those_of_the_rest_with_the_mean_added() -> None:
     with_mean, rest = fitted(VALUES, mean=rough), fitted(VALUES - rough(TRAIN))
     strings = POOL.keys[14:30]

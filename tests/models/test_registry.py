@@ -112,6 +112,7 @@ def test_strings_that_a_kernel_cannot_take_end_a_fit_with_its_own_message() -> N
         surrogate.fit(["01", "011", "1"], [0.0, 1.0, 2.0], rng=np.random.default_rng(0))
 
 
+@pytest.mark.slow
 def test_an_autoencoder_is_a_surrogate_by_the_name_of_its_file(tmp_path: Path) -> None:
     space = GrammarSpace("arithmetic", 1, 5)
     strings = space.sample(200, np.random.default_rng(0))

@@ -89,6 +89,7 @@ def surrogates() -> list[object]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [lambda gp: pickle.loads(pickle.dumps(gp)), copy.deepcopy], ids=["pickle", "deepcopy"])
 @pytest.mark.parametrize("index", range(4))
 def test_a_used_surrogate_can_be_copied(make, index: int) -> None:  # type: ignore[no-untyped-def]

@@ -54,6 +54,7 @@ def test_the_best_molecule_of_zinc_has_its_published_score() -> None:
     assert penalized_logp(["COc1ccc(-c2cc(-c3ccccc3)cc(-c3ccc(Br)cc3)[o+]2)cc1"])[0] == pytest.approx(4.52, abs=0.005)
 
 
+@pytest.mark.slow
 def test_the_terms_are_standardised_over_zinc(zinc: list[str]) -> None:
     terms = penalized_logp_terms(zinc)
     assert np.allclose(terms.sum(axis=1), penalized_logp(zinc), rtol=0, atol=1e-10)

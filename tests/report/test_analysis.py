@@ -118,6 +118,7 @@ def test_a_page_says_that_its_model_is_another(tmp_path: Path) -> None:
     assert "cannot be rebuilt" in write_report(tmp_path / "searched").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_kernel_has_the_parameters_of_the_last_batch(tmp_path: Path) -> None:
     space = CandidateSet(["".join("AB"[(n >> bit) & 1] for bit in range(7)) for n in range(128)], kind="text")
     run, own = searched(tmp_path, space, "ssk")
@@ -201,6 +202,7 @@ def test_the_model_of_a_campaign_is_its_own(tmp_path: Path) -> None:
     assert other.r2 != pytest.approx(r2, abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("largest", [1e308, 1.7e308])
 def test_huge_values_leave_a_page(largest: float, make_run: MakeRun) -> None:
     values = (largest, -largest, 1.0, 2.0, 1e-300)

@@ -225,6 +225,7 @@ def test_replicates_are_one_card(make_run: MakeRun) -> None:
     assert "best of 2 measurements" in page.text
 
 
+@pytest.mark.slow
 def test_proteins_are_marked_against_their_parent(make_run: MakeRun) -> None:
     parent = "MKVLAAGILCRTDE"
     rows = [
@@ -337,6 +338,7 @@ def test_long_values_inside_a_setting_are_abridged() -> None:
     assert setting_text(40 * "MKV") == 40 * "MKV"
 
 
+@pytest.mark.slow
 def test_genes_and_formulas_are_called_what_they_are(make_run: MakeRun) -> None:
     genes = [{"string": "ATGAAA", "value": 1.0}, {"string": "ATGAAG", "value": 2.0}]
     space = CodonSpace("MK").config()

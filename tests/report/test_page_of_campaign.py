@@ -84,6 +84,7 @@ def section(page: str, name: str) -> str:
     return " ".join(re.sub("<[^>]*>", " ", found[1]).split())
 
 
+@pytest.mark.slow
 def test_identifiers_prices_and_suppliers_are_shown(page: str, campaign: Campaign) -> None:
     for suggestion in campaign.store.open_suggestions():
         assert suggestion.identifier is not None

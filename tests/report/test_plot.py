@@ -123,6 +123,7 @@ def test_another_direction_is_refused(tmp_path: Path) -> None:
         plot_search(pd.DataFrame({"string": []}), tmp_path / "a", direction="up", title="", value_label="")
 
 
+@pytest.mark.slow
 def test_neither_torch_nor_pyplot_is_loaded(tmp_path: Path) -> None:
     (tmp_path / "evaluations.csv").write_text("string,value\nCCO,1\n")
     code = (

@@ -72,6 +72,7 @@ def test_counts_costs_and_what_was_learned(tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("both", "few"), [(0, "No string was"), (9, "Only 9 strings were"), (10, None)])
 def test_few_strings_that_were_measured_in_both_ways_are_warned_of(tmp_path, both, few):
     strings = ["A" * length for length in range(1, 15)]

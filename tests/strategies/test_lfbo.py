@@ -197,6 +197,7 @@ def test_failed_strings_have_no_weight_and_good_ones_are_alike_where_all_others_
 # Tests 8 and 9.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", [BORE, LFBO])
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_nothing_is_proposed_twice_and_a_pool_is_used_up(strategy, name):

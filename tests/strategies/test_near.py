@@ -30,6 +30,7 @@ def test_a_search_begins_within_the_radius_and_goes_further_as_it_pays() -> None
     assert result.best_value >= 5
 
 
+@pytest.mark.slow
 def test_it_stays_where_going_further_does_not_pay() -> None:
     shares = []
     for near in (Near(LEAD, 3, scale=2.0), None):

@@ -144,6 +144,7 @@ def made(space=POOL, **options):
     return Optimizer(space, strategy=strategy, contexts=CONTEXTS, initial=6, batch_size=2, seed=2)
 
 
+@pytest.mark.slow
 def test_a_search_begins_on_two_plates_and_recommends_what_is_good_on_all():
     optimizer = go(made(), 5)
     rows = [row.query for row in optimizer.observations.rows]

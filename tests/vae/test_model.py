@@ -46,6 +46,7 @@ def test_whatever_a_grammar_model_decodes_is_grammatical(name: str, seed: int, r
         codec.parser.parse(string)
 
 
+@pytest.mark.slow
 def test_trained_models_decode_random_points_to_strings(trained: dict[str, StringVAE]) -> None:
     points = np.random.default_rng(0).normal(scale=4.0, size=(300, 6))
     for string in trained["grammar"].decode(points):

@@ -316,6 +316,7 @@ def test_padding_is_not_computed_where_strings_are_sorted(
     assert len(set(widths)) > 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["character", "grammar"])
 @pytest.mark.parametrize("epochs", [0, 1, 3])
 def test_a_resumed_training_ends_bit_for_bit_like_one_without_a_break(
@@ -390,6 +391,7 @@ def test_a_training_resumed_behind_a_loss_that_is_no_number_ends_like_one_withou
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "arrays", "words"),
     [

@@ -126,6 +126,7 @@ def data(n: int, dim: int) -> tuple[np.ndarray, np.ndarray]:
     return points, np.sin(5 * points[:, 0]) + 0.1 * rng.standard_normal(n) + 2.0
 
 
+@pytest.mark.slow
 def test_draws_of_parameters_follow_their_posterior():
     """In one variable, the moments of the logarithms are those of numerical integration."""
     points, values = data(6, 1)

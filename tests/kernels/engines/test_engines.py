@@ -59,6 +59,7 @@ def test_sums_and_derivatives_are_those_of_enumeration(engine, order, gap, brute
 SHAPES = [(1, 1), (1, 37), (37, 1), (GROUP, GROUP + 1), (35, 18), (3, 2 * GROUP)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("threads", [1, 2])
