@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqopt.bench.density_ratios import CLASSIFIERS, KINDS, density_ratio
-from seqopt.bench.records import ENDING, read_records
+from seqopt.bench.records import ENDING, runs_by_method
 from seqopt.bench.runner import header, replace_section, run_jobs
 
 if TYPE_CHECKING:
@@ -202,12 +202,7 @@ Runs = Mapping[str, Sequence[Mapping[str, Any]]]
 
 def read_runs(results: Path) -> Runs:
     """All stored runs, in the order of the table and the seeds."""
-    found = {}
-    for method in METHODS:
-        runs = read_records(results / f"{method}{ENDING}", ["job"])
-        if runs:
-            found[method] = sorted(runs, key=lambda run: int(run["job"]["seed"]))
-    return found
+    return runs_by_method(results, METHODS)
 
 
 def found_so_far(run: Mapping[str, Any], scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.bench.records import ENDING, read_records
+from seqopt.bench.records import ENDING, runs_by_method
 from seqopt.bench.runner import header, replace_section, run_jobs
 
 if TYPE_CHECKING:
@@ -157,12 +157,7 @@ Runs = Mapping[str, Sequence[Mapping[str, Any]]]
 
 def read_runs(results: Path) -> Runs:
     """All stored runs, in the order of the table and the seeds."""
-    found = {}
-    for method in METHODS:
-        runs = read_records(results / f"{method}{ENDING}", ["job"])
-        if runs:
-            found[method] = sorted(runs, key=lambda run: int(run["job"]["seed"]))
-    return found
+    return runs_by_method(results, METHODS)
 
 
 def best_so_far(run: Mapping[str, Any], fitness: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

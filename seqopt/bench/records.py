@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -54,6 +54,25 @@ def read_records(path: Path, fields: Sequence[str]) -> list[Run]:
     if rest:
         logger.warning("the last line of %s is incomplete and does not count: its run will be repeated", path)
     return _parsed(whole, path, fields)
+
+
+def runs_by_method(folder: Path, methods: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+    """The stored runs of each method that has any, in the order of the methods and of their seeds.
+
+    Args:
+        folder: Holds a file for each method, ``METHOD.jsonl``; its runs have a ``job`` with a ``seed``.
+        methods: Their names.
+
+    Example:
+        >>> runs_by_method(Path("nowhere"), ["random"])
+        {}
+    """
+    found = {}
+    for method in methods:
+        runs = read_records(folder / f"{method}{ENDING}", ["job"])
+        if runs:
+            found[method] = sorted(runs, key=lambda run: int(run["job"]["seed"]))
+    return found
 
 
 def append_record(path: Path, run: Mapping[str, Any], fields: Sequence[str], *, again: bool = False) -> bool:

@@ -76,7 +76,7 @@ def without_places(argv: Sequence[str]) -> list[str]:
     """Arguments that say what is run, not where it is written.
 
     Example:
-        >>> without_places(["--seeds", "5", "--results", "/home/me/raw", "--document=page.md", "--jobs", "1"])
+        >>> without_places(["--seeds", "5", "--results", "elsewhere", "--document=page.md", "--jobs", "1"])
         ['--seeds', '5', '--jobs', '1']
     """
     found: list[str] = []

@@ -380,6 +380,7 @@ class _Pass:
         try:
             workers: dict[str, Any] = dict(client.scheduler_info()["workers"])
         except Exception:
+            # A connection breaks in many ways, none of which says more than that nobody is known: they are waited for.
             workers = {}
         if not workers:
             try:

@@ -18,6 +18,7 @@ from seqopt.bench.runner import replace_section, run_jobs
 from seqopt.bench.vae import surrogate_name
 from seqopt.bench.zinc import METHODS, best_so_far
 from seqopt.cli import main
+from seqopt.cli.benchmarks import BENCHMARKS
 from seqopt.errors import InputError
 from seqopt.search import PoolSearch
 from seqopt.strategies import LocalPenalisation
@@ -102,29 +103,7 @@ def test_a_search_with_an_autoencoder_that_was_not_trained_names_the_command(
     assert surrogate_name("ssk+minmax") == "ssk+minmax"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "zinc",
-        "docking",
-        "regression",
-        "boss",
-        "vae",
-        "samplers",
-        "batch",
-        "tokens",
-        "kernel",
-        "faults",
-        "campaign",
-        "filters",
-        "choices",
-        "ask",
-        "levels",
-        "intervals",
-        "formulas",
-        "folding",
-    ],
-)
+@pytest.mark.parametrize("name", BENCHMARKS)
 def test_every_benchmark_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["bench", name, "--help"])
