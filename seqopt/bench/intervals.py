@@ -150,19 +150,24 @@ def draw(
         noise: Variance of the noise.
         rng: Draws the values.
     """
+    covariance = gram(gp, strings)
+    eigenvalues, vectors = np.linalg.eigh(covariance)
+    values = vectors @ (np.sqrt(eigenvalues.clip(min=0.0)) * rng.standard_normal(len(strings)))
+    values += np.sqrt(noise) * rng.standard_normal(len(strings))
+    solved = np.linalg.solve(covariance[:n, :n] + noise * np.eye(n), covariance[:n, n:])
+    variance = np.diagonal(covariance)[n:] - (solved * covariance[:n, n:]).sum(0) + noise
+    return values, (solved.T @ values[:n], np.sqrt(variance))
+
+
+def gram(gp: StringGP, strings: Sequence[str]) -> Numbers:
+    """Prior covariances of the values of strings, ``N x N``, with the parameters that an unfitted surrogate has."""
     from seqopt.models.covariance import KernelEvaluator
     from seqopt.models.sampling.parameters import KernelParameters
 
     encoded = gp.encoder.encode(strings)
     evaluator = KernelEvaluator(KernelParameters(gp.kernel, encoded).kernel, encoded.width)
-    gram = evaluator.cross(encoded, None, evaluator.self_similarity(encoded)).astype(np.float64)
-    gram = 0.5 * (gram + gram.T)
-    eigenvalues, vectors = np.linalg.eigh(gram)
-    values = vectors @ (np.sqrt(eigenvalues.clip(min=0.0)) * rng.standard_normal(len(strings)))
-    values += np.sqrt(noise) * rng.standard_normal(len(strings))
-    solved = np.linalg.solve(gram[:n, :n] + noise * np.eye(n), gram[:n, n:])
-    variance = np.diagonal(gram)[n:] - (solved * gram[:n, n:]).sum(0) + noise
-    return values, (solved.T @ values[:n], np.sqrt(variance))
+    found = evaluator.cross(encoded, None, evaluator.self_similarity(encoded)).astype(np.float64)
+    return 0.5 * (found + found.T)
 
 
 def _strings(task: str, rng: np.random.Generator) -> tuple[list[str], Numbers | None]:
@@ -172,11 +177,16 @@ def _strings(task: str, rng: np.random.Generator) -> tuple[list[str], Numbers | 
     if source != "dna":
         strings, values = molecules(source)
         return strings, values if task in TABLES else None
+    return random_dna(rng), None
+
+
+def random_dna(rng: np.random.Generator) -> list[str]:
+    """Some 400 strings of DNA in `FAMILIES`, sorted."""
     symbols = np.array(list("ACGT"))
     ancestors = rng.choice(symbols, (FAMILIES, LENGTH))
     members = ancestors[np.arange(50 * FAMILIES) % FAMILIES]
     moved = rng.random(members.shape) < MUTATED
-    return sorted({"".join(row) for row in np.where(moved, rng.choice(symbols, members.shape), members)}), None
+    return sorted({"".join(row) for row in np.where(moved, rng.choice(symbols, members.shape), members)})
 
 
 def _leave_one_out_factor(gp: StringGP) -> float:

@@ -43,4 +43,5 @@ BENCHMARKS = (
     "clusterfaults",
     "parameters",
     "thompson",
+    "contexts",
 )

@@ -8,7 +8,8 @@ the matrix that subtracts means. The correlation of context c with the target t 
 that of differences between strings, so that what all strings of a context have in common does not count. For intrinsic
 coregionalisation it is B_ct / sqrt(B_cc B_tt), whatever the strings. The offset of a context is the mean of
 f_c(x) - g(x) over the strings that were measured there, a linear functional of one Gaussian process, whose posterior is
-exact for each draw of the parameters.
+exact for each draw of the parameters. That of a plate under point estimates is averaged over the variances of
+departures (`seqopt.models.offset_posterior`).
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ import numpy.typing as npt
 import torch
 
 from seqopt.data import Context, Query
+from seqopt.data.query import context_of, key_of
 from seqopt.encoding import Encoded
 from seqopt.models.conditioned import GaussianProcess
 from seqopt.models.correlation_interval import correlation_interval
 from seqopt.models.covariance import Evaluator
 from seqopt.models.gaussian import GaussianSurrogate
+from seqopt.models.offset_posterior import Mixture, OffsetPosterior
 from seqopt.models.protocols import StringSurrogate
 
 MOST = 60
@@ -37,9 +40,6 @@ FEWEST = 2
 
 COVERAGE = 0.9
 """Probability of the intervals."""
-
-Z = 1.6448536269514722
-"""Standard deviations on either side of the mean that hold `COVERAGE` of a normal distribution."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,9 @@ class ContextFacts:
         correlation_high: Upper end.
         offset: By how much values in this context lie above the target, on average over the strings measured there; on
             the scale of the model's values. NaN where contexts have units of their own.
-        offset_std: Standard deviation of that, which is that of a normal distribution for a point estimate.
+        offset_std: Standard deviation of that.
+        offset_low: Lower end of the central 90 % of the offset.
+        offset_high: Upper end.
     """
 
     correlation: float
@@ -62,11 +64,8 @@ class ContextFacts:
     correlation_high: float
     offset: float
     offset_std: float
-
-    @property
-    def offset_interval(self) -> tuple[float, float]:
-        """The central 90 % of the offset."""
-        return self.offset - Z * self.offset_std, self.offset + Z * self.offset_std
+    offset_low: float
+    offset_high: float
 
 
 def context_facts(
@@ -93,6 +92,7 @@ def context_facts(
     sample = list(dict.fromkeys(key for keys in measured.values() for key in keys))[:MOST]
     if len(sample) < FEWEST:
         return {}
+    averaged = OffsetPosterior.of_fit(surrogate)
     found = {}
     for context, keys in measured.items():
         if context == target or not keys:
@@ -104,8 +104,14 @@ def context_facts(
         if len(draws) == 1 and levels is not None and isinstance(surrogate, GaussianSurrogate):
             ends = correlation_interval(surrogate, dict(context)[levels.variable])
             low, high = (low, high) if ends is None else (min(ends[0], low), max(ends[1], high))
-        offset, spread = _offset(process, some, context) if common else (math.nan, math.nan)
-        found[context] = ContextFacts(float(draws.mean()), float(low), float(high), scale * offset, scale * spread)
+        offset = _offset(process, some, context) if common else (math.nan,) * 4
+        if averaged is not None:
+            places = {
+                key: place for place, key in reversed([*enumerate(_keys_in(process, context))]) if key is not None
+            }
+            mixture = averaged[0].of(averaged[1][context], np.array([places[key] for key in some]))
+            offset = mixture.mean, mixture.std, mixture.quantile(tail), mixture.quantile(1 - tail)
+        found[context] = ContextFacts(float(draws.mean()), float(low), float(high), *(scale * one for one in offset))
     return found
 
 
@@ -127,15 +133,23 @@ def _centred(evaluator: Evaluator, a: Encoded, b: Encoded) -> npt.NDArray[np.flo
     return found
 
 
-def _offset(process: GaussianProcess, keys: Sequence[str], context: Context) -> tuple[float, float]:
-    """Mean and standard deviation of the offset, of the mixture over draws."""
+def _keys_in(process: GaussianProcess, context: Context) -> list[str | None]:
+    """The strings of the training queries, `None` for those in another context."""
+    return [key_of(item) if context_of(item) == context else None for item in process.state.keys]
+
+
+def _offset(process: GaussianProcess, keys: Sequence[str], context: Context) -> tuple[float, float, float, float]:
+    """Mean, standard deviation and ends of the central 90 % of the offset, of the mixture over draws."""
     count = len(keys)
     mean, covariance = process.functions([*(Query(key, context) for key in keys), *keys])
     weights = torch.full((2 * count,), 1.0 / count, dtype=mean.dtype)
     weights[count:] *= -1.0
     offsets = mean @ weights
     variance = ((covariance @ weights) @ weights).clamp_min(0.0)
-    return float(offsets.mean()), math.sqrt(float(variance.mean() + offsets.var(unbiased=False)))
+    weights = np.full(len(offsets), 1.0 / len(offsets))
+    mixture = Mixture(weights, offsets.double().numpy(), variance.double().sqrt().numpy())
+    tail = (1 - COVERAGE) / 2
+    return mixture.mean, mixture.std, mixture.quantile(tail), mixture.quantile(1 - tail)
 
 
 def _scale(surrogate: StringSurrogate) -> float:

@@ -49,7 +49,7 @@ def learned_contexts(optimizer: Optimizer, surrogate: object = None) -> list[dic
             "correlation_high": facts.correlation_high,
         }
         if not math.isnan(facts.offset):
-            low, high = sorted(sign * end for end in facts.offset_interval)
+            low, high = sorted(sign * end for end in (facts.offset_low, facts.offset_high))
             said |= {"offset": sign * facts.offset, "offset_low": low, "offset_high": high}
         found.append(said)
     return found

@@ -5,12 +5,15 @@ import math
 
 import numpy as np
 import pytest
+import scipy.stats
 import torch
 
 from seqopt import CandidateSet
 from seqopt.data import Contexts, Query
+from seqopt.kernels.hierarchical import PRIOR
 from seqopt.models.context_facts import context_facts
 from seqopt.models.contexts import coregionalized, hierarchical
+from seqopt.models.offset_posterior import DEVIATIONS, OFFSETS
 
 POOL = ["".join(symbols) for symbols in itertools.product("AB", repeat=4)]
 SPACE = CandidateSet(POOL)
@@ -55,18 +58,37 @@ def test_offsets_of_plates_are_the_posterior_of_their_mean_difference():
     found = context_facts(gp, plates)
     one, two = (found[(("plate", plate),)] for plate in shift)
     assert two.offset - one.offset == pytest.approx(3.0, abs=0.2)
-    assert one.offset_interval[0] < one.offset < one.offset_interval[1]
-    # By dense algebra, from the kernel itself.
+    assert one.offset_low < one.offset < one.offset_high
+    # By dense algebra, from the kernel itself, averaged over its two variances.
     items = [*(Query(key, {"plate": "P1"}) for key in keys), *keys]
     rows, data = gp.encode(items), gp.encode(queries)
-    kernel, noise = gp.model.covar_module, gp.model.likelihood.noise.item()
-    with torch.no_grad():
-        prior, cross, own = kernel(rows).to_dense(), kernel(rows, data).to_dense(), kernel(data).to_dense()
-    own = own + noise * torch.eye(len(data), dtype=own.dtype)
-    covariance = prior - cross @ torch.linalg.solve(own, cross.mT)
-    weights = torch.cat([torch.full((len(keys),), sign / len(keys), dtype=own.dtype) for sign in (1.0, -1.0)])
+    noise = gp.model.likelihood.noise.item() * torch.eye(len(queries), dtype=torch.float64)
+    weights = torch.cat([torch.full((len(keys),), sign / len(keys), dtype=torch.float64) for sign in (1.0, -1.0)])
+    residuals = (gp.fitted.targets - gp.fitted.constant[0]).double().reshape(-1)
+    parts = []
+    kernel = gp.model.covar_module
+    for deviation in DEVIATIONS:
+        for offset in OFFSETS:
+            kernel.base_kernel.deviation, kernel.base_kernel.offset = deviation, offset
+            with torch.no_grad():
+                prior, cross, own = (kernel(*pair).to_dense().double() for pair in ((rows,), (rows, data), (data,)))
+            factor = torch.linalg.cholesky(own + noise)
+            solved = torch.cholesky_solve(torch.column_stack([residuals, cross.mT]), factor)
+            log_density = -0.5 * residuals @ solved[:, 0] - factor.diagonal().log().sum()
+            for value in (deviation, offset):
+                log_density -= 0.5 * ((math.log(value) - PRIOR[0]) / PRIOR[1]) ** 2
+            moments = weights @ cross @ solved[:, 0], weights @ (prior - cross @ solved[:, 1:]) @ weights
+            parts.append((float(log_density), *map(float, moments)))
+    logs, means, variances = np.array(parts).T
+    shares = np.exp(logs - logs.max())
+    shares /= shares.sum()
     scale = np.std(values, ddof=1)
-    assert one.offset_std == pytest.approx(scale * math.sqrt(float(weights @ covariance @ weights)), rel=1e-3)
+    assert one.offset == pytest.approx(scale * shares @ means, rel=1e-3)
+    spread = math.sqrt(shares @ (variances + means**2) - (shares @ means) ** 2)
+    assert one.offset_std == pytest.approx(scale * spread, rel=1e-3)
+    for end, share in ((one.offset_low, 0.05), (one.offset_high, 0.95)):
+        below = shares @ scipy.stats.norm.cdf((end / scale - means) / np.sqrt(variances))
+        assert below == pytest.approx(share, abs=1e-3)
 
 
 def test_one_string_has_no_differences():
