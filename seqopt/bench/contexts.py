@@ -89,7 +89,7 @@ def work(job: Job) -> dict[str, Any]:
     else:
         contexts = Contexts.of_levels("fidelity", {"cheap": 0.1, "costly": 1.0}, target="costly")
     queries, values, truths = (_plates if job.task == "plates" else _levels)(job, rng)
-    surrogate = (hierarchical if job.task == "plates" else coregionalized)(space, contexts, "ngrams")
+    surrogate: Any = (hierarchical if job.task == "plates" else coregionalized)(space, contexts, "ngrams")
     started = time.perf_counter()
     surrogate.fit(queries, values, rng=rng)
     measured: dict[Any, list[str]] = {}
@@ -155,7 +155,8 @@ def _function(strings: Sequence[str], rng: np.random.Generator) -> Numbers:
     from seqopt.bench.intervals import gram
     from seqopt.models import SURROGATES
 
-    covariance = gram(SURROGATES["ngrams"].build(), strings)
+    built: Any = SURROGATES["ngrams"].build()
+    covariance = gram(built, strings)
     count = len(strings)
     covariance /= (np.trace(covariance) - covariance.sum() / count) / (count - 1)
     eigenvalues, vectors = np.linalg.eigh(covariance)

@@ -146,8 +146,8 @@ def _offset(process: GaussianProcess, keys: Sequence[str], context: Context) -> 
     weights[count:] *= -1.0
     offsets = mean @ weights
     variance = ((covariance @ weights) @ weights).clamp_min(0.0)
-    weights = np.full(len(offsets), 1.0 / len(offsets))
-    mixture = Mixture(weights, offsets.double().numpy(), variance.double().sqrt().numpy())
+    shares = np.full(len(offsets), 1.0 / len(offsets))
+    mixture = Mixture(shares, offsets.double().numpy(), variance.double().sqrt().numpy())
     tail = (1 - COVERAGE) / 2
     return mixture.mean, mixture.std, mixture.quantile(tail), mixture.quantile(1 - tail)
 

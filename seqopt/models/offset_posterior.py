@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -133,7 +134,8 @@ class OffsetPosterior:
         kernel, state = surrogate.model.covar_module.base_kernel, surrogate.fitted
         if not isinstance(kernel, HierarchicalKernel) or state.limits is not None or len(state.keys) > MOST:
             return None
-        strings, encoded = kernel.kernels[0], state.encoded
+        strings: Any = kernel.kernels[0]
+        encoded = state.encoded
         gram = np.array(strings.cross(encoded, None, strings.self_similarity(encoded)), dtype=np.float64)
         scale = float(state.scale[0])
         contexts = [context_of(item) for item in state.keys]
