@@ -1,7 +1,8 @@
 """Kills a campaign at random moments, hundreds of times, and looks whether anything was lost.
 
 A child process works through a campaign as a laboratory would: it creates the file, suggests, records values, failures
-and replicates, imports results from elsewhere, withdraws, changes settings and undoes. It says what it is about to do
+and replicates, with plates and costs, imports results from elsewhere, withdraws, changes settings (which plates are
+closed among them) and undoes. It says what it is about to do
 before each command, and that it is done after the command has reported success. It is killed (``SIGKILL``, which no
 process can handle) in one of four ways:
 
@@ -51,6 +52,9 @@ from seqopt.campaign import (
     Settings,
     StaleStateError,
 )
+from seqopt.campaign.plates import PlateRules
+from seqopt.campaign.rows import Measurement, Suggestion
+from seqopt.data import Context, Contexts, as_context
 from seqopt.errors import SeqoptError
 
 MODES = ("delay", "statement", "step", "commit")
@@ -79,6 +83,9 @@ CHILD = "import sys; from seqopt.bench.faults import child; child(sys.argv[1:])"
 
 FILE = "campaign.seqopt"
 
+PLATES = ("P1", "P2", "P3")
+"""On which strings are measured."""
+
 Operation = dict[str, Any]
 """What a command does, as JSON: its kind and what it is given."""
 
@@ -103,16 +110,18 @@ def plan(store: CampaignStore, rng: random.Random) -> Operation:
         operation["undone"] = undo.id if undo is not None else None
     if kind == "suggest":
         fresh = [f"S{state + 1}.{number}" for number in range(rng.choice([1, 4, 10, 60]))]
-        again = [group.string for group in known if group.key not in {row.key for row in waiting}]
-        operation["strings"] = fresh + rng.sample(again, min(len(again), rng.randrange(3)))
+        again = sorted({group.string for group in known} - {row.string for row in waiting})
+        strings = fresh + rng.sample(again, min(len(again), rng.randrange(3)))
+        operation["strings"] = [[string, rng.choice(PLATES)] for string in strings]
         operation["model"] = [rng.random() for _ in range(rng.choice([0, 3, 1000]))]
     elif kind in ("record", "import"):
         rows = []
         for suggestion in rng.sample(waiting, min(len(waiting), rng.randrange(8))) if kind == "record" else []:
             for _ in range(rng.choice([1, 1, 1, 3])):
-                rows.append(_result(suggestion.string, rng, suggestion.name if rng.random() < 0.5 else None))
+                named = suggestion.name if rng.random() < 0.5 else None
+                rows.append(_result(suggestion.string, rng, named, dict(suggestion.context).get("plate")))
         for number in range(rng.choice([1, 5, 5, 200]) if kind == "import" else 1):
-            rows.append(_result(f"elsewhere {token} {number}", rng, None))
+            rows.append(_result(f"elsewhere {token} {number}", rng, None, rng.choice(PLATES)))
         operation["rows"] = rows
     elif kind == "correct":
         operation |= {"number": rng.choice(results).id, "value": rng.gauss(0, 1)}
@@ -125,14 +134,15 @@ def plan(store: CampaignStore, rng: random.Random) -> Operation:
     elif kind == "withdraw":
         operation["names"] = [row.name for row in rng.sample(waiting, rng.randint(1, min(3, len(waiting))))]
     elif kind == "configure":
-        operation["batch_size"] = rng.randrange(1, 100)
+        operation |= {"batch_size": rng.randrange(1, 100), "closed": rng.sample(PLATES, rng.randrange(3))}
     elif kind == "fit":
         operation["model"] = [rng.random() for _ in range(rng.choice([3, 1000]))]
     return operation
 
 
-def _result(string: str, rng: random.Random, suggestion: str | None) -> dict[str, Any]:
+def _result(string: str, rng: random.Random, suggestion: str | None, plate: object) -> dict[str, Any]:
     row: dict[str, Any] = {"string": string, "suggestion": suggestion, "value": None, "failure": None, "error": None}
+    row |= {"plate": plate, "cost": rng.random() if rng.random() < 0.3 else None}
     if rng.random() < 0.2:
         return row | {"failure": f"no yield {rng.random()}"}
     return row | {"value": rng.gauss(0, 1), "error": rng.random() + 0.01 if rng.random() < 0.3 else None}
@@ -146,7 +156,10 @@ def perform(store: CampaignStore, operation: Operation) -> None:
             model = operation["model"]
             number = change.add_snapshot(NewSnapshot("toy", len(model), {}, model)) if model else None
         if kind == "suggest":
-            new = [NewSuggestion(string, string.upper(), mean=0.5) for string in operation["strings"]]
+            new = [
+                NewSuggestion(string, string.upper(), mean=0.5, context=_on(plate))
+                for string, plate in operation["strings"]
+            ]
             change.add_suggestions(new, snapshot=number)
         elif kind in ("record", "import"):
             change.add_measurements(
@@ -157,20 +170,33 @@ def perform(store: CampaignStore, operation: Operation) -> None:
                     row["failure"],
                     row["error"],
                     suggestion=row["suggestion"],
+                    context=_on(row["plate"]),
+                    cost=row["cost"],
                 )
                 for row in operation["rows"]
             )
         elif kind == "correct":
             old = next(row for row in store.measurements() if row.id == operation["number"])
-            change.add_measurements([NewMeasurement(old.string, old.key, operation["value"], replaces=old.id)])
+            corrected = NewMeasurement(old.string, old.key, operation["value"], context=old.context, replaces=old.id)
+            change.add_measurements([corrected])
         elif kind == "discard":
             change.discard(operation["discarded"], operation["token"])
         elif kind == "withdraw":
             change.withdraw(operation["names"], operation["token"])
         elif kind == "configure":
-            change.save_settings(Settings("value", batch_size=operation["batch_size"]))
+            change.save_settings(_settings(operation))
         elif kind == "undo":
             change.undo(operation["undone"])
+
+
+def _settings(operation: Operation) -> Settings:
+    rules = PlateRules(96, closed=tuple(operation["closed"])).to_json()
+    contexts = Contexts.of_plates().config()
+    return Settings("value", contexts=contexts, batch_size=operation["batch_size"], plates=rules)
+
+
+def _on(plate: str) -> Context:
+    return as_context({"plate": plate})
 
 
 # What must be in the file
@@ -217,27 +243,28 @@ class Expected:
         if kind not in ("create", "fit"):
             self.undoable.append(number)
         if kind in ("create", "configure"):
-            self.settings.append(_Made({"batch_size": operation["batch_size"]}, number))
+            self.settings.append(_Made({item: operation[item] for item in ("batch_size", "closed")}, number))
         if operation.get("model"):
             self.snapshots.append(_Made({"state": operation["model"]}, number))
         batch = 1 + max((row.what["batch"] for row in self.suggestions), default=0)
-        for position, string in enumerate(operation.get("strings", ()), start=1):
+        for position, (string, plate) in enumerate(operation.get("strings", ()), start=1):
             name = f"B{batch:02d}-{position:02d}"
-            self.suggestions.append(_Made({"string": string, "batch": batch, "name": name}, number))
-        answers: dict[str, str | None] = {}
+            self.suggestions.append(_Made({"string": string, "plate": plate, "batch": batch, "name": name}, number))
+        answers: dict[tuple[str, str], str | None] = {}
         for row in operation.get("rows", ()):
             # All rows of a command see the suggestions as they were before it.
-            if row["string"] not in answers:
-                answers[row["string"]] = self._answered(row["string"])
-            answered = row["suggestion"] or answers[row["string"]]
-            values = {item: row[item] for item in ("string", "value", "failure", "error")}
+            asked = row["string"], row["plate"]
+            if asked not in answers:
+                answers[asked] = self._answered(*asked)
+            answered = row["suggestion"] or answers[asked]
+            values = {item: row[item] for item in ("string", "plate", "value", "failure", "error", "cost")}
             self.measurements.append(_Made(values | {"suggestion": answered, "replaces": None}, number))
         if kind == "correct":
             old = self.measurements[operation["number"] - 1].what
             self.measurements.append(
                 _Made(
-                    {"string": old["string"], "value": operation["value"], "failure": None, "error": None}
-                    | {"suggestion": old["suggestion"], "replaces": operation["number"]},
+                    {"string": old["string"], "plate": old["plate"], "value": operation["value"], "failure": None}
+                    | {"error": None, "cost": None, "suggestion": old["suggestion"], "replaces": operation["number"]},
                     number,
                 )
             )
@@ -253,16 +280,22 @@ class Expected:
             there = {
                 "commands": [(row.kind, row.arguments.get("token")) for row in store.history()],
                 "suggestions": [
-                    ({"string": row.string, "batch": row.batch, "name": row.name}, row.status, row.made_by)
+                    (
+                        {"string": row.string, "plate": _plate(row), "batch": row.batch, "name": row.name},
+                        row.status,
+                        row.made_by,
+                    )
                     for row in store.suggestions(undone=True)
                 ],
                 "measurements": [
                     (
                         {
                             "string": row.string,
+                            "plate": _plate(row),
                             "value": row.value,
                             "failure": row.failure,
                             "error": row.standard_error,
+                            "cost": row.cost,
                             "suggestion": row.suggestion,
                             "replaces": row.replaces,
                         },
@@ -280,12 +313,12 @@ class Expected:
                     ({"state": store.snapshot_state(row.id)}, row.made_by, row.undone_by)
                     for row in store.snapshots(undone=True)
                 ],
-                "settings": store.settings.batch_size,
+                "settings": {"batch_size": store.settings.batch_size, "closed": _closed(store.settings)},
             }
         must: dict[str, Any] = {
             "commands": self.commands,
             "suggestions": [(row.what, self._status(row), row.made_by) for row in self.suggestions],
-            "settings": next(row.what["batch_size"] for row in reversed(self.settings) if row.undone_by is None),
+            "settings": next(row.what for row in reversed(self.settings) if row.undone_by is None),
         }
         must["standing"] = [
             (number, self._discarded(number))
@@ -310,9 +343,13 @@ class Expected:
         found = [row for row in self.discards if row.what["measurement"] == number and row.undone_by is None]
         return str(found[0].what["reason"]) if found else None
 
-    def _answered(self, string: str) -> str | None:
-        """The suggestion that a result of a string answers: an open one, or else the latest."""
-        known = [row for row in self.suggestions if row.what["string"].upper() == string.upper() and not row.undone_by]
+    def _answered(self, string: str, plate: str) -> str | None:
+        """The suggestion that a result of a string on a plate answers: an open one, or else the latest."""
+        known = [
+            row
+            for row in self.suggestions
+            if row.what["string"].upper() == string.upper() and row.what["plate"] == plate and not row.undone_by
+        ]
         waiting = [row for row in known if self._status(row) == "open"]
         return str((waiting or known)[-1].what["name"]) if known else None
 
@@ -332,6 +369,15 @@ class Expected:
             return "measured" if any(row["value"] is not None for row in results) else "failed"
         withdrawn = any(row.what["suggestion"] == name and row.undone_by is None for row in self.withdrawals)
         return "withdrawn" if withdrawn else "open"
+
+
+def _plate(row: Suggestion | Measurement) -> object:
+    return dict(row.context).get("plate")
+
+
+def _closed(settings: Settings) -> list[str]:
+    rules = PlateRules.of(settings)
+    return [] if rules is None else list(rules.closed)
 
 
 def _first_difference(there: Any, must: Any) -> str:
@@ -417,9 +463,9 @@ def child(arguments: Sequence[str]) -> None:
     done = 0
     while done < given["commands"]:
         if given["create"] and not done:
-            operation: Operation = {"kind": "create", "token": "create", "batch_size": 7}
+            operation: Operation = {"kind": "create", "token": "create", "batch_size": 7, "closed": []}
             _say({"begin": operation})
-            settings = Settings("value", batch_size=7)
+            settings = _settings(operation)
             store = CampaignStore.create(path, settings, {"token": "create"}, factory=Connection)
             _say({"done": 1})
             done += 1
