@@ -324,7 +324,7 @@ def maximize(
             raise InputError("plates is a short form of contexts: give one of them, or fidelities")
         contexts = Contexts.of_plates(known=() if plates is True else checked_plates(plates))
     short = ways is not None or (contexts is not None and contexts.open is not None)
-    check_budget(budget_cost, contexts, initial, every_context=ways is not None)
+    check_budget(budget_cost, contexts, initial, "target" if ways is None else usual_beginning(contexts))
     if resume and run_folder is None:
         raise InputError("resume needs the run_folder to continue")
     if retry_failed and not resume:
@@ -415,7 +415,7 @@ def maximize(
     elif pool is not None and pool.values is not None:
         by_hand = "its values are looked up in a column"
     elif ways is not None:
-        by_hand = "its first strings are measured in all ways, and some perhaps cannot be"
+        by_hand = "its first strings are measured in several ways, and some perhaps cannot be"
     if tokenizer is not None and strategy is None and not (surrogate is not None and not isinstance(surrogate, str)):
         if surrogate is None or surrogate.strip().lower() == "auto":
             given["surrogate"] = "ssk"

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from seqopt.campaign.campaign import Campaign
     from seqopt.campaign.session import Session
     from seqopt.optimizer import Optimizer
+    from seqopt.strategies.initial import Beginning
 
 logger = logging.getLogger(__name__)
 
@@ -76,14 +77,14 @@ def useful_workers(workers: int, at_once: int) -> int:
     return min(workers, max(at_once, 1))
 
 
-def check_budget(budget_cost: float | None, contexts: Contexts | None, initial: int, *, every_context: bool) -> None:
+def check_budget(budget_cost: float | None, contexts: Contexts | None, initial: int, beginning: Beginning) -> None:
     """Refuse a budget in cost that does not pay for the beginning of a search.
 
     Args:
         budget_cost: The budget; `None` for none.
         contexts: The ways to measure.
         initial: Measurements of the initial design.
-        every_context: Whether each of its strings is measured in all ways.
+        beginning: How each of its strings is measured.
 
     Raises:
         InputError: If it is not a positive number, there are no costs, or it is smaller than one measurement of the
@@ -110,7 +111,7 @@ def check_budget(budget_cost: float | None, contexts: Contexts | None, initial: 
         raise InputError(
             f"the budget in cost is {budget_cost:g}, and {what} costs {one:g}: raise it, or give costs in the same unit"
         )
-    cost = beginning_cost(contexts, initial, every_context=every_context)
+    cost = beginning_cost(contexts, initial, beginning)
     if budget_cost < cost * (1 - ROUNDING):
         raise InputError(
             f"the {initial} initial measurements cost {cost:g}, more than the budget of {budget_cost:g}: lower initial "
@@ -118,26 +119,27 @@ def check_budget(budget_cost: float | None, contexts: Contexts | None, initial: 
         )
 
 
-def beginning_cost(contexts: Contexts, initial: int, *, every_context: bool) -> float:
+def beginning_cost(contexts: Contexts, initial: int, beginning: Beginning) -> float:
     """What the initial design costs.
 
     Args:
         contexts: The ways to measure.
         initial: Its measurements.
-        every_context: Whether each of its strings is measured in all ways, the target first.
+        beginning: How each of its strings is measured; the target comes first.
 
     Example:
         >>> contexts = Contexts.of_levels("fidelity", {"docking": 0.1, "assay": 1.0}, target="assay")
-        >>> round(beginning_cost(contexts, 5, every_context=True), 6), beginning_cost(contexts, 5, every_context=False)
-        (3.2, 5.0)
+        >>> [round(beginning_cost(contexts, 5, beginning), 6) for beginning in ("all", "target", "cheap")]
+        [3.2, 5.0, 0.5]
         >>> folds = Contexts(((("fold", "a"),), (("fold", "b"),)), (), (1.0, 3.0))
-        >>> beginning_cost(folds, 3, every_context=False)
+        >>> beginning_cost(folds, 3, "target")
         5.0
     """
-    if not every_context:
+    if beginning == "target":
         return sum(contexts.cost(Query("any", contexts.beginning(place))) for place in range(initial))
-    first = contexts.beginning(0)
-    costs = [contexts.cost(Query("any", way)) for way in sorted(contexts.possible, key=lambda way: way != first)]
+    from seqopt.strategies.initial import ways_of
+
+    costs = [contexts.cost(Query("any", way)) for way in ways_of(beginning, contexts)]
     return (initial // len(costs)) * sum(costs) + sum(costs[: initial % len(costs)])
 
 

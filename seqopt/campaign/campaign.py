@@ -151,7 +151,7 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
         budget: float | None = None,
         plates: int | None = None,
         controls: Sequence[str] | str | os.PathLike[str] = (),
-        initial_contexts: Literal["target", "all"] | None = None,
+        initial_contexts: Literal["target", "all", "cheap"] | None = None,
         parent: str | None = None,
     ) -> Campaign:
         """Begin a campaign in a new file.
@@ -203,7 +203,8 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
                 what they change of it (``S121E/D57G``), and a file of candidates and results may do so, too. Spaces
                 with a parent need none.
             initial_contexts: How strings of the first batch are measured where there are several ways: as the
-                ``"target"``, or each in ``"all"``. By default as in automatic searches: see
+                ``"target"``, each in ``"all"``, or in all but the target (``"cheap"``). By default as in automatic
+                searches: see
                 `seqopt.strategies.initial.usual_beginning`.
 
         Raises:

@@ -61,7 +61,7 @@ def new_campaign(
     budget: float | None = None,
     plates: int | None = None,
     controls: Sequence[str] | str | os.PathLike[str] = (),
-    initial_contexts: Literal["target", "all"] | None = None,
+    initial_contexts: Literal["target", "all", "cheap"] | None = None,
     parent: str | None = None,
 ) -> tuple[Library | None, Space, Settings]:
     """The library of a new campaign, if it searches one, its space, and its settings.

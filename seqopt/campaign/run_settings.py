@@ -69,7 +69,7 @@ def run_settings(
         string_column=written_column(None if pool is None else pool.column),
         batch_size=optimizer.batch_size,
         initial=optimizer.initial,
-        initial_contexts="all" if optimizer.strategy.every_context else "target",
+        initial_contexts=optimizer.strategy.beginning,
         design=optimizer.strategy.design_name,
         include=list(optimizer.strategy.include),
         limits=None if optimizer.limits is None else optimizer.limits.config(),

@@ -254,7 +254,7 @@ def _fidelities(given: Sequence[str], objective: str, target_cost: float, plan: 
     if not given:
         if target_cost != 1.0:
             raise InputError("--target-cost goes with --fidelity column:NAME:COST: leave it out")
-        check_budget(plan.budget_cost, None, plan.initial, every_context=False)
+        check_budget(plan.budget_cost, None, plan.initial, "target")
         return None
     ways = Fidelities.of([Fidelity.parse(text) for text in given], objective, _short(objective), target_cost)
     if not isinstance(resolve_acquisition(plan.acquisition), OutcomeAcquisition):
@@ -262,7 +262,9 @@ def _fidelities(given: Sequence[str], objective: str, target_cost: float, plan: 
             f"the acquisition function {plan.acquisition} does not see in which way something is measured: choose "
             "gibbon or mumbo"
         )
-    check_budget(plan.budget_cost, ways.contexts, plan.initial, every_context=True)
+    from seqopt.strategies.initial import usual_beginning
+
+    check_budget(plan.budget_cost, ways.contexts, plan.initial, usual_beginning(ways.contexts))
     for one in ways.others:
         if one.column is None:
             resolve_objective(str(one.score))

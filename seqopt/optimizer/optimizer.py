@@ -7,7 +7,7 @@ import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +63,8 @@ from seqopt.utils.shown import Tabulated
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from seqopt.strategies.initial import Beginning
 
 logger = logging.getLogger(__name__)
 
@@ -127,8 +129,9 @@ class Optimizer(Tabulated):
         apart: Keys of strings that are measured anyhow, such as controls: they are not asked for.
         unavailable: Queries that cannot be made, such as those of a cheap score that some strings lack: they are not
             asked for.
-        initial_contexts: How the initial design is measured: as the ``"target"``, or each of its strings in ``"all"``
-            contexts, so that a model sees from the start how much they have in common.
+        initial_contexts: How the initial design is measured: as the ``"target"``, each of its strings in ``"all"``
+            contexts, so that a model sees from the start how much they have in common, or in all but the target
+            (``"cheap"``): a small screen, after which the model says where the first targets are worth most.
         seed: Fixes every random draw: the same seed and the same results told give the same suggestions.
         allow_repeats: For noisy objectives: whether measured strings may be suggested again. Pending and failed ones
             never are.
@@ -165,7 +168,7 @@ class Optimizer(Tabulated):
         contexts: Contexts | None = None,
         unavailable: Iterable[Query] = (),
         apart: Iterable[str] = (),
-        initial_contexts: Literal["target", "all"] = "target",
+        initial_contexts: Beginning = "target",
         seed: int = 0,
         allow_repeats: bool = False,
     ) -> None:
@@ -203,7 +206,7 @@ class Optimizer(Tabulated):
         if isinstance(include, str):
             raise InputError(f"include is the single string {include!r}: write [{include!r}]")
         self._check_yes_no(strategy)
-        self.strategy = InitialDesign(self.initial, strategy, design, include, initial_contexts == "all")
+        self.strategy = InitialDesign(self.initial, strategy, design, include, initial_contexts)
         if isinstance(self.strategy, CheckedStrategy):
             self.strategy.start(self.space, contexts)
         self.limits = limits

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Sequence, Set
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from seqopt.data import Contexts, Item, key_of
+from seqopt.data import Context, Contexts, Item, key_of
 from seqopt.errors import InputError
 from seqopt.models.distances import DistanceSurrogate
 from seqopt.search import Proposal
@@ -26,8 +27,11 @@ from seqopt.strategies.protocols import (
 from seqopt.strategies.random import filled_up, random_proposals
 from seqopt.utils.config import Configurable
 
+Beginning: TypeAlias = Literal["target", "all", "cheap"]
+"""How strings of an initial design are measured: as the target, in all ways, or in all ways but the target."""
 
-def usual_beginning(contexts: Contexts | None) -> Literal["target", "all"]:
+
+def usual_beginning(contexts: Contexts | None) -> Beginning:
     """How the strings of an initial design are measured where nobody says it, in searches and in campaigns.
 
     In all ways where one of several is the target, so that a model sees from the start how much they have in common;
@@ -40,6 +44,23 @@ def usual_beginning(contexts: Contexts | None) -> Literal["target", "all"]:
         ('target', 'target')
     """
     return "target" if contexts is None or contexts.latent else "all"
+
+
+def ways_of(beginning: Beginning, contexts: Contexts) -> list[Context]:
+    """In which contexts each string of an initial design is measured, the target first.
+
+    Example:
+        >>> contexts = Contexts.of_levels("fidelity", {"docking": 0.01, "assay": 1.0}, target="assay")
+        >>> ways_of("all", contexts)
+        [(('fidelity', 'assay'),), (('fidelity', 'docking'),)]
+        >>> ways_of("cheap", contexts)
+        [(('fidelity', 'docking'),)]
+    """
+    target = contexts.beginning(0)
+    if beginning == "target":
+        return [target]
+    ordered = sorted(contexts.possible, key=lambda way: way != target)
+    return [way for way in ordered if way != target] if beginning == "cheap" and len(ordered) > 1 else ordered
 
 
 class InitialDesign(Configurable):
@@ -57,8 +78,8 @@ class InitialDesign(Configurable):
             whose kernel says how far apart strings are.
         include: Strings of the space that are proposed first, such as reference compounds; those that are known or
             excluded already are not.
-        every_context: Whether each string of the design is measured in all the ways that there are, and not only as
-            its target: so a model sees how much the ways have in common.
+        beginning: Whether each string of the design is measured as its ``"target"``, in ``"all"`` the ways that there
+            are, so that a model sees how much they have in common, or in all but the target (``"cheap"``).
     """
 
     def __init__(
@@ -67,13 +88,13 @@ class InitialDesign(Configurable):
         then: Strategy,
         design: Design | str = "random",
         include: Sequence[str] = (),
-        every_context: bool = False,
+        beginning: Beginning = "target",
     ) -> None:
         self.size = size
         self.then = then
         self.design = design
         self.include = tuple(include)
-        self.every_context = every_context
+        self.beginning: Beginning = beginning
         self._design: Design | None = None
 
     def start(self, space: Space, contexts: Contexts | None = None) -> None:
@@ -153,14 +174,19 @@ class InitialDesign(Configurable):
         if state.size >= self.size or getattr(self.then, "begins_itself", False):
             return self.then.propose(n, state, rng)
         # Where one way is free, or all of a batch has to be measured in the same way, there is no choice.
-        if not self.every_context or state.contexts is None or state.only is not None or state.shared:
+        if self.beginning == "target" or state.contexts is None or state.only is not None or state.shared:
             return self._designed(n, state, rng)
-        ways = state.contexts.possible
-        strings = self._designed(-(-n // len(ways)), state, rng)
         # The target comes first, so that what is cut off is not what is searched for.
-        order = sorted(ways, key=lambda way: way != strings[0].context) if strings else []
-        found = [replace(one, context=way) for one in strings for way in order]
-        return [one for one in found if one.query not in state.known][:n]
+        closed: Set[Context] = getattr(self.then, "closed", frozenset())
+        ways = [way for way in ways_of(self.beginning, state.contexts) if way not in closed]
+        if not ways:
+            return self._designed(n, state, rng)
+        # Of what is known in all of these ways already there is nothing to measure.
+        measured = Counter(query.key for query in state.known if query.context in ways)
+        done = {key for key, number in measured.items() if number == len(ways)}
+        strings = self._designed(-(-n // len(ways)), replace(state, excluded=state.excluded | done), rng)
+        found = [replace(one, context=way) for one in strings for way in ways]
+        return [one for one in found if one.query not in state.known][:n] or self._designed(n, state, rng)
 
     def _designed(self, n: int, state: SearchState, rng: np.random.Generator) -> list[Proposal]:
         """Random or well-spread strings."""

@@ -68,7 +68,8 @@ class Task:
         kernel: On strings, in every model of this task: a name of `seqopt.bench.fidelity.methods.KERNELS`.
         initial: Costly measurements that a search of one fidelity begins with.
         start: What a search of two fidelities begins with: ``"both"`` measures the same strings cheaply, too;
-            ``"halves"`` spends half of the cost of ``initial`` on each fidelity, as chem-MFBO does.
+            ``"halves"`` spends half of the cost of ``initial`` on each fidelity, as chem-MFBO does; ``"screen"``
+            measures that many cheaply, and of these the one with the best and that with the worst cheap value.
         budget: Cost of all measurements, those of the beginning included.
         cost: Of a cheap measurement; a costly one costs 1.
         spoil: What is done to the cheap column: ``"noise"`` adds normal noise of `SPOILT` standard deviations of the
@@ -82,7 +83,7 @@ class Task:
     direction: Literal["maximize", "minimize"]
     kernel: str
     initial: int = 5
-    start: Literal["both", "halves"] = "both"
+    start: Literal["both", "halves", "screen"] = "both"
     budget: float = 40.0
     cost: float = 0.1
     spoil: Literal["noise", "permuted"] | None = None
@@ -109,15 +110,15 @@ class Task:
         noise = rng.normal(0.0, SPOILT * found.cheap.std(), len(found.cheap))
         return Candidates(found.space, found.target, found.cheap + noise)
 
-    def beginning(self, seed: int, candidates: int, *, cheap: bool) -> list[tuple[int, str]]:
+    def beginning(self, seed: int, candidates: Candidates, *, cheap: bool) -> list[tuple[int, str]]:
         """The measurements that a search begins with, by the index of the candidate and the level.
 
         Args:
             seed: Searches of one seed begin with the same candidates.
-            candidates: How many there are.
+            candidates: What it searches.
             cheap: Whether the search measures cheaply, too.
         """
-        order = np.random.default_rng([seed, 1]).permutation(candidates).tolist()
+        order = np.random.default_rng([seed, 1]).permutation(len(candidates.space)).tolist()
         if not cheap:
             return [(index, TARGET) for index in order[: self.initial]]
         if self.start == "both":
@@ -125,6 +126,10 @@ class Task:
             return [(index, level) for level in (TARGET, CHEAP) for index in first]
         costly = self.initial // 2
         count = round(self.initial / 2 / self.cost)
+        if self.start == "screen":
+            seen = order[:count]
+            ranked = sorted(seen, key=lambda index: float(candidates.cheap[index]), reverse=self.maximize)
+            return [(index, CHEAP) for index in seen] + [(ranked[0], TARGET), (ranked[-1], TARGET)]
         return [(index, TARGET) for index in order[:costly]] + [
             (index, CHEAP) for index in order[self.initial : self.initial + count]
         ]
@@ -198,6 +203,9 @@ def _variant(task: Task, base: str, words: str, **changes: Any) -> Task:
 
 TASKS: Mapping[str, Task] = {
     "freesolv": _FREESOLV,
+    "freesolv-screen": _variant(_FREESOLV, "freesolv", "a small screen first", start="screen"),
+    "photoswitch-cam-screen": _variant(_CAM, "photoswitch-cam", "CAM-B3LYP, a small screen first", start="screen"),
+    "photoswitch-pbe0-screen": _variant(_PBE0, "photoswitch-pbe0", "PBE0, a small screen first", start="screen"),
     "freesolv-halves": _variant(_FREESOLV, "freesolv", "protocol of chem-MFBO", start="halves"),
     "freesolv-noise": _variant(_FREESOLV, "freesolv", "cheap column with noise", spoil="noise"),
     "freesolv-permuted": _variant(_FREESOLV, "freesolv", "cheap column permuted", spoil="permuted"),
