@@ -18,7 +18,8 @@ def untangle(figure: Figure) -> None:
 
     Call it when everything has been drawn, since the lengths of labels and axes decide.
     """
-    FigureCanvasAgg(figure).draw()  # type: ignore[no-untyped-call]
+    FigureCanvasAgg(figure)
+    figure.draw_without_rendering()
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
             _thin(axes, axis)
