@@ -21,11 +21,10 @@ from urllib.parse import unquote, urlsplit
 import click
 import pandas as pd
 import pytest
-import typer
 from pages import ROOT, Block, blocks_of, run_blocks
 
 from seqopt.cli import main
-from seqopt.cli.app import app
+from seqopt.cli.app import command as all_commands
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 IMAGES = ROOT / "docs" / "img"
@@ -47,7 +46,7 @@ RUN = [
 @cache
 def options_of(words: tuple[str, ...]) -> tuple[frozenset[str], int]:
     """Options of the command at the beginning of ``words``, and how many words name it."""
-    command: click.Command = typer.main.get_command(app)
+    command: click.Command = all_commands()
     used = 0
     while hasattr(command, "commands"):
         group: dict[str, click.Command] = command.commands

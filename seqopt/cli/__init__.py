@@ -22,13 +22,13 @@ def main(argv: list[str] | None = None) -> int:
 
     if debug:
         logging.getLogger("seqopt.tracebacks").setLevel(logging.DEBUG)
-    from seqopt.cli.app import app
+    from seqopt.cli.app import command
     from seqopt.errors import SeqoptError
 
     # A terminated run ends like an interrupted one: everything is on disk, and it says how to continue.
     previous = signal.signal(signal.SIGTERM, _interrupt)
     try:
-        status = app(args=arguments, prog_name="seqopt", standalone_mode=False)
+        status = command()(args=arguments, prog_name="seqopt", standalone_mode=False)
         return status if isinstance(status, int) else 0
     except typer.Exit as error:
         return error.exit_code

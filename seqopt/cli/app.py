@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -834,3 +835,9 @@ def bench(
 
         raise InputError(f"unknown benchmark {name!r}: choose {', '.join(BENCHMARKS)}")
     import_module(f"seqopt.bench.{name}").main(context.args)
+
+
+@cache
+def command() -> Any:
+    """All commands as they are run; to read all signatures takes as long as a short command, and is done once."""
+    return typer.main.get_command(app)

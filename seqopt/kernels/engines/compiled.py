@@ -510,7 +510,12 @@ def compiled(function: Any) -> Any:
         return numba.njit(nogil=True)(function)
 
 
-@compiled
+def part(function: Any) -> Any:
+    """Compile as a part of compiled functions, which cannot be called otherwise: in less time."""
+    return numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+
+
+@part
 def _dynamic_program(
     workspace: Workspace, n_rows: int, columns: Any, first_column: int, width: int, program: Program
 ) -> None:
@@ -541,7 +546,7 @@ def _dynamic_program(
         )
 
 
-@compiled
+@part
 def _weigh(workspace: Workspace, program: Program, r: int, part: int) -> None:
     """Put the r-th weighted sum of the lanes into ``workspace.weighted``."""
     lanes = len(workspace.weighted)
@@ -555,7 +560,7 @@ def _weigh(workspace: Workspace, program: Program, r: int, part: int) -> None:
                 workspace.weighted[lane] += weight * workspace.sums[start + lane]
 
 
-@compiled
+@part
 def vector_width(groups: Groups, last: int) -> Any:
     """Positions of a vector of strings up to the one in position ``last``, which is the longest of them."""
     return groups.lengths[last] + -groups.lengths[last] % STEP
@@ -698,7 +703,7 @@ class Store(NamedTuple):
     waiting: FloatArray
 
 
-@compiled
+@part
 def follow(
     walk: Walk,
     visit: Any,
@@ -784,7 +789,7 @@ def follow(
     place[0], place[1], place[2] = at, stop, kept
 
 
-@compiled
+@part
 def begin_walk(place: Any, backwards: Any, width: Any, store: Store, workspace: Workspace, program: Program) -> None:
     """Make the empty string the current one, and say in which direction strings are read."""
     of_state = width * (len(program.orders) - 1) * len(program.parts) * len(workspace.weighted)
@@ -1035,13 +1040,13 @@ def fill_features(
     restore_control(control)
 
 
-@compiled
+@part
 def _add(into: Any, values: Any) -> None:
     for v in range(len(into)):
         into[v] += values[v]
 
 
-@compiled
+@part
 def _decay(sums: Any, sum_slopes: Any, first: int, last: int, gap: Any, derivative: bool) -> None:
     """S <- gap S and dS <- gap dS + S."""
     own, slopes = sums[first:last], sum_slopes[first:last]
