@@ -142,9 +142,9 @@ class MotifSearch:
         numbers: list[int],
     ) -> None:
         """Go on from the places at which the letters up to a node are, or from all."""
-        for number in node.ends if here is not None else ():
-            places.append(here)
-            numbers.append(number)
+        if here is not None:
+            places += [here] * len(node.ends)
+            numbers += node.ends
         if not node.following:
             return
         letters = flat if here is None else flat[here + depth]
