@@ -14,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from seqopt.bench.genes import random_protein
 from seqopt.bench.records import Run, append_record, read_records, run_key
 from seqopt.bench.runner import header, machine_line, replace_section
 from seqopt.datasets.tables import read_table
@@ -37,7 +38,8 @@ def main(argv: Sequence[str]) -> None:
         "--proteins",
         nargs="+",
         default=list(PROTEINS),
-        help="proteins of data/test_proteins.fasta; NAME:N for the first N residues (default: %(default)s)",
+        help="proteins of data/test_proteins.fasta, or random-N: N residues as frequent as in UniProtKB, by a seed of "
+        "their number; NAME:N for the first N residues (default: %(default)s)",
     )
     parser.add_argument("--beam", type=int, default=None, help="keep so many places (default: all, exactly)")
     parser.add_argument("--refine", action="store_true", help="improve the gene under the default energy")
@@ -59,18 +61,22 @@ def main(argv: Sequence[str]) -> None:
 
 
 def sequence_of(name: str) -> str:
-    """A protein of the test file, or its first residues.
+    """A protein of the test file or a random one, or its first residues.
 
     Example:
-        >>> sequence_of("peptide-10:4")
-        'TIKE'
+        >>> sequence_of("peptide-10:4"), len(sequence_of("random-1273"))
+        ('TIKE', 1273)
     """
     found = read_table(data_path("test_proteins.fasta")).columns
     sequences: Mapping[str, str] = dict(zip(found["name"], found["string"], strict=True))
     protein, _, residues = name.partition(":")
+    length = protein.removeprefix("random-")
+    if length != protein and length.isdecimal() and int(length):
+        sequences = {protein: random_protein(int(length))}
     if protein not in sequences or not (residues.isdecimal() or not residues):
         raise InputError(
-            f"there is no protein {name!r}: choose {', '.join(sequences)}, or NAME:N for the first N residues"
+            f"there is no protein {name!r}: choose {', '.join(sequences)} or random-N, or NAME:N for the first N "
+            "residues"
         )
     return sequences[protein][: int(residues) if residues else None]
 

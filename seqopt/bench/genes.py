@@ -4,7 +4,10 @@ Twenty proteins, three of ``data/test_proteins.fasta`` and random ones with the 
 for two hosts under the same constraints: no site of EcoRI, BamHI or BsaI on either strand, no run of six of one base,
 GC content between 0.35 and 0.65 in every 50 bases. What is maximised is the codon adaptation index, by the same tables.
 All genes are judged by the same code, that of seqopt; DNA Chisel judges those that it made by its own, too. It is left
-out, and said so, where it is not installed (``pip install 'seqopt[chisel]'``).
+out, and said so, where it is not installed (``pip install 'seqopt[chisel]'``); what is stored of it stands. The energy
+with which each gene folds is given, which nothing here looks at.
+
+With ``--search`` our search for the least folding energy stands beside the exact optimum instead, for random proteins.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seqopt.bench.gene_energies import EVALUATIONS, Energies, energies_of, search_runs, search_table
+from seqopt.bench.gene_energies import LENGTHS as LENGTHS_SEARCHED
 from seqopt.bench.records import Run, append_record, read_records, run_key
 from seqopt.bench.runner import header, machine_line, replace_section
 from seqopt.datasets import Protein, read_proteins
@@ -60,14 +65,21 @@ def proteins() -> list[Protein]:
         >>> [len(protein.sequence) for protein in proteins()][:4], len(proteins())
         ([50, 60, 60, 75], 20)
     """
-    letters = np.array(list(COMPOSITION))
-    shares = np.array(list(COMPOSITION.values()))
-    drawn = []
-    for length in LENGTHS:
-        rest = np.random.default_rng([length, 24]).choice(letters, length - 1, p=shares / shares.sum())
-        drawn.append(Protein(f"random-{length}", "M" + "".join(rest)))
+    drawn = [Protein(f"random-{length}", random_protein(length)) for length in LENGTHS]
     natural = [one for one in read_proteins(data_path("test_proteins.fasta")) if len(one.sequence) > 10]
     return sorted([*drawn, *natural], key=lambda protein: (len(protein.sequence), protein.name))
+
+
+def random_protein(length: int) -> str:
+    """Methionine and random residues as frequent as in `COMPOSITION`, the same ones each time.
+
+    Example:
+        >>> random_protein(6)
+        'MGNRPS'
+    """
+    shares = np.array(list(COMPOSITION.values()))
+    rest = np.random.default_rng([length, 24]).choice(list(COMPOSITION), length - 1, p=shares / shares.sum())
+    return "M" + "".join(rest)
 
 
 def main(argv: Sequence[str]) -> None:
@@ -78,7 +90,31 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), help="default: all")
     parser.add_argument("--results", type=Path, default=Path("results/genes.jsonl"), help="file of the runs")
     parser.add_argument("--document", type=Path, default=Path("docs/results.md"), help="where the table goes")
+    parser.add_argument(
+        "--energies",
+        type=Path,
+        help="file of the folding energies of all genes (default: NAME-energies.jsonl beside --results)",
+    )
+    parser.add_argument(
+        "--search", action="store_true", help="our search for the least folding energy beside the exact optimum instead"
+    )
+    parser.add_argument("--residues", nargs="+", type=int, default=list(LENGTHS_SEARCHED), help="of --search")
+    parser.add_argument("--seeds", type=int, default=3, help="of --search (default: %(default)s)")
+    parser.add_argument("--evaluations", type=int, default=EVALUATIONS, help="of --search (default: %(default)s)")
+    parser.add_argument(
+        "--searches", type=Path, default=Path("results/gene-search.jsonl"), help="file of the runs of --search"
+    )
     options = parser.parse_args(list(argv))
+    if options.search:
+        if min(options.residues) < 1 or options.seeds < 1 or options.evaluations < 1:
+            parser.error("--residues, --seeds and --evaluations take numbers from 1")
+        runs = search_runs(
+            options.searches, options.residues, options.seeds, options.evaluations, header(argv, "genes")
+        )
+        text = search_table(runs)
+        print(text)
+        replace_section(options.document, "gene-search", text)
+        return
     methods = list(options.methods)
     if "chisel" in methods and importlib.util.find_spec("dnachisel") is None:
         print("DNA Chisel is not installed, and left out: pip install 'seqopt[chisel]'")
@@ -97,7 +133,9 @@ def main(argv: Sequence[str]) -> None:
                 if run_key(job, FIELDS) not in known:
                     found = measured(protein.sequence, host, method)
                     append_record(options.results, {**job, **found, "record": record}, FIELDS)
-    text = table(read_records(options.results, FIELDS))
+    runs = read_records(options.results, FIELDS)
+    place = options.energies or options.results.with_name(f"{options.results.stem}-energies.jsonl")
+    text = table(runs, energies_of((run["gene"] for run in runs), place, record))
     print(text)
     replace_section(options.document, "genes", text)
 
@@ -195,8 +233,8 @@ def _chisel(protein: str, host: str, index: CodonAdaptationIndex) -> tuple[str, 
     return problem.sequence, {"passes": bool(problem.all_constraints_pass()), "failed": failed}
 
 
-def table(runs: Sequence[Run]) -> str:
-    """Means over proteins by host and method, and each protein in a row."""
+def table(runs: Sequence[Run], energies: Energies) -> str:
+    """Each protein in a row, by host."""
     lines = []
     by = {(run["protein"], run["host"], run["method"]): run for run in runs}
     for host in HOSTS:
@@ -204,24 +242,27 @@ def table(runs: Sequence[Run]) -> str:
         lines += [
             f"| `{host}`: protein | residues | "
             + " | ".join(f"CAI, {METHODS[name]}" for name in methods)
-            + " | violations | processor seconds |",
-            "|---|---|" + "---|" * (len(methods) + 2),
+            + " | energy | violations | processor seconds |",
+            "|---|---|" + "---|" * (len(methods) + 3),
         ]
         for protein in dict.fromkeys(run["protein"] for run in runs):
             own = [by.get((protein, host, name)) for name in methods]
             there = [run for run in own if run is not None]
             if not there:
                 continue
-            lines.append(
-                f"| {protein} | {there[0]['residues']:,} | "
-                + " | ".join("" if run is None else f"{run['cai']:.4f}" for run in own)
-                + f" | {_each(own, 'violations', 'd')} | {_each(own, 'seconds', '.2f')} |"
+            cells = (
+                *("" if run is None else f"{run['cai']:.4f}" for run in own),
+                _each([_folded(run, energies) for run in own], "mfe", ",.1f"),
+                _each(own, "violations", "d"),
+                _each(own, "seconds", ".2f"),
             )
+            lines.append(f"| {protein} | {there[0]['residues']:,} | {' | '.join(cells)} |")
         lines.append("")
     lines.append(
         "CAI: codon adaptation index; that of the most frequent codons is 1, and needs no constraint to be kept. "
-        "Violations: sites, runs and stretches of windows that are not permitted; these and processor seconds in the "
-        "order of the columns."
+        "Energy: minimum free energy in kcal/mol by ViennaRNA's default, which no method looks at. Violations: sites, "
+        "runs and stretches of windows that are not permitted; these, energies and processor seconds in the order of "
+        "the columns."
     )
     conditions: dict[str, None] = {}
     for run in runs:
@@ -231,6 +272,10 @@ def table(runs: Sequence[Run]) -> str:
             f"\nMeasured by `{run['record']['command']}` on {machine_line(run['record']['machine'])}{chisel}."
         ] = None
     return "\n".join([*lines, *conditions])
+
+
+def _folded(run: Run | None, energies: Energies) -> Run | None:
+    return None if run is None else {"mfe": energies[run["gene"]]}
 
 
 def _each(runs: Sequence[Run | None], field: str, form: str) -> str:

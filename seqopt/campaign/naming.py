@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, cast
 from seqopt.campaign.columns import is_named_like_suggestion, suggestion_name
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.labels import strings_by_identifier
+from seqopt.campaign.parents import parent_of, variant_of
 from seqopt.campaign.rows import Exclusion, Measurement, Suggestion
 from seqopt.errors import InputError
+from seqopt.strings.mutations import is_mutation_name
 
 if TYPE_CHECKING:
     from seqopt.campaign.campaign import Campaign
@@ -29,7 +31,8 @@ COMPARED = 10_000
 class Naming:
     """Finds what a campaign knows by what somebody calls it.
 
-    A name such as ``B03-07`` is that of a suggestion; then identifiers of the library count, then strings.
+    A name such as ``B03-07`` is that of a suggestion; then identifiers of the library count, then names of variants
+    of the parent, then strings.
 
     Args:
         campaign: The campaign.
@@ -99,7 +102,7 @@ class Naming:
         if suggestion is not None:
             return [row for row in rows if row.suggestion == suggestion.name]
         self._refuse_misnamed(what)
-        key = self.key(self.owned(what) or what)
+        key = self.key(self._string_of(what))
         return [row for row in rows if row.key == key]
 
     def called(self, what: str) -> str:
@@ -108,7 +111,7 @@ class Naming:
         if suggestion is not None:
             return suggestion.name
         self._refuse_misnamed(what)
-        return self.owned(what) or what
+        return self._string_of(what)
 
     def withdrawable(self, what: str) -> Suggestion | None:
         """The suggestion that is meant, if there is one that was not undone: by its name, or of a string that is open.
@@ -120,7 +123,7 @@ class Naming:
         if suggestion is not None:
             return suggestion
         self._refuse_misnamed(what)
-        key = self.key(self.owned(what) or what)
+        key = self.key(self._string_of(what))
         found = [row for row in self._store.suggestions() if row.key == key]
         return next((row for row in reversed(found) if row.status == "open"), found[-1] if found else None)
 
@@ -132,14 +135,15 @@ class Naming:
         """
         string = self.owned(what)
         identifier = what if string is not None else None
-        key = self.key(string or what)
+        string = string or self._string_of(what)
+        key = self.key(string)
         if self._store.settings.pool is not None:
             space = cast("CandidateSet", self._campaign.space)
             index = space.index_of(key)
             if index is None:
                 raise CampaignError(f"{what} is neither a suggestion nor a candidate")
             string = space[index]
-        return string or what, key, identifier
+        return string, key, identifier
 
     def keys_in(
         self, path: str | os.PathLike[str], column: str | None, id_column: str | None
@@ -203,6 +207,19 @@ class Naming:
                 f"the {'surrogate' if settings.surrogate else 'strategy'} {what} cannot learn from it: {message}"
             )
         return key
+
+    def _string_of(self, what: str) -> str:
+        """The string that an identifier, a name of a variant such as S121E/D57G, or the string itself stands for.
+
+        Raises:
+            InputError: For a name of a variant that does not fit the parent.
+        """
+        found = self.owned(what)
+        if found is not None:
+            return found
+        settings = self._store.settings
+        parent = parent_of(settings)
+        return what if parent is None or not is_mutation_name(what) else variant_of(what, parent, settings)
 
     @property
     def _stored(self) -> bool:

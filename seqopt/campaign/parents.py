@@ -80,20 +80,32 @@ def with_mutations(frame: pd.DataFrame, parent: str | None) -> pd.DataFrame:
     return frame
 
 
+def variant_of(name: str, parent: str, settings: Settings) -> str:
+    """The string that a name of a variant stands for.
+
+    Raises:
+        InputError: If it does not fit the parent: see `seqopt.strings.mutations.mutant`.
+
+    Example:
+        >>> variant_of("K2R", "MKV", Settings("activity", space={"kind": "protein"}))
+        'MRV'
+    """
+    # With numpy, which a campaign is opened without.
+    from seqopt.strings.templates import LETTERS
+
+    return mutant(parent, name, LETTERS.get(str((settings.pool or settings.space).get("kind"))))
+
+
 def read_mutations(rows: Iterable[Row], settings: Settings) -> None:
     """Names of variants in results become their strings; one that does not fit the parent is a problem of its row."""
     parent = parent_of(settings)
     if parent is None:
         return
-    # With numpy, which a campaign is opened without.
-    from seqopt.strings.templates import LETTERS
-
-    letters = LETTERS.get(str((settings.pool or settings.space).get("kind")))
     for row in rows:
         name = row.entry.string
         if name is not None and looks_like_a_name(name, parent):
             try:
-                row.entry = replace(row.entry, string=mutant(parent, name, letters))
+                row.entry = replace(row.entry, string=variant_of(name, parent, settings))
             except InputError as error:
                 row.wrong("is no variant of the parent: " + str(error).removeprefix(f"{name.strip()!r}: "), name)
                 row.entry = replace(row.entry, string=None)

@@ -86,7 +86,7 @@ def write_batch(
         settings: Of the campaign.
         further: More columns, each as long as ``suggestions``. One whose name would be taken for that of another column
             is called ``NAME (library)``; of those about a suggestion, one by the name of the objective or of the column
-            of strings is called ``NAME (suggestion)``.
+            of strings is called ``NAME (suggestion)``. One that holds just the names of the variants is left out.
 
     Raises:
         InputError: If a column is of another length, the file cannot be written, or for names as in
@@ -117,7 +117,11 @@ def write_batch(
         table[owned_name(settings)] = called
     table[settings.string_column] = [row.string for row in suggestions]
     if (parent := parent_of(settings)) is not None:
-        table[_names_of_variants(settings)] = mutation_names(parent, [row.key for row in suggestions])
+        variants = mutation_names(parent, [row.key for row in suggestions])
+        table[_names_of_variants(settings)] = variants
+        # A library of variants has these names in a column of its own.
+        for name in [name for name, cells in further.items() if variants and list(cells) == variants]:
+            del further[name]
     table |= {name: [dict(row.context).get(name) for row in suggestions] for name in settings.context_names}
     costs = stated_costs(suggestions, settings)
     if costs is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seqopt.cli.gene_options import Code, Constraints, GeneOptions, Start, Stop
+from seqopt.cli.gene_options import Code, Constraints, GenBank, GeneFiles, GeneOptions, Rna, Start, Stop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from seqopt.datasets import Protein
+    from seqopt.datasets.genbank import Construct
     from seqopt.folding import ExactFolding
     from seqopt.objectives import MinimumFreeEnergy
     from seqopt.spaces import CodonSpace
@@ -66,6 +67,8 @@ def fold_command(
     start: Start = None,
     stop: Stop = None,
     constraint: Constraints = None,
+    rna: Rna = False,
+    genbank: GenBank = False,
     temperature: Annotated[float, typer.Option(help="In degrees Celsius.", rich_help_panel=WHAT)] = 37.0,
     refine: Annotated[
         bool,
@@ -114,8 +117,8 @@ def fold_command(
 
         seqopt genes TIKENIFGVS --objective mfe --known folds/genes.csv
 
-    The folder of results holds genes.fasta and genes.csv, the best gene first; with several proteins one folder each,
-    and best.fasta and best.csv.
+    The folder of results holds genes.fasta and genes.csv, the best gene first, and with --genbank genes.gb; with
+    several proteins one folder each, and best.fasta and best.csv.
     """
     del debug  # read by seqopt.cli.main
     import numpy as np
@@ -124,7 +127,7 @@ def fold_command(
     from seqopt.cli.running import check_free, console, default_folder, show_notes
     from seqopt.errors import InputError
     from seqopt.objectives import CodonAdaptationIndex
-    from seqopt.report.exports import BEST_CSV, BEST_FASTA, GENES_CSV, GENES_FASTA
+    from seqopt.report.exports import BEST_CSV, BEST_FASTA, GENES_CSV, GENES_FASTA, GENES_GENBANK, TO_RNA
     from seqopt.strings.genetic_codes import genetic_code
 
     show_notes()
@@ -141,9 +144,10 @@ def fold_command(
     folders = [folder / name for name in folder_names(proteins)] if several else [folder]
     from seqopt.folding import ExactFolding
 
+    spaces = [_space(one, options) for one in proteins]
     foldings = [
         ExactFolding(
-            _space(one, options),
+            space,
             adaptation=adaptation,
             codon_weight=(1.0 if codon_weight is None else codon_weight) if adaptation is not None else 0.0,
             temperature=temperature,
@@ -151,17 +155,19 @@ def fold_command(
             beam=beam,
             threads=threads,
         )
-        for one in proteins
+        for space in spaces
     ]
     for place in folders:
-        check_free(place, (GENES_FASTA, GENES_CSV), False)
+        check_free(place, (GENES_FASTA, GENES_CSV, GENES_GENBANK), False)
     if several:
         check_free(folder, (BEST_FASTA, BEST_CSV), False)
     rng = np.random.default_rng(seed)
     best = []
-    for one, folding, place in zip(proteins, foldings, folders, strict=True):
+    for one, space, folding, place in zip(proteins, spaces, foldings, folders, strict=True):
         table = _designs(one, folding, designs, within, rng, refined=refine)
-        _write(place, table)
+        if rna:
+            table["gene"] = [gene.translate(TO_RNA) for gene in table["gene"]]
+        _write(place, table, GeneFiles(rna, True).construct(one.name, space) if genbank else None)
         best.append((one.name, place.name, table.iloc[0]))
         console.print(f"\nThey are in {place / GENES_FASTA} and {GENES_CSV} there.", markup=False)
     if several:
@@ -275,13 +281,17 @@ def _heading(row: pd.Series) -> str:
     return f"{row['name']} rank={row['rank']} mfe={row['mfe']:g} kcal/mol energy={row['energy']:g} kcal/mol"
 
 
-def _write(folder: Path, table: pd.DataFrame) -> None:
-    from seqopt.report.exports import GENES_CSV, GENES_FASTA, fasta
+def _write(folder: Path, table: pd.DataFrame, construct: Construct | None) -> None:
+    from seqopt.datasets.genbank import genbank
+    from seqopt.report.exports import GENES_CSV, GENES_FASTA, GENES_GENBANK, fasta
     from seqopt.utils.files import write_atomically
 
     folder.mkdir(parents=True, exist_ok=True)
     rows = [row for _, row in table.iterrows()]
     write_atomically(folder / GENES_FASTA, fasta((_heading(row), row["gene"]) for row in rows))
+    if construct is not None:
+        records = [genbank(row["name"], _heading(row), row["gene"], construct) for row in rows]
+        write_atomically(folder / GENES_GENBANK, "".join(records))
     write_atomically(folder / GENES_CSV, table.to_csv(index=False))
 
 

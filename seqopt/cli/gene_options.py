@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from seqopt.datasets.genbank import Construct
     from seqopt.spaces import CodonSpace
 
 GENES = "Which genes"
@@ -124,10 +125,15 @@ class GeneFiles:
 
     def write(self, folder: Path, name: str, space: CodonSpace) -> pd.DataFrame:
         """Write the genes of a run; see `seqopt.report.exports.write_genes`."""
-        from seqopt.datasets.genbank import Construct
         from seqopt.report.exports import write_genes
 
-        construct = Construct(
+        return write_genes(folder, name, rna=self.rna, construct=self.construct(name, space) if self.genbank else None)
+
+    def construct(self, name: str, space: CodonSpace) -> Construct:
+        """What the genes of a space stand in."""
+        from seqopt.datasets.genbank import Construct
+
+        return Construct(
             space.upstream,
             space.downstream,
             space.code,
@@ -136,7 +142,6 @@ class GeneFiles:
             stop=space.stop is not None,
             rna=self.rna,
         )
-        return write_genes(folder, name, rna=self.rna, construct=construct if self.genbank else None)
 
 
 @dataclass(frozen=True)

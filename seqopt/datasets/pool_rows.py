@@ -235,6 +235,8 @@ def refuse_names(rows: PoolRows, kind: str) -> None:
     column = None if rows.column is None else plain_column(rows.column)
     if kind != "text" and column not in NAME_COLUMNS:
         return
+    if kind == "text":
+        _refuse_variants(rows)
     what = recognised_names(rows.strings, column if kind == "text" else None)
     if what is not None:
         where = rows.source if rows.column is None else f"{rows.source}, column {rows.column!r},"
@@ -243,6 +245,21 @@ def refuse_names(rows: PoolRows, kind: str) -> None:
             f"{where} holds {what} ({examples}), which do not say how molecules are made. {WAY_OUT}; if they are meant "
             "as strings of letters, say so with kind='text' (--kind text)"
         )
+
+
+def _refuse_variants(rows: PoolRows) -> None:
+    """Names of variants say nothing without their parent."""
+    from seqopt.strings.mutations import is_mutation_name
+
+    named = [string for string in rows.strings if string]
+    if not named or not all(map(is_mutation_name, named)):
+        return
+    where = rows.source if rows.column is None else f"{rows.source}, column {rows.column!r},"
+    raise InputError(
+        f"{where} holds names of variants ({', '.join(short(one) for one in list(dict.fromkeys(named))[:3])}): say of "
+        "which parent with parent= (--parent); if they are meant as strings of letters, say so with kind='text' "
+        "(--kind text)"
+    )
 
 
 def refuse_missing_header(rows: PoolRows, kind: str, *, chosen: bool) -> None:

@@ -13,6 +13,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from seqopt.encoding import Alphabet, Encoder
 from seqopt.encoding.codons import CodonTokenizer
@@ -22,9 +23,11 @@ from seqopt.spaces.codon_scores import CodonScore
 from seqopt.spaces.conflicts import check_feasible, gc_bits
 from seqopt.spaces.exact import best_gene
 from seqopt.spaces.local import LocalSpace
-from seqopt.spaces.motifs import BoolArray, IntArray, MotifAutomaton, base_sets, hits, strands
-from seqopt.spaces.populations import Population, described_size
+from seqopt.spaces.motifs import BoolArray, Hits, IntArray, MotifAutomaton, MotifSearch, strands
+from seqopt.spaces.permitted import PermittedGenes
+from seqopt.spaces.populations import Parents, Population, described_size
 from seqopt.spaces.specifications import Cut, Frame, Specification, cuts_of, site_of
+from seqopt.spaces.specifications.windows import Changes, cut_out
 from seqopt.strings.genetic_codes import AMBIGUITY, BASES, STOP, GeneticCode, genetic_code
 
 REPAIR_ROUNDS = 30
@@ -155,8 +158,10 @@ class CodonSpace(LocalSpace):
         own = strands(self.forbidden, self.both_strands)
         for constraint in self.constraints:
             own += constraint.motifs()
-        self._motifs = [(written, base_sets(motif)) for written, motif in own]
+        self._motifs = own
         self._automaton = MotifAutomaton([motif for _, motif in own])
+        self._search = MotifSearch([motif for _, motif in own])
+        self._permitted_genes = PermittedGenes()
         self._flanks = [
             np.array([BASES.index(base) for base in flank], dtype=np.int64)
             for flank in (self.upstream, self.downstream)
@@ -273,10 +278,12 @@ class CodonSpace(LocalSpace):
 
     def _broken(self, row: Population) -> str:
         bases = self._bases_of(row)
-        for written, sets in self._motifs:
-            indices = np.flatnonzero(self._hits(bases, sets)[0])
-            if len(indices):
-                place = int(indices[0]) - min(len(self.upstream), len(sets) - 1)
+        for written, motif in self._motifs:
+            first, stop = self._span
+            starts = MotifSearch([motif]).found(bases).starts
+            reaching = starts[(starts < stop) & (starts + len(motif) > first)]
+            if len(reaching):
+                place = int(reaching.min()) - first
                 across = "" if place >= 0 else f", {-place} bases before its beginning"
                 return f"it holds {written} at base {place + 1}" if not across else f"it holds {written}{across}"
         first, stop = self._span
@@ -301,38 +308,119 @@ class CodonSpace(LocalSpace):
         before, behind = (np.broadcast_to(flank, (len(rows), len(flank))) for flank in self._flanks)
         return np.concatenate([before, own, behind], axis=1)
 
-    def _hits(self, bases: IntArray, sets: BoolArray) -> BoolArray:
-        """Where a motif begins that reaches into the gene, from the first place at which it can."""
+    def _motif_hits(self, bases: IntArray, begin: IntArray | None = None) -> Hits:
+        """Motifs that reach into the genes.
+
+        Args:
+            bases: As `_bases_of` gives them, or a window of each gene.
+            begin: Where the windows begin.
+        """
+        found = self._search.found(bases)
         first, stop = self._span
-        return hits(bases[:, max(first - len(sets) + 1, 0) : stop + len(sets) - 1], sets)
+        if first == 0 and stop == len(self.upstream) + 3 * self.length + len(self.downstream):
+            return found
+        starts = found.starts if begin is None else found.starts + begin[found.rows]
+        inside = (starts < stop) & (starts + found.lengths > first)
+        return Hits(found.rows[inside], found.starts[inside], found.lengths[inside])
+
+    def _within_bounds(self, rows: Population) -> BoolArray:
+        if self.gc_numbers is None:
+            return np.ones(len(rows), dtype=np.bool_)
+        counts = self._gc_of[rows].sum(axis=1)
+        return np.asarray((counts >= self.gc_numbers[0]) & (counts <= self.gc_numbers[1]))
 
     def _allowed(self, rows: Population) -> BoolArray:
-        allowed = np.ones(len(rows), dtype=np.bool_)
-        if self.gc_numbers is not None:
-            counts = self._gc_of[rows].sum(axis=1)
-            allowed &= (counts >= self.gc_numbers[0]) & (counts <= self.gc_numbers[1])
+        allowed = self._within_bounds(rows)
         if (self._motifs or self._checked) and len(rows):
             bases = self._bases_of(rows)
-            for _, sets in self._motifs:
-                allowed &= ~self._hits(bases, sets).any(axis=1)
+            allowed[self._motif_hits(bases).rows] = False
             first, stop = self._span
             for constraint in self._checked:
                 left = np.flatnonzero(allowed)
-                allowed[left] = ~constraint.marked(bases[left], first, stop)[:, first:stop].any(axis=1)
+                allowed[left] = ~constraint.breaks(bases[left], first, stop)
         return allowed
 
+    def _allowed_near(self, rows: Population, head: Parents, tail: Parents) -> BoolArray:
+        """`_allowed`, of children of which only what is new is looked at where their parents are permitted."""
+        near = head.permitted & tail.permitted
+        if not near.any():
+            return self._allowed(rows)
+        if not near.all():
+            allowed = np.zeros(len(rows), dtype=np.bool_)
+            allowed[~near] = self._allowed(rows[~near])
+            allowed[near] = self._allowed_near(rows[near], head[near], tail[near])
+            return allowed
+        allowed = self._within_bounds(rows)
+        bases = self._bases_of(rows)
+        first, stop = self._span
+        changes = _changes(rows, head.rows, tail.rows, first)
+        for some, begin, width in changes.windows(self._search.longest, 0, bases.shape[1]):
+            allowed[some[self._motif_hits(cut_out(bases, some, begin, width), begin).rows]] = False
+        for constraint in self._checked:
+            if allowed.all():
+                allowed = ~constraint.breaks_near(bases, first, stop, changes)
+                continue
+            left = np.flatnonzero(allowed)
+            allowed[left] = ~constraint.breaks_near(bases[left], first, stop, changes[left])
+        return allowed
+
+    def _settled(
+        self, rows: Population, head: Parents, tail: Parents, rng: np.random.Generator
+    ) -> tuple[Population, BoolArray]:
+        def judge(children: Population, some: IntArray) -> BoolArray:
+            return self._allowed_near(children, head[some], tail[some])
+
+        return self._mended(rows, judge, rng)
+
+    def _parents(self, strings: list[str]) -> Parents:
+        rows = self._population(strings)
+        unknown = [index for index, string in enumerate(strings) if string not in self._permitted_genes]
+        permitted = np.ones(len(strings), dtype=np.bool_)
+        permitted[unknown] = self._allowed(rows[unknown])
+        self._permitted_genes.add(strings[index] for index in unknown if permitted[index])
+        return Parents(rows, permitted)
+
+    def _accepted(self, rows: Population) -> list[str]:
+        genes = super()._accepted(rows)
+        self._permitted_genes.add(genes)
+        return genes
+
+    def _replace(
+        self, children: list[str], waiting: npt.NDArray[np.intp], rows: Population, allowed: BoolArray
+    ) -> npt.NDArray[np.intp]:
+        left = super()._replace(children, waiting, rows, allowed)
+        self._permitted_genes.add(children[index] for index in np.setdiff1d(waiting, left).tolist())
+        return left
+
     def _repaired(self, rows: Population, rng: np.random.Generator) -> Population:
+        return self._mended(rows, lambda genes, _: self._allowed(genes), rng)[0]
+
+    def _mended(
+        self,
+        rows: Population,
+        judge: Callable[[Population, IntArray], BoolArray],
+        rng: np.random.Generator,
+    ) -> tuple[Population, BoolArray]:
+        """Genes repaired as far as it goes, and which keep to the constraints.
+
+        Args:
+            rows: Genes.
+            judge: Which of some genes keep to the constraints, the numbers of their rows given, too.
+            rng: Source of randomness.
+        """
         if not self._motifs and self.gc_numbers is None and not self._checked:
-            return rows
+            return rows, np.ones(len(rows), dtype=np.bool_)
         repaired = rows.copy()
-        broken = np.flatnonzero(~self._allowed(repaired))
+        allowed = judge(repaired, np.arange(len(rows)))
+        broken = np.flatnonzero(~allowed)
         for _ in range(REPAIR_ROUNDS):
             if not len(broken):
                 break
             changed = self._within_gc(self._without_motifs(self._unmarked(repaired[broken], rng), rng), rng)
             repaired[broken] = changed
-            broken = broken[~self._allowed(changed)]
-        return repaired
+            allowed[broken] = judge(changed, broken)
+            broken = broken[~allowed[broken]]
+        return repaired, allowed
 
     def _without_motifs(self, rows: Population, rng: np.random.Generator) -> Population:
         if not self._motifs:
@@ -340,11 +428,10 @@ class CodonSpace(LocalSpace):
         bases = self._bases_of(rows)
         first, stop = self._span
         touched = np.zeros(bases.shape, dtype=np.bool_)
-        for _, sets in self._motifs:
-            found = self._hits(bases, sets)
-            begin = max(first - len(sets) + 1, 0)
-            for offset in range(len(sets)):
-                touched[:, begin + offset : begin + offset + found.shape[1]] |= found
+        hits = self._motif_hits(bases)
+        for length in np.unique(hits.lengths):
+            some = hits.lengths == length
+            touched[hits.rows[some][:, None], hits.starts[some][:, None] + np.arange(length)] = True
         codons = touched[:, first:stop].reshape(len(rows), self.length, 3).any(axis=2)
         row, index = np.nonzero(codons)
         changed = rows.copy()
@@ -448,6 +535,15 @@ class CodonSpace(LocalSpace):
 
     def __repr__(self) -> str:
         return f"CodonSpace({len(self.protein)} residues, code {self.code.number}: {described_size(self)} genes)"
+
+
+def _changes(rows: Population, head: Population, tail: Population, before: int) -> Changes:
+    """Where genes differ first from how they begin and last from how they end, in bases behind ``before`` others."""
+    length = rows.shape[1]
+    begins, ends = rows != head, rows != tail
+    begin = np.where(begins.any(axis=1), begins.argmax(axis=1), length)
+    end = np.where(ends.any(axis=1), length - 1 - ends[:, ::-1].argmax(axis=1), -1)
+    return Changes(before + 3 * begin, before + 3 * end + 2)
 
 
 def _checked_protein(protein: str, code: GeneticCode) -> str:

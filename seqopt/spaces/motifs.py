@@ -8,6 +8,7 @@ References:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -69,14 +70,89 @@ def base_sets(motif: str) -> BoolArray:
     return np.array([[base in AMBIGUITY[letter] for base in BASES] for letter in motif])
 
 
-def hits(bases: IntArray, sets: BoolArray) -> BoolArray:
-    """Where a motif begins: ``n x (L - m + 1)`` for genes ``n x L`` and permitted bases ``m x 4``."""
-    starts = bases.shape[1] - len(sets) + 1
-    found = np.ones((len(bases), max(starts, 0)), dtype=np.bool_)
-    if starts > 0:
-        for offset, permitted in enumerate(sets):
-            found &= permitted[bases[:, offset : offset + starts]]
-    return found
+@dataclass
+class _Node:
+    """A place in the tree of motifs: what may follow, by the bases permitted, and the motifs that end here."""
+
+    following: dict[tuple[bool, ...], _Node] = field(default_factory=dict)
+    ends: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Where motifs are, in the order in which a tree of them was searched.
+
+    Attributes:
+        rows: Numbers of genes.
+        starts: Where a motif begins in it.
+        lengths: How long it is.
+    """
+
+    rows: IntArray
+    starts: IntArray
+    lengths: IntArray
+
+
+class MotifSearch:
+    """Finds all motifs at once in many genes.
+
+    The motifs form a tree, and only places at which the letters so far are found are looked at further: of random
+    genes a quarter of the places after each letter, so that hundreds of motifs of twenty bases cost little more than
+    one of three.
+
+    Args:
+        motifs: In IUPAC letters.
+
+    Example:
+        >>> found = MotifSearch(["GAATTC", "AAN"]).found(np.array([["TCAG".index(base) for base in "GAATTCAA"]]))
+        >>> sorted(zip(found.starts.tolist(), found.lengths.tolist()))
+        [(0, 6), (1, 3)]
+    """
+
+    def __init__(self, motifs: Sequence[str]) -> None:
+        self.longest = max(map(len, motifs), default=0)
+        self._lengths = np.array([len(motif) for motif in motifs], dtype=np.int64)
+        self._root = _Node()
+        for number, motif in enumerate(motifs):
+            node = self._root
+            for permitted in base_sets(motif).tolist():
+                node = node.following.setdefault(tuple(permitted), _Node())
+            node.ends.append(number)
+
+    def found(self, bases: IntArray) -> Hits:
+        """Where motifs lie wholly within the genes, ``n x L``."""
+        rows, length = bases.shape
+        # Behind each gene stands what no motif permits, so that none goes on from one gene into the next.
+        flat = np.full((rows, length + 1), len(BASES), dtype=np.int8)
+        flat[:, :length] = bases
+        places: list[IntArray] = []
+        numbers: list[int] = []
+        self._follow(self._root, None, flat.reshape(-1), 0, places, numbers)
+        together = np.concatenate(places) if places else np.zeros(0, dtype=np.int64)
+        found, starts = np.divmod(together, length + 1)
+        return Hits(found, starts, np.repeat(self._lengths[numbers], [len(some) for some in places]))
+
+    def _follow(
+        self,
+        node: _Node,
+        here: IntArray | None,
+        flat: npt.NDArray[np.int8],
+        depth: int,
+        places: list[IntArray],
+        numbers: list[int],
+    ) -> None:
+        """Go on from the places at which the letters up to a node are, or from all."""
+        if here is not None:
+            places += [here] * len(node.ends)
+            numbers += node.ends
+        if not node.following:
+            return
+        letters = flat if here is None else flat[here + depth]
+        for permitted, after in node.following.items():
+            inside = np.array([*permitted, False])[letters]
+            there = np.flatnonzero(inside) if here is None else here[inside]
+            if len(there):
+                self._follow(after, there, flat, depth + 1, places, numbers)
 
 
 class MotifAutomaton:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +43,22 @@ MOVE_ATTEMPTS = 20
 
 BLOCK = 4096
 """Most strings looked at in one go where a whole space is searched."""
+
+
+@dataclass(frozen=True)
+class Parents:
+    """What children were made of.
+
+    Attributes:
+        rows: One parent of each child.
+        permitted: Whether it is known to keep to the constraints of the space.
+    """
+
+    rows: Population
+    permitted: BoolArray
+
+    def __getitem__(self, some: npt.NDArray[np.intp] | BoolArray | slice) -> Parents:
+        return Parents(self.rows[some], self.permitted[some])
 
 
 class SequenceSpace(Shown, Configurable, ABC):
@@ -111,6 +128,28 @@ class SequenceSpace(Shown, Configurable, ABC):
     def _allowed(self, rows: Population) -> BoolArray:
         """Which rows meet the constraints of the space."""
         return np.ones(len(rows), dtype=np.bool_)
+
+    def _settled(
+        self, rows: Population, head: Parents, tail: Parents, rng: np.random.Generator
+    ) -> tuple[Population, BoolArray]:
+        """Children nearer to the constraints of the space, and which of them meet these.
+
+        Args:
+            rows: Children that begin as those of ``head`` and end as those of ``tail``, but for what a move changed.
+            head: Parents.
+            tail: Parents: those of ``head``, after a mutation.
+            rng: Source of randomness.
+        """
+        repaired = self._repaired(rows, rng)
+        return repaired, self._allowed(repaired)
+
+    def _parents(self, strings: list[str]) -> Parents:
+        """Parents by their strings.
+
+        Raises:
+            InputError: If one does not lie in the space.
+        """
+        return Parents(self._population(strings), np.zeros(len(strings), dtype=np.bool_))
 
     def _broken(self, row: Population) -> str:
         """Which constraint a ``1 x W`` row breaks."""
@@ -247,13 +286,14 @@ class SequenceSpace(Shown, Configurable, ABC):
             InputError: If an individual does not lie in the space.
         """
         children = list(individuals)
-        parents = self._population(children)
+        parents = self._parents(children)
         waiting = np.arange(len(children))
         for _ in range(MOVE_ATTEMPTS):
             if not len(waiting):
                 break
-            rows = self._repaired(self._changed(parents[waiting], rng), rng)
-            waiting = self._replace(children, waiting, rows)
+            own = parents[waiting]
+            rows, allowed = self._settled(self._changed(own.rows, rng), own, own, rng)
+            waiting = self._replace(children, waiting, rows, allowed)
         return children
 
     def cross(
@@ -270,16 +310,18 @@ class SequenceSpace(Shown, Configurable, ABC):
         children = (list(first), list(second))
         if len(children[0]) != len(children[1]):
             raise InputError(f"{len(children[0])} first but {len(children[1])} second parents; give pairs")
-        parents = self._population([*first, *second])
+        parents = self._parents([*first, *second])
         left, right = parents[: len(first)], parents[len(first) :]
         waiting = [np.arange(len(first)), np.arange(len(first))]
         for _ in range(MOVE_ATTEMPTS):
             pairs = np.union1d(waiting[0], waiting[1])
             if not len(pairs):
                 break
-            for side, rows in enumerate(self._crossed(left[pairs], right[pairs], rng)):
+            ends = (right[pairs], left[pairs])
+            for side, rows in enumerate(self._crossed(ends[1].rows, ends[0].rows, rng)):
                 mine = np.isin(pairs, waiting[side])
-                waiting[side] = self._replace(children[side], pairs[mine], self._repaired(rows[mine], rng))
+                settled = self._settled(rows[mine], ends[side][mine], ends[1 - side][mine], rng)
+                waiting[side] = self._replace(children[side], pairs[mine], *settled)
         return children
 
     def enumerate(self) -> Iterator[str]:
@@ -323,9 +365,10 @@ class SequenceSpace(Shown, Configurable, ABC):
             # Other kinds write each string in one way only.
             found.setdefault(self.key(string) if self.kind == "molecule" else string, string)
 
-    def _replace(self, children: list[str], waiting: npt.NDArray[np.intp], rows: Population) -> npt.NDArray[np.intp]:
+    def _replace(
+        self, children: list[str], waiting: npt.NDArray[np.intp], rows: Population, allowed: BoolArray
+    ) -> npt.NDArray[np.intp]:
         """Puts the allowed ``rows`` at their indices among ``children``; returns the indices that still wait."""
-        allowed = self._allowed(rows)
         done = np.zeros(len(waiting), dtype=np.bool_)
         for at, string in zip(np.flatnonzero(allowed), self._strings(rows[allowed]), strict=True):
             index = int(waiting[at])

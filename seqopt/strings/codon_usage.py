@@ -8,10 +8,12 @@ References:
 from __future__ import annotations
 
 import csv
+import difflib
 import importlib.util
 import math
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from itertools import product
 from pathlib import Path
 from typing import TypeVar
@@ -61,13 +63,21 @@ def codon_usage(organism: str) -> dict[str, float]:
     # A number, which names no table here, would make the package download one.
     if organism not in tables:
         raise InputError(
-            f"there is no codon usage of {organism!r}: choose {', '.join(_shown(tables))}, or give usage= (on the "
-            "command line a .csv file with the columns codon and frequency)"
+            f"there is no codon usage of {organism!r}: {_guess(organism, tables)}choose "
+            f"{', '.join(_shown(tables))}, or give usage= (on the command line a .csv file with the columns codon and "
+            "frequency)"
         )
     import python_codon_tables
 
     table = python_codon_tables.get_codons_table(tables[organism])
     return {codon: float(frequency) for codons in table.values() for codon, frequency in codons.items()}
+
+
+def _guess(organism: str, tables: Iterable[str]) -> str:
+    """The organism that may be meant: ecoli and E. coli are e_coli."""
+    plain = {re.sub("[^a-z0-9]", "", name.lower()): name for name in tables}
+    close = difflib.get_close_matches(re.sub("[^a-z0-9]", "", organism.lower()), plain, n=1, cutoff=0.75)
+    return f"did you mean {plain[close[0]]}? Else " if close else ""
 
 
 def organisms() -> dict[str, str]:

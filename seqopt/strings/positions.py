@@ -25,19 +25,21 @@ def parsed_positions(given: str | Iterable[int] | None, length: int) -> list[int
         >>> parsed_positions("58-61", 60)
         Traceback (most recent call last):
         ...
-        seqopt.errors.InputError: positions: there is no position 61; the sequence has those from 1 to 60
+        seqopt.errors.InputError: positions: there is no position 61; the sequence has those from 1 to 60 (in '58-61')
     """
     if given is None:
         return list(range(1, length + 1))
-    numbers = _of_text(given, length) if isinstance(given, str) else list(given)
+    numbers = _of_text(given, length) if isinstance(given, str) else [(number, "") for number in given]
     found: set[int] = set()
-    for number in numbers:
+    for number, where in numbers:
         if isinstance(number, bool) or not isinstance(number, int | np.integer):
             raise InputError(f"positions: {number!r} is no position; give integers, counted from 1")
         if not 1 <= number <= length:
-            raise InputError(f"positions: there is no position {number}; the sequence has those from 1 to {length}")
+            raise InputError(
+                f"positions: there is no position {number}; the sequence has those from 1 to {length}{where}"
+            )
         if number in found:
-            raise InputError(f"positions: {number} is given twice")
+            raise InputError(f"positions: {number} is given twice{where}")
         found.add(int(number))
     if not found:
         raise InputError("positions: none is given; write them as 12,45-60")
@@ -60,8 +62,9 @@ def written_positions(positions: Iterable[int]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
-def _of_text(text: str, length: int) -> list[int]:
-    found: list[int] = []
+def _of_text(text: str, length: int) -> list[tuple[int, str]]:
+    """Each position, and where it was typed if that is more than the number itself."""
+    found: list[tuple[int, str]] = []
     for part in (part.strip() for part in text.split(",")):
         first, dash, last = (piece.strip() for piece in part.partition("-"))
         if not first.isdecimal() or bool(dash) != bool(last) or (last and not last.isdecimal()):
@@ -70,5 +73,6 @@ def _of_text(text: str, length: int) -> list[int]:
         if end < start:
             raise InputError(f"positions: the range {part} ends before it begins; write the smaller number first")
         # What is far outside need not be counted through to be refused.
-        found += range(start, min(end, length + 1) + 1) if start <= length else [start]
+        typed = f" (in {part!r})" if dash else ""
+        found += [(one, typed) for one in (range(start, min(end, length + 1) + 1) if start <= length else [start])]
     return found

@@ -24,6 +24,7 @@ from seqopt.objectives import (
     resolve_objective,
 )
 from seqopt.spaces import CodonSpace, ExactGenes
+from seqopt.strings.codon_usage import codon_usage
 from seqopt.strings.genetic_codes import genetic_code
 
 COUNTS = {"AAA": 30, "AAG": 10, "TTT": 5, "TTC": 15, "CTG": 7, "TTA": 1}
@@ -189,3 +190,9 @@ def test_a_native_gene_of_another_protein_is_refused() -> None:
     score = harmonised.codon_score(CodonSpace("MKF", stop="TAA"))
     assert score is not None
     assert score.of("ATGAAATTTTAA") == pytest.approx(harmonised(["ATGAAATTTTAA"])[0])
+
+
+def test_an_organism_that_was_misspelt_is_guessed() -> None:
+    for typed, meant in (("ecoli", "e_coli"), ("E. coli", "e_coli"), ("humn", "human"), ("h-sapiens", "h_sapiens")):
+        with pytest.raises(InputError, match=f"no codon usage of '{typed}': did you mean {meant}"):
+            codon_usage(typed)

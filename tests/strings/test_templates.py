@@ -94,9 +94,10 @@ def test_why_a_string_does_not_fit_is_said_with_the_position() -> None:
     ("text", "message"),
     [
         ("0", "there is no position 0"),
-        ("8-12", "there is no position 11; the sequence has those from 1 to 10"),
+        ("8-12", "there is no position 11; the sequence has those from 1 to 10 (in '8-12')"),
         ("99999999999-999999999999", "there is no position 99999999999"),
         ("3,3", "3 is given twice"),
+        ("4,2-5", "4 is given twice (in '2-5')"),
         ("5-3", "the range 5-3 ends before it begins"),
         ("x", "'x' is no position or range"),
         ("1,,2", "'' is no position"),

@@ -13,6 +13,8 @@ from seqopt.bench.boss.methods import DEFAULT_METHODS, METHODS
 from seqopt.bench.boss.report import Energies, tables, write_document
 from seqopt.bench.boss.runs import Job, check, read_runs, work
 from seqopt.bench.boss.tasks import LONG, SEEDS, TASKS, Part
+from seqopt.bench.folding import FIELDS
+from seqopt.bench.records import read_records
 from seqopt.bench.runner import header, run_jobs
 
 DESCRIPTION = """The experiments of the BOSS paper: pattern counts (table 4.6.1), genes, symbolic regression, molecules.
@@ -21,7 +23,7 @@ The methods whose names begin with boss are the paper's own; see seqopt.strategi
 
 Runs that are there already are kept, whatever they were made with; the tables hold all runs of the folder."""
 
-RESULTS, DOCUMENT = Path("results/boss"), Path("docs/results.md")
+RESULTS, DOCUMENT, FOLDINGS = Path("results/boss"), Path("docs/results.md"), Path("results/folding.jsonl")
 
 PROGRESS = 25
 """Runs from one line of progress to the next."""
@@ -76,10 +78,11 @@ def main(argv: Sequence[str] | None = None) -> None:
             check(run)
         print(f"checked {len(stored):,} runs: every value is that of its string", flush=True)
     energies: Energies = {SMALL: all_energies(progress=_show_progress)} if SMALL in runs else {}
-    for table in tables(runs, energies):
+    foldings = {run["protein"]: run for run in read_records(FOLDINGS, FIELDS) if run["beam"] is None}
+    for table in tables(runs, energies, foldings):
         table.print()
     if document is not None:
-        write_document(document, runs, energies)
+        write_document(document, runs, energies, foldings)
 
 
 def planned(

@@ -39,29 +39,32 @@ Runs = Mapping[str, Mapping[str, Sequence[Run]]]
 Energies = Mapping[str, npt.NDArray[np.float64]]
 """Of all genes, by task, where they have been computed."""
 
+Foldings = Mapping[str, Run]
+"""Of the protein of a task what `seqopt bench folding` has stored, where it has been folded exactly."""
+
 _SEEDS = "runs"
 _PAIRED = f"{METHODS[REFERENCE].label} less this, paired"
 _SECONDS = "s choosing"
 
 
-def write_document(document: Path, runs: Runs, energies: Energies) -> None:
+def write_document(document: Path, runs: Runs, energies: Energies, foldings: Foldings) -> None:
     """Put the tables and the plot of each part into its section ``boss-PART`` of a Markdown document."""
     for part in WORTH:
         if of_part := _of_part(runs, part):
             picture = document.parent / "img" / f"boss-{part}.png"
             plot(of_part, part, picture)
-            blocks = [_conditions(of_part), *(table.to_markdown() for table in tables(of_part, energies))]
+            blocks = [_conditions(of_part), *(table.to_markdown() for table in tables(of_part, energies, foldings))]
             what = WORTH[part]
             blocks.append(f"![{what[0].upper()}{what[1:]} against steps](img/{picture.name})")
             replace_section(document, f"boss-{part}", "\n\n".join(blocks))
 
 
-def tables(runs: Runs, energies: Energies) -> list[Table]:
+def tables(runs: Runs, energies: Energies, foldings: Foldings) -> list[Table]:
     """All tables of ``runs``."""
     found = []
     if synthetic := _of_part(runs, "synthetic"):
         found += [verdicts(synthetic), counts(synthetic)]
-    found += [genes(name, runs[name], energies.get(name)) for name in _of_part(runs, "genes")]
+    found += [genes(name, runs[name], energies.get(name), foldings.get(name)) for name in _of_part(runs, "genes")]
     found += [regression(name, runs[name]) for name in _of_part(runs, "regression")]
     found += [molecules(runs[name]) for name in _of_part(runs, "molecules")]
     return [table for table in found if table.rows]
@@ -137,8 +140,16 @@ def counts(runs: Runs) -> Table:
     )
 
 
-def genes(name: str, by_method: Mapping[str, Sequence[Run]], energies: npt.NDArray[np.float64] | None) -> Table:
-    """The least energy after so many evaluations; where all genes are known, how often a best one was found."""
+def genes(
+    name: str,
+    by_method: Mapping[str, Sequence[Run]],
+    energies: npt.NDArray[np.float64] | None,
+    folding: Run | None = None,
+) -> Table:
+    """The least energy after so many evaluations; where all genes are known, how often a best one was found.
+
+    Where the protein has been folded exactly, the energy of that gene stands in a row of its own.
+    """
     evaluations = _checkpoints(name, by_method)
     headings = ("method", _SEEDS, *map(str, evaluations), _PAIRED, _SECONDS)
     note = f"Evaluations include the {TASKS[name].initial} initial genes. Less is better."
@@ -162,9 +173,23 @@ def genes(name: str, by_method: Mapping[str, Sequence[Run]], energies: npt.NDArr
             ranks = f"{np.median(found.ranks):,.0f} ({found.ranks.min():,}-{found.ranks.max():,})"
             row += (f"{found.found} of {found.runs}{verdict}", ranks)
         rows.append(row)
+    if folding is not None:
+        row = ("exact folding", "", *("" for _ in evaluations), "", f"{folding['seconds']:.1f}")
+        row = (*row[: 1 + len(evaluations)], f"{_as_scored(folding):.2f}", *row[2 + len(evaluations) :])
+        rows.append((*row, *("" for _ in headings[len(row) :])))
+        note += (
+            f" Exact folding: without dangling ends no gene has less than {folding['energy']:.2f}; the row has the "
+            "energy of the gene of that as it is scored here"
+            + (", refined codon by codon" if "refined" in folding else "")
+            + ". With dangling ends others might have less."
+        )
     return Table(
         f"Least minimum free energy of {TASKS[name].label}, kcal/mol, after so many evaluations", headings, rows, note
     )
+
+
+def _as_scored(folding: Run) -> float:
+    return float(folding["refined"]["mfe"] if "refined" in folding else folding["mfe"])
 
 
 def regression(name: str, by_method: Mapping[str, Sequence[Run]]) -> Table:

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from seqopt.spaces.motifs import BoolArray, IntArray
+from seqopt.spaces.specifications.windows import Changes, cut_out, within
 from seqopt.strings.genetic_codes import BASES, GeneticCode
 from seqopt.utils.config import Configurable
 
@@ -66,11 +67,23 @@ class Specification(Configurable, ABC):
 
     What can be is *compiled*: `permitted` leaves codons out, and `motifs` go into the automaton that random genes,
     moves and exact optima follow, so that no gene ever breaks them. What is left, `marked` finds in whole populations
-    at once.
+    at once. A child of permitted genes is looked at by `breaks_near`: only in the windows that a move has changed
+    where a breach has a `reach`, as a whole otherwise.
     """
 
     checked: ClassVar[bool] = False
     """Whether anything is left to `marked` after `permitted` and `motifs`."""
+
+    beside: ClassVar[bool] = True
+    """Whether a breach may reach into what stands before and behind the gene."""
+
+    @property
+    def reach(self) -> int | None:
+        """Most bases of a stretch in which a breach lies, and by which alone `marked` finds it, wherever it stands.
+
+        `None` if there is no such number, so that genes are looked at as a whole.
+        """
+        return None
 
     @property
     @abstractmethod
@@ -102,6 +115,25 @@ class Specification(Configurable, ABC):
             stop: Where they end. What is marked outside does not count: a breach that lies there is not the gene's.
         """
         return np.zeros(bases.shape, dtype=np.bool_)
+
+    def breaks(self, bases: IntArray, first: int, stop: int) -> BoolArray:
+        """Which genes break it, by `marked` if nothing is quicker: see there for the arguments."""
+        return np.asarray(self.marked(bases, first, stop)[:, first:stop].any(axis=1))
+
+    def breaks_near(self, bases: IntArray, first: int, stop: int, changes: Changes) -> BoolArray:
+        """`breaks`, of genes that begin and end as permitted ones do: see `Changes`."""
+        if self.reach is None:
+            return self.breaks(bases, first, stop)
+        low, high = (0, bases.shape[1]) if self.beside else (first, stop)
+        broken = np.zeros(len(bases), dtype=np.bool_)
+        for rows, begin, width in changes.windows(self.reach, low, high):
+            part = cut_out(bases, rows, begin, width)
+            if (low, high) == (first, stop):
+                broken[rows] = self.breaks(part, 0, width)
+            else:
+                inside = within(begin, width, first, stop)
+                broken[rows] = (self.marked(part, 0, width) & inside).any(axis=1)
+        return broken
 
     def wanted_gc(self, bases: IntArray, first: int, stop: int) -> IntArray | None:
         """Of each marked base whether there is too little (1) or too much (-1) G and C; `None` if that is no matter."""

@@ -17,6 +17,7 @@ import numpy as np
 from seqopt.errors import InputError
 from seqopt.spaces.motifs import BoolArray, IntArray
 from seqopt.spaces.specifications.base import Cut, Frame, Specification, all_but
+from seqopt.spaces.specifications.windows import Changes
 from seqopt.strings.genetic_codes import BASES
 from seqopt.utils.arguments import checked_integer
 
@@ -52,6 +53,7 @@ class GCWindow(Specification):
     """
 
     checked = True
+    beside = False
 
     def __init__(self, window: int, low: float, high: float) -> None:
         self.window = checked_integer("the window of GC content", window, 1, "expected an integer of bases")
@@ -69,6 +71,11 @@ class GCWindow(Specification):
                 "or the window"
             )
         self._least, self._most = int(inside[0]), int(inside[-1])
+
+    @property
+    def reach(self) -> int:
+        """See `Specification`."""
+        return self.window
 
     @property
     def text(self) -> str:
@@ -90,6 +97,10 @@ class GCWindow(Specification):
         if outside.size:
             found[:, first:stop] = _covered(outside, self.window, stop - first)
         return found
+
+    def breaks(self, bases: IntArray, first: int, stop: int) -> BoolArray:
+        """See `Specification`."""
+        return np.asarray((self._outside(bases, first, stop) != 0).any(axis=1))
 
     def wanted_gc(self, bases: IntArray, first: int, stop: int) -> IntArray | None:
         """See `Specification`."""
@@ -189,15 +200,34 @@ class EndMelting(Specification):
     def marked(self, bases: IntArray, first: int, stop: int) -> BoolArray:
         """See `Specification`."""
         found = np.zeros(bases.shape, dtype=np.bool_)
-        for begin, end in ((first, first + self.bases), (stop - self.bases, stop)):
-            temperatures = self.temperatures(bases[:, begin:end])
-            found[:, begin:end] |= ((temperatures < self.low) | (temperatures > self.high))[:, None]
+        for begin, end in self._ends(first, stop):
+            found[:, begin:end] |= self._outside(bases[:, begin:end])[:, None]
         return found
+
+    def breaks(self, bases: IntArray, first: int, stop: int) -> BoolArray:
+        """See `Specification`."""
+        begun, ended = (self._outside(bases[:, begin:end]) for begin, end in self._ends(first, stop))
+        return begun | ended
+
+    def breaks_near(self, bases: IntArray, first: int, stop: int, changes: Changes) -> BoolArray:
+        """See `Specification`: an end is new if it is as in neither of the genes."""
+        broken = np.zeros(len(bases), dtype=np.bool_)
+        for begin, end in self._ends(first, stop):
+            rows = np.flatnonzero((changes.begin < end) & (changes.end >= begin))
+            broken[rows] |= self._outside(bases[rows, begin:end])
+        return broken
+
+    def _ends(self, first: int, stop: int) -> tuple[tuple[int, int], tuple[int, int]]:
+        return (first, first + self.bases), (stop - self.bases, stop)
+
+    def _outside(self, ends: IntArray) -> BoolArray:
+        temperatures = self.temperatures(ends)
+        return np.asarray((temperatures < self.low) | (temperatures > self.high))
 
     def wanted_gc(self, bases: IntArray, first: int, stop: int) -> IntArray | None:
         """See `Specification`."""
         wanted = np.zeros(bases.shape, dtype=np.int64)
-        for begin, end in ((first, first + self.bases), (stop - self.bases, stop)):
+        for begin, end in self._ends(first, stop):
             temperatures = self.temperatures(bases[:, begin:end])
             wanted[:, begin:end] += ((temperatures < self.low) * 1 - (temperatures > self.high) * 1)[:, None]
         return np.sign(wanted)

@@ -71,6 +71,15 @@ class UniqueKmers(Specification):
         np.put_along_axis(begins, order, twice, axis=1)
         return _stretched(begins, self.k, bases.shape[1])
 
+    def breaks(self, bases: IntArray, first: int, stop: int) -> BoolArray:
+        """See `Specification`: sorted words show what is there twice; where it is, is looked at in those genes only."""
+        own = np.sort(self._words(bases), axis=1)
+        broken = (own[:, 1:] == own[:, :-1]).any(axis=1)
+        if max(first, bases.shape[1] - stop) >= self.k and (twice := np.flatnonzero(broken)).size:
+            # What stands twice may stand beside the gene both times.
+            broken[twice] = super().breaks(bases[twice], first, stop)
+        return np.asarray(broken)
+
     def cuts(self, gene: Sequence[str], bases: IntArray, first: int, stop: int) -> list[Cut]:
         """See `Specification`: one for each pair of places next to each other in their order."""
         own = self._words(bases)[0]
@@ -105,6 +114,11 @@ class Hairpins(Specification):
         self.window = checked_integer(
             "the window of hairpins", window, least, f"expected at least {least}: two halves and a loop of three bases"
         )
+
+    @property
+    def reach(self) -> int:
+        """See `Specification`."""
+        return self.window
 
     @property
     def text(self) -> str:
@@ -154,10 +168,16 @@ def words(bases: IntArray, k: int) -> IntArray:
         >>> words(np.array([[0, 1, 2]]), 2).tolist()
         [[1, 6]]
     """
-    number = max(bases.shape[1] - k + 1, 0)
-    found = np.zeros((len(bases), number), dtype=np.int64)
-    for offset in range(k):
-        found = found * 4 + bases[:, offset : offset + number]
+    if bases.shape[1] < k:
+        return np.zeros((len(bases), 0), dtype=np.int64)
+    found, length = bases, 1
+    # By the digits of k in the binary system: words twice as long, and one base more where there is a 1.
+    for digit in bin(k)[3:]:
+        found = (found[:, :-length] << 2 * length) + found[:, length:]
+        length *= 2
+        if digit == "1":
+            found = (found[:, :-1] << 2) + bases[:, length:]
+            length += 1
     return found
 
 

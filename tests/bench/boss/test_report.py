@@ -78,6 +78,21 @@ def test_genes_with_all_energies(runs) -> None:
     assert "rank of the best" not in without.columns
 
 
+def test_the_exact_optimum_stands_beside_what_searches_find(runs) -> None:
+    folding = {"energy": -10.1, "mfe": -10.15, "seconds": 0.04, "refined": {"mfe": -10.2}}
+    table = report.genes("peptide-10", runs["peptide-10"], ENERGIES, folding)
+    *_, exact = rows_of(table)
+    assert {name: cell for name, cell in exact.items() if cell} == {
+        "method": "exact folding",
+        "6": "-10.20",
+        "s choosing": "0.0",
+    }
+    assert "no gene has less than -10.10" in table.note
+    assert "refined codon by codon" in table.note
+    del folding["refined"]
+    assert rows_of(report.genes("peptide-10", runs["peptide-10"], None, folding))[-1]["6"] == "-10.15"
+
+
 def test_regression_names_the_best_formula(runs) -> None:
     (row,) = rows_of(report.regression("regression", runs["regression"]))
     assert row["15"] == "0.200 ± 0.100"
@@ -98,7 +113,7 @@ def test_checkpoints_are_round_numbers_within_the_budget(make_run) -> None:
 def test_document_holds_a_section_for_each_part(runs, tmp_path) -> None:
     document = tmp_path / "results.md"
     document.write_text("# Results\n\n<!-- begin boss-genes -->\nworn\n<!-- end boss-genes -->\nafter\n")
-    report.write_document(document, runs, {"peptide-10": ENERGIES})
+    report.write_document(document, runs, {"peptide-10": ENERGIES}, {})
     text = document.read_text()
     assert "worn" not in text
     assert "<!-- end boss-genes -->\nafter\n" in text
@@ -113,6 +128,6 @@ def test_document_holds_a_section_for_each_part(runs, tmp_path) -> None:
 def test_parts_without_runs_keep_their_sections(runs, tmp_path) -> None:
     document = tmp_path / "results.md"
     document.write_text("<!-- begin boss-genes -->\nworn\n<!-- end boss-genes -->\n")
-    report.write_document(document, {"101": runs["101"]}, {})
+    report.write_document(document, {"101": runs["101"]}, {}, {})
     assert "worn" in document.read_text()
     assert not (tmp_path / "img" / "boss-genes.png").exists()
