@@ -27,7 +27,14 @@ from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.failures import STOP_AFTER, failures_in
 from seqopt.campaign.journal import Step
 from seqopt.campaign.known import KnownResults, digest_of, keep_known, read_known
-from seqopt.campaign.parents import PARENT, checked_parent_of, parent_of_space, with_mutations
+from seqopt.campaign.parents import (
+    INCLUDED,
+    PARENT,
+    checked_parent_of,
+    parent_of_space,
+    with_mutations,
+    written_out,
+)
 from seqopt.campaign.parts import kept_parts, named_surrogate
 from seqopt.campaign.rows import NewMeasurement
 from seqopt.campaign.run_settings import run_settings
@@ -380,6 +387,7 @@ def maximize(
         candidates = candidates if before is None else in_order_of(before, candidates)
     if isinstance(include, str | os.PathLike):
         include = read_list(include)
+    include = written_out(include, parent_of_space(whole) or parent, whole.kind, INCLUDED)
     for string in include if filtered else ():
         if whole.contains(string) and not candidates.contains(string):
             raise InputError(f"{string!r} is to be included in the first batch, and does not pass the filters")

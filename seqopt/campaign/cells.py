@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from seqopt.campaign.answers import HITS, check_answer, read_answer_cells
-from seqopt.campaign.columns import COST, Columns, context_role, further_role
+from seqopt.campaign.columns import COST, NAMED, Columns, context_role, further_role
 from seqopt.campaign.costs import cost_of
 from seqopt.campaign.entries import ResultEntry, Row
 from seqopt.campaign.rows import INCONCLUSIVE, LARGEST_VALUE, YES_NO, Censoring, Settings
@@ -83,6 +83,7 @@ def rows_of(
             _prediction(single, decimal_comma),
             censored,
             _cost(row, texts, settings, contexts, decimal_comma),
+            named=single.get(NAMED),
         )
         if settings.yes_no:
             row.entry = read_answer_cells(row, row.entry, texts)

@@ -38,6 +38,9 @@ _NAMES = {
     "predicted_high": ("predicted_high",),
 }
 
+NAMED = "named"
+"""The role of a column of names of variants beside a column of strings."""
+
 _HEADER_WITHIN = 10
 _BYTE_ORDER_MARKS = re.compile("\ufeff|\u00ef\u00bb\u00bf")  # the second is the first, read as Windows-1252
 
@@ -185,7 +188,10 @@ class Header:
         for role, names in self.wanted.items():
             matches = [(index, header[index]) for index, name in enumerate(plain) if name and name in names]
             if role == "string":
-                # What is written out says more than a name.
+                # What is written out says more than a name, and a name is held against it.
+                named = [item for item in matches if plain_name(item[1]) in MUTATION_COLUMNS]
+                if len(named) == 1 and len(named) < len(matches):
+                    found[NAMED] = named
                 matches = [item for item in matches if plain_name(item[1]) not in MUTATION_COLUMNS] or matches
                 # Of several columns that may hold the strings, the one that the campaign's files call so.
                 matches = [item for item in matches if plain_name(item[1]) == plain_name(self.string_name)] or matches

@@ -13,7 +13,7 @@ from seqopt.campaign.columns import check_column_names
 from seqopt.campaign.costs import check_budget
 from seqopt.campaign.library import read_library
 from seqopt.campaign.narrowing import fitting
-from seqopt.campaign.parents import PARENT, checked_parent_of, parent_of_space
+from seqopt.campaign.parents import INCLUDED, PARENT, checked_parent_of, parent_of_space, written_out
 from seqopt.campaign.plates import new_rules
 from seqopt.campaign.rows import Settings
 from seqopt.errors import InputError
@@ -138,6 +138,7 @@ def new_campaign(
     kept = kept_parts(given)
     if isinstance(include, str | os.PathLike):
         include = read_list(include)
+    include = written_out(include, parent_of_space(space) or parent, space.kind, INCLUDED)
     if not isinstance(design, str):
         raise InputError(f"{design!r} cannot be kept in a file: give the name of a design")
     beginning = initial_contexts if initial_contexts is not None else usual_beginning(contexts)

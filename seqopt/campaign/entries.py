@@ -83,6 +83,7 @@ class ResultEntry:
         censored: ``"<"`` or ``">"`` where the value is only a limit.
         cost: What the measurement has cost, if that is said.
         wells: Of how many wells the value is the share of hits, where results are yes or no.
+        named: The name of the variant, where the row has one beside its string.
     """
 
     string: str | None = None
@@ -101,6 +102,7 @@ class ResultEntry:
     censored: Censoring | None = None
     cost: float | None = None
     wells: int | None = None
+    named: str | None = None
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,8 @@ class Row:
     key: str | None = None
     suggestion: Suggestion | None = None
     context: Context = ()
+    written: str | None = None
+    """How the string was given, where that was a name."""
 
     @property
     def has_value(self) -> bool:
@@ -157,7 +161,8 @@ class Row:
 
     @property
     def shown(self) -> str:
-        return " ".join(part for part in (self.entry.identifier, self.entry.owned, self.entry.string) if part)
+        called = self.written or self.entry.string
+        return " ".join(part for part in (self.entry.identifier, self.entry.owned, called) if part)
 
     def remark(self, message: str, value: str | None = None, column: str | None = None, hint: str = "") -> Remark:
         shown = (self.shown if value is None else value) or None

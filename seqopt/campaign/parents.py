@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.rows import Settings
 from seqopt.errors import InputError
-from seqopt.strings.mutations import looks_like_a_name, mutant, mutation_names
+from seqopt.strings.mutations import is_mutation_name, looks_like_a_name, mutant, mutation_name, mutation_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,6 +20,10 @@ PARENT = "parent"
 
 MUTATIONS = "mutations"
 """The column of names of variants."""
+
+
+INCLUDED = "to be included in the first batch"
+"""What strings are, in messages of `written_out`."""
 
 
 def parent_of(settings: Settings) -> str | None:
@@ -96,6 +100,40 @@ def variant_of(name: str, parent: str, settings: Settings) -> str:
     return mutant(parent, name, LETTERS.get(str((settings.pool or settings.space).get("kind"))))
 
 
+def written_out(strings: Iterable[str], parent: str | None, kind: str, what: str) -> list[str]:
+    """Strings in place of names of variants, where a parent is known; all others as they are.
+
+    Args:
+        strings: Strings, or names.
+        parent: The parent, or `None`.
+        kind: What the strings are, which says what letters there are.
+        what: What they are, for messages.
+
+    Raises:
+        InputError: For a name that does not fit the parent.
+
+    Example:
+        >>> written_out(["V3I", "MKL"], "MKV", "protein", "to be measured")
+        ['MKI', 'MKL']
+        >>> written_out(["A3I"], "MKV", "protein", "to be measured")
+        Traceback (most recent call last):
+        ...
+        seqopt.errors.InputError: to be measured: 'A3I': position 3 of the parent is V, not A
+    """
+    if parent is None:
+        return list(strings)
+    from seqopt.strings.templates import LETTERS
+
+    letters = LETTERS.get(kind)
+    found = []
+    for text in strings:
+        try:
+            found.append(mutant(parent, text, letters) if looks_like_a_name(text, parent) else text)
+        except InputError as error:
+            raise InputError(f"{what}: {error}") from error
+    return found
+
+
 def read_mutations(rows: Iterable[Row], settings: Settings) -> None:
     """Names of variants in results become their strings; one that does not fit the parent is a problem of its row."""
     parent = parent_of(settings)
@@ -106,6 +144,32 @@ def read_mutations(rows: Iterable[Row], settings: Settings) -> None:
         if name is not None and looks_like_a_name(name, parent):
             try:
                 row.entry = replace(row.entry, string=variant_of(name, parent, settings))
+                row.written = name.strip()
             except InputError as error:
                 row.wrong("is no variant of the parent: " + str(error).removeprefix(f"{name.strip()!r}: "), name)
                 row.entry = replace(row.entry, string=None)
+
+
+def compare_names(rows: Iterable[Row], settings: Settings) -> None:
+    """A row that names another variant than its string or suggestion is wrong: a column was sorted by itself.
+
+    What is no name of a variant of this parent, such as one by another numbering, is left aside.
+    """
+    parent = parent_of(settings)
+    if parent is None:
+        return
+    for row in rows:
+        name = row.entry.named
+        if name is None or row.key is None or row.problems or not is_mutation_name(name):
+            continue
+        try:
+            meant = mutant(parent, name)
+        except InputError:
+            continue
+        if meant != row.key:
+            beside = "the identifier" if row.entry.string is None else "the string"
+            row.wrong(
+                f"is not {mutation_name(parent, row.key)}, the variant of {beside} in the same row: was one column "
+                "sorted by itself?",
+                name,
+            )

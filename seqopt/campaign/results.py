@@ -29,7 +29,7 @@ from seqopt.campaign.answers import HITS, check_answer
 from seqopt.campaign.cells import NO_ERROR, is_reason, read_rows, unfit, wrong_cost
 from seqopt.campaign.columns import COST, Header, suggestion_name, wanted_names
 from seqopt.campaign.entries import Identify, Owned, Remark, ResultEntry, Results, Row, lines_of, short
-from seqopt.campaign.parents import read_mutations
+from seqopt.campaign.parents import compare_names, read_mutations
 from seqopt.campaign.plates import PLATE, Plate, plate_of, plates_of, remarks_on, same_plate
 from seqopt.campaign.replicates import compare_with_earlier, find_repeats
 from seqopt.campaign.rows import LARGEST_VALUE, WELLS, Measurement, NewExclusion, NewMeasurement, Settings, Suggestion
@@ -300,6 +300,7 @@ def _check(
         _read_inchi(rows)
     read_mutations(rows, settings)
     _identify(rows, suggestions, measurements, identify, owned, history=history)
+    compare_names(rows, settings)
     plates = {}
     if settings.plates:
         counting = [row for row in suggestions if row.undone_by is None]
@@ -504,10 +505,12 @@ def _identify(
             try:
                 row.key = keys[string] if string in keys else keys.setdefault(string, identify(string))
             except InputError as error:
-                row.wrong(f"cannot be used: {error}", string)
+                row.wrong(f"cannot be used: {error}", row.written or string)
                 continue
             if row.suggestion is not None and row.suggestion.key != row.key:
-                row.wrong(f"is not {row.suggestion.name}, which is {short(row.suggestion.string)}", string)
+                row.wrong(
+                    f"is not {row.suggestion.name}, which is {short(row.suggestion.string)}", row.written or string
+                )
         elif row.suggestion is not None:
             row.key = row.suggestion.key
         called = row.entry.owned

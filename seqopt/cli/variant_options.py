@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,6 +19,9 @@ VARIANTS = "Variants, in place of a list of candidates"
 
 SUFFIXES = (".fasta", ".fa", ".faa", ".fna", ".gz")
 """Endings of files of sequences."""
+
+_FILE = re.compile(r"[^\[\](){}?#\n]*\.[A-Za-z]{1,8}")
+"""What may have been meant as the name of a file."""
 
 ParentSequence = Annotated[
     str | None,
@@ -159,7 +163,12 @@ class VariantOptions:
             return ParentSpace(parent, self.mutations, positions=self.positions, letters=self.letters, kind=kind)
         if self.positions is not None:
             raise InputError("--positions does not go with --template, which says what each position may be")
-        space = TemplateSpace(_template(self.template), letters=self.letters, parent=parent, kind=kind)
+        try:
+            space = TemplateSpace(_template(self.template), letters=self.letters, parent=parent, kind=kind)
+        except InputError as error:
+            if _FILE.fullmatch(self.template) and not os.path.isfile(self.template):
+                raise InputError(f"{error}; there is no file {self.template} either") from error
+            raise
         if self.mutations is None:
             return space
         if space.parent is None:

@@ -32,10 +32,25 @@ MUTATION_COLUMNS = ("mutations", "mutation", "mutant", "mutants", "variant", "va
 """Names of columns that hold names of variants, such as S121E/D57G, where a parent is known."""
 
 _PARENT_NAMES = frozenset({"wt", "wildtype", "wild type", "wild-type", "parent"})
+_AMINO_ACIDS = dict(
+    zip(
+        re.findall("[A-Z][a-z]{2}", "AlaCysAspGluPheGlyHisIleLysLeuMetAsnProGlnArgSerThrValTrpTyr"),
+        "ACDEFGHIKLMNPQRSTVWY",
+        strict=True,
+    )
+)
+"""Amino acids as names of variants in publications write them: Ser65Thr."""
+
 _SUBSTITUTION = re.compile(r"([A-Za-z*])(\d+)([A-Za-z*])")
 _DELETION = re.compile(r"([A-Za-z*])(\d+)(?:_([A-Za-z*])(\d+))?del(?:ins([A-Za-z]+))?")
 _INSERTION = re.compile(r"([A-Za-z*])(\d+)_([A-Za-z*])(\d+)ins([A-Za-z]+)")
-_APART = re.compile(r"[/,;:+&|\s]+")
+# An underscore or a dash between two whole changes; in V7_K9del it stands between positions.
+_APART = re.compile(r"[/,;:+&|\s]+|(?<=[A-Za-z*])[_\-\u2010-\u2013](?=[A-Za-z*]{1,3}\d)")
+_RESIDUE = f"(?:{'|'.join(_AMINO_ACIDS)})"
+_THREE_LETTERS = re.compile(
+    rf"(?<![A-Za-z]){_RESIDUE}(?=\d)|(?<=\d){_RESIDUE}(?![A-Za-z])|(?<=ins){_RESIDUE}+(?![A-Za-z])"
+)
+_OF_PROTEIN = re.compile(r"p\.\s*(?:\[(.*)\]|\((.*)\)|(.*))")
 _QUOTED = 60
 
 
@@ -87,8 +102,8 @@ def mutation_names(parent: str, strings: Iterable[str]) -> list[str]:
 def mutant(parent: str, name: str, letters: Iterable[str] | None = None) -> str:
     """The string that a name stands for.
 
-    Changes may be separated by slashes, commas, semicolons, colons, plus signs or blanks, and stand in any order; case
-    does not count.
+    Changes may be separated by slashes, commas, semicolons, colons, plus signs, blanks, dashes or underscores, and
+    stand in any order; case does not count. Three-letter names of amino acids (``p.Ser65Thr``) are read, too.
 
     Args:
         parent: The parent.
@@ -102,6 +117,8 @@ def mutant(parent: str, name: str, letters: Iterable[str] | None = None) -> str:
     Example:
         >>> mutant("MKVLS", "S5E/K2R"), mutant("MKVLS", "k2_v3insG, L4del"), mutant("MKVLS", "WT")
         ('MRVLE', 'MKGVS', 'MKVLS')
+        >>> mutant("MKVLS", "K2R_S5E"), mutant("MKVLS", "p.[Lys2Arg;Ser5Glu]")
+        ('MRVLE', 'MRVLE')
         >>> mutant("MKVLS", "A2R")
         Traceback (most recent call last):
         ...
@@ -110,7 +127,7 @@ def mutant(parent: str, name: str, letters: Iterable[str] | None = None) -> str:
     text = name.strip()
     if text.casefold() in _PARENT_NAMES:
         return parent
-    changes = [change for change in _APART.split(text) if change]
+    changes = _changes(text)
     if not changes:
         raise InputError(f"{_shown(name)} names no mutation: write S121E, several as S121E/D57G, or wt")
     known = None if letters is None else frozenset(letters)
@@ -136,7 +153,7 @@ def is_mutation_name(text: str) -> bool:
     text = text.strip()
     if text.casefold() in _PARENT_NAMES:
         return True
-    changes = [change for change in _APART.split(text) if change]
+    changes = _changes(text)
     return bool(changes) and all(
         pattern is not None
         for pattern in (
@@ -212,6 +229,16 @@ def readable_variants(parent: str | None, texts: Iterable[str]) -> list[str]:
         except InputError:
             found.append(text)
     return found
+
+
+def _changes(text: str) -> list[str]:
+    """The changes of a name, each in the form that is read here: ``p.[Ser65Thr;Lys9del]`` is S65T and K9del."""
+    if found := _OF_PROTEIN.fullmatch(text):
+        text = next(part for part in found.groups() if part is not None)
+    text = _THREE_LETTERS.sub(
+        lambda found: "".join(_AMINO_ACIDS[found[0][at : at + 3]] for at in range(0, len(found[0]), 3)), text
+    )
+    return [change for change in _APART.split(text) if change]
 
 
 def _apply(

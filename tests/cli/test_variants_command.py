@@ -137,6 +137,7 @@ def test_a_pool_may_be_written_as_names_of_variants(capsys: pytest.CaptureFixtur
         (["--parent", WILD, "--positions", "9-12"], "there is no position 11"),
         (["--template", "MK[AV"], "the bracket '[' at character 3 is not closed"),
         (["--template", "MKAV", "--parent", WILD], "is not in the space"),
+        (["--template", "loop.txt"], "there is no file loop.txt either"),
         (["--template", "MK[AV]", "--parent", "MKT", "--mutations", "1"], "T at position 3 does not fit the template"),
         (["--template", "MKx?", "--parent", "MK", "--mutations", "1"], "has strings of several lengths"),
         (["--library", "NNX"], "'X' at place 3 of the codon"),
@@ -194,3 +195,61 @@ def test_a_campaign_on_a_list_of_names(capsys: pytest.CaptureFixture[str]) -> No
     capsys.readouterr()
     assert main(["campaign", "status", "enzyme", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["best"]["value"] == 2.5
+
+
+def test_a_campaign_begins_with_variants_that_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    new = ["campaign", "new", "enzyme", "--objective-name", "activity", "--batch", "3", "--acquisition", "random"]
+    new += ["--parent", "wt.fasta", "--mutations", "2", "--include", "first.csv"]
+    Path("first.csv").write_text("variant\nwt\nK2R_S5A\nA2R\n")
+    assert "to be included in the first batch: 'A2R': position 2 of the parent is K" in refused(capsys, *new)
+    assert not Path("enzyme.seqopt").exists()
+    Path("first.csv").write_text("variant\nwt\nK2R_S5A\n")
+    assert main(new) == 0
+    assert main(["campaign", "suggest", "enzyme", "--out", "batch.csv"]) == 0
+    batch = pd.read_csv("batch.csv")
+    assert batch["string"].tolist()[:2] == [WILD, "MRVLATPEAG"]
+    assert main(["campaign", "record", "p.[Lys2Arg;Ser5Ala]", "7.5", "--campaign", "enzyme"]) == 0
+    capsys.readouterr()
+    assert main(["campaign", "status", "enzyme"]) == 0
+    assert "best: K2R/S5A, MRVLATPEAG with 7.5" in capsys.readouterr().out
+    assert main(["campaign", "status", "enzyme", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["best"]["mutations"] == "K2R/S5A"
+
+
+def test_a_search_begins_with_variants_that_are_named() -> None:
+    Path("first.csv").write_text("variant\nwt\nK2R/S5A\n")
+    assert search("--parent", "wt.fasta", "--mutations", "2", "--include", "first.csv") == 0
+    assert table()["mutations"].tolist()[:2] == ["wt", "K2R/S5A"]
+
+
+def test_a_table_of_which_one_column_was_sorted_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    new = ["campaign", "new", "enzyme", "--objective-name", "activity", "--batch", "3", "--acquisition", "random"]
+    assert main([*new, "--parent", "wt.fasta", "--mutations", "2"]) == 0
+    assert main(["campaign", "suggest", "enzyme", "--out", "batch.csv"]) == 0
+    batch = pd.read_csv("batch.csv")
+    batch["activity"] = [1.0, 2.0, 3.0]
+    names = batch["mutations"].tolist()
+    batch["mutations"] = [names[1], names[0], names[2]]
+    batch.to_csv("sorted.csv", index=False)
+    said = refused(capsys, "campaign", "record", "sorted.csv", "--campaign", "enzyme")
+    assert f"line 2: '{names[1]}' is not {names[0]}, the variant of the string in the same row" in said
+    assert f"line 3: '{names[0]}' is not {names[1]}" in said
+    assert "line 4" not in said
+    batch.drop(columns="string").to_csv("sorted.csv", index=False)
+    said = refused(capsys, "campaign", "record", "sorted.csv", "--campaign", "enzyme")
+    assert f"line 2: 'B01-01 {names[1]}' is not B01-01" in said or "is not B01-01" in said
+    # Names by another numbering, or none, are nobody's mistake.
+    batch["mutations"] = ["A900G", "", "2"]
+    batch.to_csv("own.csv", index=False)
+    assert main(["campaign", "record", "own.csv", "--campaign", "enzyme"]) == 0
+
+
+def test_messages_call_variants_as_they_were_called(capsys: pytest.CaptureFixture[str]) -> None:
+    new = ["campaign", "new", "enzyme", "--objective-name", "activity", "--batch", "3", "--acquisition", "random"]
+    assert main([*new, "--parent", "wt.fasta", "--mutations", "2", "--positions", "2-6"]) == 0
+    assert main(["campaign", "record", "K2R", "1", "--campaign", "enzyme"]) == 0
+    Path("results.csv").write_text("variant,activity\nG10A,1\nk2r,2\nV3A,1\nV3A,2\n")
+    said = refused(capsys, "campaign", "record", "results.csv", "--campaign", "enzyme")
+    assert "line 2: 'G10A' cannot be used" in said
+    assert "line 3: 'k2r' has a result already" in said
+    assert "line 4: 'V3A' is also in line 5" in said

@@ -69,9 +69,36 @@ def test_names_are_those_of_the_field(string: str, name: str) -> None:
     assert mutation_name(PARENT, string) == name
 
 
-@pytest.mark.parametrize("text", ["K2R/E8D", "E8D,K2R", "k2r e8d", "K2R; E8D", "K2R:E8D", "K2R+E8D"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("K2R/E8D", "E8D,K2R", "k2r e8d", "K2R; E8D", "K2R:E8D", "K2R+E8D", "K2R_E8D", "K2R-E8D", "K2R\u2013E8D"),
+        *("Lys2Arg/Glu8Asp", "p.[Lys2Arg;Glu8Asp]", "p.(K2R/E8D)", "K2R\u00a0E8D"),
+    ],
+)
 def test_names_are_read_as_people_write_them(text: str) -> None:
     assert mutant(PARENT, text) == "MRVLSTPD"
+
+
+@pytest.mark.parametrize(
+    ("text", "string"),
+    [
+        ("V3_L4del_E8D", "MKSTPD"),
+        ("Val3_Leu4del", "MKSTPE"),
+        ("K2_V3insAlaGly", "MKAGVLSTPE"),
+        ("Lys2_Val3insAlaGly-Glu8Asp", "MKAGVLSTPD"),
+        ("Met1delinsGlySerMet", "GSMKVLSTPE"),
+        ("K2_V3insALA", "MKALAVLSTPE"),
+    ],
+)
+def test_ranges_and_insertions_are_read_in_letters_and_in_three_letters(text: str, string: str) -> None:
+    assert is_mutation_name(text)
+    assert mutant(PARENT, text) == string
+
+
+@pytest.mark.parametrize("text", ["B01-02", "B01_02", "MK-V", "sample-3"])
+def test_what_has_a_dash_is_not_a_name_by_that(text: str) -> None:
+    assert not is_mutation_name(text)
 
 
 @pytest.mark.parametrize("text", ["wt", "WT", " wild type ", "wild-type", "Parent"])

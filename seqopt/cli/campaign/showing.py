@@ -31,6 +31,9 @@ def status(
     del debug
     from dataclasses import asdict
 
+    from seqopt.campaign.parents import MUTATIONS, parent_of
+    from seqopt.strings.mutations import mutation_name
+
     with opened(one_of(name, which)) as campaign:
         found = campaign.status()
     # As the campaign ranks them, and the report shows them.
@@ -39,6 +42,8 @@ def status(
     limit = "" if found.best is None else found.best.censored or ""
     if best is not None and limit:
         best["censored"] = limit
+    if best is not None and found.best is not None and (parent := parent_of(found.settings)) is not None:
+        best[MUTATIONS] = mutation_name(parent, found.best.key)
     if best is not None and found.best is not None and found.best.identifier is not None:
         best["identifier"] = found.best.identifier
     if as_json:
@@ -85,6 +90,7 @@ def status(
         called = "" if found.best.identifier is None else f"{escape(found.best.identifier)}, "
         what = "highest value" if settings.direction == "maximize" else "lowest value"
         what = f"{what} as read" if settings.latent else "best"
+        called += f"{best[MUTATIONS]}, " if best is not None and MUTATIONS in best else ""
         console.print(f"{what}: {called}{escape(found.best.string)} with {limit}{value:,.5g}{escape(unit)}")
     if found.best is not None and settings.latent:
         console.print(escape(side_by_side(settings, found.expected)))
