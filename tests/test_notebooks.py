@@ -22,7 +22,7 @@ import nbformat
 import pytest
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
-NAMES = ("fidelities", "genes", "grammar", "kernel_map", "molecules", "own_parts", "your_own_lab")
+NAMES = ("fidelities", "genes", "grammar", "kernel_map", "molecules", "order", "own_parts", "your_own_lab")
 LARGEST = 1_500_000
 
 
