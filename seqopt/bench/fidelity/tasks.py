@@ -69,7 +69,7 @@ class Task:
         initial: Costly measurements that a search of one fidelity begins with.
         start: What a search of two fidelities begins with: ``"both"`` measures the same strings cheaply, too;
             ``"halves"`` spends half of the cost of ``initial`` on each fidelity, as chem-MFBO does; ``"screen"``
-            measures that many cheaply, and of these the one with the best and that with the worst cheap value.
+            spends the same on cheap ones, and nothing on costly ones.
         budget: Cost of all measurements, those of the beginning included.
         cost: Of a cheap measurement; a costly one costs 1.
         spoil: What is done to the cheap column: ``"noise"`` adds normal noise of `SPOILT` standard deviations of the
@@ -110,15 +110,15 @@ class Task:
         noise = rng.normal(0.0, SPOILT * found.cheap.std(), len(found.cheap))
         return Candidates(found.space, found.target, found.cheap + noise)
 
-    def beginning(self, seed: int, candidates: Candidates, *, cheap: bool) -> list[tuple[int, str]]:
+    def beginning(self, seed: int, candidates: int, *, cheap: bool) -> list[tuple[int, str]]:
         """The measurements that a search begins with, by the index of the candidate and the level.
 
         Args:
             seed: Searches of one seed begin with the same candidates.
-            candidates: What it searches.
+            candidates: How many there are.
             cheap: Whether the search measures cheaply, too.
         """
-        order = np.random.default_rng([seed, 1]).permutation(len(candidates.space)).tolist()
+        order = np.random.default_rng([seed, 1]).permutation(candidates).tolist()
         if not cheap:
             return [(index, TARGET) for index in order[: self.initial]]
         if self.start == "both":
@@ -127,9 +127,7 @@ class Task:
         costly = self.initial // 2
         count = round(self.initial / 2 / self.cost)
         if self.start == "screen":
-            seen = order[:count]
-            ranked = sorted(seen, key=lambda index: float(candidates.cheap[index]), reverse=self.maximize)
-            return [(index, CHEAP) for index in seen] + [(ranked[0], TARGET), (ranked[-1], TARGET)]
+            return [(index, CHEAP) for index in order[:count]]
         return [(index, TARGET) for index in order[:costly]] + [
             (index, CHEAP) for index in order[self.initial : self.initial + count]
         ]
