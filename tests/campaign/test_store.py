@@ -326,9 +326,10 @@ def _without_fits(tables: Any) -> Any:
 
 def test_the_comparison_with_the_model_sees_what_is_wrong(store: CampaignStore) -> None:
     expected = Expected()
-    expected.apply({"kind": "create", "token": None, "batch_size": 10})
+    expected.apply({"kind": "create", "token": None, "batch_size": 10, "closed": []})
     assert expected.differences(store) == []
-    row = {"string": "a", "value": 1.0, "failure": None, "error": None, "suggestion": None}
+    row = {"string": "a", "plate": None, "value": 1.0, "failure": None, "error": None, "cost": None}
+    row |= {"suggestion": None}
     expected.apply({"kind": "record", "token": None, "rows": [row]})
     assert [text.split(":")[0] for text in expected.differences(store)] == [
         "commands",
