@@ -292,6 +292,34 @@ def test_ask_and_tell_say_what_was_spent():
     assert optimizer.to_pandas()["cost"].iloc[-1] == 0.0
 
 
+def test_an_initial_design_may_be_a_small_screen():
+    contexts = Contexts.of_levels("fidelity", {"docking": 0.05, "assay": 1.0}, target="assay")
+    given = {"strategy": MultiFidelity(), "contexts": contexts, "initial": 6, "batch_size": 2}
+    optimizer = seqopt.Optimizer(CandidateSet(POOL), **given, initial_contexts="cheap")
+    known = [Query(key, CHEAP) for key in POOL[:2]]
+    optimizer.tell(known, [docking(query.key) for query in known])
+    batch = optimizer.ask().queries
+    # The four that are missing, none of them known already.
+    assert [query.context for query in batch] == [CHEAP] * 4
+    assert len({query.key for query in batch} | set(POOL[:2])) == 6
+    optimizer.tell(batch, [docking(query.key) for query in batch])
+    assert [query.context for query in optimizer.ask().queries] == [DEAR] * 2
+
+
+def test_where_nothing_can_be_measured_cheaply_a_screen_measures_the_target():
+    contexts = Contexts.of_levels("fidelity", {"docking": 0.05, "assay": 1.0}, target="assay")
+    optimizer = seqopt.Optimizer(
+        CandidateSet(POOL),
+        strategy=MultiFidelity(),
+        contexts=contexts,
+        initial=3,
+        initial_contexts="cheap",
+        unavailable=[Query(key, CHEAP) for key in POOL],
+    )
+    batch = optimizer.ask().queries
+    assert [query.context for query in batch] == [DEAR] * 3
+
+
 SHIFTS = {"P1": 0.0, "P2": 2.0}
 
 

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.bench.records import ENDING, read_records
-from seqopt.bench.runner import header, replace_section, run_jobs, with_error
+from seqopt.bench.records import ENDING
+from seqopt.bench.runner import header, run_into_section, with_error
 
 TASKS = ("esol", "freesolv")
 ENDS = ("above", "both")
@@ -132,18 +132,17 @@ def main(argv: Sequence[str]) -> None:
         for ends in ENDS
         for seed in range(options.splits)
     ]
-    run_jobs(
+    run_into_section(
+        "censored",
         jobs,
-        lambda job: options.results,
-        lambda job: {"job": asdict(job)},
         work,
+        table,
+        results=options.results,
+        document=options.document,
         processes=options.jobs,
         record=record,
         every=10,
     )
-    text = table(read_records(options.results, ["job"]))
-    print(text)
-    replace_section(options.document, "censored", text)
 
 
 def table(runs: Sequence[dict[str, Any]]) -> str:

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.bench.records import ENDING, read_records
-from seqopt.bench.runner import header, replace_section, run_jobs, with_error
+from seqopt.bench.records import ENDING
+from seqopt.bench.runner import header, run_into_section, with_error
 
 Numbers = npt.NDArray[np.float64]
 
@@ -178,7 +178,7 @@ def table(runs: Sequence[dict[str, Any]]) -> str:
         shares = [100 * np.mean([one["low"] <= one["true"] <= one["high"] for one in found]) for found in own]
         width = np.mean([one["high"] - one["low"] for found in own for one in found])
         error = np.sqrt(np.mean([(one["estimate"] - one["true"]) ** 2 for found in own for one in found]))
-        inside, what = with_error(shares), "offset" if task == "plates" else "correlation"
+        inside, what = with_error(shares, 1), "offset" if task == "plates" else "correlation"
         number = groups if task == "plates" else ""
         said = f"{truth:.0f} controls" if task == "plates" else f"{truth:g}"
         lines.append(f"| {what} | {number} | {strings} | {said} | {len(own)} | {inside} | {width:.2f} | {error:.2f} |")
@@ -206,15 +206,14 @@ def main(argv: Sequence[str]) -> None:
     record = header(argv, "contexts")
     jobs = [Job(*kind, seed) for kind in KINDS for seed in range(options.repeats)]
     print(f"seeds: 0 to {options.repeats - 1}", flush=True)
-    run_jobs(
+    run_into_section(
+        "contexts",
         jobs,
-        lambda job: options.results,
-        lambda job: {"job": asdict(job)},
         work,
+        table,
+        results=options.results,
+        document=options.document,
         processes=options.jobs,
         record=record,
         every=40,
     )
-    text = table(read_records(options.results, ["job"]))
-    print(text)
-    replace_section(options.document, "contexts", text)

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.bench.records import ENDING, read_records
-from seqopt.bench.runner import header, replace_section, run_jobs
+from seqopt.bench.records import ENDING
+from seqopt.bench.runner import header, run_into_section
 
 if TYPE_CHECKING:
     from seqopt.models import StringGP
@@ -223,18 +223,17 @@ def main(argv: Sequence[str]) -> None:
         for seed in range(options.repeats or REPEATS["drawn" if task in DRAWN else "table"])
     ]
     print(f"seeds: 0 to {max(job.seed for job in jobs)}", flush=True)
-    run_jobs(
+    run_into_section(
+        "intervals",
         jobs,
-        lambda job: options.results,
-        lambda job: {"job": asdict(job)},
         work,
+        table,
+        results=options.results,
+        document=options.document,
         processes=options.jobs,
         record=record,
         every=50,
     )
-    text = table(read_records(options.results, ["job"]))
-    print(text)
-    replace_section(options.document, "intervals", text)
 
 
 def table(runs: Sequence[dict[str, Any]]) -> str:

@@ -155,6 +155,45 @@ def run_jobs(
         raise failed[0]
 
 
+def run_into_section(
+    name: str,
+    jobs: Sequence[Job],
+    work: Callable[[Job], dict[str, Any]],
+    table: Callable[[Sequence[dict[str, Any]]], str],
+    *,
+    results: Path,
+    document: Path,
+    processes: int,
+    record: dict[str, Any],
+    every: int,
+) -> None:
+    """Do the jobs that are missing in a file, then print the table of all its runs and put it into a document.
+
+    Args:
+        name: Of the section, see `replace_section`.
+        jobs: Dataclasses; a run is known by its job.
+        work: See `run_jobs`.
+        table: Makes the table of runs.
+        results: The file.
+        document: The document.
+        processes: See `run_jobs`.
+        record: See `run_jobs`.
+        every: See `run_jobs`.
+    """
+    run_jobs(
+        jobs,
+        lambda job: results,
+        lambda job: {"job": asdict(job)},  # type: ignore[call-overload]
+        work,
+        processes=processes,
+        record=record,
+        every=every,
+    )
+    text = table(read_records(results, ["job"]))
+    print(text)
+    replace_section(document, name, text)
+
+
 def _values(identity: Mapping[str, Any]) -> Iterator[str]:
     """What a job is called in a line of progress: the values of its identity."""
     for value in identity.values():

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.bench.records import ENDING, Run, read_records
-from seqopt.bench.runner import header, replace_section, run_jobs, with_error
+from seqopt.bench.records import ENDING, Run
+from seqopt.bench.runner import header, run_into_section, with_error
 from seqopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -220,18 +220,17 @@ def main(argv: Sequence[str]) -> None:
         for task in options.tasks
         for transform in TRANSFORMS
     ]
-    run_jobs(
+    run_into_section(
+        "transforms",
         jobs,
-        lambda job: options.results,
-        lambda job: {"job": asdict(job)},
         work,
+        table,
+        results=options.results,
+        document=options.document,
         processes=options.jobs,
         record=header(argv, "transforms"),
         every=10,
     )
-    text = table(read_records(options.results, ["job"]))
-    print(text)
-    replace_section(options.document, "transforms", text)
 
 
 def table(runs: Sequence[Run]) -> str:

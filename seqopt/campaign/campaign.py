@@ -204,8 +204,7 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
                 with a parent need none.
             initial_contexts: How strings of the first batch are measured where there are several ways: as the
                 ``"target"``, each in ``"all"``, or in all but the target (``"cheap"``). By default as in automatic
-                searches: see
-                `seqopt.strategies.initial.usual_beginning`.
+                searches: see `seqopt.strategies.initial.usual_beginning`.
 
         Raises:
             InputError: For what cannot be used.

@@ -40,7 +40,7 @@ DEVIATIONS = np.exp(PRIOR[0] + PRIOR[1] * np.linspace(-2.5, 2.5, 6))
 
 
 MOST = 1000
-"""Values of a fit beyond which the posterior at the fitted variances is taken: which is known well."""
+"""Values of a fit beyond which the posterior is that at the fitted variances."""
 
 
 @dataclass(frozen=True)

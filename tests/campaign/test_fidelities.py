@@ -440,6 +440,7 @@ def test_the_first_batch_is_that_of_an_automatic_search(tmp_path: Path) -> None:
     ("said", "how", "wanted"),
     [
         ({"initial_contexts": "target"}, {}, {"assay"}),
+        ({"initial_contexts": "cheap"}, {}, {"docking"}),
         ({}, {"context": {"fidelity": "docking"}}, {"docking"}),
         ({}, {"context": {"fidelity": "assay"}}, {"assay"}),
         ({}, {"shared": True}, {"assay"}),
