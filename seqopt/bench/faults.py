@@ -89,6 +89,9 @@ PLATES = ("P1", "P2", "P3")
 Operation = dict[str, Any]
 """What a command does, as JSON: its kind and what it is given."""
 
+CREATE: Operation = {"kind": "create", "token": "create", "batch_size": 7, "closed": []}
+"""With which a campaign begins."""
+
 
 # What a laboratory does
 
@@ -184,12 +187,13 @@ def perform(store: CampaignStore, operation: Operation) -> None:
         elif kind == "withdraw":
             change.withdraw(operation["names"], operation["token"])
         elif kind == "configure":
-            change.save_settings(_settings(operation))
+            change.save_settings(settings_of(operation))
         elif kind == "undo":
             change.undo(operation["undone"])
 
 
-def _settings(operation: Operation) -> Settings:
+def settings_of(operation: Operation) -> Settings:
+    """The settings that the command ``create`` or ``configure`` gives."""
     rules = PlateRules(96, closed=tuple(operation["closed"])).to_json()
     contexts = Contexts.of_plates().config()
     return Settings("value", contexts=contexts, batch_size=operation["batch_size"], plates=rules)
@@ -463,9 +467,9 @@ def child(arguments: Sequence[str]) -> None:
     done = 0
     while done < given["commands"]:
         if given["create"] and not done:
-            operation: Operation = {"kind": "create", "token": "create", "batch_size": 7, "closed": []}
+            operation: Operation = dict(CREATE)
             _say({"begin": operation})
-            settings = _settings(operation)
+            settings = settings_of(operation)
             store = CampaignStore.create(path, settings, {"token": "create"}, factory=Connection)
             _say({"done": 1})
             done += 1

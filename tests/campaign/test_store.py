@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 import seqopt
 import seqopt.campaign.checking  # processes without privileges may not be able to load it
-from seqopt.bench.faults import Expected, perform, plan
+from seqopt.bench.faults import CREATE, Expected, perform, plan, settings_of
 from seqopt.campaign import (
     CampaignError,
     CampaignStore,
@@ -300,8 +300,8 @@ def test_commands_do_what_a_model_in_plain_python_does_and_undo_restores(seed: i
     expected = Expected()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "campaign.seqopt")
-        with CampaignStore.create(path, Settings("value", batch_size=7), {"token": "create"}) as store:
-            expected.apply({"kind": "create", "token": "create", "batch_size": 7})
+        with CampaignStore.create(path, settings_of(CREATE), {"token": "create"}) as store:
+            expected.apply(CREATE)
             before: list[tuple[int, Any]] = []
             for _ in range(20):
                 operation = plan(store, rng)
