@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from seqopt.bench import contexts
-from seqopt.bench.contexts import CHEAP_OFFSET, Job, table, work
+from seqopt.bench.contexts import CHEAP_OFFSET, OFFSETS, Job, table, work
 from seqopt.bench.contexts import _function as function
 from seqopt.bench.contexts import _levels as levels
 from seqopt.bench.contexts import _plates as plates
@@ -35,6 +35,16 @@ def test_controls_differ_between_plates_by_what_is_called_their_offsets(exact: N
             assert places[other] - places[first] == pytest.approx(truths[other] - truths[first])
 
 
+def test_offsets_are_drawn_with_their_variance(exact: None) -> None:
+    drawn = [
+        truth
+        for seed in range(40)
+        for truth in plates(Job("plates", 5, 3, 2.0, 0), np.random.default_rng(seed))[2].values()
+    ]
+    # The square of a normal number has a standard deviation of sqrt(2) times its mean.
+    assert np.mean(np.square(drawn)) == pytest.approx(OFFSETS, rel=4 * np.sqrt(2 / len(drawn)))
+
+
 def test_a_level_of_correlation_one_tells_the_other_exactly(exact: None) -> None:
     queries, values, truths = levels(Job("levels", 2, 5, 1.0, 0), np.random.default_rng(0))
     assert list(truths.values()) == [1.0]
@@ -48,7 +58,9 @@ def test_a_level_of_correlation_one_tells_the_other_exactly(exact: None) -> None
 
 def test_values_of_different_strings_have_variance_one() -> None:
     rng = np.random.default_rng(1)
-    strings = random_dna(rng)[::20]
+    # Of few strings, so that a divisor of n in place of n - 1 shows.
+    strings = random_dna(rng)[::150]
+    assert len(strings) == 3
     drawn = [function(strings, rng).var(ddof=1) for _ in range(200)]
     assert np.mean(drawn) == pytest.approx(1.0, abs=4 * np.std(drawn) / np.sqrt(200))
 
