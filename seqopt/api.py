@@ -243,8 +243,9 @@ def maximize(
         fidelities: Cheaper ways to measure, by name: a pair of a function (or ``"column:NAME"``) and what a measurement
             costs, ``{"docking": (dock, 0.01)}``. Then ``objective`` is that of the target. Where ``objective`` takes
             queries and measures in all ways, give costs alone: ``{"docking": 0.01}``. It is a short form of
-            ``contexts`` and ``strategy=MultiFidelity()``; each string of the initial design is measured in all ways.
-            Where a column has no number, the string is not measured in that way.
+            ``contexts`` and ``strategy=MultiFidelity()``; the strings of the initial design are measured in the ways
+            that cost less than the target (in all where none does). Where a column has no number, the string is not
+            measured in that way.
         target: What the target is called: by default as its column, or ``"target"``.
         target_cost: What a measurement of the target costs.
         plates: Whether values depend on a plate (a day, a batch of reagents, a random seed), which may shift all of

@@ -61,10 +61,10 @@ def result():
 
 def test_a_search_measures_cheaply_and_finds_the_best_by_the_target(result):
     frame = result.evaluations
-    first = frame.head(6)
-    # Each string of the initial design is measured in both ways.
-    assert first["fidelity"].tolist() == ["target", "docking"] * 3
-    assert first["key"].nunique() == 3
+    first = frame.head(8)
+    # A small screen, and then two targets: without them nobody can know what the screen tells of it.
+    assert first["fidelity"].tolist() == ["docking"] * 6 + ["target"] * 2
+    assert first["key"].head(6).nunique() == 6
     exact = frame[frame["fidelity"] == "target"]
     assert result.best_value == exact["value"].max()
     assert (exact["cost"] == 1.0).all()
@@ -109,7 +109,7 @@ def test_a_budget_of_evaluations_is_no_budget_in_cost(cost):
     # In units in which every measurement costs more than there are evaluations.
     options = {"fidelities": {"docking": (docking, 5.0)}, "target_cost": 100.0, "initial": 4, "batch_size": 2}
     result = search(**options, budget=2, budget_cost=cost)
-    assert result.evaluations["fidelity"].tolist()[:4] == ["target", "docking"] * 2
+    assert result.evaluations["fidelity"].tolist() == ["docking"] * 4 + ["target"] * 2
     assert len(result.evaluations) == 6
 
 
@@ -118,7 +118,8 @@ def test_a_budget_of_evaluations_counts_them_whatever_they_cost(unit):
     ways = {"docking": (docking, 0.02 * unit)}
     frame = search(fidelities=ways, target_cost=unit, budget=3, budget_cost=None).evaluations
     assert len(frame) == 9
-    assert frame.head(6)["fidelity"].value_counts().to_dict() == {"docking": 3, "target": 3}
+    assert frame["fidelity"].tolist() == ["docking"] * 6 + frame["fidelity"].tolist()[6:]
+    assert frame["fidelity"].tolist().count("target") >= 2
 
 
 def test_what_is_left_of_a_budget_in_cost_buys_whole_batches_of_cheap_measurements():
@@ -212,7 +213,14 @@ def test_nothing_measured_at_all_is_still_an_error():
     ("options", "said"),
     [
         ({"budget_cost": 0.5}, "one measurement of the target costs 1: raise it"),
-        ({"budget_cost": 2.0}, "6 initial measurements cost 3.15, more than the budget of 2"),
+        (
+            {"budget_cost": 1.2},
+            "6 initial measurements and one measurement of the target cost 1.3, more than the budget",
+        ),
+        (
+            {"budget_cost": 2.0, "fidelities": {"old assay": (str, 1.05)}},
+            "6 initial measurements cost 6.15, more than the budget of 2",
+        ),
         ({"budget_cost": -1.0}, "expected a positive number"),
         ({"target_cost": 0.0}, "cost of target is 0.0"),
         ({"contexts": Contexts.of_levels("fidelity", {"a": 1.0}, target="a")}, "short form of contexts"),

@@ -88,7 +88,7 @@ def check_budget(budget_cost: float | None, contexts: Contexts | None, initial: 
 
     Raises:
         InputError: If it is not a positive number, there are no costs, or it is smaller than one measurement of the
-            target or than the initial design.
+            target or than the initial design; or than a screen and one measurement of the target.
     """
     if budget_cost is None:
         return
@@ -112,10 +112,12 @@ def check_budget(budget_cost: float | None, contexts: Contexts | None, initial: 
             f"the budget in cost is {budget_cost:g}, and {what} costs {one:g}: raise it, or give costs in the same unit"
         )
     cost = beginning_cost(contexts, initial, beginning)
-    if budget_cost < cost * (1 - ROUNDING):
+    # After a small screen nothing is known of the target yet.
+    also = one if beginning == "cheap" else 0.0
+    if budget_cost < (cost + also) * (1 - ROUNDING):
         raise InputError(
-            f"the {initial} initial measurements cost {cost:g}, more than the budget of {budget_cost:g}: lower initial "
-            "(--initial), or raise the budget"
+            f"the {initial} initial measurements{f' and {what}' if also else ''} cost {cost + also:g}, more than the "
+            f"budget of {budget_cost:g}: lower initial (--initial), or raise the budget"
         )
 
 

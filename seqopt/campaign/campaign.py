@@ -203,8 +203,8 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
                 what they change of it (``S121E/D57G``), and a file of candidates and results may do so, too. Spaces
                 with a parent need none.
             initial_contexts: How strings of the first batch are measured where there are several ways: as the
-                ``"target"``, each in ``"all"``, or in all but the target (``"cheap"``). By default as in automatic
-                searches: see `seqopt.strategies.initial.usual_beginning`.
+                ``"target"``, each in ``"all"``, or in those that cost less than the target
+                (``"cheap"``). By default as in automatic searches: see `seqopt.strategies.initial.usual_beginning`.
 
         Raises:
             InputError: For what cannot be used.

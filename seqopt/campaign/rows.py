@@ -82,7 +82,7 @@ class Settings:
         budget: Cost that may be spent, where contexts have costs; `None` for no limit.
         plates: How plates are used (`seqopt.campaign.plates.PlateRules`), where they are of a limited size.
         initial_contexts: How strings of the initial design are measured: as the ``"target"``, as in files of earlier
-            versions, in ``"all"`` ways, or in all but the target (``"cheap"``).
+            versions, in ``"all"`` ways, or in those that cost less than the target (``"cheap"``).
         extra: Whatever else belongs to the campaign. What a file of a later version holds and this one does not know
             is found here, too.
     """

@@ -130,8 +130,8 @@ class Optimizer(Tabulated):
         unavailable: Queries that cannot be made, such as those of a cheap score that some strings lack: they are not
             asked for.
         initial_contexts: How the initial design is measured: as the ``"target"``, each of its strings in ``"all"``
-            contexts, so that a model sees from the start how much they have in common, or in all but the target
-            (``"cheap"``): a small screen, after which the model says where the first targets are worth most.
+            contexts, so that a model sees from the start how much they have in common, or in those that cost less than
+            the target (``"cheap"``): a small screen, after which the model says where the first targets are worth most.
         seed: Fixes every random draw: the same seed and the same results told give the same suggestions.
         allow_repeats: For noisy objectives: whether measured strings may be suggested again. Pending and failed ones
             never are.

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from seqopt.data import Context, Contexts, Item, key_of
+from seqopt.data import Context, Contexts, Item, Query, key_of
 from seqopt.errors import InputError
 from seqopt.models.distances import DistanceSurrogate
 from seqopt.search import Proposal
@@ -17,6 +17,7 @@ from seqopt.spaces import PoolSpace, Space
 from seqopt.strategies.designs import Design, designed_proposals, resolve_design
 from seqopt.strategies.near import near_proposals, neighbourhood_of
 from seqopt.strategies.protocols import (
+    ROUNDING,
     CheckedStrategy,
     SearchState,
     Strategy,
@@ -28,22 +29,33 @@ from seqopt.strategies.random import filled_up, random_proposals
 from seqopt.utils.config import Configurable
 
 Beginning: TypeAlias = Literal["target", "all", "cheap"]
-"""How strings of an initial design are measured: as the target, in all ways, or in all ways but the target."""
+"""How strings of an initial design are measured: as the target, in all ways, or in those that cost less."""
 
 
 def usual_beginning(contexts: Contexts | None) -> Beginning:
     """How the strings of an initial design are measured where nobody says it, in searches and in campaigns.
 
-    In all ways where one of several is the target, so that a model sees from the start how much they have in common;
-    else there is one way, or there are plates or folds, which take turns.
+    Where one of several ways is the target and another costs less, cheaply: a small screen comes first, and what it
+    shows chooses the first strings that are measured as the target. Where none costs less, in all ways. Else there is
+    one way, or there are plates or folds, which take turns.
 
     Example:
         >>> usual_beginning(Contexts.of_levels("fidelity", {"docking": 0.01, "assay": 1.0}, target="assay"))
+        'cheap'
+        >>> usual_beginning(Contexts.of_levels("assay", {"2019": 1.0, "2020": 1.0}, target="2020"))
         'all'
         >>> usual_beginning(Contexts.of_plates()), usual_beginning(None)
         ('target', 'target')
     """
-    return "target" if contexts is None or contexts.latent else "all"
+    if contexts is None or contexts.latent:
+        return "target"
+    return "cheap" if _cheaper(contexts) else "all"
+
+
+def _cheaper(contexts: Contexts) -> list[Context]:
+    """The ways that cost less than the target."""
+    most = contexts.cost(Query("any", contexts.target))
+    return [way for way in contexts.possible if contexts.cost(Query("any", way)) < most]
 
 
 def ways_of(beginning: Beginning, contexts: Contexts) -> list[Context]:
@@ -60,7 +72,18 @@ def ways_of(beginning: Beginning, contexts: Contexts) -> list[Context]:
     if beginning == "target":
         return [target]
     ordered = sorted(contexts.possible, key=lambda way: way != target)
-    return [way for way in ordered if way != target] if beginning == "cheap" and len(ordered) > 1 else ordered
+    others = [] if beginning == "all" else _cheaper(contexts) or [way for way in ordered if way != target]
+    return others or ordered
+
+
+def _leaving_a_target(screen: list[Proposal], state: SearchState) -> list[Proposal]:
+    """As much of a screen as leaves what a measurement of the target costs: it alone would answer nothing."""
+    contexts = state.contexts
+    if contexts is None or state.remaining is None:
+        return screen
+    left = state.remaining - contexts.cost(Query("any", contexts.target))
+    spent = np.cumsum([contexts.cost(one.query) for one in screen])
+    return screen[: int(np.searchsorted(spent, left * (1 + ROUNDING), side="right"))]
 
 
 class InitialDesign(Configurable):
@@ -79,7 +102,8 @@ class InitialDesign(Configurable):
         include: Strings of the space that are proposed first, such as reference compounds; those that are known or
             excluded already are not.
         beginning: Whether each string of the design is measured as its ``"target"``, in ``"all"`` the ways that there
-            are, so that a model sees how much they have in common, or in all but the target (``"cheap"``).
+            are, so that a model sees how much they have in common, or in those that cost less than the target
+            (``"cheap"``; in all but the target where none does).
     """
 
     def __init__(
@@ -186,7 +210,10 @@ class InitialDesign(Configurable):
         done = {key for key, number in measured.items() if number == len(ways)}
         strings = self._designed(-(-n // len(ways)), replace(state, excluded=state.excluded | done), rng)
         found = [replace(one, context=way) for one in strings for way in ways]
-        return [one for one in found if one.query not in state.known][:n] or self._designed(n, state, rng)
+        found = [one for one in found if one.query not in state.known][:n]
+        if self.beginning == "cheap":
+            found = _leaving_a_target(found, state)
+        return found or self._designed(n, state, rng)
 
     def _designed(self, n: int, state: SearchState, rng: np.random.Generator) -> list[Proposal]:
         """Random or well-spread strings."""

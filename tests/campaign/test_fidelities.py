@@ -418,7 +418,8 @@ def test_the_first_batch_is_that_of_an_automatic_search(tmp_path: Path) -> None:
     given = {"objective": "activity", "batch_size": 4, "strategy": MultiFidelity(), "contexts": CONTEXTS}
     campaign = Campaign.create(tmp_path / "b.seqopt", POOL, kind="text", **given)
     batch = campaign.suggest()
-    assert [dict(row.context)["fidelity"] for row in batch] == ["assay", "docking", "assay", "docking"]
+    assert [dict(row.context)["fidelity"] for row in batch] == ["docking"] * 4
+    assert len({row.key for row in batch}) == 4
     result = seqopt.maximize(
         lambda queries: [1.0 for _ in queries],
         CandidateSet(POOL, kind="text"),
@@ -431,7 +432,7 @@ def test_the_first_batch_is_that_of_an_automatic_search(tmp_path: Path) -> None:
     assert [(row.string, dict(row.context)["fidelity"]) for row in batch] == asked
     # Files of earlier versions do not say it, and begin with targets.
     settings = campaign.store.settings.to_json()
-    assert settings.pop("initial_contexts") == "all"
+    assert settings.pop("initial_contexts") == "cheap"
     assert Settings.from_json(settings).initial_contexts == "target"
     campaign.close()
 
@@ -440,7 +441,7 @@ def test_the_first_batch_is_that_of_an_automatic_search(tmp_path: Path) -> None:
     ("said", "how", "wanted"),
     [
         ({"initial_contexts": "target"}, {}, {"assay"}),
-        ({"initial_contexts": "cheap"}, {}, {"docking"}),
+        ({"initial_contexts": "all"}, {}, {"docking", "assay"}),
         ({}, {"context": {"fidelity": "docking"}}, {"docking"}),
         ({}, {"context": {"fidelity": "assay"}}, {"assay"}),
         ({}, {"shared": True}, {"assay"}),
@@ -453,4 +454,13 @@ def test_who_says_how_the_first_batch_is_measured_is_obeyed(
     with Campaign.create(tmp_path / "b.seqopt", POOL, kind="text", **given, **said) as campaign:
         batch = campaign.suggest(**how)
     assert {dict(row.context)["fidelity"] for row in batch} == wanted
-    assert len({row.key for row in batch}) == 4
+    assert len({row.key for row in batch}) == 4 / len(wanted)
+
+
+@pytest.mark.parametrize(("budget", "screened"), [(1.0, 0), (1.02, 2), (1.035, 3), (1.04, 4), (9.0, 4)])
+def test_a_screen_leaves_enough_for_one_measurement_of_the_target(tmp_path: Path, budget: float, screened: int) -> None:
+    given = {"objective": "activity", "batch_size": 4, "strategy": MultiFidelity(), "contexts": CONTEXTS}
+    with Campaign.create(tmp_path / "b.seqopt", POOL, kind="text", budget=budget, **given) as campaign:
+        batch = [dict(row.context)["fidelity"] for row in campaign.suggest()]
+    # Where not even one string can be screened, the target is measured.
+    assert batch == (["docking"] * screened or ["assay"])

@@ -99,7 +99,7 @@ def test_a_constant_column_works_and_is_said(caplog: pytest.LogCaptureFixture) -
         (["--fidelity", "column:assay:0.1"], "is the target, too"),
         (["--fidelity", "scoring.py:nothing:0.1"], "has no function 'nothing'"),
         (["--fidelity", "column:docking:0.1", "--budget-cost", "0.5"], "one measurement of the target costs 1"),
-        (["--fidelity", "column:docking:0.1", "--budget-cost", "3"], "more than the budget of 3"),
+        (["--fidelity", "column:docking:0.1", "--budget-cost", "1.5"], "more than the budget of 1.5"),
         (["--fidelity", "column:docking:0.1", "--target-cost", "0"], "cost of assay is 0"),
         (["--fidelity", "column:docking:0.1", "--surrogate", "sssk"], "sssk"),
         (["--fidelity", "column:docking:0.1", "--acquisition", "logei"], "logei"),

@@ -25,6 +25,7 @@ def campaign(tmp_path: Path) -> Campaign:
         batch_size=8,
         strategy=MultiFidelity(),
         contexts=CONTEXTS,
+        initial_contexts="all",
     )
 
 

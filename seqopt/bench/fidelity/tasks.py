@@ -194,6 +194,9 @@ _FREESOLV = Task("FreeSolv, computed and measured", _freesolv, "minimize", "ngra
 _CAM = Task("Photoswitch, CAM-B3LYP and measured", _cam, "maximize", "minmax")
 _PBE0 = Task("Photoswitch, PBE0 and measured", _pbe0, "maximize", "minmax")
 
+_ESOL = Task("ESOL, predicted and measured", _esol, "maximize", "ngrams")
+_GENES = Task(f"genes, pairs within {SPAN} bases and any", _genes, "minimize", "ssk")
+
 
 def _variant(task: Task, base: str, words: str, **changes: Any) -> Task:
     return replace(task, label=f"{task.label.split(',')[0]}, {words}", base=base, **changes)
@@ -204,6 +207,16 @@ TASKS: Mapping[str, Task] = {
     "freesolv-screen": _variant(_FREESOLV, "freesolv", "a small screen first", start="screen"),
     "photoswitch-cam-screen": _variant(_CAM, "photoswitch-cam", "CAM-B3LYP, a small screen first", start="screen"),
     "photoswitch-pbe0-screen": _variant(_PBE0, "photoswitch-pbe0", "PBE0, a small screen first", start="screen"),
+    "freesolv-noise-screen": _variant(
+        _FREESOLV, "freesolv", "cheap column with noise, a small screen first", spoil="noise", start="screen"
+    ),
+    "freesolv-permuted-screen": _variant(
+        _FREESOLV, "freesolv", "cheap column permuted, a small screen first", spoil="permuted", start="screen"
+    ),
+    "esol-screen": _variant(_ESOL, "esol", "a small screen first", start="screen"),
+    "genes-screen": _variant(
+        _GENES, "genes", f"pairs within {SPAN} bases and any, a small screen first", start="screen"
+    ),
     "freesolv-halves": _variant(_FREESOLV, "freesolv", "protocol of chem-MFBO", start="halves"),
     "freesolv-noise": _variant(_FREESOLV, "freesolv", "cheap column with noise", spoil="noise"),
     "freesolv-permuted": _variant(_FREESOLV, "freesolv", "cheap column permuted", spoil="permuted"),
@@ -211,7 +224,7 @@ TASKS: Mapping[str, Task] = {
     "photoswitch-cam-halves": _variant(_CAM, "photoswitch-cam", "CAM-B3LYP, beginning of chem-MFBO", start="halves"),
     "photoswitch-pbe0": _PBE0,
     "photoswitch-pbe0-halves": _variant(_PBE0, "photoswitch-pbe0", "PBE0, beginning of chem-MFBO", start="halves"),
-    "esol": Task("ESOL, predicted and measured", _esol, "maximize", "ngrams"),
-    "genes": Task(f"genes, pairs within {SPAN} bases and any", _genes, "minimize", "ssk"),
+    "esol": _ESOL,
+    "genes": _GENES,
 }
 """What is searched."""
