@@ -30,6 +30,8 @@ class Method:
         model: How the fidelities hang together: ``"coregionalised"`` or ``"autoregressive"``.
         known: The cheap value of every candidate is known already and costs nothing.
         batch: Measurements that are chosen at a time.
+        initial: Measurements of the target that a search of one fidelity begins with, where it is not for the task to
+            say.
     """
 
     label: str
@@ -38,6 +40,7 @@ class Method:
     model: str = "coregionalised"
     known: bool = False
     batch: int = 1
+    initial: int | None = None
 
     @property
     def cheap(self) -> bool:
@@ -53,6 +56,7 @@ class Method:
 METHODS: Mapping[str, Method] = {
     "gibbon": Method("one fidelity, GIBBON", "single"),
     "gibbon-4": Method("one fidelity, GIBBON, four at a time", "single", batch=BATCH),
+    "gibbon-short": Method("one fidelity, GIBBON, beginning with two strings", "single", initial=2),
     "ei": Method("one fidelity, EI", "single", "logei"),
     "random": Method("random", "random"),
     "column": Method("cheap column, best first", "column"),

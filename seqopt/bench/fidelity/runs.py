@@ -96,7 +96,7 @@ def _modelled(
 
     space, multi = candidates.space, method.kind == "multi"
     chosen = arguments_of(method, task, candidates)
-    first = task.beginning(seed, len(space), cheap=multi)
+    first = task.beginning(seed, len(space), cheap=multi)[: method.initial]
     # Searches of several contexts have no transform either.
     optimizer = Optimizer(
         space,
