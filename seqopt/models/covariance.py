@@ -311,10 +311,31 @@ Evaluator: TypeAlias = KernelEvaluator | StackedEvaluator
 """Evaluates a kernel, or one for each of D draws of its parameters, between encoded strings."""
 
 
+class Correlations:
+    """Prior correlations between N strings and others; what concerns the N alone is computed once.
+
+    Args:
+        evaluator: Of the kernel.
+        strings: The N strings.
+    """
+
+    def __init__(self, evaluator: Evaluator, strings: Encoded) -> None:
+        self._evaluator = evaluator
+        self._strings = strings
+        self._own = evaluator.self_similarity(strings)
+        self._roots = np.sqrt(evaluator.variance(strings, self._own))
+
+    def __len__(self) -> int:
+        return len(self._strings)
+
+    def columns(self, others: Encoded) -> FloatArray:
+        """... x N x len(others); 0 where a string has no variance."""
+        own = self._evaluator.self_similarity(others)
+        scale = self._roots[..., :, None] * np.sqrt(self._evaluator.variance(others, own))[..., None, :]
+        covariance = self._evaluator.cross(self._strings, others, self._own, own)
+        return np.divide(covariance, scale, out=np.zeros_like(covariance), where=scale > 0)
+
+
 def correlations(evaluator: Evaluator, a: Encoded, b: Encoded) -> FloatArray:
     """Prior correlations ... x len(a) x len(b); 0 where a string has no variance."""
-    self_a, self_b = evaluator.self_similarity(a), evaluator.self_similarity(b)
-    roots = [np.sqrt(evaluator.variance(rows, own)) for rows, own in ((a, self_a), (b, self_b))]
-    scale = roots[0][..., :, None] * roots[1][..., None, :]
-    covariance = evaluator.cross(a, b, self_a, self_b)
-    return np.divide(covariance, scale, out=np.zeros_like(covariance), where=scale > 0)
+    return Correlations(evaluator, a).columns(b)

@@ -23,7 +23,7 @@ from seqopt.models.carried import width_of
 from seqopt.models.column_cache import ColumnCache
 from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess
 from seqopt.models.contexts_posterior import ContextsCache, ContextsPosterior
-from seqopt.models.covariance import FloatArray, correlations
+from seqopt.models.covariance import Correlations, FloatArray, correlations
 from seqopt.models.distances import KernelDistances
 from seqopt.models.gp_state import BatchedGPState, Conditioning, stacked
 from seqopt.models.leave_one_out import LeaveOneOut, leave_one_out
@@ -359,6 +359,42 @@ class GaussianSurrogate:
         """
         found = correlations(self.fitted.evaluator, self.encoder.encode(a), self.encoder.encode(b))
         return found if found.ndim == 2 else found.mean(axis=0)
+
+    def similarities_to(
+        self, candidates: PoolSpace | Sequence[Item], indices: npt.NDArray[np.int64] | None = None
+    ) -> Callable[[Sequence[Item]], FloatArray]:
+        """From m strings to `similarity` of N candidates to them, N x m, where it is asked for often.
+
+        Candidates are encoded once, those of a pool for all models of the surrogate. Memory is that of the result, for
+        each draw.
+
+        Args:
+            candidates: A pool, or a list of strings.
+            indices: Which candidates of a pool; by default all.
+
+        Raises:
+            ModelError: Before the first fit.
+
+        Example:
+            >>> from seqopt.models import StringGP
+            >>> gp = StringGP(restarts=1)
+            >>> gp.fit(["AAB", "ABB", "BBB"], [0.0, 1.0, 2.0], rng=np.random.default_rng(0))
+            >>> gp.similarities_to(["AAB", "BBA"])(["AAB"]).shape
+            (2, 1)
+        """
+        if not isinstance(candidates, PoolSpace):
+            encoded: Encoded = self.encoder.encode(candidates)
+        elif indices is None:
+            encoded = self._encoded_pool(candidates)
+        else:
+            encoded = self._encoded_at(candidates, indices)
+        prior = Correlations(self.fitted.evaluator, encoded)
+
+        def of(others: Sequence[Item]) -> FloatArray:
+            found = prior.columns(self.encoder.encode(others))
+            return found if found.ndim == 2 else found.mean(axis=0)
+
+        return of
 
     def leave_one_out(self) -> LeaveOneOut:
         """Predictions for each value from the others at the fitted parameters: moments of the mixture over the draws.

@@ -48,6 +48,12 @@ class SimilaritySurrogate(Protocol):
         """Prior correlations, len(a) x len(b)."""
         ...
 
+    def similarities_to(
+        self, candidates: PoolSpace | Sequence[Item], indices: IndexArray | None = None
+    ) -> Callable[[Sequence[Item]], FloatArray]:
+        """From m strings to the prior correlations of N candidates with them, N x m."""
+        ...
+
 
 def log_penalty(distance: FloatArray, mean: float, variance: float, best: float, slope: float) -> FloatArray:
     """Logarithm of psi(x; x') = erfc(-z) / 2, z = (L d(x, x') - g* + mean(x')) / sqrt(2 variance(x')).
@@ -127,11 +133,12 @@ class PenalisedScoring:
     def pool_scorer(self, pool: PoolSpace, indices: IndexArray | None = None) -> PenalisedPoolScorer:
         """The acquisition function at the candidates of a pool, less penalties."""
         keys = keys_at(pool, indices)
-        return self._of(cast(PoolSurrogate, self.surrogate).pool_posterior(pool, indices, []), keys)
+        similarities = self._similar.similarities_to(pool, indices)
+        return self._of(cast(PoolSurrogate, self.surrogate).pool_posterior(pool, indices, []), keys, similarities)
 
     def sample_scorer(self, keys: Sequence[str]) -> PenalisedPoolScorer:
         """The acquisition function at strings that were drawn for this step, less penalties."""
-        return self._of(BlockwisePosterior(self.process, keys, BLOCK), keys)
+        return self._of(BlockwisePosterior(self.process, keys, BLOCK), keys, self._similar.similarities_to(keys))
 
     def log_scores(self, scores: object, keys: Sequence[str]) -> FloatArray:
         """Logarithms of acquisition values."""
@@ -140,10 +147,13 @@ class PenalisedScoring:
             return found
         return np.log(found, out=np.full(len(found), -np.inf), where=found > 0)
 
+    @property
+    def _similar(self) -> SimilaritySurrogate:
+        return cast(SimilaritySurrogate, self.surrogate)
+
     def distances(self, a: Sequence[str], b: Sequence[str]) -> FloatArray:
         """sqrt(2 - 2 k), len(a) x len(b)."""
-        correlation = cast(SimilaritySurrogate, self.surrogate).similarity(a, b)
-        return np.sqrt(np.maximum(2.0 - 2.0 * correlation, 0.0))
+        return _apart(self._similar.similarity(a, b))
 
     def steepest(self, sample: Sequence[str]) -> tuple[float, float]:
         """L and g*, from the evaluated strings and some of a sample."""
@@ -158,34 +168,51 @@ class PenalisedScoring:
         best = means[: len(self.evaluated)].max() if self.evaluated else means.max()
         return float(slopes.max(initial=0.0)), float(best)
 
-    def penalties(self, keys: Sequence[str], members: Sequence[str], slope: float, best: float) -> FloatArray:
-        """Sums of logarithms of penalties of strings about the members of a batch."""
-        total = np.zeros(len(keys))
+    def penalties(self, apart: FloatArray, members: Sequence[str], slope: float, best: float) -> FloatArray:
+        """Sums of logarithms of penalties about the members of a batch.
+
+        Args:
+            apart: Distances of N strings from them, N x len(members).
+            members: Strings of the batch.
+            slope: L.
+            best: g*.
+        """
+        total = np.zeros(len(apart))
         if not members:
             return total
         means, variances = _averaged(self.process.at(members).moments)
-        for start in range(0, len(keys), BLOCK):
-            some = slice(start, start + BLOCK)
-            apart = self.distances(keys[some], members)
-            for place, (mean, variance) in enumerate(zip(means, variances, strict=True)):
-                total[some] += log_penalty(apart[:, place], float(mean), float(variance), best, slope)
+        for place, (mean, variance) in enumerate(zip(means, variances, strict=True)):
+            total += log_penalty(apart[:, place], float(mean), float(variance), best, slope)
         return total
 
-    def _of(self, posterior: Posterior, keys: Sequence[str]) -> PenalisedPoolScorer:
+    def _of(
+        self, posterior: Posterior, keys: Sequence[str], similarities: Callable[[Sequence[Item]], FloatArray]
+    ) -> PenalisedPoolScorer:
         prepared = self.acquisition.prepare(posterior, self._rng)
         scores = self.log_scores(prepared(posterior), keys)
-        return PenalisedPoolScorer(self, keys, scores, posterior.moments)
+        return PenalisedPoolScorer(self, keys, scores, posterior.moments, similarities)
 
 
 class PenalisedPoolScorer:
     """Penalised scores of N candidates; implements `seqopt.scorers.PoolScorer`."""
 
-    def __init__(self, scoring: PenalisedScoring, keys: Sequence[str], scores: FloatArray, moments: Moments) -> None:
+    def __init__(
+        self,
+        scoring: PenalisedScoring,
+        keys: Sequence[str],
+        scores: FloatArray,
+        moments: Moments,
+        similarities: Callable[[Sequence[Item]], FloatArray],
+    ) -> None:
         self._scoring = scoring
         self._keys = keys
         self._moments = moments
+        self._similarities = similarities
         self._slope, self._best = scoring.steepest(keys)
-        self._scores = scores + scoring.penalties(keys, scoring.pending, self._slope, self._best)
+        self._scores = scores
+        # One after the other: of many, the distances of all candidates from all need not be there at once.
+        for member in scoring.pending:
+            self._penalise(member)
 
     def best(self, allowed: BoolArray, count: int = 1) -> tuple[IndexArray, FloatArray]:
         """See `seqopt.scorers.PoolScorer`."""
@@ -196,8 +223,12 @@ class PenalisedPoolScorer:
         moments = self._moments.take(torch.tensor([index]))
         untransform: Untransform = self._scoring.surrogate.untransform
         choice = predicted(self._keys[index], float(self._scores[index]), moments, untransform)
-        self._scores = self._scores + self._scoring.penalties(self._keys, [self._keys[index]], self._slope, self._best)
+        self._penalise(self._keys[index])
         return choice
+
+    def _penalise(self, member: str) -> None:
+        apart = _apart(self._similarities([member]))
+        self._scores = self._scores + self._scoring.penalties(apart, [member], self._slope, self._best)
 
 
 class PenalisedScorer:
@@ -218,7 +249,11 @@ class PenalisedScorer:
         taken = [index for index in range(len(keys)) if index not in without]
         if taken:
             known = [keys[index] for index in taken]
-            values[taken] = self._alone(known) + self._scoring.penalties(known, self._members, self._slope, self._best)
+            for start in range(0, len(taken), BLOCK):
+                some = known[start : start + BLOCK]
+                apart = self._scoring.distances(some, self._members) if self._members else np.empty((len(some), 0))
+                penalty = self._scoring.penalties(apart, self._members, self._slope, self._best)
+                values[taken[start : start + BLOCK]] = self._alone(some) + penalty
         return values
 
     def choose(self, key: str) -> Choice:
@@ -227,6 +262,12 @@ class PenalisedScorer:
         moments = self._scoring.process.at([key]).moments
         self._members.append(key)
         return predicted(key, score, moments, self._scoring.surrogate.untransform)
+
+
+def _apart(correlation: FloatArray) -> FloatArray:
+    """Distances of strings of a correlation."""
+    found: FloatArray = np.sqrt(np.maximum(2.0 - 2.0 * correlation, 0.0))
+    return found
 
 
 def _averaged(moments: Moments) -> tuple[FloatArray, FloatArray]:
