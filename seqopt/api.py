@@ -784,7 +784,7 @@ def _write_report(folder: Path) -> None:
 def _check_kind(score: Objective, space: Pool | Space) -> None:
     if score.applies_to(space.kind):
         return
-    wanted = f"the objective {score.name} is for {' or '.join(score.kinds)}s"
+    wanted = f"the objective {score.name} is for {score.strings}"
     if isinstance(space, Pool):
         raise InputError(
             f"{wanted}, but the strings of {space.source} were taken for {space.kind}: choose another objective, or "

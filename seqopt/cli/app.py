@@ -55,6 +55,7 @@ from seqopt.cli.large_options import Keep, OnDisk, PrefilterName, Scheduler, Str
 from seqopt.cli.predict import predict_command
 from seqopt.cli.reagent_options import Reactions, Reagents, chosen_acquisition, refuse_pool_options
 from seqopt.cli.report import report_command
+from seqopt.cli.run_options import RUN, Asynchronous, ChunkSize, Isolate, StopAfterFailures, Timeout, Workers
 from seqopt.cli.train_vae import train_vae_command
 from seqopt.cli.variant_options import (
     Letters,
@@ -96,7 +97,7 @@ def _root(
     pass
 
 
-WHAT, HOW, RUN = "What to search", "How to search", "The run"
+WHAT, HOW = "What to search", "How to search"
 FIDELITIES = "Cheap and expensive measurements"
 
 Initial = Annotated[int, typer.Option(help="How many are scored first, to learn from.", rich_help_panel=HOW, min=2)]
@@ -149,48 +150,6 @@ RetryFailed = Annotated[
     typer.Option(
         "--retry-failed",
         help="With --resume: score again first what only failed so far, on top of the budget.",
-        rich_help_panel=RUN,
-    ),
-]
-Timeout = Annotated[
-    float | None,
-    typer.Option(help="Stop an evaluation after this many seconds and record it as failed.", rich_help_panel=RUN),
-]
-Workers = Annotated[int, typer.Option(help="How many evaluations run at the same time.", rich_help_panel=RUN, min=1)]
-Asynchronous = Annotated[
-    bool,
-    typer.Option(
-        "--asynchronous",
-        help="No batches: each of the --workers gets the next one as soon as it is free. --batch is how many make a "
-        "line of the table.",
-        rich_help_panel=RUN,
-    ),
-]
-ChunkSize = Annotated[
-    int | None,
-    typer.Option(
-        help="How many strings one call of the score may be given, for one that scores a list faster than its strings "
-        "one by one. By default its attribute chunk_size, or 1.",
-        rich_help_panel=RUN,
-        min=1,
-    ),
-]
-StopAfterFailures = Annotated[
-    int,
-    typer.Option(
-        metavar="K",
-        help="Stop after so many failures in a row, all for the same reason; 0 for never. --resume counts anew.",
-        rich_help_panel=RUN,
-        min=0,
-    ),
-]
-Isolate = Annotated[
-    bool | None,
-    typer.Option(
-        "--isolate/--no-isolate",
-        help="Whether the score runs in a separate process, so that a crash costs one evaluation and not the search. "
-        "Default: Python functions do, which loads their module twice; built-in scores do not.",
-        show_default=False,
         rich_help_panel=RUN,
     ),
 ]

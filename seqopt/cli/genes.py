@@ -98,7 +98,7 @@ def run_genes(
         checked_flank(options.downstream or "", "downstream"),
     )
     if not objective.applies_to("dna"):
-        raise InputError(f"the objective {objective.name} is for {' or '.join(objective.kinds)}s, not for genes")
+        raise InputError(f"the objective {objective.name} is for {objective.strings}, not for genes")
     proteins = proteins_of(source)
     folder = out if out is not None else default_folder(_label(source, proteins), objective_spec)
     # Every protein and every constraint is judged before the first gene is scored.

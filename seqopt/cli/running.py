@@ -20,6 +20,7 @@ from seqopt.errors import InputError, RunFolderError, SeqoptError, StoppedRunErr
 from seqopt.utils.progress import shown_by
 
 if TYPE_CHECKING:
+    from seqopt.campaign.journal import Step
     from seqopt.evaluation import Direction
     from seqopt.objectives import Objective
 
@@ -189,20 +190,10 @@ def watched_search(
         f"then {_amount(plan, batches)}, by {_decides(plan, strategy)}; seed {plan.seed}; results in "
         f"{escape(str(folder))}"
     )
-    console.print(
-        f"\n{'step':>7} {'scored':>7}{' ' + format('cost', '>9') if costly else ''} {'failed':>7} {'best so far':>14} "
-        f"{'choosing':>10} {'scoring':>9} {'time':>7}"
-    )
+    print_heading(costly=costly)
 
-    def show(step: Any) -> None:
-        best = "-" if step.best is None else f"{step.best:,.5g}"
-        name = "start" if step.step == 0 else f"{step.step}" if steps is None else f"{step.step}/{steps}"
-        cost = f" {step.cost:>9,.5g}" if costly and step.cost is not None else ""
-        elapsed = int(time.perf_counter() - started)
-        console.print(
-            f"{name:>7} {step.evaluations:>7}{cost} {step.failed or '':>7} {best:>14} {step.seconds['suggest']:>9.1f}s "
-            f"{step.seconds['evaluate']:>8.1f}s {elapsed // 60:>4}:{elapsed % 60:02d}"
-        )
+    def show(step: Step) -> None:
+        print_step(step, started, steps=steps, costly=costly)
         write()
 
     def write() -> None:
@@ -259,6 +250,33 @@ def watched_search(
         # A run that was refused has written nothing, and its files are not ours to write.
         if _written(folder) != before:
             write()
+
+
+def print_heading(*, costly: bool = False) -> None:
+    """The heading of the table of steps."""
+    console.print(
+        f"\n{'step':>7} {'scored':>7}{' ' + format('cost', '>9') if costly else ''} {'failed':>7} {'best so far':>14} "
+        f"{'choosing':>10} {'scoring':>9} {'time':>7}"
+    )
+
+
+def print_step(step: Step, started: float, *, steps: int | None = None, costly: bool = False) -> None:
+    """A line of the table of steps.
+
+    Args:
+        step: What happened.
+        started: When the command started, by `time.perf_counter`.
+        steps: How many there will be, where that is known.
+        costly: Whether there is a column of costs.
+    """
+    best = "-" if step.best is None else f"{step.best:,.5g}"
+    name = "start" if step.step == 0 else f"{step.step}" if steps is None else f"{step.step}/{steps}"
+    cost = f" {step.cost:>9,.5g}" if costly and step.cost is not None else ""
+    elapsed = int(time.perf_counter() - started)
+    console.print(
+        f"{name:>7} {step.evaluations:>7}{cost} {step.failed or '':>7} {best:>14} {step.seconds['suggest']:>9.1f}s "
+        f"{step.seconds['evaluate']:>8.1f}s {elapsed // 60:>4}:{elapsed % 60:02d}"
+    )
 
 
 def _decides(plan: Plan, strategy: Any) -> str:

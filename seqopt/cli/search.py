@@ -296,7 +296,7 @@ def _check_strings(source: str, kind: str | None, objective: Objective | None) -
     known = kind_of(source) or kind
     if objective is not None and known is not None and not objective.applies_to(known):
         raise InputError(
-            f"the objective {objective.name} is for {' or '.join(objective.kinds)}s, but the strings of {source} are "
+            f"the objective {objective.name} is for {objective.strings}, but the strings of {source} are "
             f"of kind {known!r}: choose another objective"
         )
 

@@ -62,7 +62,7 @@ def run_variants(
     space: Any = variants.space(kind)
     if not objective.applies_to(space.kind):
         raise InputError(
-            f"the objective {objective.name} is for {' or '.join(objective.kinds)}s, but the variants are of kind "
+            f"the objective {objective.name} is for {objective.strings}, but the variants are of kind "
             f"{space.kind!r}: choose another objective, or say --kind"
         )
     source = Path(variants.parent).stem if variants.parent and Path(variants.parent).suffix else FOLDER

@@ -102,7 +102,7 @@ def test_the_direction_is_that_of_the_first_score_that_counts(text: str, directi
         ("5", "is a number for all strings: name a score"),
         ("1e999*gc", "the number 1e999 at position 1 is too large"),
         ("gc + 'cai:human", "the quotation mark at position 6 is not closed"),
-        ("qed + mfe", "no string can be scored by all of these: qed is for molecules; mfe is for dna or rnas"),
+        ("qed + mfe", "no string can be scored by all of these: qed is for molecules; mfe is for DNA or RNA"),
         ("gc + mfee", "position 6: unknown objective 'mfee': did you mean 'mfe'"),
         ("gc + cai:marsian", "position 6: there is no codon usage of 'marsian'"),
         ("cai:human*0.5", "an operator behind an argument needs a blank before it"),
