@@ -135,6 +135,9 @@ Known = Annotated[
         rich_help_panel=WHAT,
     ),
 ]
+KnownComma = Annotated[
+    bool, typer.Option("--decimal-comma", help="Numbers in --known are written 6,5.", rich_help_panel=WHAT)
+]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same run.", rich_help_panel=HOW, min=0)]
 Resume = Annotated[
     bool,
@@ -154,6 +157,19 @@ RetryFailed = Annotated[
     ),
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.", rich_help_panel=RUN)]
+
+
+def known_comma(decimal_comma: bool, known: Path | None) -> bool:
+    """Whether known results have decimal commas, where nothing else may have them.
+
+    Raises:
+        InputError: If that is said, and nothing is known.
+    """
+    if decimal_comma and known is None:
+        from seqopt.errors import InputError
+
+        raise InputError("--decimal-comma goes with --known FILE: leave it out")
+    return decimal_comma
 
 
 def _direction(maximize: bool | None) -> Direction | None:
@@ -237,7 +253,9 @@ def search(
     ] = False,
     decimal_comma: Annotated[
         bool,
-        typer.Option("--decimal-comma", help="Numbers in the file are written 6,5.", rich_help_panel=WHAT),
+        typer.Option(
+            "--decimal-comma", help="Numbers in the file, and in --known, are written 6,5.", rich_help_panel=WHAT
+        ),
     ] = False,
     initial: Initial = 20,
     batch: Batch = 10,
@@ -401,6 +419,7 @@ def search(
         asynchronous=asynchronous,
         chunk_size=chunk_size,
         known=known,
+        decimal_comma=decimal_comma,
         stop_after_failures=stop_after_failures or None,
         isolate=isolate,
         budget_cost=budget_cost,
@@ -535,6 +554,7 @@ def genes(
         ),
     ] = "auto",
     known: Known = None,
+    decimal_comma: KnownComma = False,
     seed: Seed = 0,
     out: Annotated[
         Path | None,
@@ -593,6 +613,7 @@ def genes(
             asynchronous=asynchronous,
             chunk_size=chunk_size,
             known=known,
+            decimal_comma=known_comma(decimal_comma, known),
             stop_after_failures=stop_after_failures or None,
             isolate=isolate,
         ),
@@ -685,6 +706,7 @@ def expressions(
     surrogate: SurrogateName = "auto",
     acquisition: AcquisitionName = "gibbon",
     known: Known = None,
+    decimal_comma: KnownComma = False,
     seed: Seed = 0,
     out: Annotated[
         Path | None,
@@ -747,6 +769,7 @@ def expressions(
             asynchronous=asynchronous,
             chunk_size=chunk_size,
             known=known,
+            decimal_comma=known_comma(decimal_comma, known),
             stop_after_failures=stop_after_failures or None,
             isolate=isolate,
         ),

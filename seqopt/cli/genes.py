@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,6 +39,7 @@ from seqopt.objectives import (
     WeightedSum,
     by_code,
     check_genes,
+    exact_instead,
     exact_score,
     in_context,
     resolve_objective,
@@ -248,6 +250,8 @@ def _design(
     check_plan(plan)
     _warn(space, plan)
     _mention_exact_folding(space, objective, goal)
+    if best is not None and plan.known is None and not searched:
+        _mention_logarithms(space, objective)
     result = watched_search(
         objective,
         space,
@@ -339,6 +343,16 @@ def _mention_exact_folding(space: CodonSpace, objective: Objective, goal: Direct
                 f"seqopt fold --cai {index.index.organism} --codon-weight {-weight / folded / space.length:.4g} "
                 f"computes the best gene of this sum without dangling ends, its energy weighing 1; {begin}"
             )
+
+
+def _mention_logarithms(space: CodonSpace, objective: Objective) -> None:
+    """Say what to write so that there is an exact optimum, where a geometric mean is all that hinders it."""
+    instead = None if space.accept is not None else exact_instead(objective, space)
+    if instead is not None:
+        note(
+            f"{objective.name} is searched for, since geometric means such as cai are no sums over codons: the best "
+            f"genes by -o {shlex.quote(instead)}, whose weights are of logarithms, are computed exactly"
+        )
 
 
 def _print_summary(folder: Path, best: Any, objective: Objective) -> None:

@@ -7,7 +7,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,6 +49,7 @@ class Plan:
     stop_after_failures: int | None = 10
     isolate: bool | None = None
     budget_cost: float | None = None
+    decimal_comma: bool = False
 
     @property
     def evaluations(self) -> int | None:
@@ -145,6 +146,7 @@ def watched_search(
     surrogate: Any = None,
     settings: dict[str, Any] | None = None,
     export: Callable[[], Any] | None = None,
+    heading: Sequence[str] = (),
     **options: Any,
 ) -> Any:
     """Search, with a table of what happens.
@@ -160,6 +162,7 @@ def watched_search(
         settings: Facts to keep besides those of the objective and the command.
         export: Writes further files into the folder. It is called after each step and once more however the search
             ends, if anything was evaluated.
+        heading: Lines that stand above the table.
         **options: Further options of `seqopt.maximize`.
 
     Returns:
@@ -175,8 +178,6 @@ def watched_search(
     strategy = options.get("strategy")
     if strategy is not None:
         options.pop("search", None)
-    if plan.known is not None:
-        note(f"what is known from {plan.known} takes the place of as many random candidates")
     steps = None if plan.evaluations is None else -(-plan.evaluations // plan.batch)
     batches = f"{'1 batch' if steps == 1 else f'{steps} batches'} of {plan.batch}"
     costly = options.get("fidelities") is not None
@@ -185,12 +186,19 @@ def watched_search(
         first = "near the lead"
     if plan.asynchronous:
         batches = f"turn, {plan.workers} at a time"
-    console.print(
-        f"{goal[:-1]}ing [bold]{escape(objective.name)}[/bold]: {plan.initial} {first}, "
-        f"then {_amount(plan, batches)}, by {_decides(plan, strategy)}; seed {plan.seed}; results in "
-        f"{escape(str(folder))}"
-    )
-    print_heading(costly=costly)
+
+    def begin() -> None:
+        # Only now: what is wrong with known results, for instance, would stand below a table without lines.
+        for line in heading:
+            console.print(escape(line))
+        if plan.known is not None:
+            note(f"what is known from {plan.known} takes the place of as many random candidates")
+        console.print(
+            f"{goal[:-1]}ing [bold]{escape(objective.name)}[/bold]: {plan.initial} {first}, "
+            f"then {_amount(plan, batches)}, by {_decides(plan, strategy)}; seed {plan.seed}; results in "
+            f"{escape(str(folder))}"
+        )
+        print_heading(costly=costly)
 
     def show(step: Step) -> None:
         print_step(step, started, steps=steps, costly=costly)
@@ -231,9 +239,11 @@ def watched_search(
                     "command": command_line(),
                     **(settings or {}),
                 },
+                on_begin=begin,
                 on_step=show,
                 direction=goal,
                 known=plan.known,
+                decimal_comma=plan.decimal_comma,
                 **options,
             )
         print_failures(result.failures)

@@ -82,7 +82,7 @@ def run_search(
             "--standardize": standardize,
             "--attachment-points": attachment_points,
             "--strict": strict,
-            "--decimal-comma": decimal_comma,
+            "--decimal-comma": decimal_comma and plan.known is None,
             "--candidates": candidates is not None,
             "--tokenizer": tokenizer is not None,
             "--fidelity": bool(fidelities),
@@ -375,7 +375,8 @@ def _describe_result(result: Any, name: str, direction: str) -> None:
                 f"{row['value']:,.5g}",
                 *(f"{row[term]:,.5g}" for term in terms),
                 origin(row["batch"]),
-                *(str(row[column]) for column in called),
+                # A known string that is no candidate has no identifier.
+                *("" if row[column] is None or row[column] != row[column] else str(row[column]) for column in called),
                 str(row["string"]),
             )
             for row in top.to_dict("records")

@@ -127,15 +127,20 @@ class WeightedSum:
         return replace(self, terms=tuple(replace(term, objective=change(term.objective)) for term in self.terms))
 
     def codon_score(self, space: CodonSpace) -> CodonScore | None:
-        """The sum, if each score is one over codons itself: see `seqopt.objectives.CodonAdditive`."""
+        """The sum, if each score is one over codons itself: see `seqopt.objectives.CodonAdditive`.
+
+        Of a single score, such as 2 x CAI, it is enough that it increases with one.
+        """
         from seqopt.objectives.additive import CodonAdditive
         from seqopt.spaces import CodonScore
 
+        counted = [term for term in self.terms if term.weight]
         total = CodonScore()
-        for term in self.terms:
+        for term in counted:
             function: object = term.objective.function
-            if term.weight == 0:
-                continue
+            if len(counted) == 1 and isinstance(function, CodonAdditive):
+                score = function.codon_score(space)
+                return None if score is None else score.scaled(term.weight)
             if not isinstance(function, CodonAdditive) or not getattr(function, "adds_up", False):
                 return None
             score = function.codon_score(space)
