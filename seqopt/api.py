@@ -31,6 +31,7 @@ from seqopt.campaign.parents import (
     INCLUDED,
     PARENT,
     checked_parent_of,
+    hint_at_parent,
     parent_of_space,
     with_mutations,
     written_out,
@@ -205,6 +206,8 @@ def maximize(
     direction: Direction = "maximize",
     known: KnownResults | None = None,
     parent: str | None = None,
+    decimal_comma: bool = False,
+    on_begin: Callable[[], Any] | None = None,
 ) -> Result:
     """Find a string with a large value, with few evaluations of the objective.
 
@@ -299,6 +302,9 @@ def maximize(
         parent: The string of which the candidates are variants, such as a wild type: results are named by what they
             change of it (``S121E/D57G``), and a file of candidates and known results may be written so. Spaces with a
             parent need none.
+        decimal_comma: Whether numbers in a file of candidates and in ``known`` are written ``6,5``. Known results of
+            candidates whose file is so need not say it, and may have points in a table with commas between its cells.
+        on_begin: Called when everything has been checked and read, before the first string is evaluated.
 
     Returns:
         The best string, its value, and everything evaluated on the way.
@@ -353,6 +359,7 @@ def maximize(
                 log_values=transform == "log10",
                 further_values=[] if ways is None else ways.columns,
                 parent=parent,
+                decimal_comma=decimal_comma,
                 check_columns=partial(check_columns, wanted),
             )
     pool = space if isinstance(space, Pool) else None
@@ -448,7 +455,7 @@ def maximize(
         seed=seed,
         allow_repeats=allow_repeats,
     )
-    measured = [] if known is None else _read_known(known, optimizer, name, pool, parent)
+    measured = [] if known is None else _read_known(known, optimizer, name, pool, parent, decimal_comma)
     values = _known_values(pool, optimizer.space)
     facts = {
         "objective": name,
@@ -516,6 +523,8 @@ def maximize(
         if run_folder is None:
             with CampaignStore.in_memory(campaign) as store:
                 keep_known(store, measured)
+                if on_begin is not None:
+                    on_begin()
                 listening = _all_of(steps.append, on_step)
                 driven(Campaign(store, optimizer=optimizer), on_evaluation=on_evaluation, on_step=listening)
         else:
@@ -534,6 +543,8 @@ def maximize(
                     if retry_failed:
                         _try_again(running)
                     again = sum(row.acquisition == RETRY for row in folder.store.suggestions())
+                    if on_begin is not None:
+                        on_begin()
                     driven(
                         running,
                         results=results + again,
@@ -604,6 +615,8 @@ class SearchOptions(TypedDict, Generic[AnySpace], total=False):
     on_evaluation: Callable[[Evaluation], Any] | None
     known: KnownResults | None
     parent: str | None
+    decimal_comma: bool
+    on_begin: Callable[[], Any] | None
 
 
 def minimize(
@@ -744,15 +757,23 @@ def _choosing_facts(optimizer: Optimizer, filters: list[Filter]) -> dict[str, An
 
 
 def _read_known(
-    known: KnownResults, optimizer: Optimizer, objective: str, pool: Pool | None, parent: str | None
+    known: KnownResults,
+    optimizer: Optimizer,
+    objective: str,
+    pool: Pool | None,
+    parent: str | None,
+    decimal_comma: bool,
 ) -> list[NewMeasurement]:
     """Known results, refused before anything is evaluated if the optimiser could not be told one of them."""
     space, strategy = optimizer.space, optimizer.strategy
 
     def identify(string: str) -> str:
-        key = space.key(string)
-        if isinstance(space, EvolvableSpace):
-            space.from_string(string)
+        try:
+            key = space.key(string)
+            if isinstance(space, EvolvableSpace):
+                space.from_string(string)
+        except InputError as error:
+            raise InputError(f"{error}{hint_at_parent(string, parent, space.kind)}") from error
         for message in strategy.unsupported([key]).values():
             raise InputError(message)
         return key
@@ -760,7 +781,14 @@ def _read_known(
     facts = {"objective": objective.removeprefix("column:"), PARENT: parent}
     settings = run_settings(optimizer, facts, pool=None)
     column = written_column(None if pool is None else pool.column)
-    found = read_known(known, replace(settings, string_column=column), identify)
+    # What is said is said of the candidates, too, whose tables need not be like that of the results.
+    usual = decimal_comma if pool is None else None
+    if pool is not None and (decimal_comma or pool.decimal_comma):
+        settings = replace(settings, pool={"kind": pool.kind, "decimal_comma": True})
+    found = read_known(known, replace(settings, string_column=column), identify, decimal_comma=usual)
+    if pool is not None and pool.identifiers is not None:
+        called = dict(zip(pool.keys, pool.identifiers, strict=True))
+        found = [replace(row, identifier=row.identifier or called.get(row.key)) for row in found]
     if not strategy.takes_noise_variance:
         for row in found:
             if row.standard_error is not None:
@@ -785,7 +813,7 @@ def _write_report(folder: Path) -> None:
 def _check_kind(score: Objective, space: Pool | Space) -> None:
     if score.applies_to(space.kind):
         return
-    wanted = f"the objective {score.name} is for {' or '.join(score.kinds)}s"
+    wanted = f"the objective {score.name} is for {score.strings}"
     if isinstance(space, Pool):
         raise InputError(
             f"{wanted}, but the strings of {space.source} were taken for {space.kind}: choose another objective, or "

@@ -197,7 +197,7 @@ def test_repeats_are_for_those_who_ask_and_belong_to_the_run(tmp_path: Path) -> 
 
 
 def test_an_objective_for_another_kind_of_string_is_refused_for_a_space_too() -> None:
-    with pytest.raises(InputError, match="mfe is for dna or rnas, but those of StringSpace are of kind 'text'"):
+    with pytest.raises(InputError, match="mfe is for DNA or RNA, but those of StringSpace are of kind 'text'"):
         seqopt.minimize("mfe", StringSpace("ACGT", 9), **QUICK)
     assert seqopt.minimize("mfe", StringSpace("ACGT", 9, kind="dna"), initial=2, budget=0).best_value <= 0
 

@@ -23,9 +23,8 @@ from seqopt.campaign.rows import LARGEST_VALUE, NewMeasurement, Suggestion, stor
 from seqopt.data import Contexts, Item, Outcome, Query
 from seqopt.data.transforms import check_value
 from seqopt.errors import ExhaustedError, InputError
-from seqopt.evaluation import FAILED, Evaluation, Evaluator, ObjectiveFunction, QueryObjective
-from seqopt.objectives import Objective
-from seqopt.spaces import PoolSpace, Space
+from seqopt.evaluation import FAILED, Evaluation, Evaluator
+from seqopt.spaces import PoolSpace
 from seqopt.utils.arguments import checked_integer
 from seqopt.utils.progress import awaiting
 
@@ -52,19 +51,6 @@ SHOWN = 60
 _PAUSE_SECONDS = 0.1
 
 T = TypeVar("T")
-
-
-def check_objective(objective: ObjectiveFunction | QueryObjective, space: Space) -> None:
-    """Refuse an objective that is for other strings than those of a space.
-
-    Raises:
-        InputError: If its kinds are not that of the space.
-    """
-    if isinstance(objective, Objective) and not objective.applies_to(space.kind):
-        raise InputError(
-            f"the objective {objective.name} is for {' or '.join(objective.kinds)}s, but this campaign searches "
-            f"strings of kind {space.kind!r}"
-        )
 
 
 def useful_workers(workers: int, at_once: int) -> int:

@@ -124,8 +124,8 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
         path: str | os.PathLike[str],
         space: Space | Pool | PoolStore | Iterable[Any] | str | os.PathLike[str],
         *,
-        objective: str,
-        direction: Direction = "maximize",
+        objective: str | None = None,
+        direction: Direction | None = None,
         unit: str | None = None,
         column: str | None = None,
         kind: str | None = None,
@@ -153,6 +153,7 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
         controls: Sequence[str] | str | os.PathLike[str] = (),
         initial_contexts: Literal["target", "all", "cheap"] | None = None,
         parent: str | None = None,
+        computed: str | None = None,
     ) -> Campaign:
         """Begin a campaign in a new file.
 
@@ -163,8 +164,9 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
                 1,000 the campaign has to be given them again when it is opened: write them to a file), or what
                 `seqopt.datasets.prepare_pool` prepared of files of millions, whose paths and checksums are kept. What
                 of the file is left out, since it cannot be read or is there already, is logged as a warning.
-            objective: What is measured, such as ``"pIC50"``.
-            direction: ``"maximize"`` or ``"minimize"``.
+            objective: What is measured, such as ``"pIC50"``. May be left out if it is ``computed``.
+            direction: ``"maximize"`` or ``"minimize"``; by default what is usual for what is computed, else
+                ``"maximize"``.
             unit: Of the values.
             column: Column of the candidates in their file, if it is not to be recognised.
             kind: What candidates are, if it is not to be recognised; see `seqopt.datasets.read_pool`.
@@ -188,7 +190,7 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
                 have a column for each thing in which they differ, such as ``fidelity``. A result of which nobody says
                 how it was measured was measured as its suggestion or, if there is none, the target says.
             constraints: What is measured besides the objective, each an `seqopt.data.Outcome` of the role
-                ``"constraint"``. Tables have a column for each.
+                ``"constraint"``, or ``"recorded"`` for what is only kept. Tables have a column for each.
             seed: Fixes every random draw.
             filters: What strings have to pass in order to be suggested: see `seqopt.filters`.
             design: How the first batch is chosen, by name: see `seqopt.Optimizer`.
@@ -202,6 +204,9 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
             parent: The string of which the candidates are variants, such as a wild type: tables and pages name them by
                 what they change of it (``S121E/D57G``), and a file of candidates and results may do so, too. Spaces
                 with a parent need none.
+            computed: What computes the objective, by name as `seqopt.maximize` takes it: `run` needs no function then.
+                Of a weighted sum, such as ``"mfe - 5*log_cai:human"``, each score is recorded beside the sum, in its
+                own unit; no model learns from the scores.
             initial_contexts: How strings of the first batch are measured where there are several ways: as the
                 ``"target"``, each in ``"all"``, or in those that cost less than the target
                 (``"cheap"``). By default as in automatic searches: see `seqopt.strategies.initial.usual_beginning`.
@@ -238,6 +243,7 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
             controls=controls,
             initial_contexts=initial_contexts,
             parent=parent,
+            computed=computed,
         )
         kept = None
         if library is not None:
@@ -856,7 +862,7 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
 
     def run(
         self,
-        objective: ObjectiveFunction | QueryObjective | str,
+        objective: ObjectiveFunction | QueryObjective | str | None = None,
         *,
         budget: int,
         executor: Executor | None = None,
@@ -876,7 +882,9 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
 
         Args:
             objective: A function from a list of strings to a list of their values, called with one string at a time, or
-                the name of one: see `seqopt.maximize`. What it cannot evaluate is recorded as a failure.
+                the name of one: see `seqopt.maximize`; by default what the campaign says that it is computed by. What
+                it cannot evaluate is recorded as a failure. Scores of a weighted sum that the campaign records are
+                kept beside it.
             budget: Results in the campaign when it ends, those that are there now and failures among them.
             executor: Evaluates in parallel: any `concurrent.futures.Executor`.
             workers: Evaluations at a time.
@@ -895,6 +903,7 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
             How many evaluations were made.
 
         Raises:
+            InputError: Without an objective, for one of other strings, or of other scores than the campaign records.
             StoppedRunError: If nothing has ever succeeded, the same failure comes again and again, or the objective
                 does not return one value for each string; see `seqopt.maximize`.
             ObjectiveError: If the executor breaks or takes no more: the strings that were in flight stay open, and are
@@ -915,27 +924,34 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
             0
             >>> campaign.close(); folder.cleanup()
         """
-        from seqopt.campaign.automatic import check_objective, drive, useful_workers
+        from seqopt.campaign.automatic import drive, useful_workers
+        from seqopt.campaign.computed import evaluated, suited
         from seqopt.campaign.locks import RunLock
         from seqopt.evaluation import Evaluator
-        from seqopt.objectives import resolve_objective
+        from seqopt.objectives import Objective, resolve_objective
 
         budget = checked_integer("budget", budget, 0, "expected an integer of results")
         if asynchronous and executor is not None and workers < 2:
             raise InputError(
                 "an asynchronous run needs to know how many evaluations the executor makes at once: workers=4"
             )
-        score = resolve_objective(objective) if isinstance(objective, str) else objective
-        check_objective(score, self.space)
-        path, columns = self.store.path, 1 + len(self.store.settings.constraints)
-        settings = self.store.settings
+        path, settings = self.store.path, self.store.settings
+        given = settings.computed_by if objective is None else objective
+        if given is None:
+            raise InputError(
+                f"{settings.objective} of this campaign is measured, and nothing computes it: give the function"
+            )
+        score = resolve_objective(given) if isinstance(given, str) else given
+        if isinstance(score, Objective):
+            score = suited(score, self.space)
+        outcomes = settings.outcomes()
         evaluating = Evaluator(
-            score,
+            evaluated(score, outcomes),
             executor=executor,
             workers=useful_workers(workers, budget if asynchronous else max(settings.initial, settings.batch_size)),
             timeout=timeout,
             chunk_size=chunk_size,
-            columns=columns,
+            columns=len(outcomes),
             isolated=isolated,
         )
         try:

@@ -83,7 +83,7 @@ def further_role(name: str) -> str:
 
 def has_costs(settings: Settings) -> bool:
     """Whether tables of a campaign have a column of costs: not where something else is called so."""
-    others = (settings.objective, settings.string_column, *settings.context_names, *settings.constraint_names)
+    others = (settings.objective, settings.string_column, *settings.context_names, *settings.further_names)
     return settings.contexts is not None and not settings.plates and COST not in map(plain_name, others)
 
 
@@ -94,7 +94,7 @@ def check_column_names(settings: Settings) -> None:
         InputError: If two of them would be one, in whatever letters and with or without the unit.
     """
     others = {plain_name(name): name for name in (IDENTIFIER, STANDARD_ERROR, FAILURE, REPLICATE)}
-    own = (settings.objective, *settings.context_names, *settings.constraint_names)
+    own = (settings.objective, *settings.context_names, *settings.further_names)
     for index, name in enumerate(own[1:], start=1):
         if plain_name(name) in {*others, plain_name(settings.string_column), *map(plain_name, own[:index])}:
             raise InputError(
@@ -136,7 +136,7 @@ def wanted_names(
         wanted["string"] |= {*MUTATION_COLUMNS}
     wanted["standard_error"] |= {f"{objective}_{name}" for name in _NAMES["standard_error"]}
     further = {context_role(name): {plain_name(name)} for name in settings.context_names}
-    further |= {further_role(name): {plain_name(name)} for name in settings.constraint_names}
+    further |= {further_role(name): {plain_name(name)} for name in settings.further_names}
     if settings.listed.get("id_column"):
         own = plain_name(settings.listed["id_column"])
         # A column by the name of another one has the addition in batches.
@@ -214,7 +214,7 @@ class Header:
             wrong.append(
                 f"no column says which strings were measured: expected {expected}{_alike(names, plain, header)}"
             )
-        measured = {"value", "failure", HITS, *map(further_role, self.settings.constraint_names)}
+        measured = {"value", "failure", HITS, *map(further_role, self.settings.further_names)}
         if not measured & set(found):
             unit = f" (in {self.settings.unit})" if self.settings.unit else ""
             other = "" if "value" not in self.wanted["value"] else " or 'value'"

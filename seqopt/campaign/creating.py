@@ -37,8 +37,8 @@ logger = logging.getLogger(__name__)
 def new_campaign(
     space: Space | Pool | PoolStore | Iterable[Any] | str | os.PathLike[str],
     *,
-    objective: str,
-    direction: Direction,
+    objective: str | None,
+    direction: Direction | None,
     unit: str | None,
     column: str | None,
     kind: str | None,
@@ -63,6 +63,7 @@ def new_campaign(
     controls: Sequence[str] | str | os.PathLike[str] = (),
     initial_contexts: Literal["target", "all", "cheap"] | None = None,
     parent: str | None = None,
+    computed: str | None = None,
 ) -> tuple[Library | None, Space, Settings]:
     """The library of a new campaign, if it searches one, its space, and its settings.
 
@@ -73,6 +74,7 @@ def new_campaign(
     Raises:
         InputError: For what cannot be used.
     """
+    from seqopt.campaign.computed import computed_objective, facts_of, recorded
     from seqopt.campaign.parts import AUTOENCODER, encoder_name, kept_parts, named_surrogate
     from seqopt.data import Outcome, resolve_transform
     from seqopt.datasets import PoolStore
@@ -84,6 +86,17 @@ def new_campaign(
     from seqopt.spaces import StoredPool, as_space
     from seqopt.strategies.initial import usual_beginning
 
+    if objective is None and computed is None:
+        raise InputError(
+            "the objective needs a name: what is measured, such as 'pIC50', or what computes it (computed)"
+        )
+    if computed is not None and contexts is not None:
+        raise InputError(
+            "a computed objective has one way to measure: leave contexts out, or give the function to Campaign.run"
+        )
+    if computed is not None and (plates is not None or transform == "yes/no"):
+        other = "results that are yes or no" if plates is None else "plates"
+        raise InputError(f"a computed objective has no {other}: leave one of them out")
     if plates is None and (isinstance(controls, os.PathLike) or len(controls)):
         raise InputError("controls go with plates: give their size, too (--plates, --plate-size 96)")
     if plates is not None:
@@ -123,6 +136,20 @@ def new_campaign(
         extra[PARENT] = checked_parent_of(parent, space)
     elif parent is not None:
         checked_parent_of(parent, space)
+    if computed is not None:
+        score = computed_objective(computed, space)
+        objective, direction = objective or score.name, direction or score.direction
+        unit = unit if unit is not None else score.unit or None
+        if objective in (one.name for one in recorded(score)):
+            raise InputError(
+                f"the objective is called {objective!r}, as one of the scores of {score.name} is, which have "
+                "columns of their own: give it a different name"
+            )
+        # What is a constraint already is measured as such.
+        names = [outcome.name for outcome in constraints]
+        constraints = [*constraints, *(one for one in recorded(score) if one.name not in names)]
+        extra |= facts_of(computed, score)
+    objective, direction = str(objective), direction or "maximize"
     facts = described(space) if pool is None else {"type": "pool", "kind": space.kind}
     wanted = fitting(conditions, space.kind, space, pool)
     if near is not None:

@@ -47,7 +47,8 @@ class Inquiring:
         A model is fitted, as for a suggestion; nothing is written.
 
         Args:
-            strings: Strings of the kind that is searched, or identifiers of the library.
+            strings: Strings of the kind that is searched, identifiers of the library or, where a parent is known, names
+                of variants.
 
         Returns:
             In their order, for each the central prediction, the central 90 % of a measurement and of the true value in
@@ -81,8 +82,9 @@ class Inquiring:
         found = []
         for number, what in enumerate(strings, 1):
             try:
-                string = self._naming.owned(what) or what
-                found.append((string, self._naming.key(string), None if string == what else what))
+                owned = self._naming.owned(what)
+                string = owned or self._naming.string_of(what)
+                found.append((string, self._naming.key(string), None if owned is None else what))
             except InputError as error:
                 raise InputError(f"string {number} of {len(strings)}: {error}") from error
         rows = predict(self.session().optimizer, [one[0] for one in found], [one[1] for one in found])

@@ -28,7 +28,9 @@ IN_MEMORY = "known results"
 """What messages call a table that is not a file."""
 
 
-def read_known(known: KnownResults, settings: Settings, identify: Identify) -> list[NewMeasurement]:
+def read_known(
+    known: KnownResults, settings: Settings, identify: Identify, *, decimal_comma: bool | None = None
+) -> list[NewMeasurement]:
     """Read results that are known already, by the rules of `seqopt.campaign.read_results` for results from elsewhere.
 
     Several results of one string are replicates. Rows without a result are left out, and said so in a warning.
@@ -39,6 +41,8 @@ def read_known(known: KnownResults, settings: Settings, identify: Identify) -> l
             replicates.
         settings: The names of the objective and of the column of strings, and the transform.
         identify: From a string to its key; raises `InputError` for a string that cannot be learned from.
+        decimal_comma: Whether numbers are written ``6,5``; by default as in the pool of the settings, but with points
+            in a table with commas between its cells.
 
     Returns:
         The results, in their order.
@@ -51,13 +55,19 @@ def read_known(known: KnownResults, settings: Settings, identify: Identify) -> l
         >>> [(row.string, row.value) for row in rows]
         [('CCO', 1.5), ('CCN', 2.0), ('CCN', 2.25)]
     """
+    usual = bool((settings.pool or {}).get("decimal_comma"))
     if isinstance(known, str | os.PathLike):
         source = str(Path(known))
-        sheet = read_sheet(known, expected=expected_names(settings))
+        comma = usual if decimal_comma is None else decimal_comma
+        sheet = read_sheet(known, expected=expected_names(settings), decimal_comma=comma)
     else:
         source = IN_MEMORY
         sheet = _mapped(known) if isinstance(known, Mapping) else _tabulated(known)
-    results = results_of_sheet(sheet, source, settings, identify, replicates=True, history=True)
+    if decimal_comma is None:
+        decimal_comma = usual and sheet.separator != ","
+    results = results_of_sheet(
+        sheet, source, settings, identify, replicates=True, history=True, decimal_comma=decimal_comma
+    )
     if results.problems:
         listed = "\n".join(f"  {problem}" for problem in listing(map(_placed, results.problems)))
         raise InputError(f"the known results cannot be used:\n{listed}")

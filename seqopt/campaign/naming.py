@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from seqopt.campaign.columns import is_named_like_suggestion, suggestion_name
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.labels import strings_by_identifier
-from seqopt.campaign.parents import parent_of, variant_of
+from seqopt.campaign.parents import hint_at_parent, parent_of, variant_of
 from seqopt.campaign.rows import Exclusion, Measurement, Suggestion
 from seqopt.errors import InputError
 from seqopt.strings.mutations import is_mutation_name
@@ -102,7 +102,7 @@ class Naming:
         if suggestion is not None:
             return [row for row in rows if row.suggestion == suggestion.name]
         self._refuse_misnamed(what)
-        key = self.key(self._string_of(what))
+        key = self.key(self.string_of(what))
         return [row for row in rows if row.key == key]
 
     def called(self, what: str) -> str:
@@ -111,7 +111,7 @@ class Naming:
         if suggestion is not None:
             return suggestion.name
         self._refuse_misnamed(what)
-        return self._string_of(what)
+        return self.string_of(what)
 
     def withdrawable(self, what: str) -> Suggestion | None:
         """The suggestion that is meant, if there is one that was not undone: by its name, or of a string that is open.
@@ -123,7 +123,7 @@ class Naming:
         if suggestion is not None:
             return suggestion
         self._refuse_misnamed(what)
-        key = self.key(self._string_of(what))
+        key = self.key(self.string_of(what))
         found = [row for row in self._store.suggestions() if row.key == key]
         return next((row for row in reversed(found) if row.status == "open"), found[-1] if found else None)
 
@@ -135,7 +135,7 @@ class Naming:
         """
         string = self.owned(what)
         identifier = what if string is not None else None
-        string = string or self._string_of(what)
+        string = string or self.string_of(what)
         key = self.key(string)
         if self._store.settings.pool is not None:
             space = cast("CandidateSet", self._campaign.space)
@@ -208,7 +208,7 @@ class Naming:
             )
         return key
 
-    def _string_of(self, what: str) -> str:
+    def string_of(self, what: str) -> str:
         """The string that an identifier, a name of a variant such as S121E/D57G, or the string itself stands for.
 
         Raises:
@@ -270,6 +270,16 @@ class Naming:
         return not known and cast("CandidateSet", self._campaign.space).index_of(key) is None
 
     def _key(self, string: str) -> str:
+        settings = self._store.settings
+        try:
+            return self._key_of(string)
+        except InputError as error:
+            hint = hint_at_parent(string, parent_of(settings), (settings.pool or settings.space).get("kind"))
+            if not hint:
+                raise
+            raise InputError(f"{error}{hint}") from error
+
+    def _key_of(self, string: str) -> str:
         from seqopt.strings.identity import explain_rejection, identity_keys, quoted
         from seqopt.strings.notations import is_inchi, reference_to_structure, smiles_of_inchi
 

@@ -84,6 +84,20 @@ def with_mutations(frame: pd.DataFrame, parent: str | None) -> pd.DataFrame:
     return frame
 
 
+def hint_at_parent(text: str, parent: str | None, kind: str | None) -> str:
+    """What to do where a text is no string, and looks like the name of a variant of a parent that nobody has named.
+
+    Example:
+        >>> hint_at_parent("S121E", None, "protein")
+        '. If it names a variant, say of what: --parent (parent=) when a search or a campaign is begun'
+        >>> hint_at_parent("S121E", "MKV", "protein"), hint_at_parent("C2O", None, "molecule")
+        ('', '')
+    """
+    if parent is not None or kind == "molecule" or not is_mutation_name(text):
+        return ""
+    return ". If it names a variant, say of what: --parent (parent=) when a search or a campaign is begun"
+
+
 def variant_of(name: str, parent: str, settings: Settings) -> str:
     """The string that a name of a variant stands for.
 

@@ -37,6 +37,12 @@ WELLS = "wells"
 INCONCLUSIVE = "inconclusive"
 """What stands in place of the value of a result that is neither yes nor no."""
 
+COMPUTED = "computed_by"
+"""Where settings keep what computes the objective, if it is computed."""
+
+TERMS = "terms"
+"""Where settings keep the scores of a weighted sum that is the objective: name, weight and unit of each."""
+
 YES_NO = "yes/no"
 """The transform of a campaign whose results are yes or no; see `seqopt.data.yes_no`."""
 
@@ -144,8 +150,19 @@ class Settings:
         return tuple(sorted({*opened, *(str(name) for context in known["possible"] for name, _ in context)}))
 
     @property
-    def constraint_names(self) -> tuple[str, ...]:
-        """What is measured besides the objective: names of columns of tables."""
+    def computed_by(self) -> str | None:
+        """What computes the objective (see `seqopt.campaign.computed`); `None` where it is measured.
+
+        Example:
+            >>> Settings("y", extra={"computed_by": "mfe"}).computed_by, Settings("y").computed_by
+            ('mfe', None)
+        """
+        found = self.extra.get(COMPUTED)
+        return found if isinstance(found, str) and found else None
+
+    @property
+    def further_names(self) -> tuple[str, ...]:
+        """What is measured besides the objective, constraints and what is only recorded: names of columns of tables."""
         return tuple(str(constraint["name"]) for constraint in self.constraints)
 
     def made_contexts(self) -> Contexts | None:
@@ -510,6 +527,18 @@ class Observed:
     def failures(self) -> tuple[str, ...]:
         """Why measurements of it failed."""
         return tuple(row.failure for row in self.measurements if row.failure is not None)
+
+    def further(self, name: str) -> float | None:
+        """Mean of the values of a further outcome; `None` where it was not measured.
+
+        Example:
+            >>> rows = [Measurement("CCO", "CCO", 1.0, further={"mfe": -2.0}), Measurement("CCO", "CCO", 2.0)]
+            >>> one = Observed("CCO", "CCO", tuple(rows))
+            >>> one.further("mfe"), one.further("gc")
+            (-2.0, None)
+        """
+        values = [row.further[name] for row in self.measurements if name in row.further]
+        return math.fsum(values) / len(values) if values else None
 
     def mean(self, *, geometric: bool = False) -> float:
         """Mean of the replicates, NaN if there are none; a limit of it where it is `censored`.

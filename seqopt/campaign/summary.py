@@ -195,12 +195,14 @@ def _best(
             one.identifier or "",
             one.string,
             f"{one.censored or ''}{_number(one.mean(geometric=geometric))}",
+            *("" if (number := one.further(name)) is None else _number(number) for name in settings.further_names),
             str(len(one.values)),
             _number(statistics.stdev(one.values)) if len(one.values) > 1 and not any(one.limits) else "",
         )
         for rank, one in enumerate(measured[:BEST], start=1)
     ]
-    header = ("", "name", IDENTIFIER, settings.string_column, settings.objective, "replicates", "their std")
+    measured_as = (settings.objective, *settings.further_names)
+    header = ("", "name", IDENTIFIER, settings.string_column, *measured_as, "replicates", "their std")
     lines = (side_by_side(settings, status.expected),) if rows and settings.latent else ()
     lines = lines if rows else ("Nothing has been measured yet.",)
     return section_without_empty("Best measured", lines, header, rows)

@@ -145,14 +145,14 @@ def write_batch(
             cells = as_numbers(["" if cell is None else str(cell) for cell in cells], decimal_comma=comma)
         table[shown] = cells
     beside = WELLS if settings.yes_no else STANDARD_ERROR
-    to_fill = (value, beside, *settings.constraint_names, FAILURE)
+    to_fill = (value, beside, *settings.further_names, FAILURE)
     table |= {name: [None] * len(suggestions) for name in to_fill}
     write_table(path, settings, table, drawn=True)
 
 
 def _names_of_variants(settings: Settings) -> str:
     """What the column of names of variants is called."""
-    others = {plain_name(name) for name in (settings.objective, settings.string_column, *settings.constraint_names)}
+    others = {plain_name(name) for name in (settings.objective, settings.string_column, *settings.further_names)}
     return told_apart([MUTATIONS], others, "of the parent")[MUTATIONS]
 
 
@@ -261,7 +261,7 @@ def check_batch_target(path: str | os.PathLike[str], store: CampaignStore) -> No
     first = sheet.rows[0] if structures else sheet.rows[0][:1]
     if IDENTIFIER not in map(plain_name, first) or not ("value" in columns or structures):
         raise InputError(other)
-    roles = (*_FILLED_IN, *map(further_role, settings.constraint_names))
+    roles = (*_FILLED_IN, *map(further_role, settings.further_names))
     indices = [index for role in roles for index, _ in columns.get(role, [])]
     filled = [
         line
@@ -297,7 +297,7 @@ def measurements_table(store: CampaignStore, *, numeric: bool = False) -> tuple[
         rows = store.measurements(discarded=True)
         suggestions = {row.name: row for row in store.suggestions()}
         withdrawals, exclusions = store.withdrawals(), store.exclusions()
-    contexts, further = settings.context_names, settings.constraint_names
+    contexts, further = settings.context_names, settings.further_names
     apart = numeric and any(row.censored is not None for row in rows)
     owned = [owned_name(settings)] if settings.listed.get("id_column") else []
     paid = [COST] if has_costs(settings) else []

@@ -55,6 +55,7 @@ from seqopt.cli.large_options import Keep, OnDisk, PrefilterName, Scheduler, Str
 from seqopt.cli.predict import predict_command
 from seqopt.cli.reagent_options import Reactions, Reagents, chosen_acquisition, refuse_pool_options
 from seqopt.cli.report import report_command
+from seqopt.cli.run_options import RUN, Asynchronous, ChunkSize, Isolate, StopAfterFailures, Timeout, Workers
 from seqopt.cli.train_vae import train_vae_command
 from seqopt.cli.variant_options import (
     Letters,
@@ -96,7 +97,7 @@ def _root(
     pass
 
 
-WHAT, HOW, RUN = "What to search", "How to search", "The run"
+WHAT, HOW = "What to search", "How to search"
 FIDELITIES = "Cheap and expensive measurements"
 
 Initial = Annotated[int, typer.Option(help="How many are scored first, to learn from.", rich_help_panel=HOW, min=2)]
@@ -134,6 +135,9 @@ Known = Annotated[
         rich_help_panel=WHAT,
     ),
 ]
+KnownComma = Annotated[
+    bool, typer.Option("--decimal-comma", help="Numbers in --known are written 6,5.", rich_help_panel=WHAT)
+]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same run.", rich_help_panel=HOW, min=0)]
 Resume = Annotated[
     bool,
@@ -152,49 +156,20 @@ RetryFailed = Annotated[
         rich_help_panel=RUN,
     ),
 ]
-Timeout = Annotated[
-    float | None,
-    typer.Option(help="Stop an evaluation after this many seconds and record it as failed.", rich_help_panel=RUN),
-]
-Workers = Annotated[int, typer.Option(help="How many evaluations run at the same time.", rich_help_panel=RUN, min=1)]
-Asynchronous = Annotated[
-    bool,
-    typer.Option(
-        "--asynchronous",
-        help="No batches: each of the --workers gets the next one as soon as it is free. --batch is how many make a "
-        "line of the table.",
-        rich_help_panel=RUN,
-    ),
-]
-ChunkSize = Annotated[
-    int | None,
-    typer.Option(
-        help="How many strings one call of the score may be given, for one that scores a list faster than its strings "
-        "one by one. By default its attribute chunk_size, or 1.",
-        rich_help_panel=RUN,
-        min=1,
-    ),
-]
-StopAfterFailures = Annotated[
-    int,
-    typer.Option(
-        metavar="K",
-        help="Stop after so many failures in a row, all for the same reason; 0 for never. --resume counts anew.",
-        rich_help_panel=RUN,
-        min=0,
-    ),
-]
-Isolate = Annotated[
-    bool | None,
-    typer.Option(
-        "--isolate/--no-isolate",
-        help="Whether the score runs in a separate process, so that a crash costs one evaluation and not the search. "
-        "Default: Python functions do, which loads their module twice; built-in scores do not.",
-        show_default=False,
-        rich_help_panel=RUN,
-    ),
-]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.", rich_help_panel=RUN)]
+
+
+def known_comma(decimal_comma: bool, known: Path | None) -> bool:
+    """Whether known results have decimal commas, where nothing else may have them.
+
+    Raises:
+        InputError: If that is said, and nothing is known.
+    """
+    if decimal_comma and known is None:
+        from seqopt.errors import InputError
+
+        raise InputError("--decimal-comma goes with --known FILE: leave it out")
+    return decimal_comma
 
 
 def _direction(maximize: bool | None) -> Direction | None:
@@ -278,7 +253,9 @@ def search(
     ] = False,
     decimal_comma: Annotated[
         bool,
-        typer.Option("--decimal-comma", help="Numbers in the file are written 6,5.", rich_help_panel=WHAT),
+        typer.Option(
+            "--decimal-comma", help="Numbers in the file, and in --known, are written 6,5.", rich_help_panel=WHAT
+        ),
     ] = False,
     initial: Initial = 20,
     batch: Batch = 10,
@@ -442,6 +419,7 @@ def search(
         asynchronous=asynchronous,
         chunk_size=chunk_size,
         known=known,
+        decimal_comma=decimal_comma,
         stop_after_failures=stop_after_failures or None,
         isolate=isolate,
         budget_cost=budget_cost,
@@ -576,6 +554,7 @@ def genes(
         ),
     ] = "auto",
     known: Known = None,
+    decimal_comma: KnownComma = False,
     seed: Seed = 0,
     out: Annotated[
         Path | None,
@@ -634,6 +613,7 @@ def genes(
             asynchronous=asynchronous,
             chunk_size=chunk_size,
             known=known,
+            decimal_comma=known_comma(decimal_comma, known),
             stop_after_failures=stop_after_failures or None,
             isolate=isolate,
         ),
@@ -726,6 +706,7 @@ def expressions(
     surrogate: SurrogateName = "auto",
     acquisition: AcquisitionName = "gibbon",
     known: Known = None,
+    decimal_comma: KnownComma = False,
     seed: Seed = 0,
     out: Annotated[
         Path | None,
@@ -788,6 +769,7 @@ def expressions(
             asynchronous=asynchronous,
             chunk_size=chunk_size,
             known=known,
+            decimal_comma=known_comma(decimal_comma, known),
             stop_after_failures=stop_after_failures or None,
             isolate=isolate,
         ),

@@ -127,7 +127,7 @@ def fold_command(
     from seqopt.cli.running import check_free, console, default_folder, show_notes
     from seqopt.errors import InputError
     from seqopt.objectives import CodonAdaptationIndex
-    from seqopt.report.exports import BEST_CSV, BEST_FASTA, GENES_CSV, GENES_FASTA, GENES_GENBANK, TO_RNA
+    from seqopt.report.exports import BEST_CSV, BEST_FASTA, GENES_CSV, GENES_FASTA, GENES_GENBANK
     from seqopt.strings.genetic_codes import genetic_code
 
     show_notes()
@@ -164,9 +164,7 @@ def fold_command(
     rng = np.random.default_rng(seed)
     best = []
     for one, space, folding, place in zip(proteins, spaces, foldings, folders, strict=True):
-        table = _designs(one, folding, designs, within, rng, refined=refine)
-        if rna:
-            table["gene"] = [gene.translate(TO_RNA) for gene in table["gene"]]
+        table = _designs(one, folding, designs, within, rng, refined=refine, rna=rna)
         _write(place, table, GeneFiles(rna, True).construct(one.name, space) if genbank else None)
         best.append((one.name, place.name, table.iloc[0]))
         console.print(f"\nThey are in {place / GENES_FASTA} and {GENES_CSV} there.", markup=False)
@@ -194,6 +192,7 @@ def _designs(
     rng: np.random.Generator,
     *,
     refined: bool,
+    rna: bool,
 ) -> pd.DataFrame:
     """Compute, check and show the genes of one protein."""
     import time
@@ -204,7 +203,7 @@ def _designs(
     from seqopt.cli.exact_genes import shown_gene
     from seqopt.cli.running import console, note, print_best
     from seqopt.objectives import MinimumFreeEnergy
-    from seqopt.report.exports import gc_fraction
+    from seqopt.report.exports import TO_RNA, gc_fraction
 
     started = time.perf_counter()
     console.print(
@@ -244,6 +243,8 @@ def _designs(
     table = pd.DataFrame(columns)
     first = "mfe" if refined else "score"
     table = table.sort_values([first, "gene"], kind="stable").reset_index(drop=True)
+    if rna:
+        table["gene"] = [gene.translate(TO_RNA) for gene in table["gene"]]
     word = "_".join(protein.name.split()) or "gene"
     table.insert(0, "name", [f"{word}_{rank}" for rank in range(1, len(table) + 1)])
     table.insert(0, "rank", range(1, len(table) + 1))

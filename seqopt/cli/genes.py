@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,6 +39,7 @@ from seqopt.objectives import (
     WeightedSum,
     by_code,
     check_genes,
+    exact_instead,
     exact_score,
     in_context,
     resolve_objective,
@@ -98,7 +100,7 @@ def run_genes(
         checked_flank(options.downstream or "", "downstream"),
     )
     if not objective.applies_to("dna"):
-        raise InputError(f"the objective {objective.name} is for {' or '.join(objective.kinds)}s, not for genes")
+        raise InputError(f"the objective {objective.name} is for {objective.strings}, not for genes")
     proteins = proteins_of(source)
     folder = out if out is not None else default_folder(_label(source, proteins), objective_spec)
     # Every protein and every constraint is judged before the first gene is scored.
@@ -248,6 +250,8 @@ def _design(
     check_plan(plan)
     _warn(space, plan)
     _mention_exact_folding(space, objective, goal)
+    if best is not None and plan.known is None and not searched:
+        _mention_logarithms(space, objective)
     result = watched_search(
         objective,
         space,
@@ -339,6 +343,16 @@ def _mention_exact_folding(space: CodonSpace, objective: Objective, goal: Direct
                 f"seqopt fold --cai {index.index.organism} --codon-weight {-weight / folded / space.length:.4g} "
                 f"computes the best gene of this sum without dangling ends, its energy weighing 1; {begin}"
             )
+
+
+def _mention_logarithms(space: CodonSpace, objective: Objective) -> None:
+    """Say what to write so that there is an exact optimum, where a geometric mean is all that hinders it."""
+    instead = None if space.accept is not None else exact_instead(objective, space)
+    if instead is not None:
+        note(
+            f"{objective.name} is searched for, since geometric means such as cai are no sums over codons: the best "
+            f"genes by -o {shlex.quote(instead)}, whose weights are of logarithms, are computed exactly"
+        )
 
 
 def _print_summary(folder: Path, best: Any, objective: Objective) -> None:

@@ -65,8 +65,10 @@ def refuse_pool_options(context: typer.Context, pool: object) -> None:
     for name in _OF_VARIANTS:
         if is_given(context, name):
             raise InputError(f"--{name} makes variants, and --reactions products: give one of the two")
+    # Known results may have decimal commas, whatever is searched.
+    alone = {"decimal_comma"} if is_given(context, "known") else set()
     for name in _OF_POOLS:
-        if is_given(context, name):
+        if name not in alone and is_given(context, name):
             raise InputError(
                 f"--{name.replace('_', '-')} goes with a file of candidates, not with --reactions: leave it out"
             )

@@ -74,7 +74,7 @@ def run_reagents(
         raise InputError("products have no columns: give a built-in score or a Python function as --objective")
     objective = resolve_objective(objective_spec.strip())
     if not objective.applies_to("molecule"):
-        raise InputError(f"the objective {objective.name} is for {' or '.join(objective.kinds)}s, not for molecules")
+        raise InputError(f"the objective {objective.name} is for {objective.strings}, not for molecules")
     name = reactions.name.split(".")[0] if reactions is not None else "reactions"
     folder = out if out is not None else default_folder(name, objective_spec)
     check_folder(folder, plan.resume)

@@ -7,7 +7,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from seqopt.errors import InputError, RunFolderError, SeqoptError, StoppedRunErr
 from seqopt.utils.progress import shown_by
 
 if TYPE_CHECKING:
+    from seqopt.campaign.journal import Step
     from seqopt.evaluation import Direction
     from seqopt.objectives import Objective
 
@@ -48,6 +49,7 @@ class Plan:
     stop_after_failures: int | None = 10
     isolate: bool | None = None
     budget_cost: float | None = None
+    decimal_comma: bool = False
 
     @property
     def evaluations(self) -> int | None:
@@ -144,6 +146,7 @@ def watched_search(
     surrogate: Any = None,
     settings: dict[str, Any] | None = None,
     export: Callable[[], Any] | None = None,
+    heading: Sequence[str] = (),
     **options: Any,
 ) -> Any:
     """Search, with a table of what happens.
@@ -159,6 +162,7 @@ def watched_search(
         settings: Facts to keep besides those of the objective and the command.
         export: Writes further files into the folder. It is called after each step and once more however the search
             ends, if anything was evaluated.
+        heading: Lines that stand above the table.
         **options: Further options of `seqopt.maximize`.
 
     Returns:
@@ -174,8 +178,6 @@ def watched_search(
     strategy = options.get("strategy")
     if strategy is not None:
         options.pop("search", None)
-    if plan.known is not None:
-        note(f"what is known from {plan.known} takes the place of as many random candidates")
     steps = None if plan.evaluations is None else -(-plan.evaluations // plan.batch)
     batches = f"{'1 batch' if steps == 1 else f'{steps} batches'} of {plan.batch}"
     costly = options.get("fidelities") is not None
@@ -184,25 +186,22 @@ def watched_search(
         first = "near the lead"
     if plan.asynchronous:
         batches = f"turn, {plan.workers} at a time"
-    console.print(
-        f"{goal[:-1]}ing [bold]{escape(objective.name)}[/bold]: {plan.initial} {first}, "
-        f"then {_amount(plan, batches)}, by {_decides(plan, strategy)}; seed {plan.seed}; results in "
-        f"{escape(str(folder))}"
-    )
-    console.print(
-        f"\n{'step':>7} {'scored':>7}{' ' + format('cost', '>9') if costly else ''} {'failed':>7} {'best so far':>14} "
-        f"{'choosing':>10} {'scoring':>9} {'time':>7}"
-    )
 
-    def show(step: Any) -> None:
-        best = "-" if step.best is None else f"{step.best:,.5g}"
-        name = "start" if step.step == 0 else f"{step.step}" if steps is None else f"{step.step}/{steps}"
-        cost = f" {step.cost:>9,.5g}" if costly and step.cost is not None else ""
-        elapsed = int(time.perf_counter() - started)
+    def begin() -> None:
+        # Only now: what is wrong with known results, for instance, would stand below a table without lines.
+        for line in heading:
+            console.print(escape(line))
+        if plan.known is not None:
+            note(f"what is known from {plan.known} takes the place of as many random candidates")
         console.print(
-            f"{name:>7} {step.evaluations:>7}{cost} {step.failed or '':>7} {best:>14} {step.seconds['suggest']:>9.1f}s "
-            f"{step.seconds['evaluate']:>8.1f}s {elapsed // 60:>4}:{elapsed % 60:02d}"
+            f"{goal[:-1]}ing [bold]{escape(objective.name)}[/bold]: {plan.initial} {first}, "
+            f"then {_amount(plan, batches)}, by {_decides(plan, strategy)}; seed {plan.seed}; results in "
+            f"{escape(str(folder))}"
         )
+        print_heading(costly=costly)
+
+    def show(step: Step) -> None:
+        print_step(step, started, steps=steps, costly=costly)
         write()
 
     def write() -> None:
@@ -240,9 +239,11 @@ def watched_search(
                     "command": command_line(),
                     **(settings or {}),
                 },
+                on_begin=begin,
                 on_step=show,
                 direction=goal,
                 known=plan.known,
+                decimal_comma=plan.decimal_comma,
                 **options,
             )
         print_failures(result.failures)
@@ -259,6 +260,33 @@ def watched_search(
         # A run that was refused has written nothing, and its files are not ours to write.
         if _written(folder) != before:
             write()
+
+
+def print_heading(*, costly: bool = False) -> None:
+    """The heading of the table of steps."""
+    console.print(
+        f"\n{'step':>7} {'scored':>7}{' ' + format('cost', '>9') if costly else ''} {'failed':>7} {'best so far':>14} "
+        f"{'choosing':>10} {'scoring':>9} {'time':>7}"
+    )
+
+
+def print_step(step: Step, started: float, *, steps: int | None = None, costly: bool = False) -> None:
+    """A line of the table of steps.
+
+    Args:
+        step: What happened.
+        started: When the command started, by `time.perf_counter`.
+        steps: How many there will be, where that is known.
+        costly: Whether there is a column of costs.
+    """
+    best = "-" if step.best is None else f"{step.best:,.5g}"
+    name = "start" if step.step == 0 else f"{step.step}" if steps is None else f"{step.step}/{steps}"
+    cost = f" {step.cost:>9,.5g}" if costly and step.cost is not None else ""
+    elapsed = int(time.perf_counter() - started)
+    console.print(
+        f"{name:>7} {step.evaluations:>7}{cost} {step.failed or '':>7} {best:>14} {step.seconds['suggest']:>9.1f}s "
+        f"{step.seconds['evaluate']:>8.1f}s {elapsed // 60:>4}:{elapsed % 60:02d}"
+    )
 
 
 def _decides(plan: Plan, strategy: Any) -> str:

@@ -82,7 +82,7 @@ def run_search(
             "--standardize": standardize,
             "--attachment-points": attachment_points,
             "--strict": strict,
-            "--decimal-comma": decimal_comma,
+            "--decimal-comma": decimal_comma and plan.known is None,
             "--candidates": candidates is not None,
             "--tokenizer": tokenizer is not None,
             "--fidelity": bool(fidelities),
@@ -296,7 +296,7 @@ def _check_strings(source: str, kind: str | None, objective: Objective | None) -
     known = kind_of(source) or kind
     if objective is not None and known is not None and not objective.applies_to(known):
         raise InputError(
-            f"the objective {objective.name} is for {' or '.join(objective.kinds)}s, but the strings of {source} are "
+            f"the objective {objective.name} is for {objective.strings}, but the strings of {source} are "
             f"of kind {known!r}: choose another objective"
         )
 
@@ -375,7 +375,8 @@ def _describe_result(result: Any, name: str, direction: str) -> None:
                 f"{row['value']:,.5g}",
                 *(f"{row[term]:,.5g}" for term in terms),
                 origin(row["batch"]),
-                *(str(row[column]) for column in called),
+                # A known string that is no candidate has no identifier.
+                *("" if row[column] is None or row[column] != row[column] else str(row[column]) for column in called),
                 str(row["string"]),
             )
             for row in top.to_dict("records")

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.markup import escape
-
-from seqopt.cli.running import Plan, check_plan, console, default_folder, show_notes, watched_search
+from seqopt.cli.running import Plan, check_plan, default_folder, show_notes, watched_search
 from seqopt.cli.variant_options import VariantOptions
 from seqopt.errors import InputError
 from seqopt.objectives import resolve_objective
@@ -62,7 +60,7 @@ def run_variants(
     space: Any = variants.space(kind)
     if not objective.applies_to(space.kind):
         raise InputError(
-            f"the objective {objective.name} is for {' or '.join(objective.kinds)}s, but the variants are of kind "
+            f"the objective {objective.name} is for {objective.strings}, but the variants are of kind "
             f"{space.kind!r}: choose another objective, or say --kind"
         )
     source = Path(variants.parent).stem if variants.parent and Path(variants.parent).suffix else FOLDER
@@ -75,10 +73,18 @@ def run_variants(
     check_plan(plan)
     check_design(choosing["design"])
     resolve_transform(transform)
-    for line in described_variants(space):
-        console.print(escape(line))
     goal = direction or objective.direction
-    result = watched_search(objective, space, plan, goal, folder, started=started, transform=transform, **choosing)
+    result = watched_search(
+        objective,
+        space,
+        plan,
+        goal,
+        folder,
+        started=started,
+        transform=transform,
+        heading=described_variants(space),
+        **choosing,
+    )
     return result, objective.name, goal, folder
 
 

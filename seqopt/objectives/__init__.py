@@ -5,7 +5,7 @@ name; `seqopt.evaluation` calls it.
 Nothing here imports the models or the loop.
 """
 
-from seqopt.objectives.additive import CodonAdditive, by_code, check_genes, exact_score, in_context
+from seqopt.objectives.additive import CodonAdditive, by_code, check_genes, exact_instead, exact_score, in_context
 from seqopt.objectives.codon_usage import (
     CodonPairBias,
     CodonShares,
@@ -79,6 +79,7 @@ __all__ = [
     "by_code",
     "check_genes",
     "column_of",
+    "exact_instead",
     "exact_score",
     "fit_constants",
     "in_context",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from seqopt.errors import InputError
 from seqopt.evaluation import Direction
-from seqopt.objectives.codon_usage import CodonShares, Harmonisation, LogOf, TRNAAdaptationIndex
+from seqopt.objectives.codon_usage import CodonShares, Harmonisation, HasLogScore, LogOf, TRNAAdaptationIndex
 from seqopt.objectives.genes import CodonAdaptationIndex
 from seqopt.objectives.objective import Objective
 from seqopt.objectives.structure import InContext
@@ -70,6 +71,31 @@ def in_context(objective: Objective, upstream: str, downstream: str) -> Objectiv
         objective,
         lambda function: function.in_context(upstream, downstream) if isinstance(function, InContext) else function,
     )
+
+
+def exact_instead(objective: Objective, space: CodonSpace) -> str | None:
+    """Of a weighted sum without an exact optimum, the sum of logarithms that has one; `None` if there is none.
+
+    An index that is a geometric mean, such as the CAI, is the exponential of a mean over codons: by itself it increases
+    with that, but a sum of it and another score is a sum over codons no more. With the logarithm it is.
+
+    Example:
+        >>> from seqopt.objectives import resolve_objective
+        >>> from seqopt.spaces import CodonSpace
+        >>> exact_instead(resolve_objective("cai:human + 0.5*gc"), CodonSpace("MLK"))
+        'log_cai:human + 0.5*gc'
+        >>> exact_instead(resolve_objective("mfe + 0.5*cai:human"), CodonSpace("MLK"))
+    """
+    total = objective.function
+    if not isinstance(total, WeightedSum) or total.codon_score(space) is not None:
+        return None
+
+    def logarithm(function: Any) -> Any:
+        return LogOf(function) if isinstance(function, HasLogScore) else function
+
+    if total.with_terms(lambda one: _changed(one, logarithm)).codon_score(space) is None:
+        return None
+    return re.sub(r"(?<!\w)(cai|tai|usage)(?=:)", r"log_\1", objective.name)
 
 
 def check_genes(objective: Objective, space: CodonSpace) -> None:

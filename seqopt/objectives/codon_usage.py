@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -424,6 +424,7 @@ class MotifContent:
         return CodonScore(motifs={self.motif: 100 / (3 * space.length)})
 
 
+@runtime_checkable
 class HasLogScore(Protocol):
     """A positive function of genes whose logarithm is a sum over codons."""
 

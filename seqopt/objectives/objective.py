@@ -105,6 +105,16 @@ class Objective:
         function = self.function.function if isinstance(self.function, PerString) else self.function
         return isinstance(function, FunctionReference)
 
+    @property
+    def strings(self) -> str:
+        """The kinds of strings it applies to, in words.
+
+        Example:
+            >>> resolve_objective("mfe").strings, resolve_objective("qed").strings
+            ('DNA or RNA', 'molecules')
+        """
+        return " or ".join(kind.upper() if kind in ("dna", "rna") else f"{kind}s" for kind in self.kinds)
+
     def applies_to(self, kind: str) -> bool:
         """Whether strings of this kind can be scored."""
         return not self.kinds or kind in self.kinds
@@ -532,7 +542,7 @@ class FunctionReference:
             return importlib.import_module(self.location)
         except ModuleNotFoundError as error:
             if error.name is not None and (self.location + ".").startswith(error.name + "."):
-                close = difflib.get_close_matches(self.location.casefold(), OBJECTIVES, n=1, cutoff=0.7)
+                close = difflib.get_close_matches(self.location.casefold(), OBJECTIVES, n=1, cutoff=0.6)
                 guess = f"did you mean {close[0]}:{self.attribute}? Else " if close else ""
                 raise ObjectiveError(
                     f"there is no module {error.name!r}, neither in {self.folder} nor installed: {guess}"

@@ -89,9 +89,7 @@ class WeightedSum:
                 raise InputError(f"the weight of {term.objective.name} is {term.weight}; expected a finite number")
         if not self.kinds and any(term.objective.kinds for term in self.terms):
             said = "; ".join(
-                f"{term.objective.name} is for {' or '.join(term.objective.kinds)}s"
-                for term in self.terms
-                if term.objective.kinds
+                f"{term.objective.name} is for {term.objective.strings}" for term in self.terms if term.objective.kinds
             )
             raise InputError(f"no string can be scored by all of these: {said}")
 
@@ -129,15 +127,20 @@ class WeightedSum:
         return replace(self, terms=tuple(replace(term, objective=change(term.objective)) for term in self.terms))
 
     def codon_score(self, space: CodonSpace) -> CodonScore | None:
-        """The sum, if each score is one over codons itself: see `seqopt.objectives.CodonAdditive`."""
+        """The sum, if each score is one over codons itself: see `seqopt.objectives.CodonAdditive`.
+
+        Of a single score, such as 2 x CAI, it is enough that it increases with one.
+        """
         from seqopt.objectives.additive import CodonAdditive
         from seqopt.spaces import CodonScore
 
+        counted = [term for term in self.terms if term.weight]
         total = CodonScore()
-        for term in self.terms:
+        for term in counted:
             function: object = term.objective.function
-            if term.weight == 0:
-                continue
+            if len(counted) == 1 and isinstance(function, CodonAdditive):
+                score = function.codon_score(space)
+                return None if score is None else score.scaled(term.weight)
             if not isinstance(function, CodonAdditive) or not getattr(function, "adds_up", False):
                 return None
             score = function.codon_score(space)
@@ -149,9 +152,21 @@ class WeightedSum:
 
 @dataclass(frozen=True)
 class Rows:
-    """The function `WeightedSum.rows`, which can be sent to another process."""
+    """The function `WeightedSum.rows`, which can be sent to another process.
+
+    Args:
+        of: The sum.
+        names: The scores of which the rows have columns, behind that of the sum; by default all.
+
+    Example:
+        >>> from seqopt.objectives import resolve_objective
+        >>> total = resolve_objective("gc - 0.5*cai:human + 0*mfe").function
+        >>> Rows(total, ("mfe", "gc"))(["GCTGCC"]).round(2).tolist()
+        [[0.42, 0.0, 0.83]]
+    """
 
     of: WeightedSum
+    names: tuple[str, ...] | None = None
 
     @property
     def chunk_size(self) -> int:
@@ -160,7 +175,10 @@ class Rows:
 
     def __call__(self, strings: list[str]) -> FloatArray:
         """See `WeightedSum.rows`."""
-        return self.of.rows(strings)
+        rows = self.of.rows(strings)
+        if self.names is None:
+            return rows
+        return rows[:, [0, *(1 + self.of.names.index(name) for name in self.names)]]
 
 
 class _Token(NamedTuple):

@@ -13,10 +13,11 @@ import pandas as pd
 from seqopt.campaign import Campaign, CampaignStore, Observed, Settings, Snapshot, Suggestion
 from seqopt.campaign.costs import costs_by_string
 from seqopt.campaign.leads import FROM_LEAD, distances_from_lead
-from seqopt.campaign.rows import Measurement, comparable
+from seqopt.campaign.rows import TERMS, Measurement, comparable
+from seqopt.campaign.run_settings import RUN
 from seqopt.campaign.wording import means_in_words
 from seqopt.data import Context
-from seqopt.report.results import Run, of_latent, of_other_contexts, tidy_evaluations, with_contexts
+from seqopt.report.results import Run, of_latent, of_other_contexts, terms_of, tidy_evaluations, with_contexts
 
 STATUSES = {
     "open": "pending",
@@ -75,10 +76,12 @@ def read_campaign(path: str | os.PathLike[str]) -> Run:
         remarks = tuple(f"{text[:1].upper()}{text[1:]}." for text in (*status.warnings, *judged))
         if settings.latent and settings.contexts is not None:
             remarks = (*remarks, of_latent(settings.contexts))
-    table = pd.DataFrame(_rows(settings, suggestions, observed, notes), columns=_COLUMNS)
+    facts = _facts(settings)
+    beside = [term.column for term in terms_of(facts)]
+    table = pd.DataFrame(_rows(settings, suggestions, observed, notes, beside), columns=[*_COLUMNS, *beside])
     far = distances_from_lead(settings, table["key"].tolist())
     evaluations = tidy_evaluations(
-        table if far is None else table.assign(**{FROM_LEAD: pd.Series(far, dtype="float64")})
+        table if far is None else table.assign(**{FROM_LEAD: pd.Series(far, dtype="float64")}), beside
     )
     missing = [] if evaluations["measured"].any() else ["Nothing has been measured yet."]
     if not suggestions:
@@ -86,7 +89,7 @@ def read_campaign(path: str | os.PathLike[str]) -> Run:
     return Run(
         folder=path.parent,
         evaluations=evaluations,
-        settings=_facts(settings),
+        settings=facts,
         versions=dict((latest.summary.get("versions") or {}) if latest else {}),
         steps=_steps(snapshots, suggestions),
         campaign=path.stem,
@@ -170,13 +173,21 @@ class _Notes:
 
 
 def _rows(
-    settings: Settings, suggestions: Sequence[Suggestion], observed: Sequence[Observed], notes: _Notes
+    settings: Settings,
+    suggestions: Sequence[Suggestion],
+    observed: Sequence[Observed],
+    notes: _Notes,
+    beside: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
     chosen: dict[str, Suggestion] = {}
     for suggestion in suggestions:
         # The suggestion that a result answers is the latest one of its key.
         chosen[suggestion.key] = suggestion
-    rows = [_measured(one, chosen.get(one.key), geometric=settings.transform == "log10") for one in observed]
+    geometric = settings.transform == "log10"
+    rows = [
+        _measured(one, chosen.get(one.key), geometric=geometric) | {name: one.further(name) for name in beside}
+        for one in observed
+    ]
     done = {one.key for one in observed}
     for key, discarded in notes.discarded.items():
         if key not in done:
@@ -281,6 +292,9 @@ def _facts(settings: Settings) -> dict[str, Any]:
         added = [Path(str(one["path"])).name for one in pool.get("added") or []]
         columns |= {"added": ", ".join(added)} if added else {}
         return facts | {"column": pool.get("column"), "standardize": pool.get("standardize")} | columns
+    # Of a run, they stand among what it was told.
+    run: Mapping[str, Any] = (facts.get(RUN) or {}).get("settings") or {}
+    facts |= {TERMS: run[TERMS]} if TERMS not in facts and run.get(TERMS) else {}
     kind = space.get("kind") or ("dna" if space.get("type") == "CodonSpace" else None)
     return facts | {"space": dict(space)} | ({"kind": kind} if kind else {}) | columns
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from seqopt.errors import InputError, IntractableError
@@ -10,6 +11,9 @@ from seqopt.spaces.codon_graph import CodonGraph
 from seqopt.spaces.motifs import MotifAutomaton
 from seqopt.spaces.path_program import PathProgram, optimum
 from seqopt.spaces.specifications import ForbiddenMotif, Frame, Specification, cuts_of
+
+SHOWN_OF_FLANK = 20
+"""Bases beside the genes that messages show."""
 
 Window = tuple[int, int] | None
 """The least and the greatest number of G and C."""
@@ -65,9 +69,11 @@ def check_feasible(
             index = _forced(frame, MotifAutomaton([motif]))
             if index is not None:
                 first = max(index - (len(motif) + 1) // 3, 0)
+                by_flank = _forced(replace(frame, upstream=""), MotifAutomaton([motif])) != index
+                where = f" {_beside(frame, 'upstream')}" if by_flank else ""
                 raise InputError(
-                    f"no gene can avoid the motif {written}: every gene holds it by the end of codon {index + 1} "
-                    f"({'-'.join(frame.residues[first : index + 1])})"
+                    f"no gene can avoid the motif {written}{where}: every gene holds it by the end of codon "
+                    f"{index + 1} ({'-'.join(frame.residues[first : index + 1])})"
                 )
     everything: list[Specification] = [*sites, *constraints]
     if _feasible(frame, everything, gc_numbers):
@@ -80,6 +86,13 @@ def check_feasible(
     if window is not None and not _feasible(frame, left, None):
         window = None
     parts = [f"without {one.motif}" if any(one is site for site in sites) else one.text for one in left]  # type: ignore[attr-defined]
+    # What stands beside the gene is a constraint, too, where a site reaches across.
+    beside = frame
+    for side in ("upstream", "downstream"):
+        alone = replace(beside, upstream="") if side == "upstream" else replace(beside, downstream="")
+        if not _feasible(alone, left, window):
+            beside = alone
+    parts += [_beside(frame, side) for side in ("upstream", "downstream") if getattr(beside, side)]
     if window is not None and gc is not None:
         parts.append(f"with a GC content between {gc[0]:g} and {gc[1]:g}")
     strand = " (motifs on both strands)" if both_strands and any(one in sites for one in left) else ""
@@ -104,6 +117,23 @@ def _feasible(frame: Frame, constraints: Sequence[Specification], window: Window
         return optimum(PathProgram(graph, window), partial(cuts_of, frame, checked)) is not None
     except IntractableError:
         return True
+
+
+def _beside(frame: Frame, side: str) -> str:
+    """What stands beside the genes, in words; of many bases those next to them.
+
+    Example:
+        >>> from seqopt.strings.genetic_codes import genetic_code
+        >>> _beside(Frame((), (), genetic_code(1), upstream="ACGT" * 10, downstream="GG"), "upstream")
+        'behind the bases ...ACGTACGTACGTACGTACGT (--upstream)'
+    """
+    if side == "upstream":
+        bases = frame.upstream
+        shown = bases if len(bases) <= SHOWN_OF_FLANK else f"...{bases[-SHOWN_OF_FLANK:]}"
+        return f"behind the bases {shown} (--upstream)"
+    bases = frame.downstream
+    shown = bases if len(bases) <= SHOWN_OF_FLANK else f"{bases[:SHOWN_OF_FLANK]}..."
+    return f"before the bases {shown} (--downstream)"
 
 
 def _forced(frame: Frame, automaton: MotifAutomaton) -> int | None:

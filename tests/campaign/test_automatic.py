@@ -170,7 +170,7 @@ def test_wrong_arguments_and_a_second_run_are_refused(tmp_path: Path) -> None:
             ThreadPoolExecutor(2) as threads,
         ):
             one.run(score, budget=3, executor=threads, asynchronous=True)
-        with pytest.raises(InputError, match="mfe is for dna or rnas"):
+        with pytest.raises(InputError, match="mfe is for DNA or RNA"):
             one.run("mfe", budget=3)
         with RunLock(path), pytest.raises(CampaignError, match="another process is running"):
             one.run(score, budget=3)

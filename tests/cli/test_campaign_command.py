@@ -6,8 +6,10 @@ import csv
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from seqopt.campaign import CampaignStore
 from seqopt.cli import main
 
 SMILES = ["C" * n + end for n in range(1, 9) for end in ("O", "N", "F")]
@@ -355,3 +357,60 @@ def test_results_of_another_assay(capsys: pytest.CaptureFixture[str]) -> None:
     run("undo")
     run("status")
     assert "another assay" not in capsys.readouterr().out
+
+
+def test_several_suggestions_are_withdrawn_together_or_none(capsys: pytest.CaptureFixture[str]) -> None:
+    begun()
+    run("suggest")
+    run("withdraw", "B01-01", "B01-09", "B01-02", fails=True)
+    assert "there is no suggestion 'B01-09'" in capsys.readouterr().err
+    run("record", "B01-04", "1")
+    run("withdraw", "B01-01", "B01-04", fails=True)
+    with CampaignStore.open(Path("kinase.seqopt")) as store:
+        assert store.counts().withdrawn == 0
+    run("withdraw", "B01-01", "b1-2", "--reason", "not made")
+    assert "withdrawn: B01-01, b1-2" in capsys.readouterr().out
+    with CampaignStore.open(Path("kinase.seqopt")) as store:
+        assert [row.suggestion for row in store.withdrawals()] == ["B01-01", "B01-02"]
+    run("undo")
+    with CampaignStore.open(Path("kinase.seqopt")) as store:
+        assert (store.counts().withdrawn, store.counts().open) == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("space", "searched"),
+    [
+        (["--pool", "library.csv"], "a file in memory"),
+        (["--alphabet", "AB", "--length", "6"], "generated strings"),
+    ],
+)
+def test_a_cluster_is_not_started_for_what_it_does_not_search(
+    space: list[str], searched: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def connected(scheduler: str) -> None:
+        raise AssertionError(f"{scheduler} was started")
+
+    monkeypatch.setattr("seqopt.distributed.connected", connected)
+    run("new", "kinase", *space, "--objective-name", "y", "--batch", "2")
+    run("suggest", "--scheduler", "local:2", fails=True)
+    told = capsys.readouterr().err
+    assert f"--scheduler local:2 searches pools on disk, and this campaign searches {searched}" in told
+
+
+def test_results_and_libraries_may_be_workbooks() -> None:
+    pd.DataFrame({"smiles": SMILES[:6], "y": [1.5, 2, 3, 4, 5, 6]}).to_excel("library.xlsx", index=False)
+    run("new", "kinase", "--pool", "library.xlsx", "--objective-name", "logS", "--batch", "2")
+    run("suggest", "--out", "batch.xlsx")
+    table = pd.read_excel("batch.xlsx")
+    table["logS"] = [1.5, -0.5]
+    table.to_excel("batch.xlsx", index=False)
+    run("record", "batch.xlsx")
+    pd.DataFrame({"smiles": ["CCCCCCCCCCBr"], "logS": [2.5]}).to_excel("older.xlsx", index=False)
+    run("import", "older.xlsx")
+    with CampaignStore.open(Path("kinase.seqopt")) as store:
+        assert [row.value for row in store.measurements()] == [1.5, -0.5, 2.5]
+    known = pd.DataFrame({"smiles": SMILES[:2], "value": [1.5, 2.0]})
+    known.to_excel("known.xlsx", index=False)
+    words = ["--initial", "2", "--budget", "1", "--acquisition", "random", "--out", "run"]
+    assert main(["search", "library.xlsx", "-o", "column:y", "--known", "known.xlsx", *words]) == 0
+    assert pd.read_csv("run/evaluations.csv")["value"][:2].tolist() == [1.5, 2.0]

@@ -61,11 +61,13 @@ def test_codons_are_weighed_with_start_and_stop() -> None:
     assert row["score"] == pytest.approx(row["energy"] - 3 * 10 * np.log(row["cai"]), abs=0.01)
 
 
-def test_genes_are_written_as_rna_and_as_genbank_records() -> None:
+def test_genes_are_written_as_rna_and_as_genbank_records(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--designs", "2", "--within", "2", "--start", "ATG", "--rna", "--genbank", "--out", "out"]
     assert main(["fold", PROTEIN, *arguments]) == 0
     genes = pd.read_csv("out/genes.csv")["gene"]
     assert all(set(gene) <= set("ACGU") and gene.startswith("AUG") for gene in genes)
+    said = capsys.readouterr().out
+    assert all(gene in said for gene in genes)
     assert f"\n{genes[0]}\n" in Path("out/genes.fasta").read_text()
     records = parse_genbank(Path("out/genes.gb").read_text(), "genes.gb")
     assert [record.sequence for record in records] == [gene.replace("U", "T") for gene in genes]

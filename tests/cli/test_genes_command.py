@@ -403,3 +403,40 @@ def test_tables_of_codon_usage_are_listed_and_incomplete_ones_named(capsys: pyte
     assert "part.csv lacks 1 codon (CTG): add a row for each" in capsys.readouterr().err
     assert genes("MKTEL", "--gc", "0.4 0.6") == 2
     assert "two fractions with a blank between them" in capsys.readouterr().err
+
+
+def test_sums_with_an_index_are_searched_for_and_its_logarithm_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """The example that everybody begins with, and one of which only the index hinders an exact optimum."""
+    assert genes(PROTEIN, "--objective", "mfe + 0.5*cai:human", "--minimize") == 0
+    said = capsys.readouterr().out
+    assert "log_cai" not in said
+    table = pd.read_csv("out/genes.csv")
+    found = table["gene"].tolist()
+    assert len(found) == 10
+    np.testing.assert_allclose(table["mfe"], MinimumFreeEnergy()(found))
+    np.testing.assert_allclose(table["cai:human"], CodonAdaptationIndex("human")(found))
+    np.testing.assert_allclose(table["value"], table["mfe"] + 0.5 * table["cai:human"])
+    assert said.partition("Best of 10 genes")[2].split("\n")[1].split()[:3] == ["value", "mfe", "cai:human"]
+    assert genes(PROTEIN, "--objective", "cai:human + 0.5*gc", out="sum") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "geometric means such as cai are no sums over codons: the best genes by -o 'log_cai:human + 0.5*gc'" in said
+    assert genes(PROTEIN, "--objective", "log_cai:human + 0.5*gc", out="exact") == 0
+    assert "exact: the 10 best" in capsys.readouterr().out
+    # Of one index the order is what counts, whatever its weight.
+    assert genes(PROTEIN, "--objective", "2*cai:human + 0*gc", out="one") == 0
+    assert "exact: the 10 best" in capsys.readouterr().out
+    assert pd.read_csv("one/genes.csv")["value"][0] == pytest.approx(2.0)
+
+
+def test_known_genes_may_have_decimal_commas(capsys: pytest.CaptureFixture[str]) -> None:
+    space = CodonSpace(PROTEIN)
+    found = [gene for gene, _ in zip(space.enumerate(), range(2), strict=False)]
+    write("known.csv", "gene;value\n" + "".join(f"{gene};-{number},5\n" for number, gene in enumerate(found, 1)))
+    assert genes(PROTEIN, "--known", "known.csv") == 2
+    captured = capsys.readouterr()
+    assert "--decimal-comma" in captured.err
+    assert "scored" not in captured.out
+    assert genes(PROTEIN, "--known", "known.csv", "--decimal-comma") == 0
+    assert pd.read_csv("out/evaluations.csv")["value"].tolist()[:2] == [-1.5, -2.5]
+    assert genes(PROTEIN, "--decimal-comma", out="other") == 2
+    assert "--decimal-comma goes with --known FILE" in capsys.readouterr().err

@@ -402,7 +402,7 @@ def test_equal_failures_stop_with_the_reason_and_debug_shows_where(capsys: pytes
         (["--surrogate", "magic"], "unknown surrogate 'magic'"),
         (["--acquisition", "magic"], "unknown acquisition"),
         (["--objective", "missing.py:f"], "there is no file"),
-        (["--objective", "mfe"], "is for dna or rnas, but the strings of zinc250k are of kind 'molecule'"),
+        (["--objective", "mfe"], "is for DNA or RNA, but the strings of zinc250k are of kind 'molecule'"),
         (["--out", "file.txt"], "is a file, not a folder"),
         (["--out", "file.txt/below"], "is a file, not a folder"),
         (["--timeout", "0"], "timeout must be a positive number"),

@@ -253,3 +253,66 @@ def test_messages_call_variants_as_they_were_called(capsys: pytest.CaptureFixtur
     assert "line 2: 'G10A' cannot be used" in said
     assert "line 3: 'k2r' has a result already" in said
     assert "line 4: 'V3A' is also in line 5" in said
+
+
+def test_known_results_may_have_decimal_commas(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("known.csv").write_text("mutations;value\nwt;0,5\nT6A/P7G;1,25\n")
+    words = ["--parent", "wt.fasta", "--mutations", "2", "--positions", "2,5-7"]
+    said = refused(capsys, "search", *words, "-o", "score.py:score", "--known", "known.csv", "--out", "out")
+    assert "If commas are decimal in this table, say so with --decimal-comma" in said
+    # What is wrong with them stands alone, and not below the heading of a search.
+    assert "maximizing" not in said
+    assert "ParentSpace" not in said
+    assert "step" not in said
+    assert search(*words, "--known", "known.csv", "--decimal-comma") == 0
+    told = capsys.readouterr().out
+    order = [told.index(text) for text in ("ParentSpace(", "note: what is known from", "maximizing", "scored")]
+    assert order == sorted(order)
+    assert table()["value"].tolist()[:2] == [0.5, 1.25]
+    said = refused(capsys, "search", *words, "-o", "score.py:score", "--decimal-comma", "--out", "other")
+    assert "--decimal-comma is for a list of candidates" in said
+
+
+def test_known_results_of_a_list_are_read_as_the_list_is(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("pool.csv").write_text("name;sequence;y\na;MKV;1,5\nb;MKI;2,5\nc;MKL;3,5\nd;MKA;0,5\n")
+    for name, text in (("semicolons.csv", "sequence;value\nMKV;1,5\n"), ("commas.csv", "sequence,value\nMKV,1.5\n")):
+        Path(name).write_text(text)
+        words = ["pool.csv", "-o", "column:y", "--known", name, "--decimal-comma", "--out", name.removesuffix(".csv")]
+        assert main(["search", *words, *QUICK[:-1], "--initial", "2", "--budget", "1"]) == 0
+        found = pd.read_csv(f"{name.removesuffix('.csv')}/evaluations.csv")
+        assert found["value"][0] == 1.5
+        # A known candidate has its identifier, as others do.
+        assert found["identifier"][0] == "a"
+    assert " nan " not in capsys.readouterr().out
+
+
+def test_names_of_variants_without_a_parent_hint_at_it(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("pool.csv").write_text("name,sequence\na,MKV\nb,MKI\nc,MKL\n")
+    assert main(["campaign", "new", "c", "--pool", "pool.csv", "--objective-name", "y", "--batch", "2"]) == 0
+    Path("results.csv").write_text("sequence,y\nV3I,2\n")
+    hint = "If it names a variant, say of what: --parent (parent=)"
+    for words in (["record", "V3I", "2"], ["record", "results.csv"], ["withdraw", "V3I"]):
+        assert hint in refused(capsys, "campaign", *words)
+    assert hint not in refused(capsys, "campaign", "record", "MK?", "2")
+    words = ["search", "pool.csv", "-o", "score.py:score", "--known", "known.csv", "--out", "out"]
+    Path("known.csv").write_text("sequence,value\nV3I,2\n")
+    assert hint in refused(capsys, *words)
+
+
+def test_a_variant_is_explained_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--mutations", "2", "--objective-name", "y", "--batch", "3", "--surrogate", "one-hot"]
+    assert main(["campaign", "new", "c", "--parent", "wt.fasta", *words, "--acquisition", "mean"]) == 0
+    for name, value in (("wt", "1"), ("T6A", "2"), ("P7G", "1.5"), ("K2R", "0.5")):
+        assert main(["campaign", "record", name, value]) == 0
+    capsys.readouterr()
+    assert main(["campaign", "explain", "T6A/P7G"]) == 0
+    by_name = capsys.readouterr().out
+    assert main(["campaign", "explain", "MKVLSAGEAG"]) == 0
+    assert capsys.readouterr().out == by_name
+    assert "MKVLSAGEAG" in by_name
+    assert "T6A/P7G" in by_name
+    assert "position 6 of the parent is T, not A" in refused(capsys, "campaign", "explain", "A6T")
+    assert main(["campaign", "predict", "T6A/P7G"]) == 0
+    predicted = capsys.readouterr().out.split("\n")
+    assert predicted[0].split()[-2:] == ["mutations", "string"]
+    assert predicted[1].split()[-2:] == ["T6A/P7G", "MKVLSAGEAG"]

@@ -21,6 +21,7 @@ from seqopt.objectives import (
     MinimumFreeEnergy,
     WeightedSum,
     column_of,
+    exact_instead,
     exact_score,
     resolve_objective,
 )
@@ -102,7 +103,7 @@ def test_the_direction_is_that_of_the_first_score_that_counts(text: str, directi
         ("5", "is a number for all strings: name a score"),
         ("1e999*gc", "the number 1e999 at position 1 is too large"),
         ("gc + 'cai:human", "the quotation mark at position 6 is not closed"),
-        ("qed + mfe", "no string can be scored by all of these: qed is for molecules; mfe is for dna or rnas"),
+        ("qed + mfe", "no string can be scored by all of these: qed is for molecules; mfe is for DNA or RNA"),
         ("gc + mfee", "position 6: unknown objective 'mfee': did you mean 'mfe'"),
         ("gc + cai:marsian", "position 6: there is no codon usage of 'marsian'"),
         ("cai:human*0.5", "an operator behind an argument needs a blank before it"),
@@ -153,6 +154,9 @@ def test_columns_are_looked_up_in_the_pool(tmp_path: Path) -> None:
         "log_cai:e_coli - 0.05*content:CG",
         "2*log_usage:human + 3*gc - 0.4*gc_distance:0.5 + 1",
         "pattern_count:GA - 0.2*content:U + 0*mfe",
+        # Of a single index that is no sum, order is what counts.
+        "2*cai:human - 1",
+        "-0.5*usage:e_coli + 0*mfe",
     ],
 )
 def test_sums_of_sums_over_codons_are_solved_exactly(text: str, direction: str) -> None:
@@ -164,6 +168,23 @@ def test_sums_of_sums_over_codons_are_solved_exactly(text: str, direction: str) 
     values = np.sort(objective(genes)) if direction == "minimize" else -np.sort(-objective(genes))
     found = objective([one.gene for one in ExactGenes(space, score).best(12).genes])
     np.testing.assert_allclose(found, values[:12], atol=1e-9)
+
+
+def test_what_is_no_sum_over_codons_says_which_sum_is() -> None:
+    space = CodonSpace("MKTEL")
+    for text, instead in (
+        ("cai:human + 0.5*gc", "log_cai:human + 0.5*gc"),
+        ("gc - 2*usage:e_coli + log_cai:human", "gc - 2*log_usage:e_coli + log_cai:human"),
+        ("mfe + 0.5*cai:human", None),
+        ("cai:human", None),
+        ("log_cai:human + gc", None),
+        ("3*cai:human", None),
+    ):
+        objective = resolve_objective(text)
+        assert exact_instead(objective, space) == instead
+        if instead is not None:
+            assert exact_score(objective, space, "maximize") is None
+            assert exact_score(resolve_objective(instead), space, "maximize") is not None
 
 
 @pytest.mark.slow

@@ -150,8 +150,10 @@ def _check_out(out: Path | None) -> None:
 
 def _show(found: PredictedStrings, out: Path | None) -> None:
     from seqopt.campaign.inquiry import NOTE
+    from seqopt.campaign.parents import MUTATIONS, parent_of
     from seqopt.campaign.wording import percent
     from seqopt.data import shown_interval, shown_number
+    from seqopt.strings.mutations import mutation_name
 
     settings = found.settings
     if out is not None:
@@ -162,9 +164,12 @@ def _show(found: PredictedStrings, out: Path | None) -> None:
     ranked = any(row.rank is not None for row in found)
     owned = any(row.identifier is not None for row in found)
     header = [f"predicted {settings.objective}", "90 % of a measurement", "chance", "known"]
-    header += [*(["identifier"] * owned), settings.string_column]
+    parent = parent_of(settings)
+    named = [MUTATIONS] * (parent is not None)
+    header += [*(["identifier"] * owned), *named, settings.string_column]
     rows = []
     for row in found[:LISTED]:
+        variant = [] if parent is None else [mutation_name(parent, row.key)]
         known = (
             row.status
             if row.measured is None
@@ -172,7 +177,15 @@ def _show(found: PredictedStrings, out: Path | None) -> None:
         )
         chance = "" if row.improvement is None else percent(row.improvement)
         interval = shown_interval(row.low, row.high, settings.transform, settings.objective, settings.unit)
-        cells = [shown_number(row.predicted), interval, chance, known, *([row.identifier or ""] * owned), row.string]
+        cells = [
+            shown_number(row.predicted),
+            interval,
+            chance,
+            known,
+            *([row.identifier or ""] * owned),
+            *variant,
+            row.string,
+        ]
         rows.append([*([str(row.rank)] * ranked), *cells])
     print_aligned([*(["rank"] * ranked), *header], rows)
     if len(found) > LISTED:
@@ -183,13 +196,17 @@ def _show(found: PredictedStrings, out: Path | None) -> None:
 
 
 def _print_explanation(campaign: Campaign, found: Explanation) -> None:
+    from seqopt.campaign.parents import parent_of
     from seqopt.campaign.wording import in_words, nearest_in_words, percent
     from seqopt.data import shown_interval, shown_number
+    from seqopt.strings.mutations import mutation_name
 
     settings, row = campaign.store.settings, found.prediction
+    parent = parent_of(settings)
+    called = "" if parent is None else mutation_name(parent, row.key)
     scale = settings.transform, settings.objective, settings.unit
     unit = f" {settings.unit}" if settings.unit else ""
-    print_whole(f"[bold]{escape('  '.join(filter(None, (found.name, row.identifier, row.string))))}[/bold]")
+    print_whole(f"[bold]{escape('  '.join(filter(None, (found.name, row.identifier, called, row.string))))}[/bold]")
     if row.measured is not None:
         console.print(f"measured: {row.measured_censored or ''}{shown_number(row.measured)}{escape(unit)}")
     console.print(

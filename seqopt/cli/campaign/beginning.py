@@ -63,7 +63,7 @@ from seqopt.cli.gene_options import (
 from seqopt.cli.informed import FeaturesColumn, FeaturesFile, FeaturesKernel, Informed, PriorMeanName
 from seqopt.cli.large_options import Keep, OnDisk, PrefilterName, StrategyName
 from seqopt.cli.reagent_options import Reactions, Reagents, chosen_acquisition, refuse_pool_options
-from seqopt.cli.running import console, note, show_notes
+from seqopt.cli.running import console, note, note_opposites, show_notes
 from seqopt.cli.variant_options import (
     Letters,
     LibraryCodons,
@@ -76,6 +76,7 @@ from seqopt.cli.variant_options import (
 from seqopt.errors import InputError
 
 if TYPE_CHECKING:
+    from seqopt.campaign import Settings
     from seqopt.data import Contexts, ContextValue
     from seqopt.datasets import PoolStore
     from seqopt.spaces import Space
@@ -86,8 +87,21 @@ def new(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="What to call it; its file is NAME.seqopt.")],
     objective: Annotated[
-        str, typer.Option("--objective-name", help="What is measured, such as pIC50.", rich_help_panel=WHAT)
-    ],
+        str | None,
+        typer.Option("--objective-name", help="What is measured, such as pIC50.", rich_help_panel=WHAT),
+    ] = None,
+    computed: Annotated[
+        str | None,
+        typer.Option(
+            "--objective",
+            "-o",
+            metavar="SCORE",
+            help="Instead of what is measured, what computes it, as for seqopt search and seqopt genes: mfe, "
+            "file.py:function, or a weighted sum such as 'mfe - 5*log_cai:human', whose scores are recorded beside it. "
+            "seqopt campaign run evaluates it.",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
     pool: Annotated[
         Path | None,
         typer.Option(
@@ -127,7 +141,12 @@ def new(
         str | None, typer.Option(help="Their length, 20, or lengths, 5-20.", rich_help_panel=WHAT)
     ] = None,
     protein: Annotated[
-        str | None, typer.Option(help="Instead of a pool: all genes of this protein.", rich_help_panel=WHAT)
+        str | None,
+        typer.Option(
+            metavar="PROTEIN|FILE",
+            help="Instead of a pool: all genes of this protein, in one-letter amino acids or a FASTA or GenBank file.",
+            rich_help_panel=WHAT,
+        ),
     ] = None,
     grammar: Annotated[
         str | None,
@@ -136,8 +155,13 @@ def new(
     reactions: Reactions = None,
     reagents: Reagents = None,
     maximize: Annotated[
-        bool, typer.Option("--maximize/--minimize", help="Whether large values are good.", rich_help_panel=WHAT)
-    ] = True,
+        bool | None,
+        typer.Option(
+            "--maximize/--minimize",
+            help="Whether large or small values are good. Default: large, or what is usual for a score (mfe: small).",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
     unit: Annotated[str | None, typer.Option(help="Of the values.", rich_help_panel=WHAT)] = None,
     transform: Annotated[
         str,
@@ -244,6 +268,7 @@ def new(
     seqopt campaign new kinase --pool library.csv --objective-name pIC50 --property "MW 200..500" --where "price <= 100"
     seqopt campaign new petase --parent wt.fasta --mutations 3 --positions 12,45-60 --objective-name activity
     seqopt campaign new enzyme --protein MKV...  --objective-name expression --batch 8 --avoid BsaI --gc 0.4 0.6
+    seqopt campaign new spike --protein spike.fasta --objective 'mfe - 5*log_cai:human'
     seqopt campaign new amides --reactions reactions.csv --reagents blocks/ --objective-name pIC50 --batch 24
     seqopt campaign new screen --pool library.csv --objective-name inhibits --results yes/no --batch 96
     """
@@ -251,6 +276,11 @@ def new(
     path = file_of(Path(name))
     if path.exists():
         raise InputError(f"{path} already exists: choose another name, or continue it")
+    if objective is None and computed is None:
+        raise InputError(
+            "say what is measured, by --objective-name pIC50, or what computes it, by --objective mfe or "
+            "file.py:function"
+        )
     refuse_idle({"--decimal-comma": decimal_comma and pool is None}, "--pool")
     contexts = fidelities_of(fidelity or [], target)
     yes_no = results_of(results)
@@ -261,6 +291,9 @@ def new(
     if yes_no and (plates or contexts is not None):
         other = "--plates" if plates else "--fidelity"
         raise InputError(f"--results yes/no and {other} do not go together yet: keep one of them")
+    if computed is not None and (yes_no or plates or contexts is not None):
+        other = "--results yes/no" if yes_no else "--plates" if plates else "--fidelity"
+        raise InputError(f"--objective {computed} is computed, which {other} does not go with: give --objective-name")
     refuse_idle({"--budget-cost": budget_cost is not None and contexts is None}, "--fidelity NAME:COST")
     refuse_idle({"--plate-size": plate_size is not None and not plates}, "--plates")
     refuse_idle({"--controls": controls is not None and not plates}, "--plates")
@@ -342,12 +375,13 @@ def new(
     with console.status("reading the candidates"):
         from seqopt.campaign import Campaign
         from seqopt.campaign.plates import WELLS, PlateRules
+        from seqopt.spaces.populations import described_size
 
         campaign = Campaign.create(
             path,
             searched,
             objective=objective,
-            direction="maximize" if maximize else "minimize",
+            direction=None if maximize is None else "maximize" if maximize else "minimize",
             unit=unit,
             column=column,
             kind=None if kind == "auto" else kind,
@@ -370,10 +404,11 @@ def new(
             parent=None if variants.are_searched else variants.sequence(),
             plates=(plate_size or WELLS) if plates else None,
             controls=controls_of(controls),
+            computed=computed,
         )
     with campaign:
-        facts, filters = campaign.store.library, campaign.status().filters
-        rules = PlateRules.of(campaign.store.settings)
+        facts, filters, kept = campaign.store.library, campaign.status().filters, campaign.store.settings
+        rules = PlateRules.of(kept)
     what = f"{facts['size']:,} candidates of {facts['path']}" if facts else "generated strings"
     if variants.are_searched:
         from seqopt.cli.variants import described_variants
@@ -383,7 +418,11 @@ def new(
         what = store.summary().splitlines()[0]
     if combinatorial:
         what = f"products of {len(searched.reactions)} reactions and {len(searched.reagents):,} building blocks"
-    console.print(f"[bold]{escape(str(path))}[/bold]: {escape(objective)} of {escape(what)}")
+    if protein is not None:
+        what = f"{described_size(searched)} synonymous genes"
+    console.print(f"[bold]{escape(str(path))}[/bold]: {escape(kept.objective)} of {escape(what)}")
+    if computed is not None:
+        _say_what_is_computed(kept, computed, maximize)
     if yes_no:
         console.print("results are yes or no: hit, no hit, inconclusive, or hits of wells such as 3 of 8")
     if contexts is not None:
@@ -401,7 +440,21 @@ def new(
         console.print(escape(f"searched within {near.radius:g} of {near.lead}, further if it pays"))
     if filters:
         console.print(f"suggested is only: {escape('; '.join(filters))}")
+    if computed is not None:
+        console.print(f"next: seqopt campaign run --budget {10 * batch}, or seqopt campaign suggest")
+        return
     console.print("next: seqopt campaign suggest --out batch.csv")
+
+
+def _say_what_is_computed(settings: Settings, spec: str, maximize: bool | None) -> None:
+    """What a campaign computes, and which scores it records beside it."""
+    from seqopt.objectives import resolve_objective
+
+    by = "" if settings.objective == spec else f" by {spec}"
+    beside = [outcome.name for outcome in settings.outcomes()[1:] if outcome.role == "recorded"]
+    beside_it = f"; recorded beside it: {', '.join(beside)}" if beside else ""
+    console.print(escape(f"computed{by}, and {settings.direction}d{beside_it}"))
+    note_opposites(resolve_objective(spec), None if maximize is None else settings.direction)
 
 
 @app.command("filter")
@@ -554,7 +607,7 @@ def _space(
     from seqopt.spaces import GrammarSpace, StringSpace
 
     if protein is not None:
-        genes = options.space(protein)
+        genes = options.space(protein_of(protein))
         if kind not in ("auto", genes.kind):
             raise InputError(f"--kind {kind} does not go with --protein, which searches {genes.kind}: leave it out")
         return genes
@@ -610,6 +663,23 @@ def _store(
     for text in store.summary().splitlines()[1:]:
         note(text)
     return store
+
+
+def protein_of(text: str) -> str:
+    """The protein that an option gives, or that of a file.
+
+    Raises:
+        InputError: If a file holds several, or cannot be read.
+    """
+    from seqopt.cli.genes import proteins_of
+
+    proteins = proteins_of(text)
+    if len(proteins) > 1:
+        raise InputError(
+            f"{text} holds {len(proteins)} proteins, and a campaign searches the genes of one: give that by its "
+            "sequence, and begin a campaign for each"
+        )
+    return proteins[0].sequence
 
 
 def _named(pool: Any, alphabet: Any, protein: Any, grammar: Any) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def record(
     cost: Annotated[float | None, typer.Option(help="What it has cost, if not what the campaign says.")] = None,
     also: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="The value of a constraint that was measured, too: solubility=3.5."),
+        typer.Option(metavar="NAME=VALUE", help="What else was measured, a constraint or a score: solubility=3.5."),
     ] = None,
     column: Annotated[str | None, typer.Option(help="Column of the values in a table, if not recognised.")] = None,
     decimal_comma: DecimalComma = None,

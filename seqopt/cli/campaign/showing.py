@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -38,7 +38,7 @@ def status(
         found = campaign.status()
     # As the campaign ranks them, and the report shows them.
     value = None if found.best is None else found.best.mean(geometric=found.settings.transform == "log10")
-    best = None if found.best is None else {"string": found.best.string, "value": value}
+    best: dict[str, Any] | None = None if found.best is None else {"string": found.best.string, "value": value}
     limit = "" if found.best is None else found.best.censored or ""
     if best is not None and limit:
         best["censored"] = limit
@@ -46,6 +46,12 @@ def status(
         best[MUTATIONS] = mutation_name(parent, found.best.key)
     if best is not None and found.best is not None and found.best.identifier is not None:
         best["identifier"] = found.best.identifier
+    beside: dict[str, float] = {}
+    if best is not None and found.best is not None:
+        beside = {
+            name: number for name in found.settings.further_names if (number := found.best.further(name)) is not None
+        }
+        best |= {"further": beside} if beside else {}
     if as_json:
         facts = {
             "counts": asdict(found.counts),
@@ -90,8 +96,10 @@ def status(
         called = "" if found.best.identifier is None else f"{escape(found.best.identifier)}, "
         what = "highest value" if settings.direction == "maximize" else "lowest value"
         what = f"{what} as read" if settings.latent else "best"
+        told = "; ".join(f"{name} {number:,.5g}" for name, number in beside.items())
+        told = escape(f" ({told})") if told else ""
         called += f"{best[MUTATIONS]}, " if best is not None and MUTATIONS in best else ""
-        console.print(f"{what}: {called}{escape(found.best.string)} with {limit}{value:,.5g}{escape(unit)}")
+        console.print(f"{what}: {called}{escape(found.best.string)} with {limit}{value:,.5g}{escape(unit)}{told}")
     if found.best is not None and settings.latent:
         console.print(escape(side_by_side(settings, found.expected)))
     if found.model:

@@ -28,9 +28,10 @@ from seqopt.cli.campaign.options import Debug, Name, Which
 from seqopt.cli.clusters import connected_to
 from seqopt.cli.large_options import Scheduler
 from seqopt.cli.running import console, note, show_notes
+from seqopt.errors import InputError
 
 if TYPE_CHECKING:
-    from seqopt.campaign import Suggestion
+    from seqopt.campaign import Settings, Suggestion
     from seqopt.campaign.status import Status
 
 
@@ -75,6 +76,10 @@ def suggest(
 
     show_notes()
     which = one_of(name, which)
+    if scheduler is not None:
+        # Before there is a cluster, whose log would stand among what is said.
+        with opened(which) as campaign:
+            check_spread(campaign.store.settings, scheduler)
     with connected_to(scheduler) as client, opened(which, client) as campaign:
         if out is not None:
             check_batch_target(out, campaign.store)  # before minutes are spent on choosing
@@ -130,6 +135,23 @@ def suggest(
                 f"written to {escape(str(out))}: fill in the last columns, then seqopt campaign record "
                 f"{escape(f'{out}{where}')}"
             )
+
+
+def check_spread(settings: Settings, scheduler: str) -> None:
+    """Refuse a cluster for candidates that are not on disk.
+
+    Raises:
+        InputError: As said.
+    """
+    if settings.space.get("type") == "StoredPool":
+        return
+    searched = "a file in memory" if settings.pool is not None else "generated strings"
+    if settings.pool is None and settings.space.get("type") == "CandidateSet":
+        searched = "a list in memory"
+    raise InputError(
+        f"--scheduler {scheduler} searches pools on disk, and this campaign searches {searched}: leave it out, or "
+        "begin a campaign with --on-disk"
+    )
 
 
 def said_of_plates(status: Status, batch: Sequence[Suggestion], before: set[str]) -> list[str]:

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -293,3 +294,32 @@ def test_what_does_not_fit_the_genes_is_named(options: dict, said: str) -> None:
         CodonSpace("MKKR", **options)
     assert said in str(error.value)
     assert "6 of one base" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"forbidden": ["TCATG"], "upstream": "ACGGGTC"},
+            r"no gene can avoid the motif 'TCATG' behind the bases ACGGGTC \(--upstream\): every gene holds it by the "
+            r"end of codon 1 \(M\)$",
+        ),
+        (
+            {"forbidden": ["AAACTG", "AAGCTG", "GAATTC"], "upstream": "GGTA", "downstream": "CTG"},
+            r"exclude each other.*: without AAACTG, without AAGCTG, before the bases CTG \(--downstream\)$",
+        ),
+        (
+            {"forbidden": ["CTGATG"], "constraints": [LongestRun(3)], "upstream": "AC" * 20 + "CTG"},
+            r"behind the bases \.\.\.CACACACACACACACACCTG \(--upstream\)",
+        ),
+        # What stands beside the genes is not named where it has no part in it.
+        (
+            {"forbidden": ["ATGAAA", "ATGAAG"], "upstream": "GGTA", "downstream": "CTG"},
+            r": without ATGAAA, without ATGAAG$",
+        ),
+        ({"forbidden": ["ATG"], "upstream": "CC"}, r"avoid the motif 'ATG': every gene"),
+    ],
+)
+def test_conflicts_name_what_stands_beside_the_genes(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        CodonSpace("MK", **options, both_strands=False)
