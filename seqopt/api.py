@@ -661,6 +661,11 @@ def context_strategy(
     Raises:
         InputError: For a surrogate without a kernel on strings, or an acquisition function that sees no measurements.
     """
+    if isinstance(surrogate, PlannedSurrogate):
+        raise InputError(
+            "features and prior means go with one way to measure yet: leave the plan out, or fidelities and plates "
+            "(strings can be measured as the target alone)"
+        )
     learner: Any = surrogate
     if isinstance(surrogate, str):
         name = surrogate.strip().lower()

@@ -175,7 +175,8 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
                 then written so, too.
             attachment_points: Whether candidates of a file may have attachment points (``*``).
             id_column: Column of the identifiers that the owner of the file uses, if it is not to be recognised.
-            price_column: Column of prices, if what suggestions cost is to be shown.
+            price_column: Column of prices, if what suggestions cost is to be shown; ``"recognised"`` for the one that
+                is called so (``price``, ``price_usd``), if there is any.
             batch_size: Suggestions at a time, and strings to begin with.
             surrogate: The model, or its name; see `seqopt.models.resolve_surrogate`.
             acquisition: The acquisition function, or its name.

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 HASHED = 20_000_000
 """Most candidates whose hashes are kept, of 8 bytes each."""
 
+RECOGNISED = "recognised"
+"""In place of the name of a column of prices: the one that is called so, if there is any."""
+
 WAY_OUT = "seqopt campaign pool --replace FILE (Campaign.change_pool) accepts the file as it is"
 
 
@@ -101,7 +104,8 @@ def read_library(
         attachment_points: Whether molecules may have attachment points.
         id_column: Column of the owner's identifiers, if it is not to be recognised: every candidate needs one of its
             own.
-        price_column: Column of prices, if there is one.
+        price_column: Column of prices, if there is one; `RECOGNISED` for the one column that is called so, such as
+            ``price`` or ``price_usd``, if there is any.
         decimal_comma: Whether numbers in the file are written ``6,5``.
         parent: What candidates are variants of, if they may be written as ``S121E/D57G``.
         check_columns: Called with the names of the other columns: see `seqopt.datasets.read_pool`.
@@ -110,7 +114,16 @@ def read_library(
         InputError: For a file or a column that cannot be used.
     """
     from seqopt.datasets import read_pool
+    from seqopt.datasets.pool_columns import price_column as price_in
     from seqopt.datasets.sources import file_and_part, named
+
+    guessed = price_column == RECOGNISED
+    columns: list[str] = []
+
+    def see(names: Sequence[str] | None) -> None:
+        columns.extend(names or ())
+        if check_columns is not None:
+            check_columns(names)
 
     pool = read_pool(
         path,
@@ -119,11 +132,14 @@ def read_library(
         standardize=standardize,
         attachment_points=attachment_points,
         id_column=id_column,
-        further_column=price_column,
+        further_column=None if guessed else price_column,
         decimal_comma=decimal_comma,
         parent=parent,
-        check_columns=check_columns,
+        check_columns=see,
     )
+    remarks = pool.summary().splitlines()[1:]
+    if guessed and (price_column := price_in(columns)) is not None:
+        remarks.append(f"prices are those of the column {price_column!r} (--price-column none to leave them aside)")
     file, part = file_and_part(pool.source)
     facts = {
         "path": named(file.resolve(), part) if file.exists() else pool.source,
@@ -144,7 +160,7 @@ def read_library(
         facts["parent"] = parent
     from seqopt.datasets.pool_columns import written_column
 
-    return _library(facts, [pool], written_column(pool.column), pool.summary().splitlines()[1:])
+    return _library(facts, [pool], written_column(pool.column), remarks)
 
 
 def same_library(facts: Mapping[str, Any], kept: bytes | None = None, removed: bytes | None = None) -> Library:

@@ -89,7 +89,11 @@ class Informed:
             return
         option = "--features" if self.features is not None else "--prior-mean"
         if pool is None:
-            raise InputError(f"{option} is of listed candidates: it goes with --pool FILE")
+            what = "features are" if self.features is not None else "a column is"
+            raise InputError(
+                f"{option} needs a list of candidates, of which {what} known, and these strings are generated: search "
+                "a file of candidates (of variants, a pool of them), or leave it out"
+            )
         for other, set_ in {
             f"--strategy {strategy}": strategy != "model",
             "--prefilter": prefilter is not None,
@@ -97,7 +101,10 @@ class Informed:
             "--plates": plates,
         }.items():
             if set_:
-                raise InputError(f"{option} and {other} do not go together yet: keep one of them")
+                raise InputError(
+                    f"{option} and {other} do not go together yet: keep one of them; the model that {option} informs "
+                    "has one way to measure, and chooses by itself"
+                )
         if self.prior_mean is not None and not self.prior_mean.strip().removeprefix(COLUMN):
             raise InputError("--prior-mean column:NAME needs the name of a column")
         if self.prior_mean is not None and not self.prior_mean.strip().startswith(COLUMN):

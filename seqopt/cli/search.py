@@ -91,8 +91,8 @@ def run_search(
             f"--strategy {large['strategy']}": large["strategy"] != "model",
             "--prefilter": large["prefilter"] is not None,
             "--on-disk": large["on_disk"] is not None,
-            "--features and --prior-mean": informed.given,
         }
+        informed.check(pool=None, strategy="model", prefilter=None, fidelities=False, plates=False)
         found = run_variants(
             variants,
             objective_spec,

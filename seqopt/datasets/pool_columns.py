@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from seqopt.datasets.tables import Table
@@ -62,6 +63,25 @@ ID_COLUMNS = (
 )
 LABEL_COLUMNS = frozenset({*ID_COLUMNS, "compound_name", "iupac"})
 """Names of columns that say what strings are called."""
+
+
+_PRICE = re.compile(
+    r"(?:(?:unit|list|net|catalog|catalogue)_)?prices?"
+    r"(?:_(?:in_)?[(\[]?(?:usd|eur|gbp|chf|jpy|cny|cad|aud|inr|krw|sek|dkk|nok|pln|[$\u20ac\u00a3\u00a5])[)\]]?)?"
+    r"(?:(?:_per_|/|_/_)\d*_?(?:mg|g|mmol|umol|\u00b5mol|item|piece|well))?"
+)
+
+
+def price_column(names: Sequence[str]) -> str | None:
+    """The column of prices, by its name; `None` where none is called so, or several are.
+
+    Example:
+        >>> price_column(["smiles", "Price (USD)"]), price_column(["price_per_mg"]), price_column(["price class"])
+        ('Price (USD)', 'price_per_mg', None)
+        >>> price_column(["price_usd", "price_eur"])
+    """
+    found = [name for name in names if _PRICE.fullmatch(plain_column(name))]
+    return found[0] if len(found) == 1 else None
 
 
 def plain_column(name: str) -> str:

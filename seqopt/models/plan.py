@@ -127,7 +127,8 @@ class Features(Configurable):
         """
         if not isinstance(space, PoolSpace):
             raise InputError(
-                f"features are of listed strings, and a {type(space).__name__} makes its own: features go with a pool"
+                f"features are of listed strings, and a {type(space).__name__} makes its own: features go with a pool. "
+                "Search a list of strings (CandidateSet) with a row of features for each, or leave them out"
             )
         if self.file.strings is not None:
             places: dict[str, int] = {}

@@ -414,3 +414,27 @@ def test_results_and_libraries_may_be_workbooks() -> None:
     words = ["--initial", "2", "--budget", "1", "--acquisition", "random", "--out", "run"]
     assert main(["search", "library.xlsx", "-o", "column:y", "--known", "known.xlsx", *words]) == 0
     assert pd.read_csv("run/evaluations.csv")["value"][:2].tolist() == [1.5, 2.0]
+
+
+def test_a_column_of_prices_is_recognised_and_may_be_left_aside(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    Path("library.csv").write_text("smiles,Price (USD),amount\nCCO,10,1\nCCN,20,2\nCCC,30,3\n")
+    words = ("--pool", "library.csv", "--objective-name", "y", "--batch", "2")
+    run("new", "priced", *words)
+    assert caplog.messages == ["prices are those of the column 'Price (USD)' (--price-column none to leave them aside)"]
+    caplog.clear()
+    run("suggest", "priced")
+    assert "these cost" in capsys.readouterr().out
+    run("new", "plain", *words, "--price-column", "none")
+    run("suggest", "plain")
+    assert "these cost" not in capsys.readouterr().out
+    assert caplog.messages == []
+    # Of two, nobody knows which is meant; one that is named need not be called so.
+    Path("library.csv").write_text("smiles,price_usd,price_eur\nCCO,10,1\nCCN,20,2\nCCC,30,3\n")
+    run("new", "two", *words)
+    run("suggest", "two")
+    assert "these cost" not in capsys.readouterr().out
+    run("new", "named", *words, "--price-column", "price_eur")
+    run("suggest", "named")
+    assert "these cost" in capsys.readouterr().out

@@ -9,7 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import seqopt
 from seqopt.cli import main
+from seqopt.errors import InputError
+from seqopt.models import Features, SurrogatePlan
+from seqopt.spaces import StringSpace
 
 STRINGS = ["".join(symbols) for symbols in itertools.product("AB", repeat=6)]
 VALUES = [string.count("AB") + 0.1 * string.count("A") for string in STRINGS]
@@ -55,6 +59,10 @@ def test_a_search_with_features_and_a_column_that_foretells(capsys: pytest.Captu
         (["--prior-mean", "zero_shot"], "expected column:NAME"),
         (["--prior-mean", "column:zeroshot"], "zeroshot"),
         (["--features", "f.npy", "--strategy", "lfbo"], "--features and --strategy lfbo do not go together yet"),
+        (
+            ["--features", "f.npy", "--fidelity", "column:zero_shot:0.1"],
+            "--features and --fidelity do not go together yet",
+        ),
         (["--features", "f.npy", "--features-kernel", "cosine"], "unknown kernel on features 'cosine'"),
     ],
 )
@@ -84,3 +92,33 @@ def test_a_campaign_says_that_its_features_have_changed_or_moved(capsys: pytest.
         assert "features of strings" in said
     shutil.copy("kept.npy", "f.npy")
     assert main(["campaign", "suggest", "c", "--more"]) == 0
+
+
+def test_features_of_generated_strings_are_refused_with_the_way_out(capsys: pytest.CaptureFixture[str]) -> None:
+    """There is no row of a file for a string that a search makes itself."""
+    told = (
+        "--features needs a list of candidates, of which features are known, and these strings are generated: search a"
+    )
+    made = ["--parent", "MKVLS", "--mutations", "2", "--features", "f.npy"]
+    Path("own.py").write_text("def score(strings):\n    return [1.0 for _ in strings]\n")
+    for words in (
+        ["search", *made, "-o", "own.py:score"],
+        ["campaign", "new", "a", *made, "--objective-name", "y"],
+        ["campaign", "new", "a", "--protein", "MKVLS", "--features", "f.npy", "--objective-name", "y"],
+    ):
+        assert main(words) != 0
+        assert told in " ".join(capsys.readouterr().err.split())
+    prior = ["search", "--parent", "MKVLS", "--mutations", "2", "--prior-mean", "column:a", "-o", "own.py:score"]
+    assert main(prior) != 0
+    assert "--prior-mean needs a list of candidates, of which a column is known" in capsys.readouterr().err
+
+
+def test_features_go_with_one_way_to_measure() -> None:
+    strings = ["AAAA", "AAAB", "AABB", "ABBB"]
+    np.savez("four.npz", strings=np.array(strings), features=RNG.standard_normal((4, 2)))
+    plan = SurrogatePlan(features=Features("four.npz"))
+    for more in ({"fidelities": {"cheap": (lambda found: [1.0] * len(found), 0.1)}}, {"plates": True}):
+        with pytest.raises(InputError, match="features and prior means go with one way to measure yet: leave the plan"):
+            seqopt.maximize(lambda found: [1.0] * len(found), strings, surrogate=plan, initial=2, budget=1, **more)
+    with pytest.raises(InputError, match=r"a StringSpace makes its own.*Search a list of strings"):
+        seqopt.maximize(lambda found: [1.0] * len(found), StringSpace("AB", 4), surrogate=plan, initial=2, budget=1)

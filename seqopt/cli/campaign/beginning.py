@@ -24,7 +24,6 @@ from seqopt.cli.campaign.options import (
     Debug,
     IdColumn,
     Name,
-    PriceColumn,
     Which,
 )
 from seqopt.cli.choosing import (
@@ -132,7 +131,13 @@ def new(
         typer.Option("--attachment-points", help="Keep molecules with attachment points (*).", rich_help_panel=WHAT),
     ] = False,
     id_column: IdColumn = None,
-    price_column: PriceColumn = None,
+    price_column: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of prices, to show what suggestions cost, if not recognised by its name; none for no prices.",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
     alphabet: Annotated[
         str | None,
         typer.Option(help="Instead of a pool: all strings over these letters.", rich_help_panel=WHAT),
@@ -320,6 +325,9 @@ def new(
     if informed.given and yes_no:
         raise InputError("--results yes/no has a model of its own: leave --features and --prior-mean out")
     conditions = given_filters(properties, require, forbid, alerts, where, require_pattern, forbid_pattern, exclude)
+    # Whoever has no wish gets the prices that are obviously there.
+    guess_prices = price_column is None and pool is not None
+    price_column = None if price_column == "none" else price_column
     store = _store(
         pool,
         large,
@@ -374,6 +382,7 @@ def new(
         searched = _space(pool, alphabet, protein, grammar, length, kind, column, standardize, genes, variants)
     with console.status("reading the candidates"):
         from seqopt.campaign import Campaign
+        from seqopt.campaign.library import RECOGNISED
         from seqopt.campaign.plates import WELLS, PlateRules
         from seqopt.spaces.populations import described_size
 
@@ -389,7 +398,7 @@ def new(
             decimal_comma=decimal_comma,
             attachment_points=attachment_points,
             id_column=id_column,
-            price_column=price_column,
+            price_column=RECOGNISED if guess_prices and store is None else price_column,
             batch_size=batch,
             **parts,
             transform="yes/no" if yes_no else None if transform == "none" else transform,
