@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.parents import PARENT
@@ -16,9 +16,11 @@ from seqopt.datasets import Pool
 from seqopt.datasets.pool_columns import written_column
 from seqopt.datasets.sources import file_and_part, named
 from seqopt.errors import RunFolderError
-from seqopt.optimizer import Optimizer
 from seqopt.utils.config import described, differences
 from seqopt.utils.versions import versions
+
+if TYPE_CHECKING:
+    from seqopt.optimizer import Optimizer
 
 logger = logging.getLogger(__name__)
 
