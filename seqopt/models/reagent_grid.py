@@ -101,6 +101,10 @@ class TupleGrid:
 class GridPosterior:
     """The posterior of a fitted surrogate at all tuples of a grid, in standardised units and single precision.
 
+    It is that of the terms of building blocks. Where the surrogate compares products, too, means are exactly those of
+    this part of the function; in draws, what products tell of the data counts as noise that is independent, which is
+    an approximation: draws then nominate tuples, no more (`seqopt.models.ReagentGP.joint_draws` is exact for some).
+
     Args:
         surrogate: Fitted.
         grid: Of its space.
@@ -126,7 +130,7 @@ class GridPosterior:
         self._factor = state.cholesky[0].numpy()
         self._alpha = state.alpha[0].numpy()
         self._targets = state.targets.numpy()
-        self._noise = state.observed_noise[0].sqrt().numpy()
+        self._noise = (state.observed_noise[0] + self._kernel.product).sqrt().numpy()
         self._tuples = numbers_of(state.encoded)
         self._places = grid.places(self._tuples)
         self._terms = list(zip(subsets(self._kernel.slots), self._kernel.weights, strict=True))

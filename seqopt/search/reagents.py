@@ -49,8 +49,9 @@ class ReagentSearch(Configurable):
     With the acquisition function ``thompson`` and a space that is looked at as a whole, ``draws`` joint draws of the
     posterior over *all* tuples are made, and each puts its best into the batch: exact Thompson sampling. With any other
     acquisition function the best tuples of these draws, and those of largest mean, are made into products, among which
-    the batch is filled greedily. It needs a `seqopt.models.ReagentGP`; with another surrogate, the tuples are searched
-    by `GeneticSearch`.
+    the batch is filled greedily. Where the surrogate compares products, draws and means by the building blocks nominate
+    ``shortlist`` tuples, and joint draws of the whole model over these make the batch. It needs a
+    `seqopt.models.ReagentGP`; with another surrogate, the tuples are searched by `GeneticSearch`.
 
     Args:
         draws: Joint posterior draws for a batch.
@@ -110,14 +111,19 @@ class ReagentSearch(Configurable):
         draws = min(self.draws, n) if thompson else self.draws
         each = -(-n // draws) if thompson else -(-self.shortlist // draws)
         mean = posterior.mean()
+        kept = -(-self.shortlist // (2 * draws)) if surrogate.products else 0
         drawn = []
         for parts in posterior.draws(draws, rng):
             if self.dispersion != 1.0:
                 parts = [centre + self.dispersion * (part - centre) for centre, part in zip(mean, parts, strict=True)]
-            drawn.append(_top(grid, parts, known, SPARE * each))
-        if thompson:
+            drawn.append(_top(grid, parts, known, max(SPARE * each, kept)))
+        if thompson and not surrogate.products:
             return _in_turn(n, each, drawn, space, surrogate, excluded)
         best, _ = _top(grid, mean, known, self.shortlist)
+        if thompson:
+            nominated = np.concatenate([best[: self.shortlist // 2], *(tuples[:kept] for tuples, _ in drawn)])
+            drawn = _redrawn(surrogate, np.unique(nominated, axis=0), draws, SPARE * each, self.dispersion, rng)
+            return _in_turn(n, each, drawn, space, surrogate, excluded)
         ranked = np.concatenate([best[: self.shortlist // 2], *(tuples[:each] for tuples, _ in drawn)])
         return _chosen(n, np.unique(ranked, axis=0)[: 2 * self.shortlist], space, scoring, excluded)
 
@@ -217,7 +223,7 @@ def _by_components(
                 top = blocks[np.argsort(-means, kind="stable")[:LOOKED_AT]]
                 rows = np.repeat(current[None], len(top), axis=0)
                 rows[:, slot + 1] = top
-                mean, variance = surrogate.moments(rows)
+                mean, variance = surrogate.moments(rows, blocks_only=True)
                 bounds = mean + np.sqrt(BETA * variance)
                 seen.update(zip(map(tuple, rows.tolist()), bounds.tolist(), strict=True))
                 place = int(np.argmax(bounds))
@@ -276,6 +282,18 @@ def _top(
     tuples, found = np.concatenate(rows), np.concatenate(values)
     order = np.argsort(-found, kind="stable")[:count]
     return tuples[order], found[order]
+
+
+def _redrawn(
+    surrogate: ReagentGP, tuples: Numbers, draws: int, count: int, dispersion: float, rng: np.random.Generator
+) -> list[tuple[Numbers, FloatArray]]:
+    """The tuples of largest value in each joint draw over some of them, the best first, and their values."""
+    mean, drawn = surrogate.joint_draws(tuples, draws, rng)
+    found = []
+    for values in mean + dispersion * (drawn - mean):
+        order = np.argsort(-values, kind="stable")[:count]
+        found.append((tuples[order], values[order]))
+    return found
 
 
 def _individual(row: Numbers) -> tuple[int, ...]:
