@@ -70,7 +70,7 @@ class ReagentGP(GaussianSurrogate, Configurable):
     similarities; the weights of additive terms and interactions, how much of a block its fingerprint does not tell, and
     the noise are learned. Values are standardised inside. Parameters are fitted when the data have grown by
     ``refit_growth`` since the last time; in between the Cholesky factor is extended by the new rows, so that n values
-    with m new ones cost O(n^2 m).
+    with m new ones cost O(n^2 m), or O(n^3) where the noise of some is known: in standardised units it is another.
 
     Args:
         refit_growth: Parameters are fitted when n has grown by this fraction since the last fit.
@@ -116,6 +116,7 @@ class ReagentGP(GaussianSurrogate, Configurable):
         self._units = (0.0, 1.0)
         self._steps: tuple[int, ...] = ()
         self._digest = ""
+        self._before: tuple[dict[str, Any], BatchedGPState | None] | None = None
 
     def config_arguments(self) -> dict[str, Any]:
         """See `seqopt.utils.config.Configurable`."""
@@ -137,6 +138,8 @@ class ReagentGP(GaussianSurrogate, Configurable):
             self._similarities = BlockSimilarities(blocks)
         if self.products and (self._made is None or self._made.space is not space):
             self._made = ProductSimilarities(space)
+        if self._space is not space:
+            self._before = None
         self._space = space
         self.encoder = FeatureEncoder(TupleFeatures(space))
 
@@ -187,7 +190,7 @@ class ReagentGP(GaussianSurrogate, Configurable):
 
     @property
     def units(self) -> tuple[float, float]:
-        """Mean and standard deviation by which values are standardised: those of the last fit of the parameters."""
+        """Mean and standard deviation by which values are standardised: those of the values of the last fit."""
         return self._units
 
     def unsupported(self, strings: Sequence[str]) -> dict[int, str]:
@@ -218,13 +221,15 @@ class ReagentGP(GaussianSurrogate, Configurable):
         known = checked_noise(strings, noise_variance)
         encoded = self._encoded(strings)
         tuples = numbers_of(encoded)
+        self._before = self.state_dict(), self._state
         grown = len(targets) - self._fitted_to >= self.refit_growth * self._fitted_to
+        # Always those of these values: a transform that is learned anew brings others, whatever the parameters are.
+        spread = float(targets.std(ddof=1)) if differ(targets) else 1.0
+        self._units = float(targets.mean()), spread
+        standardized, known = (targets - self._units[0]) / spread, known / spread**2
         earlier = self._steps[-1] if self._steps else 0
         begins = 0 < earlier <= len(strings) and _digest(tuples[:earlier], known[:earlier]) == self._digest
         if grown or self._parameters is None:
-            spread = float(targets.std(ddof=1)) if differ(targets) else 1.0
-            self._units = float(targets.mean()), spread
-            standardized = (targets - self._units[0]) / spread
             start = self._parameters or ReagentParameters.first(self.space.slots, self.products)
             if differ(targets):
                 chosen = np.arange(len(targets))
@@ -233,7 +238,7 @@ class ReagentGP(GaussianSurrogate, Configurable):
                 start = fitted(
                     tuples[chosen],
                     standardized[chosen],
-                    known[chosen] / spread**2,
+                    known[chosen],
                     self.similarities,
                     start,
                     self._made,
@@ -242,9 +247,8 @@ class ReagentGP(GaussianSurrogate, Configurable):
             else:
                 logger.warning("all %d values are equal: the model cannot tell products apart yet", len(targets))
             self._parameters, begins = start, False
-        standardized = (targets - self._units[0]) / self._units[1]
         assert self._parameters is not None
-        noise = self._parameters.noise + known / self._units[1] ** 2
+        noise = self._parameters.noise + known
         if not begins:
             self._steps = (len(strings),)
         elif len(strings) > earlier:
@@ -326,7 +330,11 @@ class ReagentGP(GaussianSurrogate, Configurable):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore `state_dict`; the next fit continues from there."""
+        """Restore `state_dict`; the next fit continues from there.
+
+        What the last fit began with is at hand: a fit that is taken back, for other units of the values, costs no
+        factorisation of all of them.
+        """
         vector = state["parameters"]
         self._parameters = None
         if vector is not None:
@@ -341,7 +349,8 @@ class ReagentGP(GaussianSurrogate, Configurable):
         self._fitted_to = int(state["fitted_to"])
         self._units = float(state["units"][0]), float(state["units"][1])
         self._steps, self._digest = tuple(state["steps"]), str(state["digest"])
-        self._state = None
+        kept = self._before
+        self._state = kept[1] if kept is not None and kept[0] == state else None
         self._forget_columns()
 
     def _encoded(self, strings: Sequence[str]) -> FeatureRows:
