@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_solve
+from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 
 from seqopt.kernels.products import ProductSimilarities
@@ -33,6 +34,9 @@ LEAST_NOISE = 1e-6
 
 ITERATIONS = 40
 """Most iterations of L-BFGS-B."""
+
+TOLERANCE = 1e-6
+"""Relative change of the log density, hundreds, below which they end: less than a thousandth of a unit."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,10 @@ class ReagentLikelihood:
         factor = np.linalg.cholesky(covariance)
         alpha = cho_solve((factor, True), self._targets)
         density = -0.5 * float(self._targets @ alpha) - float(np.log(np.diag(factor)).sum())
-        outer = 0.5 * (np.outer(alpha, alpha) - cho_solve((factor, True), np.eye(n)))
+        # potri takes a third of the time of n solutions; it fills one triangle.
+        inverse, _ = dpotri(factor, lower=1)
+        inverse = np.tril(inverse) + np.tril(inverse, -1).T
+        outer = 0.5 * (np.outer(alpha, alpha) - inverse)
         within = outer * reactions
         gradient = np.zeros(len(vector))
         for index, (weight, product) in enumerate(zip(weights, products, strict=True)):
@@ -175,7 +182,8 @@ def fitted(
     vector = start.vector()
     # Where weights vanish, nothing can be factorised any more.
     bounds = [(-14.0, 8.0)] * len(vector)
-    found = minimize(likelihood, vector, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": ITERATIONS})
+    options = {"maxiter": ITERATIONS, "ftol": TOLERANCE}
+    found = minimize(likelihood, vector, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return start.moved(found.x) if np.isfinite(found.fun) else start
 
 
