@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -52,7 +53,7 @@ from seqopt.cli.gene_options import (
 from seqopt.cli.informed import FeaturesColumn, FeaturesFile, FeaturesKernel, Informed, PriorMeanName
 from seqopt.cli.large_options import Keep, OnDisk, PrefilterName, Scheduler, StrategyName
 from seqopt.cli.predict import predict_command
-from seqopt.cli.reagent_options import Reactions, Reagents, is_given, refuse_pool_options
+from seqopt.cli.reagent_options import Reactions, Reagents, chosen_acquisition, refuse_pool_options
 from seqopt.cli.report import report_command
 from seqopt.cli.train_vae import train_vae_command
 from seqopt.cli.variant_options import (
@@ -460,8 +461,7 @@ def search(
             reactions,
             reagents,
             objective,
-            plan,
-            acquisition=acquisition if is_given(context, "acquisition") else None,
+            replace(plan, acquisition=chosen_acquisition(context, acquisition)),
             direction=_direction(maximize),
             transform=None if transform == "none" else transform,
             out=out,

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from seqopt.errors import InputError
-
-if TYPE_CHECKING:
-    from seqopt.spaces import CombinatorialSpace
 
 REAGENTS_PANEL = "Reactions and building blocks"
 
@@ -49,13 +46,12 @@ def is_given(context: typer.Context, name: str) -> bool:
     return source is not None and source.name != "DEFAULT"
 
 
-def usual_acquisition(space: CombinatorialSpace) -> str:
-    """The acquisition function of a combinatorial space where none is asked for.
+def chosen_acquisition(context: typer.Context, acquisition: str) -> str:
+    """The acquisition function that was asked for; Thompson sampling where none was.
 
-    With three components the largest means, of which half the batch has new pairs of building blocks
-    (`seqopt.search.ReagentSearch`), are ahead of Thompson sampling (``docs/results.md``).
+    On combinatorial libraries exact draws of all tuples are ahead (``docs/results.md``).
     """
-    return "mean" if space.slots > 2 else "thompson"
+    return acquisition if is_given(context, "acquisition") else "thompson"
 
 
 def refuse_pool_options(context: typer.Context, pool: object) -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from seqopt.cli.reagent_options import usual_acquisition
 from seqopt.cli.running import (
     Plan,
     check_free,
@@ -57,7 +55,6 @@ def run_reagents(
     objective_spec: str,
     plan: Plan,
     *,
-    acquisition: str | None,
     direction: Direction | None,
     transform: str | None,
     out: Path | None,
@@ -85,7 +82,6 @@ def run_reagents(
     check_plan(plan)
     check_design(choosing["design"])
     space = space_of(reactions, reagents)
-    plan = replace(plan, acquisition=acquisition or usual_acquisition(space))
     conditions = check_filters(checked(choosing.pop("filters")), "molecule", space, None)
     searched = narrow(space, conditions) if conditions else space
     goal = direction or objective.direction

@@ -52,7 +52,7 @@ class ReagentSearch(Configurable):
     the tuples of largest mean make the batch, without draws. With any other acquisition function the best tuples of
     draws, and those of largest mean, are made into products, among which the batch is filled greedily.
 
-    With ``mean`` and reactions of three components, a share of each batch goes to *new pairs*: the tuples of largest
+    With ``mean`` and reactions of three components, a share of each batch may go to *new pairs*: the tuples of largest
     mean of which at most one pair of building blocks has been together in a product that is known, or in this batch.
     Interactions of two blocks are learned from products that have both; the largest means alone have the same pairs
     again and again, and what depends on others is never seen. Reactions of two components have no such share: there a
@@ -69,7 +69,7 @@ class ReagentSearch(Configurable):
             additive terms alone, half random.
         dispersion: By how much the deviations of draws from the posterior mean are stretched. Values above 1 explore
             more: interactions of building blocks are rare and large, more so than a Gaussian process expects.
-        new_pairs: Share of a batch that goes to new pairs, from 0 to 1, rounded down.
+        new_pairs: Share of a batch that goes to new pairs, from 0 to 1, rounded down; default none.
 
     Raises:
         InputError: For a number below 1, a dispersion that is not positive, or a share that is none.
@@ -81,7 +81,7 @@ class ReagentSearch(Configurable):
         shortlist: int = 1_000,
         starts: int = 16,
         dispersion: float = 1.0,
-        new_pairs: float = 0.5,
+        new_pairs: float = 0.0,
     ) -> None:
         for name, number in (("draws", draws), ("shortlist", shortlist), ("starts", starts)):
             if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:

@@ -9,11 +9,9 @@ import pytest
 
 from seqopt.campaign import Campaign
 from seqopt.cli import main
-from seqopt.cli.reagent_options import usual_acquisition
 from seqopt.spaces import CombinatorialSpace
 
 AMIDE = "[C:1](=[O:2])[OH].[N;H1,H2;!$(NC=O):3]>>[C:1](=[O:2])[N:3]"
-STRECKER = "[C;H1:1]=O.[N;H2:2].[C:3](=[O:4])[OH]>>[C:1](C#N)[N:2][C:3]=[O:4]"
 
 
 @pytest.fixture(autouse=True)
@@ -103,10 +101,3 @@ def test_a_campaign_keeps_its_reactions_and_tells_the_routes(folder: Path) -> No
     with Campaign.open("mine.seqopt") as campaign:
         assert isinstance(campaign.space, CombinatorialSpace)
         assert campaign.space.size == 20
-
-
-@pytest.mark.parametrize(("smarts", "expected"), [(AMIDE, "thompson"), (STRECKER, "mean")])
-def test_what_a_space_is_searched_by_depends_on_its_components(smarts: str, expected: str) -> None:
-    acids, amines = ["CC(=O)O", "CCC(=O)O"], ["CN", "CCN"]
-    space = CombinatorialSpace([smarts], {"acids": acids, "amines": amines, "aldehydes": ["CC=O", "CCC=O"]})
-    assert usual_acquisition(space) == expected

@@ -190,7 +190,7 @@ def test_a_share_of_the_batch_goes_to_new_pairs(triples: tuple[CombinatorialSpac
 def test_what_new_pairs_leave_is_filled_by_the_largest_means(triples: tuple[CombinatorialSpace, ReagentGP]) -> None:
     space, gp = triples
     everything = space.sample(10_000, np.random.default_rng(1))
-    found = ReagentSearch().propose(
+    found = ReagentSearch(new_pairs=0.5).propose(
         10_000, space=space, scoring=_scoring(gp, "mean"), excluded={everything[0]}, rng=np.random.default_rng(0)
     )
     assert sorted(one.key for one in found) == sorted(everything[1:])
@@ -214,5 +214,5 @@ def test_pairs_of_two_components_are_products_and_need_no_share(
         raise AssertionError("new pairs were looked for")
 
     monkeypatch.setattr("seqopt.search.reagents._with_new_pairs", refuse)
-    search, rng = ReagentSearch(), np.random.default_rng(0)
+    search, rng = ReagentSearch(new_pairs=0.5), np.random.default_rng(0)
     assert len(search.propose(6, space=space, scoring=_scoring(fitted, "mean"), excluded=set(), rng=rng)) == 6

@@ -62,7 +62,7 @@ from seqopt.cli.gene_options import (
 )
 from seqopt.cli.informed import FeaturesColumn, FeaturesFile, FeaturesKernel, Informed, PriorMeanName
 from seqopt.cli.large_options import Keep, OnDisk, PrefilterName, StrategyName
-from seqopt.cli.reagent_options import Reactions, Reagents, is_given, refuse_pool_options, usual_acquisition
+from seqopt.cli.reagent_options import Reactions, Reagents, chosen_acquisition, refuse_pool_options
 from seqopt.cli.running import console, note, show_notes
 from seqopt.cli.variant_options import (
     Letters,
@@ -313,6 +313,7 @@ def new(
         refuse_pool_options(context, searched_by)
         if contexts is not None or plates or length is not None:
             raise InputError("--reactions has no --fidelity, --plates or --length yet: leave them out")
+        acquisition = chosen_acquisition(context, acquisition)
     parts = parts_of(contexts, surrogate, acquisition)
     if informed.given:
         with console.status("reading what is known of the candidates"):
@@ -336,8 +337,6 @@ def new(
         from seqopt.cli.reagents import space_of
 
         searched = space_of(reactions, reagents)
-        if not is_given(context, "acquisition"):
-            parts["acquisition"] = usual_acquisition(searched)
     elif store is None:
         searched = _space(pool, alphabet, protein, grammar, length, kind, column, standardize, genes, variants)
     with console.status("reading the candidates"):
