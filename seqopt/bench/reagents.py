@@ -35,6 +35,7 @@ SEEDS = 10
 FloatArray = npt.NDArray[np.float64]
 
 METHODS: Mapping[str, str] = {
+    "pairs": "reagent kernel, half greedy mean, half new pairs",
     "thompson": "reagent kernel, exact Thompson sampling",
     "gibbon": "reagent kernel, GIBBON",
     "mean": "reagent kernel, greedy mean",
@@ -42,6 +43,14 @@ METHODS: Mapping[str, str] = {
     "random": "random",
 }
 """What is compared, and what it is called."""
+
+ACQUISITIONS: Mapping[str, tuple[str, float]] = {
+    "pairs": ("mean", 0.5),
+    "thompson": ("thompson", 0.0),
+    "gibbon": ("gibbon", 0.0),
+    "mean": ("mean", 0.0),
+}
+"""The acquisition function of a method of ours, and the share of a batch that goes to new pairs."""
 
 ATTEMPTS = 50
 """Times that products are drawn for a batch, twice as many as it takes, before random ones fill it up."""
@@ -118,13 +127,15 @@ def work(job: Job) -> dict[str, Any]:
 def searched(job: Job) -> tuple[npt.NDArray[np.int64], dict[str, Any]]:
     """A run of ours."""
     from seqopt.optimizer import Optimizer
+    from seqopt.search import ReagentSearch
     from seqopt.strategies import ModelBased
 
     space, scores = library()
+    acquisition, new_pairs = ACQUISITIONS[job.method]
     values = scores.reshape(-1)
     optimizer = Optimizer(
         space,
-        strategy=ModelBased("auto", job.method),
+        strategy=ModelBased("auto", acquisition, ReagentSearch(new_pairs=new_pairs)),
         batch_size=BATCH,
         initial=BATCH,
         direction="minimize",

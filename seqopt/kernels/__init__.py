@@ -15,6 +15,7 @@ from seqopt.kernels.levels import LevelKernel
 from seqopt.kernels.mean_level import MeanLevelKernel
 from seqopt.kernels.ngrams import NgramKernel
 from seqopt.kernels.one_hot import OneHotKernel
+from seqopt.kernels.products import ProductSimilarities
 from seqopt.kernels.reagents import BlockSimilarities, ReagentKernel
 from seqopt.kernels.sites import SitesKernel
 from seqopt.kernels.subsequence import SubsequenceKernel
@@ -37,6 +38,7 @@ __all__ = [
     "OnField",
     "OneHotKernel",
     "Product",
+    "ProductSimilarities",
     "ReagentKernel",
     "RecursiveKernel",
     "SameLevelKernel",

@@ -1,4 +1,5 @@
-"""Kernel on tuples of building blocks: sums and products of similarities of the blocks, component by component.
+"""Kernel on tuples of building blocks: sums and products of similarities of the blocks, component by component, and the
+similarity of the products.
 
 References:
     Duvenaud, D., Nickisch, H., Rasmussen, C. E. (2011). Additive Gaussian processes. NeurIPS 24 (one kernel for each
@@ -21,6 +22,7 @@ from torch import Tensor
 from seqopt.encoding import FeatureRows, Featurizer, MorganFingerprint
 from seqopt.errors import InputError
 from seqopt.kernels.base import DescribedKernel
+from seqopt.kernels.products import ProductSimilarities
 from seqopt.kernels.tanimoto import MinMaxKernel
 
 FloatArray = npt.NDArray[np.float64]
@@ -127,15 +129,16 @@ class ReagentKernel(DescribedKernel):
     r"""Covariance of tuples of building blocks.
 
     .. math::
-        k(x, y) = R(x_0, y_0) \Big(v_0 + \sum_{T} w_T \prod_{s \in T} k_s(x_s, y_s)\Big), \qquad
+        k(x, y) = R(x_0, y_0) \Big(v_0 + \sum_{T} w_T \prod_{s \in T} k_s(x_s, y_s) + w_p\, m(p_x, p_y)\Big), \qquad
         k_s(b, c) = (1 - r_s)\, m(b, c) + r_s [b = c]
 
     over all subsets T of the components: terms of one component are additive, those of several are interactions. m is
-    the MinMax similarity of the blocks' fingerprints; r_s says how much of a block its fingerprint does not tell. R is
-    1 for tuples of one reaction and c for those of two. v_0 = `OFFSET`.
+    the MinMax similarity of fingerprints; r_s says how much of a block its fingerprint does not tell. The last term
+    compares the products p of the tuples, where they are given; they are made to be compared. R is 1 for tuples of one
+    reaction and c for those of two. v_0 = `OFFSET`.
 
-    Parameters are plain numbers, which `seqopt.models.ReagentGP` learns. Everything is looked up in tables of the
-    blocks (`BlockSimilarities`): no fingerprint is compared twice.
+    Parameters are plain numbers, which `seqopt.models.ReagentGP` learns. Terms of blocks are looked up in tables
+    (`BlockSimilarities`): no fingerprints of blocks are compared twice.
 
     Args:
         similarities: Of the blocks, or the SMILES of these.
@@ -143,9 +146,11 @@ class ReagentKernel(DescribedKernel):
         weights: w_T in the order of `subsets`; default 1 over their number for each.
         same: r_s, S; default 0.25.
         between: c, in [0, 1].
+        products: Of the tuples; default none, without the last term.
+        product: w_p.
 
     Raises:
-        InputError: For numbers that do not fit.
+        InputError: For numbers that do not fit, or a weight of products without any.
 
     Example:
         >>> kernel = ReagentKernel(BlockSimilarities(["CC(=O)O", "CN", "CCN"]), 2, weights=[0.5, 0.25, 0.25])
@@ -163,6 +168,8 @@ class ReagentKernel(DescribedKernel):
         weights: Sequence[float] | None = None,
         same: Sequence[float] | None = None,
         between: float = 0.5,
+        products: ProductSimilarities | None = None,
+        product: float = 0.0,
     ) -> None:
         super().__init__()
         terms = subsets(slots)
@@ -177,13 +184,25 @@ class ReagentKernel(DescribedKernel):
             raise InputError(f"{slots} components have {len(terms)} terms, each of a weight of at least 0")
         if len(self.same) != slots or not all(0 <= one <= 1 for one in (*self.same, self.between)):
             raise InputError(f"same has {slots} numbers from 0 to 1, and between is one")
+        self.products = products
+        self.product = float(product)
+        if not 0 <= self.product < np.inf or (products is None and self.product):
+            raise InputError(
+                f"product is {product}; it is a weight of at least 0, and 0 where products are not compared"
+            )
+
+    def of_blocks(self) -> ReagentKernel:
+        """The terms of the building blocks alone: a kernel that makes no product."""
+        return ReagentKernel(self.similarities, self.slots, self.weights, self.same, self.between)
 
     def _described(self) -> Mapping[str, object]:
-        return {"slots": self.slots, "weights": self.weights, "same": self.same, "between": self.between}
+        found = {"slots": self.slots, "weights": self.weights, "same": self.same, "between": self.between}
+        return found if self.products is None else {**found, "product": self.product}
 
     def config_arguments(self) -> Mapping[str, Any]:
         """See `seqopt.utils.config.Configurable`."""
-        return {**self._described(), "similarities": list(self.similarities.smiles)}
+        found = {**self._described(), "similarities": list(self.similarities.smiles)}
+        return found if self.products is None else {**found, "products": self.products}
 
     def slot(self, slot: int, rows: Numbers, columns: Numbers) -> FloatArray:
         """k_s between blocks of one component, len(rows) x len(columns)."""
@@ -208,6 +227,8 @@ class ReagentKernel(DescribedKernel):
             for slot in term[1:]:
                 product *= factors[slot]
             found += product
+        if self.products is not None and self.product:
+            found += self.product * self.products.between(rows, None if b is None else columns)
         if self.between < 1:
             found *= np.where(rows[:, :1] == columns[None, :, 0], 1.0, self.between)
         return found.astype(dtype, copy=False)
@@ -223,7 +244,7 @@ class ReagentKernel(DescribedKernel):
 
     def variance(self, a: FeatureRows, self_a: FloatArray | None = None) -> FloatArray:
         """k(x, x) of each tuple: the sum of all weights."""
-        return np.full(len(a), OFFSET + sum(self.weights))
+        return np.full(len(a), OFFSET + sum(self.weights) + self.product)
 
     def paired(self, a: FeatureRows, b: FeatureRows, self_a: FloatArray | None = None) -> FloatArray:
         """k(a_i, b_i) for n pairs."""

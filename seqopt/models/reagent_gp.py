@@ -16,6 +16,7 @@ from scipy.linalg import cho_solve, solve_triangular
 from seqopt.data.query import Item, key_of
 from seqopt.encoding import Encoder, FeatureEncoder, FeatureRows
 from seqopt.errors import InputError, ModelError
+from seqopt.kernels.products import ProductSimilarities
 from seqopt.kernels.reagents import BlockSimilarities, ReagentKernel, numbers_of, subsets
 from seqopt.models.checks import checked_noise, checked_values, differ
 from seqopt.models.covariance import KernelEvaluator
@@ -69,12 +70,14 @@ class ReagentGP(GaussianSurrogate, Configurable):
     similarities; the weights of additive terms and interactions, how much of a block its fingerprint does not tell, and
     the noise are learned. Values are standardised inside. Parameters are fitted when the data have grown by
     ``refit_growth`` since the last time; in between the Cholesky factor is extended by the new rows, so that n values
-    with m new ones cost O(n^2 m).
+    with m new ones cost O(n^2 m), or O(n^3) where the noise of some is known: in standardised units it is another.
 
     Args:
         refit_growth: Parameters are fitted when n has grown by this fraction since the last fit.
         fit_size: Parameters are fitted to at most so many values, a random choice of all. The model is always
             conditioned on all.
+        products: Whether the kernel also compares the products themselves, with a weight that is learned. Products are
+            then made to be compared; searches nominate tuples by their blocks, and make those products only.
 
     Raises:
         InputError: If ``refit_growth`` < 0 or ``fit_size`` < 2.
@@ -96,7 +99,7 @@ class ReagentGP(GaussianSurrogate, Configurable):
     takes_noise_variance = True
     """`fit` takes the known noise of each value."""
 
-    def __init__(self, refit_growth: float = 0.5, fit_size: int = 600) -> None:
+    def __init__(self, refit_growth: float = 0.5, fit_size: int = 600, products: bool = False) -> None:
         if refit_growth < 0:
             raise InputError(f"refit_growth is {refit_growth}; expected 0 (always refit) or more")
         if fit_size < 2:
@@ -104,6 +107,8 @@ class ReagentGP(GaussianSurrogate, Configurable):
         super().__init__(Encoder("smiles-split"))
         self.refit_growth = refit_growth
         self.fit_size = fit_size
+        self.products = bool(products)
+        self._made: ProductSimilarities | None = None
         self._space: CombinatorialSpace | None = None
         self._similarities: BlockSimilarities | None = None
         self._parameters: ReagentParameters | None = None
@@ -111,10 +116,11 @@ class ReagentGP(GaussianSurrogate, Configurable):
         self._units = (0.0, 1.0)
         self._steps: tuple[int, ...] = ()
         self._digest = ""
+        self._before: tuple[dict[str, Any], BatchedGPState | None] | None = None
 
     def config_arguments(self) -> dict[str, Any]:
         """See `seqopt.utils.config.Configurable`."""
-        return {"refit_growth": self.refit_growth, "fit_size": self.fit_size}
+        return {"refit_growth": self.refit_growth, "fit_size": self.fit_size, "products": self.products}
 
     def bind(self, space: Space) -> None:
         """Take reactions and building blocks from ``space``; called by the optimiser.
@@ -130,6 +136,10 @@ class ReagentGP(GaussianSurrogate, Configurable):
         blocks = tuple(block.key for block in space.reagents.blocks)
         if self._similarities is None or self._similarities.smiles != blocks:
             self._similarities = BlockSimilarities(blocks)
+        if self.products and (self._made is None or self._made.space is not space):
+            self._made = ProductSimilarities(space)
+        if self._space is not space:
+            self._before = None
         self._space = space
         self.encoder = FeatureEncoder(TupleFeatures(space))
 
@@ -158,8 +168,8 @@ class ReagentGP(GaussianSurrogate, Configurable):
     @property
     def kernel(self) -> ReagentKernel:
         """The kernel at the parameters of the last fit, or at those that a fit begins with."""
-        parameters = self._parameters or ReagentParameters.first(self.space.slots)
-        return parameters.kernel(self.similarities)
+        parameters = self._parameters or ReagentParameters.first(self.space.slots, self.products)
+        return parameters.kernel(self.similarities, self._made)
 
     @property
     def hyperparameters(self) -> dict[str, float]:
@@ -171,6 +181,8 @@ class ReagentGP(GaussianSurrogate, Configurable):
         kernel = self.kernel
         named = ("+".join(str(slot + 1) for slot in term) for term in subsets(kernel.slots))
         found = {f"weight[{name}]": weight for name, weight in zip(named, kernel.weights, strict=True)}
+        if self.products:
+            found["weight[product]"] = kernel.product
         found |= {f"same[{slot}]": share for slot, share in enumerate(kernel.same, 1)}
         if len(self.space.reactions) > 1:
             found["between"] = kernel.between
@@ -178,7 +190,7 @@ class ReagentGP(GaussianSurrogate, Configurable):
 
     @property
     def units(self) -> tuple[float, float]:
-        """Mean and standard deviation by which values are standardised: those of the last fit of the parameters."""
+        """Mean and standard deviation by which values are standardised: those of the values of the last fit."""
         return self._units
 
     def unsupported(self, strings: Sequence[str]) -> dict[int, str]:
@@ -209,28 +221,34 @@ class ReagentGP(GaussianSurrogate, Configurable):
         known = checked_noise(strings, noise_variance)
         encoded = self._encoded(strings)
         tuples = numbers_of(encoded)
+        self._before = self.state_dict(), self._state
         grown = len(targets) - self._fitted_to >= self.refit_growth * self._fitted_to
+        # Always those of these values: a transform that is learned anew brings others, whatever the parameters are.
+        spread = float(targets.std(ddof=1)) if differ(targets) else 1.0
+        self._units = float(targets.mean()), spread
+        standardized, known = (targets - self._units[0]) / spread, known / spread**2
         earlier = self._steps[-1] if self._steps else 0
         begins = 0 < earlier <= len(strings) and _digest(tuples[:earlier], known[:earlier]) == self._digest
         if grown or self._parameters is None:
-            spread = float(targets.std(ddof=1)) if differ(targets) else 1.0
-            self._units = float(targets.mean()), spread
-            standardized = (targets - self._units[0]) / spread
-            start = self._parameters or ReagentParameters.first(self.space.slots)
+            start = self._parameters or ReagentParameters.first(self.space.slots, self.products)
             if differ(targets):
                 chosen = np.arange(len(targets))
                 if len(targets) > self.fit_size:
                     chosen = np.sort(rng.choice(len(targets), size=self.fit_size, replace=False))
                 start = fitted(
-                    tuples[chosen], standardized[chosen], known[chosen] / spread**2, self.similarities, start
+                    tuples[chosen],
+                    standardized[chosen],
+                    known[chosen],
+                    self.similarities,
+                    start,
+                    self._made,
                 )
                 self._fitted_to = len(targets)
             else:
                 logger.warning("all %d values are equal: the model cannot tell products apart yet", len(targets))
             self._parameters, begins = start, False
-        standardized = (targets - self._units[0]) / self._units[1]
         assert self._parameters is not None
-        noise = self._parameters.noise + known / self._units[1] ** 2
+        noise = self._parameters.noise + known
         if not begins:
             self._steps = (len(strings),)
         elif len(strings) > earlier:
@@ -254,18 +272,42 @@ class ReagentGP(GaussianSurrogate, Configurable):
         """
         return self.untransform(*self.moments(numbers_of(self._encoded([key_of(item) for item in strings]))))
 
-    def moments(self, tuples: npt.NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
+    def moments(self, tuples: npt.NDArray[np.int64], blocks_only: bool = False) -> tuple[FloatArray, FloatArray]:
         """Standardised posterior means and noiseless variances of tuples: N rows of a reaction and blocks.
+
+        Args:
+            tuples: Of a reaction and blocks; -1 where a reaction takes fewer.
+            blocks_only: Whether those of the terms of blocks alone are wanted, for which no product is made.
 
         Raises:
             ModelError: Before the first fit.
         """
-        state, kernel = self.fitted, self.kernel
-        rows = FeatureRows(tuples.astype(np.float64))
-        between = kernel.cross(FeatureRows(numbers_of(state.encoded).astype(np.float64)), rows)
+        kernel = self.kernel.of_blocks() if blocks_only else self.kernel
+        mean, solved = self._solved(kernel, tuples)
+        variance = kernel.variance(FeatureRows(tuples.astype(np.float64))) - np.square(solved).sum(axis=0)
+        return mean, np.maximum(variance, float(self.fitted.floor[0]))
+
+    def joint_draws(
+        self, tuples: npt.NDArray[np.int64], count: int, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray]:
+        """Standardised posterior means of N tuples, and ``count`` joint posterior draws, count x N; O(N^3).
+
+        Raises:
+            ModelError: Before the first fit.
+        """
+        kernel = self.kernel
+        mean, solved = self._solved(kernel, tuples)
+        covariance = torch.from_numpy(kernel.cross(FeatureRows(tuples.astype(np.float64))) - solved.T @ solved)
+        factor = stable_cholesky(0.5 * (covariance + covariance.mT))[0].numpy()
+        return mean, mean + rng.standard_normal((count, len(tuples))) @ factor.T
+
+    def _solved(self, kernel: ReagentKernel, tuples: npt.NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
+        """Means of tuples, and L^-1 k(X, tuples)."""
+        state = self.fitted
+        data = FeatureRows(numbers_of(state.encoded).astype(np.float64))
+        between = kernel.cross(data, FeatureRows(tuples.astype(np.float64)))
         solved = solve_triangular(state.cholesky[0].numpy(), between, lower=True, check_finite=False)
-        variance = kernel.variance(rows) - np.square(solved).sum(axis=0)
-        return state.alpha[0].numpy() @ between, np.maximum(variance, float(state.floor[0]))
+        return state.alpha[0].numpy() @ between, solved
 
     def measurement_std(self, strings: Sequence[str]) -> npt.NDArray[np.float64]:
         """Standard deviation of a measurement, noise included, about the predicted mean of each product.
@@ -288,16 +330,27 @@ class ReagentGP(GaussianSurrogate, Configurable):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore `state_dict`; the next fit continues from there."""
+        """Restore `state_dict`; the next fit continues from there.
+
+        What the last fit began with is at hand: a fit that is taken back, for other units of the values, costs no
+        factorisation of all of them.
+        """
         vector = state["parameters"]
         self._parameters = None
         if vector is not None:
-            slots = next(one for one in (2, 3) if len(subsets(one)) + one + 2 == len(vector))
-            self._parameters = ReagentParameters.first(slots).moved(np.array(vector))
+            fewer = len(vector) - self.products
+            slots = next((one for one in (1, 2, 3) if len(subsets(one)) + one + 2 == fewer), 0)
+            if not slots:
+                raise InputError(
+                    f"{len(vector)} parameters are not those of a model "
+                    + ("that compares products" if self.products else "that compares blocks only")
+                )
+            self._parameters = ReagentParameters.first(slots, self.products).moved(np.array(vector))
         self._fitted_to = int(state["fitted_to"])
         self._units = float(state["units"][0]), float(state["units"][1])
         self._steps, self._digest = tuple(state["steps"]), str(state["digest"])
-        self._state = None
+        kept = self._before
+        self._state = kept[1] if kept is not None and kept[0] == state else None
         self._forget_columns()
 
     def _encoded(self, strings: Sequence[str]) -> FeatureRows:

@@ -72,6 +72,10 @@ class TupleGrid:
         """Elements of the grid."""
         return math.prod(self.shape)
 
+    def part_shape(self, reaction: int) -> tuple[int, ...]:
+        """Numbers of blocks that the components of one reaction have; 1 for each component that it lacks."""
+        return tuple(map(len, self._parts[reaction]))
+
     def part(self, values: Values, reaction: int) -> Values:
         """Values of the tuples of one reaction, flat."""
         return np.ascontiguousarray(values[np.ix_(*self._places[reaction])]).reshape(-1)
@@ -101,6 +105,10 @@ class TupleGrid:
 class GridPosterior:
     """The posterior of a fitted surrogate at all tuples of a grid, in standardised units and single precision.
 
+    It is that of the terms of building blocks. Where the surrogate compares products, too, means are exactly those of
+    this part of the function; in draws, what products tell of the data counts as noise that is independent, which is
+    an approximation: draws then nominate tuples, no more (`seqopt.models.ReagentGP.joint_draws` is exact for some).
+
     Args:
         surrogate: Fitted.
         grid: Of its space.
@@ -120,13 +128,13 @@ class GridPosterior:
     """
 
     def __init__(self, surrogate: ReagentGP, grid: TupleGrid) -> None:
-        self._grid = grid
+        self.grid = grid
         self._kernel = surrogate.kernel
         state = surrogate.fitted
         self._factor = state.cholesky[0].numpy()
         self._alpha = state.alpha[0].numpy()
         self._targets = state.targets.numpy()
-        self._noise = state.observed_noise[0].sqrt().numpy()
+        self._noise = (state.observed_noise[0] + self._kernel.product).sqrt().numpy()
         self._tuples = numbers_of(state.encoded)
         self._places = grid.places(self._tuples)
         self._terms = list(zip(subsets(self._kernel.slots), self._kernel.weights, strict=True))
@@ -134,13 +142,13 @@ class GridPosterior:
     @cached_property
     def _matrices(self) -> list[Values]:
         """K_s."""
-        return [self._kernel.slot(slot, axis, axis).astype(np.float32) for slot, axis in enumerate(self._grid.axes)]
+        return [self._kernel.slot(slot, axis, axis).astype(np.float32) for slot, axis in enumerate(self.grid.axes)]
 
     @cached_property
     def _factors(self) -> list[Values]:
         """Their Cholesky factors."""
         found = []
-        for slot, axis in enumerate(self._grid.axes):
+        for slot, axis in enumerate(self.grid.axes):
             matrix = self._kernel.slot(slot, axis, axis) + JITTER * np.eye(len(axis))
             found.append(stable_cholesky(torch.from_numpy(matrix))[0].numpy().astype(np.float32))
         return found
@@ -168,27 +176,27 @@ class GridPosterior:
         found = []
         for prior, alpha in zip(priors, weights.T, strict=True):
             explained = self._explained(np.ascontiguousarray(alpha))
-            parts = [self._grid.part(one, reaction) for reaction, one in enumerate(prior)]
+            parts = [self.grid.part(one, reaction) for reaction, one in enumerate(prior)]
             found.append([one + other for one, other in zip(parts, explained, strict=True)])
         return found
 
     def _explained(self, alpha: npt.NDArray[np.float64]) -> list[Values]:
         """k(., X) alpha of the tuples of each reaction."""
-        between = self._kernel.between if self._grid.reactions > 1 else 1.0
+        between = self._kernel.between if self.grid.reactions > 1 else 1.0
         shared = self._spread(alpha) if between > 0 else None
         found = []
-        for reaction in range(self._grid.reactions):
-            whole = np.zeros(self._grid.shape, dtype=np.float32) if shared is None else np.float32(between) * shared
+        for reaction in range(self.grid.reactions):
+            whole = np.zeros(self.grid.shape, dtype=np.float32) if shared is None else np.float32(between) * shared
             if between < 1:
                 own = np.where(self._tuples[:, 0] == reaction, alpha, 0.0)
                 whole = whole + np.float32(1 - between) * self._spread(own)
-            found.append(self._grid.part(whole, reaction))
+            found.append(self.grid.part(whole, reaction))
         return found
 
     def _spread(self, alpha: npt.NDArray[np.float64]) -> Values:
-        weights = np.zeros(self._grid.shape)
+        weights = np.zeros(self.grid.shape)
         np.add.at(weights, self._places, alpha)
-        everywhere = tuple(range(len(self._grid.shape)))
+        everywhere = tuple(range(len(self.grid.shape)))
 
         def summed(term: Sequence[int], weight: float) -> Values:
             left_out = tuple(axis for axis in everywhere if axis not in term)
@@ -200,28 +208,28 @@ class GridPosterior:
         """A draw of the prior: the whole grid for each reaction."""
 
         def normal(term: Sequence[int], weight: float) -> Values:
-            shape = tuple(self._grid.shape[axis] for axis in term)
+            shape = tuple(self.grid.shape[axis] for axis in term)
             return np.float32(math.sqrt(weight)) * rng.standard_normal(shape, dtype=np.float32)
 
         def one() -> Values:
             return self._field(self._factors, normal, math.sqrt(OFFSET) * rng.standard_normal())
 
-        if self._grid.reactions == 1:
+        if self.grid.reactions == 1:
             return [one()]
         between = self._kernel.between
         shared = np.float32(math.sqrt(between)) * one()
-        return [shared + np.float32(math.sqrt(1 - between)) * one() for _ in range(self._grid.reactions)]
+        return [shared + np.float32(math.sqrt(1 - between)) * one() for _ in range(self.grid.reactions)]
 
     def _field(
         self, matrices: Sequence[Values], coefficients: Callable[[Sequence[int], float], Values], offset: float
     ) -> Values:
         """The sum over terms of their coefficients, multiplied along each axis by the matrix of its component."""
-        found = np.full(self._grid.shape, offset, dtype=np.float32)
+        found = np.full(self.grid.shape, offset, dtype=np.float32)
         for term, weight in self._terms:
             values = coefficients(term, weight)
             for place, slot in enumerate(term):
                 values = np.moveaxis(np.tensordot(matrices[slot], values, axes=(1, place)), 0, place)
-            shape = [size if axis in term else 1 for axis, size in enumerate(self._grid.shape)]
+            shape = [size if axis in term else 1 for axis, size in enumerate(self.grid.shape)]
             found += values.reshape(shape)
         return found
 

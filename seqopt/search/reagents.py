@@ -9,7 +9,8 @@ only of those tuples that are promising, and the batch is chosen from these by t
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence, Set
+import itertools
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -47,10 +48,19 @@ class ReagentSearch(Configurable):
     """Maximises a score over a `seqopt.spaces.CombinatorialSpace`.
 
     With the acquisition function ``thompson`` and a space that is looked at as a whole, ``draws`` joint draws of the
-    posterior over *all* tuples are made, and each puts its best into the batch: exact Thompson sampling. With any other
-    acquisition function the best tuples of these draws, and those of largest mean, are made into products, among which
-    the batch is filled greedily. It needs a `seqopt.models.ReagentGP`; with another surrogate, the tuples are searched
-    by `GeneticSearch`.
+    posterior over *all* tuples are made, and each puts its best into the batch: exact Thompson sampling. With ``mean``
+    the tuples of largest mean make the batch, without draws. With any other acquisition function the best tuples of
+    draws, and those of largest mean, are made into products, among which the batch is filled greedily.
+
+    With ``mean`` and reactions of three components, a share of each batch may go to *new pairs*: the tuples of largest
+    mean of which at most one pair of building blocks has been together in a product that is known, or in this batch.
+    Interactions of two blocks are learned from products that have both; the largest means alone have the same pairs
+    again and again, and what depends on others is never seen. Reactions of two components have no such share: there a
+    pair is the tuple itself.
+
+    Where the surrogate compares products, draws and means by the building blocks nominate
+    ``shortlist`` tuples, and joint draws of the whole model over these make the batch. It needs a
+    `seqopt.models.ReagentGP`; with another surrogate, the tuples are searched by `GeneticSearch`.
 
     Args:
         draws: Joint posterior draws for a batch.
@@ -59,12 +69,20 @@ class ReagentSearch(Configurable):
             additive terms alone, half random.
         dispersion: By how much the deviations of draws from the posterior mean are stretched. Values above 1 explore
             more: interactions of building blocks are rare and large, more so than a Gaussian process expects.
+        new_pairs: Share of a batch that goes to new pairs, from 0 to 1, rounded down; default none.
 
     Raises:
-        InputError: For a number below 1, or a dispersion that is not positive.
+        InputError: For a number below 1, a dispersion that is not positive, or a share that is none.
     """
 
-    def __init__(self, draws: int = 20, shortlist: int = 1_000, starts: int = 16, dispersion: float = 1.0) -> None:
+    def __init__(
+        self,
+        draws: int = 20,
+        shortlist: int = 1_000,
+        starts: int = 16,
+        dispersion: float = 1.0,
+        new_pairs: float = 0.0,
+    ) -> None:
         for name, number in (("draws", draws), ("shortlist", shortlist), ("starts", starts)):
             if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
                 raise InputError(f"{name} is {number!r}; it must be an integer of at least 1")
@@ -74,6 +92,9 @@ class ReagentSearch(Configurable):
         if not 0 < dispersion < np.inf:
             raise InputError(f"dispersion is {dispersion!r}; it must be a positive number")
         self.dispersion = float(dispersion)
+        if not 0 <= new_pairs <= 1:
+            raise InputError(f"new_pairs is {new_pairs!r}; it must be a share of the batch, from 0 to 1")
+        self.new_pairs = float(new_pairs)
 
     def check_space(self, space: Space) -> None:
         """Refuse a space without building blocks; see `seqopt.search.CheckedSearch`.
@@ -106,18 +127,49 @@ class ReagentSearch(Configurable):
             return _chosen(n, tuples, space, scoring, excluded)
         posterior = GridPosterior(surrogate, grid)
         known = _known(grid, space, excluded)
-        thompson = isinstance(scoring, GaussianScoring) and scoring.acquisition.name == "thompson"
+        name = scoring.acquisition.name if isinstance(scoring, GaussianScoring) else ""
+        mean = posterior.mean()
+        if name != "mean" or space.slots < 3:
+            return self._by_score(n, name, space, scoring, surrogate, posterior, mean, known, excluded, rng)
+        later = int(self.new_pairs * n)
+        found = self._by_score(n - later, name, space, scoring, surrogate, posterior, mean, known, excluded, rng)
+        fresh = _with_new_pairs(n - len(found), grid, mean, known, space, excluded, [one.key for one in found])
+        return found + _proposals(fresh, surrogate)
+
+    def _by_score(
+        self,
+        n: int,
+        name: str,
+        space: CombinatorialSpace,
+        scoring: Scoring,
+        surrogate: ReagentGP,
+        posterior: GridPosterior,
+        mean: Sequence[npt.NDArray[np.float32]],
+        known: Sequence[Numbers],
+        excluded: Set[str],
+        rng: np.random.Generator,
+    ) -> list[Proposal]:
+        """The part of a batch that the acquisition function chooses, of a space that is looked at as a whole."""
+        if not n:
+            return []
+        grid, thompson = posterior.grid, name == "thompson"
+        if name == "mean" and not surrogate.products:
+            return _in_turn(n, n, [_top(grid, mean, known, SPARE * n)], space, surrogate, excluded)
         draws = min(self.draws, n) if thompson else self.draws
         each = -(-n // draws) if thompson else -(-self.shortlist // draws)
-        mean = posterior.mean()
+        kept = -(-self.shortlist // (2 * draws)) if surrogate.products else 0
         drawn = []
         for parts in posterior.draws(draws, rng):
             if self.dispersion != 1.0:
                 parts = [centre + self.dispersion * (part - centre) for centre, part in zip(mean, parts, strict=True)]
-            drawn.append(_top(grid, parts, known, SPARE * each))
-        if thompson:
+            drawn.append(_top(grid, parts, known, max(SPARE * each, kept)))
+        if thompson and not surrogate.products:
             return _in_turn(n, each, drawn, space, surrogate, excluded)
         best, _ = _top(grid, mean, known, self.shortlist)
+        if thompson:
+            nominated = np.concatenate([best[: self.shortlist // 2], *(tuples[:kept] for tuples, _ in drawn)])
+            drawn = _redrawn(surrogate, np.unique(nominated, axis=0), draws, SPARE * each, self.dispersion, rng)
+            return _in_turn(n, each, drawn, space, surrogate, excluded)
         ranked = np.concatenate([best[: self.shortlist // 2], *(tuples[:each] for tuples, _ in drawn)])
         return _chosen(n, np.unique(ranked, axis=0)[: 2 * self.shortlist], space, scoring, excluded)
 
@@ -217,7 +269,7 @@ def _by_components(
                 top = blocks[np.argsort(-means, kind="stable")[:LOOKED_AT]]
                 rows = np.repeat(current[None], len(top), axis=0)
                 rows[:, slot + 1] = top
-                mean, variance = surrogate.moments(rows)
+                mean, variance = surrogate.moments(rows, blocks_only=True)
                 bounds = mean + np.sqrt(BETA * variance)
                 seen.update(zip(map(tuple, rows.tolist()), bounds.tolist(), strict=True))
                 place = int(np.argmax(bounds))
@@ -278,6 +330,18 @@ def _top(
     return tuples[order], found[order]
 
 
+def _redrawn(
+    surrogate: ReagentGP, tuples: Numbers, draws: int, count: int, dispersion: float, rng: np.random.Generator
+) -> list[tuple[Numbers, FloatArray]]:
+    """The tuples of largest value in each joint draw over some of them, the best first, and their values."""
+    mean, drawn = surrogate.joint_draws(tuples, draws, rng)
+    found = []
+    for values in mean + dispersion * (drawn - mean):
+        order = np.argsort(-values, kind="stable")[:count]
+        found.append((tuples[order], values[order]))
+    return found
+
+
 def _individual(row: Numbers) -> tuple[int, ...]:
     return tuple(number for number in row.tolist() if number >= 0)
 
@@ -301,6 +365,11 @@ def _in_turn(
             if key is not None and key not in excluded and key not in found:
                 found[key] = row, value
                 left -= 1
+    return _proposals(found, surrogate)
+
+
+def _proposals(found: Mapping[str, tuple[Numbers, float]], surrogate: ReagentGP) -> list[Proposal]:
+    """Products with their tuples and standardised scores, as proposals."""
     if not found:
         return []
     means, stds = surrogate.untransform(*surrogate.moments(np.stack([row for row, _ in found.values()])))
@@ -309,6 +378,93 @@ def _in_turn(
         Proposal(key, key, (), float(score), float(mean), float(std))
         for key, score, mean, std in zip(found, scores, means, stds, strict=True)
     ]
+
+
+def _with_new_pairs(
+    n: int,
+    grid: TupleGrid,
+    mean: Sequence[npt.NDArray[np.float32]],
+    known: Sequence[Numbers],
+    space: CombinatorialSpace,
+    excluded: Set[str],
+    batch: Sequence[str],
+) -> dict[str, tuple[Numbers, float]]:
+    """Products of largest mean of which all pairs of blocks but one are new, each with its tuple and mean.
+
+    The pairs of a product that is taken are new no more for those that follow. What is lacking in the end is filled by
+    the largest means.
+
+    Args:
+        n: How many.
+        grid: Of the space.
+        mean: Of the tuples of each reaction, flat.
+        known: Places of the tuples of known products, for each reaction.
+        space: Makes the products.
+        excluded: Known products.
+        batch: Products that are in the batch already.
+    """
+    together = [np.concatenate(two) for two in zip(known, _known(grid, space, set(batch)), strict=True)]
+    parts = [
+        _Pairs(values, grid.part_shape(reaction), together[reaction], space.components(reaction))
+        for reaction, values in enumerate(mean)
+    ]
+    found: dict[str, tuple[Numbers, float]] = {}
+    for strict in (True, False):
+        while len(found) < n:
+            best = [part.best(strict) for part in parts]
+            reaction = int(np.argmax([value for _, value in best]))
+            place, value = best[reaction]
+            if value == -np.inf:
+                break
+            parts[reaction].drop(place)
+            row = grid.tuples(reaction, np.array([place]))[0]
+            key = space.product(_individual(row))
+            if key is not None and key not in excluded and key not in found and key not in batch:
+                found[key] = row, value
+                parts[reaction].take(place)
+    return found
+
+
+class _Pairs:
+    """Means of the tuples of one reaction, and how many of their pairs of blocks are new."""
+
+    def __init__(
+        self, values: npt.NDArray[np.float32], shape: tuple[int, ...], known: Numbers, components: int
+    ) -> None:
+        self._values = values.copy()
+        self._values[known] = -np.inf
+        self._shape, self._wanted = shape, components - 1
+        self._pairs = list(itertools.combinations(range(components), 2))
+        self._new, count = [], np.zeros(shape, dtype=np.int8)
+        places = np.unravel_index(known, shape)
+        for one, other in self._pairs:
+            new = np.ones((shape[one], shape[other]), dtype=np.bool_)
+            new[places[one], places[other]] = False
+            self._new.append(new)
+            count += new.reshape([size if axis in (one, other) else 1 for axis, size in enumerate(shape)])
+        self._count = count
+        self._fresh = np.where(count.reshape(-1) >= self._wanted, self._values, -np.inf)
+
+    def best(self, strict: bool) -> tuple[int, float]:
+        """The place of the largest mean, of those with enough new pairs or of all, and that mean."""
+        values = self._fresh if strict else self._values
+        place = int(np.argmax(values))
+        return place, float(values[place])
+
+    def drop(self, place: int) -> None:
+        """This tuple is not asked for again."""
+        self._values[place] = self._fresh[place] = -np.inf
+
+    def take(self, place: int) -> None:
+        """The pairs of this tuple are new no more."""
+        at = [int(one) for one in np.unravel_index(place, self._shape)]
+        fresh = self._fresh.reshape(self._shape)
+        for new, (one, other) in zip(self._new, self._pairs, strict=True):
+            if new[at[one], at[other]]:
+                new[at[one], at[other]] = False
+                line = tuple(at[axis] if axis in (one, other) else slice(None) for axis in range(len(self._shape)))
+                self._count[line] -= 1
+                fresh[line] = np.where(self._count[line] >= self._wanted, fresh[line], -np.inf)
 
 
 def _chosen(n: int, tuples: Numbers, space: CombinatorialSpace, scoring: Scoring, excluded: Set[str]) -> list[Proposal]:

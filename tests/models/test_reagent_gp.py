@@ -207,3 +207,50 @@ def test_other_spaces_and_strings_are_refused() -> None:
     assert set(gp.unsupported(["CNC(C)=O", "CCO"])) == {1}
     with pytest.raises(InputError, match="'CCO' is not a product"):
         gp.predict(["CCO"])
+
+
+@pytest.mark.parametrize("noisy", [False, True])
+def test_values_may_come_in_other_units_before_parameters_are_fitted_again(noisy: bool) -> None:
+    # A transform that is learned anew changes all values at once.
+    space = _space()
+    strings = space.sample(20, np.random.default_rng(2))
+    values = np.array([len(string) + 3.0 * string.count("F") for string in strings])
+    noise = np.where(np.arange(20) % 3, 0.0, 0.5) if noisy else np.zeros(20)
+    found = []
+    for scale, shift in ((1.0, 0.0), (0.01, -7.0)):
+        gp = ReagentGP()
+        gp.bind(space)
+        gp.fit(strings[:18], values[:18], rng=np.random.default_rng(0), noise_variance=noise[:18])
+        again = scale * values + shift
+        gp.fit(strings, again, rng=np.random.default_rng(0), noise_variance=scale**2 * noise)
+        assert gp.units == pytest.approx((again.mean(), again.std(ddof=1)))
+        mean, std = gp.predict(strings)
+        found.append(((mean - shift) / scale, std / scale))
+    assert np.allclose(found[0][0], found[1][0], rtol=1e-6)
+    assert np.allclose(found[0][1], found[1][1], rtol=1e-5)
+
+
+def test_a_fit_that_is_taken_back_begins_where_it_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    gp, strings, values = _fitted(_space())
+    before = gp.state_dict()
+    more = [*strings, *(one for one in gp.space.sample(40, np.random.default_rng(3)) if one not in strings)][:16]
+    others = [*values, 1.0, 2.0, 3.0, 4.0]
+    gp.fit(more, others, rng=np.random.default_rng(0))
+    fresh = ReagentGP()
+    fresh.bind(gp.space)
+    fresh.load_state_dict(before)
+    fresh.fit(more, np.square(others), rng=np.random.default_rng(0))
+    gp.load_state_dict(before)
+
+    sizes, cross = [], ReagentKernel.cross
+
+    def counted(kernel: ReagentKernel, a: FeatureRows, b: FeatureRows | None = None) -> np.ndarray:
+        sizes.append((len(a), len(a if b is None else b)))
+        return cross(kernel, a, b)
+
+    monkeypatch.setattr(ReagentKernel, "cross", counted)
+    gp.fit(more, np.square(others), rng=np.random.default_rng(0))
+    assert sorted(sizes) == [(4, 4), (12, 4)]
+    monkeypatch.undo()
+    for one, other in zip(gp.predict(more), fresh.predict(more), strict=True):
+        assert np.allclose(one, other, rtol=1e-9)

@@ -129,6 +129,90 @@ def test_grids_hold_reactions_of_two_and_three_components() -> None:
 def test_other_spaces_and_numbers_are_refused() -> None:
     with pytest.raises(InputError, match="a StringSpace has none"):
         ReagentSearch().check_space(StringSpace("01", 4))
-    for options in ({"draws": 0}, {"shortlist": True}, {"starts": 0}, {"dispersion": 0.0}):
+    for options in ({"draws": 0}, {"shortlist": True}, {"starts": 0}, {"dispersion": 0.0}, {"new_pairs": 1.5}):
         with pytest.raises(InputError, match=next(iter(options))):
             ReagentSearch(**options)  # type: ignore[arg-type]
+
+
+STRECKER = "[C;H1:1]=O.[N;H2:2].[C:3](=[O:4])[OH]>>[C:1](C#N)[N:2][C:3]=[O:4]"
+
+
+@pytest.fixture(scope="module", params=[[STRECKER], [STRECKER, AMIDE]], ids=["three", "three and two"])
+def triples(request: pytest.FixtureRequest) -> tuple[CombinatorialSpace, ReagentGP]:
+    space = CombinatorialSpace(
+        request.param,
+        {
+            "aldehydes": ["C" * n + "C=O" for n in range(1, 6)],
+            "amines": ["N" + "C" * n + "F" for n in range(2, 9)],
+            "acids": ["C" * n + "C(=O)O" for n in range(1, 7)],
+        },
+    )
+    gp, rng = ReagentGP(), np.random.default_rng(0)
+    gp.bind(space)
+    strings = space.sample(25, rng)
+    gp.fit(strings, [-abs(len(string) - 19) + 2.0 * string.count("CCF") for string in strings], rng=rng)
+    return space, gp
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_a_share_of_the_batch_goes_to_new_pairs(triples: tuple[CombinatorialSpace, ReagentGP], share: float) -> None:
+    space, gp = triples
+    known = {str(key) for key in gp.fitted.keys}
+    found = ReagentSearch(new_pairs=share).propose(
+        12, space=space, scoring=_scoring(gp, "mean"), excluded=known, rng=np.random.default_rng(0)
+    )
+    # All products one by one, the largest mean first.
+    keys = [key for key in space.sample(10_000, np.random.default_rng(1)) if key not in known]
+    means = dict(zip(keys, gp.predict(keys)[0].tolist(), strict=True))
+    keys.sort(key=means.__getitem__, reverse=True)
+
+    def pairs(key: str) -> set[tuple[int, ...]]:
+        reaction, *blocks = space.from_string(key)
+        return {
+            (reaction, one, other, blocks[one], blocks[other]) for other in range(len(blocks)) for one in range(other)
+        }
+
+    later = int(12 * share)
+    batch = keys[: 12 - later]
+    together = set().union(*map(pairs, [*known, *batch]))
+    left = [key for key in keys if key not in batch]
+    for _ in range(later):
+        able = [key for key in left if len(pairs(key) - together) >= len(space.from_string(key)) - 2]
+        taken = (able or left)[0]
+        batch.append(taken)
+        left.remove(taken)
+        together |= pairs(taken)
+    assert [means[one.key] for one in found] == pytest.approx([means[key] for key in batch], abs=1e-4)
+    assert len({one.key for one in found}) == 12
+    assert [one.predicted_mean for one in found] == pytest.approx([means[one.key] for one in found], abs=1e-4)
+
+
+def test_what_new_pairs_leave_is_filled_by_the_largest_means(triples: tuple[CombinatorialSpace, ReagentGP]) -> None:
+    space, gp = triples
+    everything = space.sample(10_000, np.random.default_rng(1))
+    found = ReagentSearch(new_pairs=0.5).propose(
+        10_000, space=space, scoring=_scoring(gp, "mean"), excluded={everything[0]}, rng=np.random.default_rng(0)
+    )
+    assert sorted(one.key for one in found) == sorted(everything[1:])
+
+
+def test_draws_have_no_share_of_new_pairs(triples: tuple[CombinatorialSpace, ReagentGP]) -> None:
+    space, gp = triples
+    batches = [
+        ReagentSearch(draws=3, new_pairs=share).propose(
+            6, space=space, scoring=_scoring(gp, "thompson"), excluded=set(), rng=np.random.default_rng(0)
+        )
+        for share in (0.0, 1.0)
+    ]
+    assert [one.key for one in batches[0]] == [one.key for one in batches[1]]
+
+
+def test_pairs_of_two_components_are_products_and_need_no_share(
+    space: CombinatorialSpace, fitted: ReagentGP, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("new pairs were looked for")
+
+    monkeypatch.setattr("seqopt.search.reagents._with_new_pairs", refuse)
+    search, rng = ReagentSearch(new_pairs=0.5), np.random.default_rng(0)
+    assert len(search.propose(6, space=space, scoring=_scoring(fitted, "mean"), excluded=set(), rng=rng)) == 6

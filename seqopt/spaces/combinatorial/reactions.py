@@ -104,7 +104,8 @@ def read_reactions(path: str | os.PathLike[str]) -> tuple[list[Reaction], list[s
         The reactions that parse, and a message for each that does not, with its line.
 
     Raises:
-        InputError: For a file that is missing or cannot be read, or holds no reaction that parses.
+        InputError: For a file that is missing or cannot be read, or holds no reaction that parses; for a folder, or a
+            file of building blocks.
 
     Example:
         >>> import tempfile
@@ -115,7 +116,17 @@ def read_reactions(path: str | os.PathLike[str]) -> tuple[list[Reaction], list[s
         ('amide', ('acids', 'amines'), 1)
     """
     path = Path(path)
+    if path.is_dir():
+        raise InputError(
+            f"{path} is a folder, and reactions stand in a file: give the file of reaction SMARTS here, and the folder "
+            "of building blocks as reagents (--reagents)"
+        )
     rows = _table_rows(path) if path.suffix.lower() in (".csv", ".tsv") else _text_rows(path)
+    if rows and not any(">>" in one.smarts for one in rows):
+        raise InputError(
+            f"{path} holds no reaction: none of its {len(rows):,} SMARTS has >> between reagents and product, such as "
+            f"{rows[0].smarts!r} ({rows[0].where}); building blocks are given as reagents (--reagents)"
+        )
     found, problems = checked_reactions(rows)
     if not found:
         listed = "; ".join(problems) if problems else "the file is empty"

@@ -217,3 +217,14 @@ def test_of_several_tuples_of_a_product_the_least_is_meant_whichever_was_made_fi
     assert len(by_key) == 10
     for key, tuples in by_key.items():
         assert tried.tuple_of(key) == fresh.tuple_of(key) == min(tuples)
+
+
+def test_reactions_and_reagents_in_each_others_place_are_told_apart(tmp_path: Path) -> None:
+    blocks = tmp_path / "blocks"
+    blocks.mkdir()
+    (blocks / "acids.smi").write_text("CC(=O)O A1\nCCC(=O)O A2\n")
+    (tmp_path / "reactions.txt").write_text(f"{AMIDE} amide\n")
+    with pytest.raises(InputError, match=r"blocks is a folder, and reactions stand in a file"):
+        CombinatorialSpace(blocks, tmp_path / "reactions.txt")
+    with pytest.raises(InputError, match=r"none of its 2 SMARTS has >> .* 'CC\(=O\)O' \(.*acids\.smi, line 1\)"):
+        CombinatorialSpace(blocks / "acids.smi", tmp_path / "reactions.txt")
