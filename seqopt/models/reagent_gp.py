@@ -59,7 +59,7 @@ class TupleFeatures:
         return {
             index: f"{string!r} is not a product of the reactions and building blocks"
             for index, string in enumerate(strings)
-            if self.space.tuple_of(string) is None
+            if not self.space.makes(string)
         }
 
 

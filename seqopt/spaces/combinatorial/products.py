@@ -89,6 +89,10 @@ class Products:
                 kept.popitem(last=False)
         return key
 
+    def makes(self, key: str) -> bool:
+        """Whether some tuple has this product; what was made here is not cut again."""
+        return key in self._makers or self.individual(key) is not None
+
     def individual(self, key: str) -> Individual | None:
         """The tuple whose product has this key; `None` if there is none.
 
@@ -149,27 +153,32 @@ class Products:
 
     def _candidates(self, mol: Any) -> Iterator[Individual]:
         """Tuples that may have made a molecule."""
+        drawn = _Drawn(mol)
         for reaction in range(len(self._parsed)):
-            count = len(self._components[reaction])
-            for pieces in self._cuts(reaction, mol):
-                options = [self._leaving(reaction, slot).get(pieces[slot], []) for slot in range(count)]
-                if all(options):
-                    for numbers in itertools.product(*options):
-                        yield (reaction, *numbers)
+            seen = set()
+            for owner in self._owners(reaction, mol):
+                belongs = drawn.belonging(owner)
+                options: list[list[int]] = []
+                pieces: list[str] = []
+                for slot in range(len(self._components[reaction])):
+                    pieces.append(drawn.piece(belongs, owner, slot))
+                    found = self._leaving(reaction, slot).get(pieces[-1])
+                    if not found:
+                        break
+                    options.append(found)
+                else:
+                    if tuple(pieces) not in seen:
+                        seen.add(tuple(pieces))
+                        for numbers in itertools.product(*options):
+                            yield (reaction, *numbers)
 
-    def _cuts(self, reaction: int, mol: Any) -> Iterator[list[str]]:
-        """What each component has left of a molecule, for each place where the reaction may have made it."""
+    def _owners(self, reaction: int, mol: Any) -> Iterator[dict[int, int]]:
+        """Of which components the template's atoms are, for each place where the reaction may have made a molecule."""
         template = self._parsed[reaction].GetProductTemplate(0)
         origins = _origins(self._parsed[reaction])
-        seen = set()
-        matches = mol.GetSubstructMatches(template, uniquify=False, maxMatches=MATCHES)
-        for match in matches:
-            owner = {atom: origins.get(template.GetAtomWithIdx(place).GetAtomMapNum(), -1)
-                     for place, atom in enumerate(match)}  # fmt: skip
-            pieces = tuple(_pieces(mol, owner, len(self._components[reaction])))
-            if pieces not in seen:
-                seen.add(pieces)
-                yield list(pieces)
+        owners = [origins.get(atom.GetAtomMapNum(), -1) for atom in template.GetAtoms()]
+        for match in mol.GetSubstructMatches(template, uniquify=False, maxMatches=MATCHES):
+            yield dict(zip(match, owners, strict=True))
 
     def _leaving(self, reaction: int, slot: int) -> dict[str, list[int]]:
         """Blocks of a component by what they leave of a product; found once, by one product of each."""
@@ -209,7 +218,8 @@ class Products:
             for atom in product.GetAtoms():
                 atom.SetAtomMapNum(0)
                 atom.SetIntProp("owner", owner.get(atom.GetIdx(), -2))
-            found.add(_pieces(product, owner, len(numbers))[slot])
+            drawn = _Drawn(product)
+            found.add(drawn.piece(drawn.belonging(owner), owner, slot))
         return found
 
 
@@ -223,44 +233,53 @@ def _origins(parsed: Any) -> dict[int, int]:
     }
 
 
-def _pieces(mol: Any, owner: dict[int, int], count: int) -> list[str]:
-    """SMILES of the atoms of each component.
+class _Drawn:
+    """A molecule as lists, of which pieces are cut again and again."""
 
-    Atoms of the template have their owners; any other belongs to that of the template's atom that it hangs on.
-    """
-    from rdkit import Chem
+    def __init__(self, mol: Any) -> None:
+        self._mol = mol
+        self._bonds = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in mol.GetBonds()]
+        self._neighbours: list[list[int]] = [[] for _ in range(mol.GetNumAtoms())]
+        for begin, end in self._bonds:
+            self._neighbours[begin].append(end)
+            self._neighbours[end].append(begin)
+        self._symbols = [[_symbol(atom, joint) for atom in mol.GetAtoms()] for joint in (False, True)]
 
-    belongs = dict(owner)
-    frontier = list(owner)
-    while frontier:
-        following = []
-        for index in frontier:
-            if belongs[index] < 0:
-                continue
-            for neighbor in mol.GetAtomWithIdx(index).GetNeighbors():
-                other = neighbor.GetIdx()
-                if other not in belongs:
-                    belongs[other] = belongs[index]
-                    following.append(other)
-        frontier = following
-    found = []
-    for slot in range(count):
+    def belonging(self, owner: dict[int, int]) -> dict[int, int]:
+        """The component of each atom: of an atom of the template, its own; of another, that of the template's atom that
+        it hangs on.
+        """
+        belongs = dict(owner)
+        frontier = [index for index, of in owner.items() if of >= 0]
+        while frontier:
+            following = []
+            for index in frontier:
+                for other in self._neighbours[index]:
+                    if other not in belongs:
+                        belongs[other] = belongs[index]
+                        following.append(other)
+            frontier = following
+        return belongs
+
+    def piece(self, belongs: dict[int, int], owner: dict[int, int], slot: int) -> str:
+        """SMILES of the atoms of a component; empty if there are none."""
+        from rdkit import Chem
+
         atoms = [index for index, of in belongs.items() if of == slot]
-        bonds = [
-            bond.GetIdx()
-            for bond in mol.GetBonds()
-            if belongs.get(bond.GetBeginAtomIdx()) == slot == belongs.get(bond.GetEndAtomIdx())
-        ]
         if not atoms:
-            found.append("")
-            continue
-        symbols = [_symbol(atom, atom.GetIdx() in owner) for atom in mol.GetAtoms()]
-        found.append(
-            Chem.MolFragmentToSmiles(
-                mol, atoms, bondsToUse=bonds, atomSymbols=symbols, isomericSmiles=False, canonical=True
-            )
+            return ""
+        bonds = [
+            number
+            for number, (begin, end) in enumerate(self._bonds)
+            if belongs.get(begin) == slot and belongs.get(end) == slot
+        ]
+        symbols = list(self._symbols[False])
+        for index in owner:
+            symbols[index] = self._symbols[True][index]
+        found: str = Chem.MolFragmentToSmiles(
+            self._mol, atoms, bondsToUse=bonds, atomSymbols=symbols, isomericSmiles=False, canonical=True
         )
-    return found
+        return found
 
 
 def _symbol(atom: Any, joint: bool) -> str:

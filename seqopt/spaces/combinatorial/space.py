@@ -205,7 +205,7 @@ class CombinatorialSpace(Configurable):
     def contains(self, string: str) -> bool:
         """Whether ``string`` is a product that ``accept`` allows."""
         key = canonical_smiles(string.strip())
-        return key is not None and self._made.individual(key) is not None and self._accepted(key)
+        return key is not None and self.makes(key) and self._accepted(key)
 
     def sample(self, n: int, rng: np.random.Generator) -> list[str]:
         """``n`` distinct products that ``accept`` allows, fewer only if there are fewer.
@@ -298,6 +298,10 @@ class CombinatorialSpace(Configurable):
     def tuple_of(self, key: str) -> Individual | None:
         """A tuple whose product has this key, accepted or not; `None` if there is none."""
         return self._made.individual(key)
+
+    def makes(self, key: str) -> bool:
+        """Whether this is the key of a product, accepted or not."""
+        return self._made.makes(key)
 
     def rows_of(self, keys: Sequence[str]) -> Tuples:
         """Tuples of products as rows, n x (1 + S): the reaction, then the blocks; -1 where a reaction takes fewer.

@@ -66,6 +66,15 @@ def test_blocks_are_dealt_so_that_none_comes_twice_before_all_have_come() -> Non
     assert len({one[1] for one in tuples}) == len({one[2] for one in tuples}) == 4
 
 
+def test_what_a_space_makes_is_known_with_and_without_having_made_it() -> None:
+    space = _space()
+    products = space.sample(3, np.random.default_rng(0))
+    for asked in (space, _space()):  # the second has made nothing yet
+        assert all(asked.makes(product) and asked.contains(product) for product in products)
+        assert not any(map(asked.makes, ("CCO", "CNC(=O)C(C)C")))
+        assert not asked.contains("CCO")
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_tuples_are_found_from_products_alone(seed: int) -> None:
     reactions = [
