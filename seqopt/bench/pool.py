@@ -44,6 +44,11 @@ def _peaks() -> dict[str, float]:
     }
 
 
+def files_of(folder: Path, size: int, seed: int) -> Path:
+    """The folder that the files of a pool are written to."""
+    return folder / f"variants-{size}-{seed}"
+
+
 def measure(step: str, size: int, folder: Path, seed: int, batch: int = BATCH, keep: int = KEEP) -> dict[str, Any]:
     """One step in this process.
 
@@ -55,7 +60,7 @@ def measure(step: str, size: int, folder: Path, seed: int, batch: int = BATCH, k
         batch: Candidates that are asked for.
         keep: Length of the shortlist.
     """
-    files, store = folder / f"variants-{size}-{seed}", folder / "store"
+    files, store = files_of(folder, size, seed), folder / "store"
     if step == "write":
         from seqopt.datasets import load_zinc250k
         from seqopt.datasets.variants import write_variants
@@ -146,7 +151,8 @@ def main(argv: Sequence[str], run: Callable[..., Any] = subprocess.run) -> None:
         job = {"step": step, "size": options.size, "seed": options.seed, "batch": options.batch, "keep": options.keep}
         if step in ("write", "prepare", "open"):
             del job["batch"], job["keep"]
-        if any(one["job"] == job for one in read_records(options.out, ["job"])):
+        measured = any(one["job"] == job for one in read_records(options.out, ["job"]))
+        if measured and (step != "write" or files_of(options.folder, options.size, options.seed).exists()):
             print(f"{step}: measured already")
             continue
         words = {name: str(getattr(options, name)) for name in ("size", "folder", "batch", "keep", "seed")}
@@ -161,6 +167,7 @@ def main(argv: Sequence[str], run: Callable[..., Any] = subprocess.run) -> None:
             raise SystemExit(f"{step} failed")
         load = os.getloadavg()[0]
         found = json.loads(done.stdout.splitlines()[-1])
-        append_record(options.out, {"job": job, "result": found, "cores": os.cpu_count(), "load": load}, ["job"])
+        if not measured:
+            append_record(options.out, {"job": job, "result": found, "cores": os.cpu_count(), "load": load}, ["job"])
         print(f"{step}: {found['seconds']:.1f} s, peak {found['peak_mb'] / 1e3:.2f} GB", flush=True)
     print(table(read_records(options.out, ["job"])))
