@@ -2,7 +2,8 @@
 
 The thrombin library of the package chem-tactics, 130 acids x 62 x 62 amino acids with their docking scores: 100 random
 products, then batches of 100 up to 5,000, one product in a hundred. Given is the share of the 100 best products found
-so far. The library is needed: pip install --no-deps chem-tactics==1.2.0.
+so far. The library is needed: pip install --no-deps chem-tactics==1.2.0; for the methods ``tactics`` and
+``tactics-rws``, that package's own searches, install it with its dependencies.
 
 References:
     Klarich, K., Goldman, B., Kramer, T., Riley, P., Walters, W. P. (2024). Thompson sampling: an efficient method for
@@ -24,8 +25,10 @@ import numpy.typing as npt
 
 from seqopt.bench.records import ENDING, runs_by_method
 from seqopt.bench.runner import header, replace_section, run_jobs
+from seqopt.errors import InputError
 
 if TYPE_CHECKING:
+    from seqopt.datasets.thrombin import Thrombin
     from seqopt.spaces import CombinatorialSpace
 
 BATCH, BUDGET, TOP = 100, 5_000, 100
@@ -40,6 +43,8 @@ METHODS: Mapping[str, str] = {
     "gibbon": "reagent kernel, GIBBON",
     "mean": "reagent kernel, greedy mean",
     "reagents": "Thompson sampling over reagents, each with a normal distribution of its own",
+    "tactics": "chem-tactics, preset `recommended`",
+    "tactics-rws": "chem-tactics, preset `recommended_rws`",
     "random": "random",
 }
 """What is compared, and what it is called."""
@@ -51,6 +56,15 @@ ACQUISITIONS: Mapping[str, tuple[str, float]] = {
     "mean": ("mean", 0.0),
 }
 """The acquisition function of a method of ours, and the share of a batch that goes to new pairs."""
+
+PRESETS: Mapping[str, str] = {"tactics": "recommended", "tactics-rws": "recommended_rws"}
+"""What chem-tactics calls its searches."""
+
+PATTERN = (
+    "[C:1](=[O:2])[OH].[N;X3;H1,H2:3][C:9][C:4](=[O:5])[OH].[N;X3;H1,H2:6][C:10][C:7](=[O:8])[OH]"
+    ">>[C:1](=[O:2])[N:3][C:9][C:4](=[O:5])[N:6][C:10][C:7](=[O:8])N"
+)
+"""A reaction of three components for chem-tactics, which looks scores up by names and makes no product."""
 
 ATTEMPTS = 50
 """Times that products are drawn for a batch, twice as many as it takes, before random ones fill it up."""
@@ -105,7 +119,10 @@ def work(job: Job) -> dict[str, Any]:
 
     torch.set_num_threads(1)
     started = time.perf_counter()
-    if job.method in ("reagents", "random"):
+    facts: dict[str, Any]
+    if job.method in PRESETS:
+        order, facts = by_tactics(PRESETS[job.method], BUDGET, job.seed), {}
+    elif job.method in ("reagents", "random"):
         _, scores = library()
         rng = np.random.default_rng(job.seed)
         order = (
@@ -113,7 +130,7 @@ def work(job: Job) -> dict[str, Any]:
             if job.method == "reagents"
             else rng.choice(scores.size, size=BUDGET, replace=False)
         )
-        facts: dict[str, Any] = {}
+        facts = {}
     else:
         order, facts = searched(job)
     return {
@@ -212,6 +229,69 @@ def by_reagents(values: FloatArray, budget: int, batch: int, rng: np.random.Gene
         learn(new)
         found += new
     return np.array(found)
+
+
+def by_tactics(preset: str, budget: int, seed: int) -> npt.NDArray[np.int64]:
+    """The different products of a search of chem-tactics in the order in which it asks for them, as `places`.
+
+    All is as its preset has it: the products that warm it up, batches of 100, and what stops a batch. Acids and amino
+    acids are three components, as for us.
+
+    Args:
+        preset: What the package calls it.
+        budget: How many products; fewer if the search ends before.
+        seed: Of the search.
+
+    Raises:
+        InputError: If the package or something that it needs is not installed.
+    """
+    from seqopt.datasets.thrombin import PACKAGE, files_of, load_thrombin
+
+    try:
+        from TACTICS.library_enumeration import ReactionConfig, ReactionDef, SynthesisPipeline
+        from TACTICS.thompson_sampling import ThompsonSampler, get_preset
+        from TACTICS.thompson_sampling.core.evaluator_config import LookupEvaluatorConfig
+    except ImportError as error:
+        raise InputError(f"{error}: pip install {PACKAGE}==1.2.0, with its dependencies") from error
+    files = files_of()
+    reaction = ReactionDef(reaction_smarts=PATTERN, step_index=0)
+    blocks = [str(files[name]) for name in ("acids.smi", "amino_acids_no_fmoc.smi", "amino_acids_no_fmoc.smi")]
+    config = get_preset(
+        preset,
+        synthesis_pipeline=SynthesisPipeline(ReactionConfig(reactions=[reaction], reagent_file_list=blocks)),
+        evaluator_config=LookupEvaluatorConfig(ref_filename=str(files["product_scores.csv"])),
+        mode="minimize",
+    )
+    config.seed, config.hide_progress = seed, True
+    sampler = ThompsonSampler.from_config(config)
+    looked_up, asked = sampler.evaluator.evaluate, dict[str, None]()
+
+    def evaluate(code: str) -> float:
+        asked.setdefault(code)
+        return float(looked_up(code))
+
+    sampler.evaluator.evaluate = evaluate
+    sampler.warm_up(num_warmup_trials=config.num_warmup_trials)
+    # Its limit counts what follows the warm-up.
+    sampler.search(num_cycles=config.num_ts_iterations, max_evaluations=budget)
+    sampler.close()
+    data = load_thrombin()
+    return places_of_codes(list(asked)[: budget + budget // 10], data)[:budget]
+
+
+def places_of_codes(codes: Sequence[str], data: Thrombin) -> npt.NDArray[np.int64]:
+    """Places of the library's products by their codes, each once: of an acid that is listed twice the first counts."""
+    space, scores = library()
+    blocks = space.reagents.blocks
+    axes = []
+    for slot in range(space.components(0)):
+        component = space.component(0, slot)
+        places = {blocks[number].key: place for place, number in enumerate(component.tolist())}
+        named = data.acids if slot == 0 else data.amino_acids
+        axes.append({name: places[space.key(smiles)] for name, smiles in named.items()})
+    rows = [[axis[name] for axis, name in zip(axes, code.split("_"), strict=True)] for code in codes]
+    found = np.ravel_multi_index(tuple(np.array(rows, dtype=np.int64).T), scores.shape)
+    return np.array(list(dict.fromkeys(found.tolist())), dtype=np.int64)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -66,10 +66,19 @@ def load_thrombin(data: str | Path | None = None) -> Thrombin:
     Raises:
         InputError: If a file is not found or has another checksum, or does not hold what it should.
     """
-    folder = _find(data)
-    content = {name: _verified(folder / name, sha256) for name, sha256 in _FILES.items()}
+    content = {name: _verified(path, _FILES[name]) for name, path in files_of(data).items()}
     acids, amino_acids = (_named(content[name]) for name in ("acids.smi", "amino_acids_no_fmoc.smi"))
     return Thrombin(acids, amino_acids, scores_of(content["product_scores.csv"], list(acids), list(amino_acids)))
+
+
+def files_of(data: str | Path | None = None) -> dict[str, Path]:
+    """Where the files of the library are, by their names; see `load_thrombin`.
+
+    Raises:
+        InputError: If they are not found.
+    """
+    folder = _find(data)
+    return {name: folder / name for name in _FILES}
 
 
 def scores_of(text: str, acids: list[str], amino_acids: list[str]) -> npt.NDArray[np.float64]:

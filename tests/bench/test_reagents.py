@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
 from seqopt.bench import reagents
 from seqopt.bench.reagents import by_reagents, found_so_far
+from seqopt.datasets.thrombin import Thrombin
+from seqopt.errors import InputError
+from seqopt.spaces import CombinatorialSpace
+from seqopt.spaces.combinatorial import BuildingBlocks, Reaction
 
 
 def test_thompson_sampling_over_reagents_finds_the_best_where_terms_add_up() -> None:
@@ -39,3 +45,23 @@ def test_a_table_has_a_row_for_each_method(monkeypatch: pytest.MonkeyPatch) -> N
     lines = reagents.table(runs).splitlines()
     assert lines[2].startswith("| random | 1 | 0.0 |")
     assert "| 2 | 100.0 ± 0.0 | 100.0 ± 0.0 |" in lines[3]
+
+
+def test_codes_of_products_are_places_of_the_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    amide = "[C:1](=[O:2])[OH].[N;X3;H2:3]>>[C:1](=[O:2])[N:3]"
+    acids = {"A": "CC(=O)O", "B": "OC(=O)c1ccccc1", "C": "OC(C)=O"}  # the third is the first
+    amines = {"X": "CCN", "Y": "CN"}
+    blocks = BuildingBlocks.of(acids.values(), "acids").joined(BuildingBlocks.of(amines.values(), "amines"))
+    space = CombinatorialSpace([Reaction("amide", amide, ("acids", "amines"))], blocks)
+    monkeypatch.setattr(reagents, "library", lambda: (space, np.zeros((2, 2))))
+    data = Thrombin(acids, amines, np.zeros((3, 2)))
+    assert reagents.places_of_codes(["B_Y", "A_X", "C_X", "A_Y"], data).tolist() == [3, 0, 1]
+    products = [space.product((0, 0, 2)), space.product((0, 1, 3))]
+    assert products == ["CCNC(C)=O", "CNC(=O)c1ccccc1"]
+
+
+def test_the_package_is_asked_for_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TACTICS", "TACTICS.library_enumeration"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(InputError, match=r"pip install chem-tactics==1\.2\.0"):
+        reagents.by_tactics("recommended", 10, 0)
