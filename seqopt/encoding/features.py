@@ -107,7 +107,9 @@ class FeatureRows:
         return int(self.values.shape[1])
 
     def take(self, indices: npt.ArrayLike | slice) -> FeatureRows:
-        """The rows at ``indices`` (any numpy row index)."""
+        """The rows at ``indices`` (any numpy row index); those of a slice share memory with these."""
+        if isinstance(indices, slice) and sparse.issparse(self.values):
+            return FeatureRows(_rows_between(self.values, *indices.indices(len(self))))
         return FeatureRows(self.values[indices])
 
     def padded(self, width: int) -> FeatureRows:
@@ -135,6 +137,20 @@ class FeatureRows:
         """Rows as float64, ``n x d``, the form in which models hold inputs."""
         rows = self if width is None else self.padded(width)
         return torch.from_numpy(np.array(rows.dense(), dtype=np.float64)).to(device=device)
+
+
+def _rows_between(values: FeatureMatrix, start: int, stop: int, step: int) -> FeatureMatrix:
+    """Rows of a sparse array; without a copy, where they follow each other, which slicing would make."""
+    if step != 1 or stop <= start:
+        return values[start:stop:step]
+    first, last = int(values.indptr[start]), int(values.indptr[stop])
+    found = sparse.csr_array(
+        (values.data[first:last], values.indices[first:last], values.indptr[start : stop + 1] - values.indptr[start]),
+        shape=(stop - start, values.shape[1]),
+    )
+    # Known of all rows, so that it is not looked for again.
+    found.has_sorted_indices, found.has_canonical_format = values.has_sorted_indices, values.has_canonical_format
+    return found
 
 
 class StoredRows(FeatureRows):

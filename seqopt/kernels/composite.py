@@ -221,10 +221,27 @@ class OnField(_Composed):
         if columns is None:
             return _cross(self.kernel, rows, None, _some(self_a), _some(self_b), dtype)
 
+        if self._shared is not None and _is_constant(columns):
+            # One value for all strings, by which the others are multiplied.
+            found = _cross(self.kernel, rows, columns.take(slice(0, 1)), _some(self_a), _first(self_b), dtype)
+            return np.broadcast_to(found, (*found.shape[:-1], len(columns)))
+
         def compute() -> FloatArray:
             return _cross(self.kernel, rows, columns, _some(self_a), _some(self_b), dtype)
 
         return self._once("cross", (rows, columns), compute, np.dtype(dtype))
+
+    def lend(self, a: Fields, b: Fields, values: FloatArray) -> None:
+        """While columns are shared: what `cross` would compute, float64, so that it is not computed again."""
+        if self._shared is not None:
+            self._shared["cross"] = ((self._of(a), self._of(b), np.dtype(np.float64)), values)
+
+    def latest(self, a: Fields, b: Fields) -> FloatArray | None:
+        """While columns are shared: what `cross` found last, float64, if that was of these items."""
+        if self._shared is None or "cross" not in self._shared:
+            return None
+        parts, values = self._shared["cross"]
+        return values if all(map(_is, parts, (self._of(a), self._of(b), np.dtype(np.float64)))) else None
 
     def paired(self, a: Fields, b: Fields, self_a: FloatArray | None = None) -> FloatArray:
         """k(a_i, b_i), float64, ``... x n``."""
@@ -404,6 +421,18 @@ def sharing_columns(kernels: Iterable[gpytorch.kernels.Kernel]) -> Iterator[None
             part._shared = kept
 
 
+def _is_constant(items: Any) -> bool:
+    """Whether items are one row, repeated without taking memory."""
+    values = getattr(items, "values", None)
+    return isinstance(values, np.ndarray) and len(values) > 1 and values.strides[0] == 0
+
+
+def _first(own: FloatArray | None) -> FloatArray | None:
+    """What a kernel says of the first item alone."""
+    found = _some(own)
+    return None if found is None else found[..., :1]
+
+
 def _is(first: Any, second: Any) -> bool:
     return first is second or (isinstance(first, np.dtype) and first == second)
 
@@ -445,8 +474,9 @@ def _accumulated(values: Iterable[Any], *, product: bool) -> Any:
         if total is None:
             total = value
         elif isinstance(total, np.ndarray) and total.shape == value.shape:
-            # In place: of a pool's columns there is no room for a third copy.
-            np.multiply(total, value, out=total) if product else np.add(total, value, out=total)
+            # In place: of a pool's columns there is no room for a third copy. What stands for many columns is none.
+            place = next((one for one in (total, value) if one.flags.writeable and one.dtype == total.dtype), None)
+            total = np.multiply(total, value, out=place) if product else np.add(total, value, out=place)
         else:
             total = total * value if product else total + value
     return total
@@ -511,6 +541,8 @@ def _cross(
         scale = _scale(kernel, 2).astype(dtype)
         if scale.size > 1:
             return scale * values
+        if not values.flags.writeable:
+            return values * scale.item()
         values *= scale.item()
         return values
     if hasattr(kernel, "cross"):

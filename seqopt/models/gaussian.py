@@ -22,7 +22,7 @@ from seqopt.errors import InputError, ModelError
 from seqopt.models.carried import width_of
 from seqopt.models.column_cache import ColumnCache
 from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess
-from seqopt.models.contexts_posterior import ContextsCache, ContextsPosterior
+from seqopt.models.contexts_posterior import ContextsCache, ContextsPosterior, StringColumns
 from seqopt.models.covariance import Correlations, FloatArray, correlations
 from seqopt.models.distances import KernelDistances
 from seqopt.models.gp_state import BatchedGPState, Conditioning, stacked
@@ -81,6 +81,7 @@ class GaussianSurrogate:
         self._caches: WeakKeyDictionary[PoolSpace, ColumnCache] = WeakKeyDictionary()
         self._posteriors: WeakKeyDictionary[PoolSpace, PoolPosterior | StreamedPosterior] = WeakKeyDictionary()
         self._of_contexts: WeakKeyDictionary[PoolSpace, ContextsCache] = WeakKeyDictionary()
+        self._of_strings: WeakKeyDictionary[PoolSpace, dict[str, StringColumns]] = WeakKeyDictionary()
 
     @property
     def chosen_encoder(self) -> StringEncoder | None:
@@ -259,7 +260,9 @@ class GaussianSurrogate:
         if known is None or known.contexts != contexts:
             strings = self._encoded_pool(pool)
             strings = strings if indices is None else strings.take(indices)
-            known = ContextsCache(state.evaluator, self.encoder, cast("Fields", strings), contexts, state.draws)
+            earlier = self._of_strings.setdefault(pool, {}) if indices is None else {}
+            fields = cast("Fields", strings)
+            known = ContextsCache(state.evaluator, self.encoder, fields, contexts, state.draws, earlier)
             if indices is None:
                 self._of_contexts[pool] = known
         return ContextsPosterior(process, known, keys)
@@ -420,12 +423,13 @@ class GaussianSurrogate:
 
     def __getstate__(self) -> dict[str, Any]:
         # What is kept of pools belongs to objects of this process, and is computed again where it is needed.
-        return {**self.__dict__, "_pools": None, "_caches": None, "_posteriors": None, "_of_contexts": None}
+        kept = ("_pools", "_caches", "_posteriors", "_of_contexts", "_of_strings")
+        return {**self.__dict__, **dict.fromkeys(kept)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._pools, self._caches, self._posteriors = WeakKeyDictionary(), WeakKeyDictionary(), WeakKeyDictionary()
-        self._of_contexts = WeakKeyDictionary()
+        self._of_contexts, self._of_strings = WeakKeyDictionary(), WeakKeyDictionary()
 
     def _forget_columns(self) -> None:
         """Drop covariances with pools: the kernel has changed."""

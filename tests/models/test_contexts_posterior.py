@@ -6,7 +6,7 @@ import torch
 
 from seqopt import CandidateSet
 from seqopt.data import Contexts, Query
-from seqopt.kernels import SubsequenceKernel
+from seqopt.kernels import MinMaxKernel, SubsequenceKernel
 from seqopt.kernels.composite import OnField, sharing_columns
 from seqopt.models import BlockwisePosterior, SliceSampler, gaussian
 from seqopt.models.contexts import coregionalized, fold_mean, hierarchical
@@ -89,6 +89,44 @@ def test_strings_are_compared_once_for_all_contexts(monkeypatch):
     seen.clear()
     gp.contexts_posterior(SPACE, contexts)  # columns are kept
     assert not seen
+
+
+def test_a_fit_leaves_what_a_kernel_without_parameters_says_of_strings(monkeypatch):
+    space = CandidateSet(["CCO", "CCN", "CCC", "c1ccccc1", "CCCC", "OCCO", "NCCN", "CCCl"], kind="molecule")
+    contexts = CONTEXTS["levels"][1]
+    items = [Query(key, {"f": level}) for level in "ab" for key in space.keys[:4]]
+    later = [*items, Query(space.keys[5], {"f": "a"}), Query(space.keys[5], {"f": "b"})]
+    values = np.random.default_rng(0).normal(size=len(later))
+
+    def fitted_to(*told):
+        gp = coregionalized(space, contexts, kernel="minmax")
+        for some in told:
+            gp.fit(some, values[: len(some)], rng=np.random.default_rng(0))
+            posterior = gp.contexts_posterior(space, contexts)
+        return gp, posterior
+
+    seen = []
+    evaluated = MinMaxKernel.cross
+
+    def counted(self, a, b=None, *rest, **more):
+        seen.append((len(a), len(a if b is None else b)))
+        return evaluated(self, a, b, *rest, **more)
+
+    gp, _ = fitted_to(items)
+    monkeypatch.setattr(MinMaxKernel, "cross", counted)
+    gp.fit(later, values, rng=np.random.default_rng(0))
+    seen.clear()
+    found = gp.contexts_posterior(space, contexts)
+    assert [one for one in seen if one[1] == len(space)] == [(2, len(space))]  # the new string, in both ways
+    seen.clear()
+    found = found.given(7)
+    assert [one for one in seen if one[1] == len(space)] == [(1, len(space))]
+    expected = fitted_to(items, later)[1].given(7)
+    for part in Moments.__dataclass_fields__:
+        torch.testing.assert_close(getattr(found.moments, part), getattr(expected.moments, part))
+    fresh = BlockwisePosterior(gp.conditioned().given(found.query(7)), contexts.queries(space.keys))
+    torch.testing.assert_close(found.moments.outcome_mean, fresh.moments.outcome_mean, rtol=1e-6, atol=1e-8)
+    torch.testing.assert_close(found.moments.remaining_variance, fresh.moments.remaining_variance, rtol=1e-6, atol=1e-8)
 
 
 def test_what_is_shared_is_not_changed_by_its_user():
