@@ -190,10 +190,11 @@ def import_assay(
         OtherAssay(name, before.get(name, {}) | found)
         after = [OtherAssay(one, rows) for one, rows in {**before, name: before.get(name, {}) | found}.items()]
         with_them = campaign._new_session(after).optimizer
+        without = campaign._new_session(known_assays(store)).optimizer
     except InputError as error:
         raise CampaignError(f"nothing was recorded: {error}") from error
     own = {row.key for row in store.measurements() if row.value is not None}
-    worth = worth_of(name, settings, with_them, campaign._new_session().optimizer)
+    worth = worth_of(name, settings, with_them, without)
     arguments = {"file": sheet.source, "assay": name, "what": f"{len(found):,} values of {name}"}
     rows = [
         {

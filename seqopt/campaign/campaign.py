@@ -617,7 +617,8 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
         """An optimiser that has caught up with the file.
 
         Args:
-            assays: Other assays that its model learns from; by default those in the file.
+            assays: Other assays that its model learns from; by default those in the file. With these it learns from
+                the beginning, whatever the last suggestion was chosen by.
         """
         from seqopt.campaign.assays import known_assays
         from seqopt.campaign.parts import made_optimizer
@@ -635,7 +636,7 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
             self._session_from = self.space if narrowed is None else narrowed
             others = known_assays(self.store) if assays is None else assays
             made = made_optimizer(settings, self.space, allowed, known_columns(self.store, self.space), others)
-            session = Session(self.store, made, allowed, self._labels)
+            session = Session(self.store, made, allowed, self._labels, restored=assays is None)
         session.catch_up()
         return session
 

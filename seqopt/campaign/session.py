@@ -53,6 +53,7 @@ class Session:
         optimizer: Made as the campaign was begun; it has neither asked nor been told anything.
         allowed: What of its space may be suggested, if not all of it.
         labels: What the library says of candidates, if there is one.
+        restored: Whether the next fit goes on from the model in the file, which one of other assays could not.
 
     Attributes:
         store: As given.
@@ -69,8 +70,10 @@ class Session:
         optimizer: Optimizer,
         allowed: Space | None = None,
         labels: Callable[[Sequence[str]], Sequence[Label]] | None = None,
+        *,
+        restored: bool = True,
     ) -> None:
-        self._labels = labels
+        self._labels, self._restored = labels, restored
         self.store = store
         self.optimizer = optimizer
         self.settings = store.settings
@@ -241,7 +244,7 @@ class Session:
             self._kept, self._snapshot = self.store.snapshot_state(latest.id), latest.id
             # A model without the columns and assays of today has other parameters.
             since = max([0, *(one.id for one in self.store.history() if BESIDES & one.changes.keys())])
-            if self._kept is not None and latest.made_by > since:
+            if self._restored and self._kept is not None and latest.made_by > since:
                 self.optimizer.strategy.load_state_dict(self._kept)
 
     def _in_order(self, measurements: Sequence[Measurement]) -> Sequence[Measurement]:

@@ -27,7 +27,7 @@ from seqopt.kernels import SubsequenceKernel, bind_fields, bind_symbols
 from seqopt.models.censoring import Sides, checked_sides
 from seqopt.models.checks import checked_noise, checked_values
 from seqopt.models.covariance import KernelEvaluator
-from seqopt.models.fitting import Parameters, PointEstimate, TrainingData, parameters_of, units_of
+from seqopt.models.fitting import Parameters, PointEstimate, TrainingData, parameters_of, suits, units_of
 from seqopt.models.gaussian import GaussianSurrogate
 from seqopt.models.gp_state import BatchedGPState
 from seqopt.models.levels import LevelNoise, Levels
@@ -333,6 +333,10 @@ class StringGP(GaussianSurrogate, Configurable):
             self.kernel, self._parameters, self.fit_size, self.interpolate, self.priors, self.noise, self.levels
         )
         model = estimate.build(data)
+        if learns_anew := self._parameters is not None and not suits(model, self._parameters):
+            # Nothing has been learned of a kernel of this shape yet.
+            self._parameters = None
+        full = learns_anew or full
         model.symbols = len(self.encoder.alphabet) if isinstance(self.encoder, Encoder) else 0
         if informative:
             estimate.learn(model, data, rng, self.restarts if full else 1, full=full)
