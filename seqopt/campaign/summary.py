@@ -297,7 +297,7 @@ def _model(status: Status) -> Section:
         line = f"None: {by}, a classifier of good and other strings, chooses, and predicts no values."
         return Section("Model", (line,))
     if not model:
-        return Section("Model", ("None yet: the first batch is random.",))
+        return Section("Model", ("None yet: the first batch is chosen without one.",))
     lines = [f"{model['surrogate']}, fitted to {model['n']} values at the last suggestion"]
     if "ways" in model:
         lines += quality_in_words(model)
