@@ -34,8 +34,8 @@ def read_campaign(path: str | os.PathLike[str]) -> Run:
     """Read the file of a campaign; nothing in it is changed.
 
     Strings stand in the order in which they were measured, discarded, open and withdrawn ones last. What no model has
-    chosen (random strings, controls, what was imported) is of batch 0. The value of a string is the mean of its replicates: the geometric one, where the
-    campaign's transform is ``"log10"``.
+    chosen (random strings, controls, what was imported) is of batch 0. The value of a string is the mean of its
+    replicates: the geometric one, where the campaign's transform is ``"log10"``.
 
     Args:
         path: The file.
