@@ -12,8 +12,9 @@ from seqopt.campaign import Campaign, CampaignError
 from seqopt.campaign.rows import Settings
 from seqopt.campaign.summary import summarize
 from seqopt.cli import main
-from seqopt.data import Contexts, context_of
+from seqopt.data import Contexts, Query, context_of
 from seqopt.errors import InputError
+from seqopt.models import in_units_of
 from seqopt.spaces import CandidateSet
 from seqopt.strategies import MultiFidelity
 
@@ -464,3 +465,30 @@ def test_a_screen_leaves_enough_for_one_measurement_of_the_target(tmp_path: Path
         batch = [dict(row.context)["fidelity"] for row in campaign.suggest()]
     # Where not even one string can be screened, the target is measured.
     assert batch == (["docking"] * screened or ["assay"])
+
+
+@pytest.mark.slow
+def test_intervals_of_a_batch_are_those_that_predictions_state(campaign: Campaign, tmp_path: Path) -> None:
+    noise = np.random.default_rng(0)
+    for string in POOL[::6]:
+        campaign.record(string, activity(string) + noise.normal(), context={"fidelity": "assay"})
+        campaign.record(string, measured(string, "docking") + noise.normal(), context={"fidelity": "docking"})
+    campaign.change(budget=40.0)
+    (one,) = campaign.suggest(1, context={"fidelity": "assay"})
+    (said,) = campaign.predict([one.string])
+    assert one.low is not None
+    assert one.high is not None
+    assert (one.low, one.high) == pytest.approx((said.low, said.high), rel=0.02)
+    # What is not known of the parameters counts for cheap measurements, too.
+    (cheap,) = campaign.suggest(1, more=True, context={"fidelity": "docking"})
+    surrogate = campaign.session().optimizer.strategy.then.surrogate  # type: ignore[union-attr]
+    query = Query(cheap.key, cheap.context)
+    mean, outcome = (part[0] for part in outcome_of(surrogate, query))
+    plain = in_units_of(surrogate, [query], mean.numpy(), outcome.numpy())[1][0]
+    assert cheap.high - cheap.low > 2 * 1.645 * plain * 1.01
+    assert cheap.high - cheap.low == pytest.approx(2 * 1.645 * surrogate.measurement_std([query])[0], rel=1e-3)
+
+
+def outcome_of(surrogate: Any, query: Query) -> tuple[Any, Any]:
+    moments = surrogate.conditioned().at([query]).moments
+    return moments.outcome_mean, moments.outcome_variance
