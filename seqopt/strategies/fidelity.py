@@ -284,6 +284,8 @@ def _as_predicted(proposals: Sequence[Proposal], surrogate: StringSurrogate, tar
     """Proposals, of which those of targets have the spread of a measurement that `Optimizer.predictions` states."""
     found = list(proposals)
     places = [place for place, one in enumerate(found) if one.predicted_std is not None and one.context in ((), target)]
+    if not places:
+        return found
     known = [found[place].predicted_std or 0.0 for place in places]
     stds = measurement_std(surrogate, [found[place].key for place in places], known)
     for place, std in zip(places, stds.tolist(), strict=True):

@@ -9,7 +9,9 @@ import pytest
 from seqopt.campaign import Campaign, CampaignError
 from seqopt.campaign.controls import differing_controls
 from seqopt.campaign.plates import CONTROL, Plate, PlateRules, plate_of, plates_of, room_on
+from seqopt.campaign.reasons import found_reasons
 from seqopt.campaign.rows import Measurement, Settings, Suggestion
+from seqopt.campaign.wording import in_words
 from seqopt.cli import main
 from seqopt.errors import InputError
 from seqopt.report.campaigns import read_campaign
@@ -340,3 +342,18 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert "A7 closed, 6 of 24 wells used" in said
     run("undo")
     assert "P1 open, 6 of 24 wells used" in run("status")
+
+
+@pytest.mark.slow
+def test_equal_ranks_say_why(tmp_path: Path) -> None:
+    with made(tmp_path, plates=6, controls=[]) as campaign:
+        campaign.suggest()
+        record_all(campaign)
+        again = campaign.store.measurements()[0]
+        optimizer = campaign.session().optimizer
+        surrogate = optimizer.fitted
+        others = [key for key in campaign.space.keys if key not in {row.key for row in campaign.store.measurements()}]
+        found = found_reasons(optimizer, surrogate, [others[0], others[0], again.key], 3)
+        assert [one.beside for one in found][1:] == ["once more in this batch", "measured before"]
+        assert found[0].rank == found[1].rank
+        assert "(once more in this batch)" in in_words(found[1].to_json())

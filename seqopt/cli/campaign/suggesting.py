@@ -70,8 +70,10 @@ def suggest(
 ) -> None:
     """Say what to measure next: the open suggestions, or new ones if there are none."""
     del debug
+    from seqopt.campaign.costs import short_of_money
     from seqopt.campaign.status import warnings_of_plates
     from seqopt.campaign.tables import check_batch_target
+    from seqopt.data import as_context
     from seqopt.filters.filtering import failing_note
 
     show_notes()
@@ -113,7 +115,9 @@ def suggest(
         asked = campaign.store.settings.batch_size if n is None else n
         chosen = sum(row.reason.get("kind") != "control" for row in batch)
         if (more or not waiting) and chosen < asked:
-            note(f"{chosen} instead of {asked}: no other candidate was found that may be suggested")
+            way = None if only is None else as_context(only)
+            why = short_of_money(campaign.costs(), campaign.store.contexts, way)
+            note(f"{chosen} instead of {asked}: {why or 'no other candidate was found that may be suggested'}")
         status = campaign.status()
         if status.failing:
             note(f"{failing_note(status.failing)}. Withdraw what should not be measured")
