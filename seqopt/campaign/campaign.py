@@ -28,7 +28,7 @@ from seqopt.campaign.inquiring import Inquiring
 from seqopt.campaign.labels import Label, Labels, spending, stored_labels
 from seqopt.campaign.library import Library, packed, same_library
 from seqopt.campaign.narrowing import Narrowed, fitting, narrowed
-from seqopt.campaign.plates import PLATE, offsets_in, plates_of, same_plate
+from seqopt.campaign.plates import PLATE, offsets_in, plates_of, same_plate, stand_of
 from seqopt.campaign.plating import Plating
 from seqopt.campaign.recording import Recorder
 from seqopt.campaign.revising import Revising, located
@@ -994,8 +994,12 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
             warnings.append(missed)
         if silent := untold(settings, measurements):
             warnings.append(silent)
-        plates = plates_of(settings, suggestions, everything, offsets_in(model.get("plates", [])))
-        warnings += warnings_of_plates(plates, model, settings.transform)
+        # What an earlier model says of plates is not what one would say now.
+        current = bool(settings.plates) and model.get("stand") == stand_of(settings, measurements)
+        offsets = offsets_in(model.get("plates", [])) if current else {}
+        plates = plates_of(settings, suggestions, everything, offsets)
+        of_plates = warnings_of_plates(plates, model if current else {}, settings.transform, measurements)
+        warnings += of_plates
         if failing:
             from seqopt.filters.filtering import failing_note
 
@@ -1020,6 +1024,7 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
             model.pop("recommended", {}),
             hits,
             counts_by_way(settings, measurements),
+            tuple(of_plates),
         )
 
     def write_batch(self, path: str | os.PathLike[str], suggestions: Sequence[Suggestion] | None = None) -> None:

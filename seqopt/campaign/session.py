@@ -18,7 +18,7 @@ from typing import Any
 
 from seqopt.campaign.journal import Asked, Journal
 from seqopt.campaign.labels import Label
-from seqopt.campaign.plates import CONTROL, Control, PlateRules
+from seqopt.campaign.plates import CONTROL, Control, PlateRules, stand_of
 from seqopt.campaign.predictions import snapshot_of
 from seqopt.campaign.reasons import reasons_of
 from seqopt.campaign.rows import WELLS, Command, Exclusion, Measurement, NewSuggestion, Suggestion, Withdrawal
@@ -188,6 +188,9 @@ class Session:
             if self.store.is_file and state != self._kept and optimizer.hyperparameters:
                 snapshot = snapshot_of(optimizer, state, PlateRules.of(self.settings))
                 snapshot = replace(snapshot, summary=snapshot.summary | dict(noted or {}))
+                if self.settings.plates:
+                    stand = stand_of(self.settings, self.store.measurements())
+                    snapshot = replace(snapshot, summary=snapshot.summary | {"stand": stand})
             scale = {"transform": self.settings.transform or "none"}
             given = {**arguments, **counters, **scale, "seconds": round(seconds, 3)}
             with self.store.transaction("suggest", given, expected_state=state_before) as change:

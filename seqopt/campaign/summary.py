@@ -209,7 +209,10 @@ def _best(
 
 
 def _plates(status: Status) -> Section:
-    lines = ("Offsets, and the 90 % of them, as the last suggestion had them.",) if status.model.get("plates") else ()
+    if any(plate.offset for plate in status.plates):
+        lines: tuple[str, ...] = ("Offsets, and the 90 % of them, by a model of all results.",)
+    else:
+        lines = ("Offsets, by a model of all results: seqopt campaign plates.",) if status.counts.values else ()
     return Section("Plates", (*lines, *(plate.describe() for plate in status.plates)))
 
 

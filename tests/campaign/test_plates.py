@@ -4,6 +4,7 @@ import csv
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from seqopt.campaign import Campaign, CampaignError
@@ -357,3 +358,50 @@ def test_equal_ranks_say_why(tmp_path: Path) -> None:
         assert [one.beside for one in found][1:] == ["once more in this batch", "measured before"]
         assert found[0].rank == found[1].rank
         assert "(once more in this batch)" in in_words(found[1].to_json())
+
+
+def of_controls(readings: list[list[float]]) -> list[Plate]:
+    """Plates with the values of controls C0, C1, ... on each."""
+    return [
+        Plate(f"P{place}", 96, len(row), len(row), controls={f"C{one}": (value,) for one, value in enumerate(row)})
+        for place, row in enumerate(readings, start=1)
+    ]
+
+
+def test_a_control_far_off_on_one_of_three_plates_is_named() -> None:
+    # In kcal/mol, of molecules whose values spread by 3.
+    readings = [[-5.1, -6.6], [-3.8, -5.5], [-2.9, -7.3]]
+    found = differing_controls(of_controls(readings), spread=3.0)
+    assert list(found) == ["P3"]
+    assert "the controls C0 and C1 read -2.9 and -7.3 on P3" in found["P3"]
+    assert not differing_controls(of_controls([*readings[:2], [-5.9, -7.3]]), spread=3.0)
+
+
+def test_noise_and_offsets_are_seldom_taken_for_a_wrong_control() -> None:
+    rng = np.random.default_rng(0)
+    named = {}
+    for noise, count in ((0.1, 3), (0.2, 3), (0.2, 6)):
+        tables = (
+            rng.normal(size=(200, 1, 2)) + rng.normal(size=(200, count, 1)) + noise * rng.normal(size=(200, count, 2))
+        )
+        named[noise, count] = sum(bool(differing_controls(of_controls(one.tolist()), spread=1.0)) for one in tables)
+    # At most one of twenty, 3 standard errors for chance.
+    assert max(named.values()) < 20, named
+
+
+def test_status_and_plates_say_the_same_of_plates(tmp_path: Path) -> None:
+    with made(tmp_path, controls=["EEEE", "CDCD"]) as campaign:
+        for _ in range(2):
+            campaign.suggest()
+            record_all(campaign)
+        # No model has seen all results yet.
+        assert [plate.offset for plate in campaign.status().plates] == [None]
+        campaign.suggest()
+        said = {plate.name: plate.offset for plate in campaign.status().plates}
+        assert said["P1"] is not None
+        assert {plate.name: plate.offset for plate in campaign.plates()} == said
+        wrong = campaign.store.measurements()[0]
+        campaign.correct(wrong.suggestion, 9.0)
+        assert {plate.offset for plate in campaign.status().plates} == {None}
+        campaign.undo()
+        assert {plate.name: plate.offset for plate in campaign.status().plates} == said

@@ -139,6 +139,8 @@ def status(
         console.print(f"suggested is only: {escape('; '.join(found.filters))}")
     for plate in found.plates:
         console.print(escape(plate.describe()))
+    if found.plates and not any(plate.offset for plate in found.plates) and found.counts.values:
+        console.print("offsets of plates, by a model of all results: seqopt campaign plates")
     for warning in found.warnings:
         note(warning)
 

@@ -71,7 +71,6 @@ def suggest(
     """Say what to measure next: the open suggestions, or new ones if there are none."""
     del debug
     from seqopt.campaign.costs import short_of_money
-    from seqopt.campaign.status import warnings_of_plates
     from seqopt.campaign.tables import check_batch_target
     from seqopt.data import as_context
     from seqopt.filters.filtering import failing_note
@@ -104,6 +103,9 @@ def suggest(
             batch = campaign.suggest(n, more=more, context=only, shared=same_fidelity or same_plate, learn=learn)
             progress.update("working out what it teaches")
             gain = campaign.gain() if learn and (more or not waiting) else None
+        if out is not None:
+            # Before anything of it is printed: who reads that may have seen enough, and end this command.
+            campaign.write_batch(out, batch)
         if waiting and not more:
             from seqopt.campaign.wording import counted
 
@@ -124,7 +126,7 @@ def suggest(
         if has_plates:
             for text in said_of_plates(status, batch, before):
                 console.print(escape(text))
-            for text in warnings_of_plates(status.plates, status.model, status.settings.transform):
+            for text in status.of_plates:
                 note(text)
         print_batch(campaign, batch)
         if gain is not None:
@@ -133,7 +135,6 @@ def suggest(
             console.print(escape(gain_in_words(gain, len(batch))))
         print_cost(campaign, batch)
         if out is not None:
-            campaign.write_batch(out, batch)
             where = "" if which is None else f" --campaign {which}"
             console.print(
                 f"written to {escape(str(out))}: fill in the last columns, then seqopt campaign record "
