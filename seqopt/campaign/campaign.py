@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from seqopt.campaign.batches import Suggestions
-from seqopt.campaign.by_way import counts_by_way
+from seqopt.campaign.by_way import counts_by_way, relations
 from seqopt.campaign.calibration import calibration_of
 from seqopt.campaign.confirming import Confirming
 from seqopt.campaign.costs import Costs, costs_so_far, refuse_rest, refuse_unpayable, way_of
@@ -1025,6 +1025,7 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
             hits,
             counts_by_way(settings, measurements),
             tuple(of_plates),
+            relations(settings, measurements, model),
         )
 
     def write_batch(self, path: str | os.PathLike[str], suggestions: Sequence[Suggestion] | None = None) -> None:

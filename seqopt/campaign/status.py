@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from seqopt.campaign.by_way import WayCounts
+from seqopt.campaign.by_way import Relation, WayCounts
 from seqopt.campaign.calibration import Calibration, first_values
 from seqopt.campaign.controls import differing_controls, spread_of
 from seqopt.campaign.costs import Costs, way_of
@@ -42,6 +42,7 @@ class Status(Tabulated):
         costs: What was spent on each way to measure, where there are several.
         plates: The plates, where there are some; with their offsets if no result has come since a model was last fitted
             for a suggestion (`seqopt.campaign.Campaign.plates` fits one).
+        relations: How ways to measure go with the target, by strings measured in both and by the last model.
         of_plates: Those of the warnings that are about plates.
         expected: The measured string of the largest posterior mean of what plates have in common, ``string``, and what
             is predicted of it, ``predicted_mean`` and ``predicted_std``, as the last suggestion had it; empty before.
@@ -68,6 +69,7 @@ class Status(Tabulated):
     hits: Hits | None = None
     ways: tuple[WayCounts, ...] = ()
     of_plates: tuple[str, ...] = ()
+    relations: tuple[Relation, ...] = ()
 
 
 def warnings_of(settings: Settings, counts: Counts, model: dict[str, Any]) -> list[str]:

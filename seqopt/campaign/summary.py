@@ -170,6 +170,7 @@ def _heading(status: Status) -> Section:
                 f"{without_value(counts.failures, counts.lost)}"
             ]
         ),
+        *(one.describe() for one in status.relations),
         f"suggested: {counted(counts.batches, 'batch', 'batches')}; {counts.measured} measured, "
         f"{counts.failed} failed, {counts.withdrawn} withdrawn, {counts.open} open",
         f"filters: {'; '.join(status.filters) or 'none'}",

@@ -564,3 +564,25 @@ def test_what_was_only_docked_is_not_called_measured_and_is_not_like_itself(
     assert f"N{POOL.index(best.string)}" in told
     assert main(["campaign", "rank", "-n", "3"]) == 0
     assert "--out writes" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_status_says_how_the_cheap_way_goes_with_the_target(campaign: Campaign) -> None:
+    campaign.change(budget=40.0)
+    for string in POOL[:3]:
+        campaign.record(string, activity(string), context={"fidelity": "assay"})
+    for string in POOL[:20]:
+        campaign.record(string, measured(string, "docking"), context={"fidelity": "docking"})
+    assert campaign.status().relations[0].describe() == (
+        "docking and assay: 3 strings have both, too few to judge what docking tells (8 or more are needed)"
+    )
+    for string in POOL[3:9]:
+        campaign.record(string, activity(string), context={"fidelity": "assay"})
+    campaign.suggest()
+    (found,) = campaign.status().relations
+    assert found.correlation is not None
+    middle, low, high = found.correlation
+    assert low <= middle <= high < 0
+    said = f"docking and assay: correlation {middle:.2f} (90 %: {low:.2f} to {high:.2f}) at the last suggestion"
+    assert found.describe() == f"{said}; 9 strings have both"
+    assert found.describe() in summarize(campaign)[0].lines

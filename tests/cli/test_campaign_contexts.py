@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -97,7 +98,7 @@ def test_slips_of_costs_budgets_and_files_are_told(file: Path, capsys: pytest.Ca
     said = run("set", "--budget-cost", "1.2")
     assert "the budget is less than what was spent: nothing more is suggested until it is raised" in said
     assert "less than" not in run("set", "--budget-cost", "9")
-    rows = [f"{number:08b}".replace("0", "A").replace("1", "B") + f",{number}.5" for number in range(1, 61)]
+    rows = [f"{number:08b}".replace("0", "A").replace("1", "B") + f",{number}.5" for number in range(101, 161)]
     file.with_name("old.csv").write_text("\n".join(["string,y", *rows]) + "\n")
     run("import", "old.csv")
     said = run("import", "old.csv", status=2)
@@ -112,10 +113,8 @@ def test_a_batch_is_written_before_it_is_printed(
         raise BrokenPipeError
 
     monkeypatch.setattr("seqopt.cli.campaign.suggesting.print_batch", broken)
-    try:
+    with contextlib.suppress(BrokenPipeError, SystemExit):
         main(["campaign", "suggest", "--out", "batch.csv"])
-    except (BrokenPipeError, SystemExit):
-        pass
     assert len(file.with_name("batch.csv").read_text().splitlines()) == 4
 
 

@@ -123,6 +123,10 @@ def suggest(
         status = campaign.status()
         if status.failing:
             note(f"{failing_note(status.failing)}. Withdraw what should not be measured")
+        if any("tells" in row.reason and "target" in row.reason for row in batch):
+            for relation in status.relations:
+                if relation.few:
+                    note(relation.describe())
         if has_plates:
             for text in said_of_plates(status, batch, before):
                 console.print(escape(text))
