@@ -219,7 +219,8 @@ def _few(name: str, both: int, target: str, correlation: str) -> str:
     strings = "No string was" if not both else "Only one string was" if both == 1 else f"Only {both} strings were"
     return (
         f"{strings} measured both by {name} and as {target}, too few to judge what {name} tells of it "
-        f"({FEWEST_BOTH} or more are needed): the model goes by a correlation of {correlation}, which a few strings more may change."
+        f"({FEWEST_BOTH} or more are needed): the model goes by a correlation of {correlation}, which a few strings "
+        "more may change."
     )
 
 
