@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seqopt.campaign.entries import Remark, Results, listing
+from seqopt.campaign.entries import Remark, Results, first_of
 from seqopt.campaign.errors import CampaignError
 from seqopt.errors import InputError, ModelError
 from seqopt.utils.progress import doing
@@ -29,9 +29,6 @@ FEWEST = 8
 
 MOST = 5_000
 """Values of other assays that a campaign takes: the model looks at each, and what that costs grows with their cube."""
-
-LISTED = 20
-"""Problems of a file that a message lists."""
 
 CLEAR = 2.0
 """Standard errors from which on a difference is more than chance."""
@@ -165,9 +162,7 @@ def import_assay(
     for row in results.records:
         if row.value is not None and row.censored is None:
             values.setdefault(row.key, []).append(row)
-    shown = listing(problems[:LISTED])
-    if len(problems) > LISTED:
-        shown.append(f"and {len(problems) - LISTED:,} others")
+    shown = first_of(problems)
     if problems and not (partial and values):
         raise CampaignError("nothing was recorded:\n" + "\n".join(f"  {text}" for text in shown))
     if twice := [key for key in values if key in known.get(name, {})]:
@@ -190,10 +185,11 @@ def import_assay(
         OtherAssay(name, before.get(name, {}) | found)
         after = [OtherAssay(one, rows) for one, rows in {**before, name: before.get(name, {}) | found}.items()]
         with_them = campaign._new_session(after).optimizer
+        without = campaign._new_session(known_assays(store)).optimizer
     except InputError as error:
         raise CampaignError(f"nothing was recorded: {error}") from error
     own = {row.key for row in store.measurements() if row.value is not None}
-    worth = worth_of(name, settings, with_them, campaign._new_session().optimizer)
+    worth = worth_of(name, settings, with_them, without)
     arguments = {"file": sheet.source, "assay": name, "what": f"{len(found):,} values of {name}"}
     rows = [
         {

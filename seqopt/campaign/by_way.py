@@ -24,6 +24,83 @@ FEWEST = 3
 """Values of a way without which nothing is said of how well they are predicted."""
 
 
+FEWEST_BOTH = 8
+"""Strings measured both in a way and as the target below which nobody can judge how much the way tells of it."""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """How a way to measure goes with the target.
+
+    Attributes:
+        way: How, in words.
+        target: What counts.
+        both: Strings with a value of both.
+        correlation: As the last model had it, with the central 90 % of it; `None` where none says it.
+    """
+
+    way: str
+    target: str
+    both: int
+    correlation: tuple[float, float, float] | None = None
+
+    @property
+    def few(self) -> bool:
+        """Whether too few strings were measured in both ways."""
+        return self.both < FEWEST_BOTH
+
+    def describe(self) -> str:
+        """In words.
+
+        Example:
+            >>> print(Relation("docking", "assay", 12, (0.82, 0.61, 0.93)).describe())
+            docking and assay: correlation 0.82 (90 %: 0.61 to 0.93) at the last suggestion; 12 strings have both
+            >>> Relation("docking", "assay", 2).describe()
+            'docking and assay: 2 strings have both, too few to judge what docking tells (8 or more are needed)'
+        """
+        pair, have = f"{self.way} and {self.target}: ", f"{counted(self.both, 'string')} have both"
+        have = have.replace("1 string have", "1 string has") if self.both == 1 else have
+        known = ""
+        if self.correlation is not None:
+            middle, low, high = self.correlation
+            known = f"correlation {middle:.2f} (90 %: {low:.2f} to {high:.2f}) at the last suggestion"
+        if not self.few:
+            return pair + "; ".join(filter(None, (known, have)))
+        few = f"{have}, too few to judge what {self.way} tells ({FEWEST_BOTH} or more are needed)"
+        return pair + few + (f"; the model went by {known}" if known else "")
+
+
+def relations(
+    settings: Settings, measurements: Sequence[Measurement], model: Mapping[str, Any]
+) -> tuple[Relation, ...]:
+    """How each way that was measured goes with the target; nothing where that cannot be measured.
+
+    Args:
+        settings: Of the campaign.
+        measurements: Those that count.
+        model: What a campaign keeps of it: see `seqopt.campaign.predictions.snapshot_of`.
+    """
+    contexts = settings.made_contexts()
+    if contexts is None or contexts.latent:
+        return ()
+    keys: dict[Any, set[str]] = {}
+    for row in measurements:
+        if row.value is not None:
+            keys.setdefault(row.context, set()).add(row.key)
+    learned = {tuple(sorted(one["context"].items())): one for one in model.get("learned", ())}
+    found = []
+    for context in contexts.possible:
+        if context == contexts.target or not keys.get(context):
+            continue
+        said, both = learned.get(tuple(sorted(context))), len(keys[context] & keys.get(contexts.target, set()))
+        numbers = None if said is None else [said[f"correlation{end}"] for end in ("", "_low", "_high")]
+        told = None if numbers is None or None in numbers else (numbers[0], numbers[1], numbers[2])
+        # Of targets that nobody has measured, no model knows anything.
+        known = told if keys.get(contexts.target) else None
+        found.append(Relation(way_of(context), way_of(contexts.target), both, known))
+    return tuple(found)
+
+
 @dataclass(frozen=True)
 class WayCounts:
     """What was measured in one way.

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from seqopt.campaign.batches import Suggestions
-from seqopt.campaign.by_way import counts_by_way
+from seqopt.campaign.by_way import counts_by_way, relations
 from seqopt.campaign.calibration import calibration_of
 from seqopt.campaign.confirming import Confirming
 from seqopt.campaign.costs import Costs, costs_so_far, refuse_rest, refuse_unpayable, way_of
@@ -28,7 +28,7 @@ from seqopt.campaign.inquiring import Inquiring
 from seqopt.campaign.labels import Label, Labels, spending, stored_labels
 from seqopt.campaign.library import Library, packed, same_library
 from seqopt.campaign.narrowing import Narrowed, fitting, narrowed
-from seqopt.campaign.plates import PLATE, offsets_in, plates_of, same_plate
+from seqopt.campaign.plates import PLATE, offsets_in, plates_of, same_plate, stand_of
 from seqopt.campaign.plating import Plating
 from seqopt.campaign.recording import Recorder
 from seqopt.campaign.revising import Revising, located
@@ -617,7 +617,8 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
         """An optimiser that has caught up with the file.
 
         Args:
-            assays: Other assays that its model learns from; by default those in the file.
+            assays: Other assays that its model learns from; by default those in the file. With these it learns from
+                the beginning, whatever the last suggestion was chosen by.
         """
         from seqopt.campaign.assays import known_assays
         from seqopt.campaign.parts import made_optimizer
@@ -635,7 +636,7 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
             self._session_from = self.space if narrowed is None else narrowed
             others = known_assays(self.store) if assays is None else assays
             made = made_optimizer(settings, self.space, allowed, known_columns(self.store, self.space), others)
-            session = Session(self.store, made, allowed, self._labels)
+            session = Session(self.store, made, allowed, self._labels, restored=assays is None)
         session.catch_up()
         return session
 
@@ -993,8 +994,12 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
             warnings.append(missed)
         if silent := untold(settings, measurements):
             warnings.append(silent)
-        plates = plates_of(settings, suggestions, everything, offsets_in(model.get("plates", [])))
-        warnings += warnings_of_plates(plates, model, settings.transform)
+        # What an earlier model says of plates is not what one would say now.
+        current = bool(settings.plates) and model.get("stand") == stand_of(settings, measurements)
+        offsets = offsets_in(model.get("plates", [])) if current else {}
+        plates = plates_of(settings, suggestions, everything, offsets)
+        of_plates = warnings_of_plates(plates, model if current else {}, settings.transform, measurements)
+        warnings += of_plates
         if failing:
             from seqopt.filters.filtering import failing_note
 
@@ -1019,6 +1024,8 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
             model.pop("recommended", {}),
             hits,
             counts_by_way(settings, measurements),
+            tuple(of_plates),
+            relations(settings, measurements, model),
         )
 
     def write_batch(self, path: str | os.PathLike[str], suggestions: Sequence[Suggestion] | None = None) -> None:

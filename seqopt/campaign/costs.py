@@ -232,6 +232,37 @@ def refuse_unpayable(costs: Costs, contexts: Contexts, only: Context | None) -> 
         )
 
 
+def short_of_money(costs: Costs | None, contexts: Contexts | None, only: Context | None) -> str:
+    """That a batch has fewer measurements than were asked for because of the budget; empty where it is not the reason.
+
+    It is where what is left, after one of the cheapest measurements more, would not pay for the dearest: a first screen
+    leaves what one measurement of the target costs.
+
+    Args:
+        costs: With the batch among what is committed.
+        contexts: The ways to measure.
+        only: The one that may be suggested; `None` for all.
+
+    Example:
+        >>> from seqopt.data import Contexts
+        >>> contexts = Contexts.of_levels("fidelity", {"docking": 0.1, "assay": 1.0}, target="assay")
+        >>> costs = Costs((Paid("docking", 4, 0.4, 0, 0.0), Paid("assay", 2, 2.0, 1, 1.0)), budget=4.0)
+        >>> short_of_money(costs, contexts, None).split("; ")[-1]
+        '0.6 is left, and assay costs 1. Raise it (seqopt campaign set --budget-cost)'
+    """
+    if costs is None or contexts is None or costs.left is None:
+        return ""
+    meant = contexts.possible if only is None else (only,)
+    prices = {context: cost_of(context, contexts) for context in meant}
+    dearest = max(prices, key=lambda context: prices[context])
+    more = min(prices.values()) if only is None else 0.0
+    if costs.left - more + ROUNDING * (costs.budget or 0.0) >= prices[dearest]:
+        return ""
+    way = way_of(dearest)
+    then = f"which is kept for one {way}" if costs.left >= prices[dearest] else f"and {way} costs {prices[dearest]:g}"
+    return f"the budget does not pay for more: {costs.describe()}, {then}. Raise it (seqopt campaign set --budget-cost)"
+
+
 def refuse_rest(costs: Costs, contexts: Contexts) -> None:
     """Say so where nothing was found to suggest since only cheap measurements can be paid for.
 

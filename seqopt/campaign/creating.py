@@ -183,7 +183,7 @@ def new_campaign(
         initial_contexts=beginning,
         seed=seed,
     )
-    rules = None if plates is None else new_rules(plates, control_keys(controls, space, trial))
+    rules = None if plates is None else new_rules(plates, control_keys(controls, space, trial, pool))
     if wanted and include:
         asked = {string: (string, space.key(string)) for string in include}
         cells = library_cells(pool, [string for string, _ in asked.values()])
@@ -266,19 +266,25 @@ def refuse_lead(*, strategy: bool, contexts: bool, transform: str | None) -> Non
 
 
 def control_keys(
-    controls: Sequence[str] | str | os.PathLike[str], space: Space, optimizer: Optimizer
+    controls: Sequence[str] | str | os.PathLike[str],
+    space: Space,
+    optimizer: Optimizer,
+    pool: Mapping[str, Any] | None = None,
 ) -> dict[str, str]:
-    """The keys of controls by their strings, of a list or a file.
+    """The keys of controls by their strings, of a list or a file; of identifiers, those of their candidates.
 
     Raises:
         InputError: For a string that the campaign cannot learn from, or that is there twice.
     """
+    from seqopt.campaign.labels import strings_by_identifier
     from seqopt.filters.listed import read_list
     from seqopt.spaces import EvolvableSpace
 
     listed = list(read_list(controls)) if isinstance(controls, str | os.PathLike) else list(controls)
     found: dict[str, str] = {}
-    for string in listed:
+    called = strings_by_identifier(pool) if listed and pool is not None and pool.get("id_column") else {}
+    for given in listed:
+        string = called.get(given, given)
         try:
             key = space.key(string)
             if isinstance(space, EvolvableSpace):

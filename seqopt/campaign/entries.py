@@ -61,6 +61,21 @@ def listing(remarks: Iterable[Remark]) -> list[str]:
     return found
 
 
+MOST_LISTED = 20
+"""Remarks of one kind that a message lists; a file that was recorded before may have hundreds."""
+
+
+def first_of(remarks: Sequence[Remark]) -> list[str]:
+    """As `listing`, of the first `MOST_LISTED`; the last line says how many others there are.
+
+    Example:
+        >>> first_of([Remark("is 0", line=line) for line in range(1, 201)])[-2:]
+        ['line 20: is 0', 'and 180 others']
+    """
+    shown = listing(remarks[:MOST_LISTED])
+    return shown if len(remarks) <= MOST_LISTED else [*shown, f"and {len(remarks) - MOST_LISTED:,} others"]
+
+
 @dataclass(frozen=True)
 class ResultEntry:
     """A result as somebody gave it.

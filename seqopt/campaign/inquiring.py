@@ -12,7 +12,7 @@ from seqopt.errors import InputError
 from seqopt.utils.arguments import checked_integer
 
 if TYPE_CHECKING:
-    from seqopt.campaign.inquiry import Criterion, Explanation, PredictedStrings
+    from seqopt.campaign.inquiry import Criterion, Explanation, Predicted, PredictedStrings
     from seqopt.campaign.labels import Label
     from seqopt.campaign.naming import Naming
     from seqopt.campaign.session import Session
@@ -88,8 +88,7 @@ class Inquiring:
             except InputError as error:
                 raise InputError(f"string {number} of {len(strings)}: {error}") from error
         rows = predict(self.session().optimizer, [one[0] for one in found], [one[1] for one in found])
-        named = [replace(row, identifier=one[2]) for row, one in zip(rows, found, strict=True)]
-        return PredictedStrings(named, self.store.settings)
+        return PredictedStrings(self._identified(rows, [one[2] for one in found]), self.store.settings)
 
     def predict_file(self, path: str | os.PathLike[str], *, column: str | None = None) -> PredictedStrings:
         """What is predicted of the strings of a file; of equal ones the first is taken.
@@ -109,7 +108,8 @@ class Inquiring:
         strings, keys, left_out = read_strings(path, column, self.store.settings, self.space, self._naming.key)
         for text in left_out:
             logger.warning("%s", text)
-        return PredictedStrings(predict(self.session().optimizer, strings, keys), self.store.settings)
+        rows = self._identified(predict(self.session().optimizer, strings, keys))
+        return PredictedStrings(rows, self.store.settings)
 
     def rank(self, n: int | None = 20, *, by: Criterion = "mean") -> PredictedStrings:
         """The best candidates that have no result yet and pass the `filters`, the best first.
@@ -129,9 +129,16 @@ class Inquiring:
         n = None if n is None else checked_integer("the number of candidates", n, 1)
         self._check_by_hand()  # which knows what passes the filters of a run
         rows = rank(self.session().optimizer, n, by)
+        return PredictedStrings(self._identified(rows), self.store.settings)
+
+    def _identified(self, rows: Sequence[Predicted], given: Sequence[str | None] | None = None) -> list[Predicted]:
+        """Predictions with what the library calls their strings, where its user has not said it."""
+        own = [None] * len(rows) if given is None else given
         labels = self._labels([row.string for row in rows])
-        named = [replace(row, identifier=label.identifier) for row, label in zip(rows, labels, strict=True)]
-        return PredictedStrings(named, self.store.settings)
+        return [
+            replace(row, identifier=name or label.identifier)
+            for row, name, label in zip(rows, own, labels, strict=True)
+        ]
 
     def recommend(self) -> PredictedStrings:
         """The answer of the campaign: the measured string whose target is expected to be the best, and its prediction.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
+from seqopt.campaign.costs import way_of
 from seqopt.campaign.ranking import measured_here, outlook_at, pool_outlook, unmeasured
 from seqopt.campaign.reasons import compared_keys, found_reasons, measured_values, nearest_of
 from seqopt.campaign.rows import Settings
@@ -34,11 +35,11 @@ worth by the acquisition function."""
 STATES = {"ok": "measured", "pending": "open", "failed": "failed", "withdrawn": "withdrawn", "lost": "lost"}
 """What has become of a string, by the status of its row in the optimiser's table."""
 
-NOTE = (
-    "predicted is the median; chance: that the true value is better than what is expected of the best measured one. "
-    "--out writes the nearest measured strings and the 90 % of the true value, too"
-)
+NOTE = "predicted is the median; chance: that the true value is better than what is expected of the best measured one"
 """What the numbers of a short table mean."""
+
+NOTE_OUT = "--out writes the nearest measured strings and the 90 % of the true value, too"
+"""What else commands that write tables tell."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,9 @@ class Predicted:
         true_low: Lower end of the central 90 % of the true value, without the noise of a measurement.
         true_high: Upper end of it.
         status: ``"measured"``, ``"failed"``, ``"open"``, ``"withdrawn"``, ``"lost"``, or empty for a string that
-            nobody asked for.
-        measured: Mean of what was measured of it; `None` without a value.
+            nobody asked for. Of several ways to measure it is that of the target; of a string that was never asked for
+            as its target, it says how it was measured: ``"measured as docking"``.
+        measured: Mean of what was measured of it, as the target; `None` without a value.
         improvement: Probability that its true value is better than the best measured string is expected to be; `None`
             where the model cannot say.
         nearest: The measured string that the model takes to be most like it; `None` where it cannot say.
@@ -212,7 +214,7 @@ def predict(optimizer: Optimizer, strings: Sequence[str], keys: Sequence[str]) -
     expected = outlook_at(surrogate, keys, measured_here(optimizer))
     values = measured_values(optimizer)
     rows = optimizer.observations.rows
-    states = {row.key: STATES[row.status] for row in sorted(rows, key=lambda row: row.status == "ok")}
+    states = _states(optimizer)
     written = {row.key: row.string for row in rows}
     known = compared_keys(optimizer)
     nearest: list[tuple[int, float]] | None = None
@@ -236,6 +238,18 @@ def predict(optimizer: Optimizer, strings: Sequence[str], keys: Sequence[str]) -
             )
         told.append(one)
     return told
+
+
+def _states(optimizer: Optimizer) -> dict[str, str]:
+    """What has become of each string as the target or, where nothing has, in another way, which is named."""
+    contexts = optimizer.contexts
+    target = None if contexts is None or contexts.latent else contexts.target
+    found: dict[str, str] = {}
+    rows = sorted(optimizer.observations.rows, key=lambda row: (target in (None, row.context), row.status == "ok"))
+    for row in rows:
+        how = "" if target in (None, row.context) else f" as {way_of(row.context)}"
+        found[row.key] = STATES[row.status] + how
+    return found
 
 
 def rank(optimizer: Optimizer, n: int | None, by: Criterion) -> list[Predicted]:

@@ -6,6 +6,7 @@ measured. A well is taken by a suggestion that was not withdrawn, or by a measur
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -198,6 +199,21 @@ def offsets_in(learned: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, f
         for one in learned
         if PLATE in one["context"] and "offset" in one
     }
+
+
+def stand_of(settings: Settings, measurements: Iterable[Measurement]) -> str:
+    """What tells whether a model was fitted to what counts now: a digest of the values and their scale.
+
+    Args:
+        settings: Of the campaign.
+        measurements: Those that count.
+    """
+    rows = sorted(
+        (row.key, plate_of(row.context), repr(row.value), row.censored or "", repr(row.standard_error))
+        for row in measurements
+        if row.value is not None
+    )
+    return hashlib.sha256(repr((settings.direction, settings.transform, rows)).encode()).hexdigest()[:16]
 
 
 def plate_of(context: Context) -> str:

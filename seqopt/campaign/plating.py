@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.plates import (
@@ -15,12 +15,13 @@ from seqopt.campaign.plates import (
     plate_of,
     plates_of,
     room_on,
+    stand_of,
     with_closed,
     with_opened,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from seqopt.campaign.plates import Control
     from seqopt.campaign.rows import NewSuggestion
@@ -62,12 +63,35 @@ class Plating:
             P1  open, 3 of 24 wells used
             >>> campaign.close(); folder.cleanup()
         """
+        self._rules()
+        return self._plates(offsets_in(self._learned_of_plates()["plates"]) if learned else {})
+
+    def _learned_of_plates(self) -> Mapping[str, Any]:
+        """What a model that was fitted to all results says of ``plates`` and their ``controls``.
+
+        That of the last suggestion is not fitted again, so that all commands say the same.
+        """
+        from seqopt.campaign.plate_facts import disagreeing
+        from seqopt.errors import ModelError
         from seqopt.optimizer.learned import learned_contexts
 
-        self._rules()
-        measured = learned and any(row.value is not None for row in self.store.measurements())
-        offsets = offsets_in(learned_contexts(self.session().optimizer)) if measured else {}
-        return self._plates(offsets)
+        with self.store.reading():
+            measurements, latest = self.store.measurements(), self.store.latest_snapshot()
+        nothing: dict[str, Any] = {"plates": [], "controls": []}
+        if not any(row.value is not None for row in measurements):
+            return nothing
+        known = {} if latest is None else latest.summary
+        if known.get("stand") == stand_of(self.store.settings, measurements):
+            return nothing | {name: known[name] for name in nothing if name in known}
+        optimizer = self.session().optimizer
+        try:
+            surrogate = optimizer.fitted
+        except ModelError:
+            return nothing
+        return {
+            "plates": learned_contexts(optimizer, surrogate),
+            "controls": disagreeing(optimizer, surrogate, self._rules()),
+        }
 
     def disagreeing_controls(self) -> list[str]:
         """Controls that read what neither noise nor their plate explains, in words, by a model fitted to all results.
@@ -75,14 +99,8 @@ class Plating:
         Raises:
             CampaignError: If the campaign has no plates.
         """
-        from seqopt.campaign.plate_facts import disagreeing
-        from seqopt.errors import ModelError
-
-        rules, optimizer = self._rules(), self.session().optimizer
-        try:
-            return disagreeing(optimizer, optimizer.fitted, rules)
-        except ModelError:
-            return []
+        self._rules()
+        return list(self._learned_of_plates()["controls"])
 
     def open_plate(self, name: str | None = None) -> str:
         """Open a plate, or one that was closed again; a command that can be undone.

@@ -49,6 +49,8 @@ class Reason:
             where the model cannot say.
         censored: ``"<"`` or ``">"`` where ``value`` is only a limit.
         told: The value in words, where results are yes or no.
+        beside: Why another string of the batch may have the same rank: ``"measured before"``, and so not among those
+            that were counted; ``"once more in this batch"``; or ``"tied"``, since as good is expected of another one.
     """
 
     kind: str
@@ -62,6 +64,7 @@ class Reason:
     improvement: float | None = None
     censored: Censoring | None = None
     told: str | None = None
+    beside: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """As it is kept: numbers rounded, and nothing that is not known."""
@@ -190,11 +193,13 @@ def found_reasons(
         places = [space.index_of(key) for key in keys]
     if pool is not None and isinstance(space, PoolSpace) and None not in places:
         chosen = np.array(places, dtype=np.int64)
-        means, others = pool.mean[chosen], pool.mean[unmeasured(optimizer, space)]
+        counted = unmeasured(optimizer, space)
+        means, others, new = pool.mean[chosen], pool.mean[counted], counted[chosen].tolist()
         chances: FloatArray | None = pool.improvement[chosen]
     else:
         # Where strings are generated, those that were measured are all that can be counted.
         means, others = (np.asarray(surrogate.predict(list(of))[0], dtype=np.float64) for of in (keys, measured))
+        new = [True] * len(keys)
         expected = outlook_at(surrogate, keys, here)
         chances = None if expected is None else expected.improvement
     found = []
@@ -218,6 +223,13 @@ def found_reasons(
                 None if chances is None or optimizer.outcome.yes_no else float(chances[index]),
                 censored,
                 told,
+                "once more in this batch"
+                if key in keys[:index]
+                else "measured before"
+                if not new[index]
+                else "tied"
+                if pool is not None and int((others == means[index]).sum()) > 1
+                else "",
             )
         )
     return found
@@ -226,15 +238,24 @@ def found_reasons(
 def nearest_of(surrogate: ExplainedSurrogate, keys: Sequence[str], measured: Sequence[str]) -> list[tuple[int, float]]:
     """The measured string that a surrogate takes to be most like each string, the first of equals, and how like it is.
 
+    A string that was measured itself is held against the others: of several ways to measure, it may be asked for in
+    another one.
+
     Args:
         surrogate: Fitted.
         keys: N strings; they are looked at in blocks.
         measured: At least one.
     """
     found: list[tuple[int, float]] = []
+    places = {key: place for place, key in enumerate(measured)} if len(measured) > 1 else {}
     for start in range(0, len(keys), BLOCK):
-        similarity = np.asarray(surrogate.similarity(list(keys[start : start + BLOCK]), list(measured)))
-        best = similarity.argmax(axis=1)
+        block = list(keys[start : start + BLOCK])
+        similarity = np.asarray(surrogate.similarity(block, list(measured)))
+        own = [(row, places[key]) for row, key in enumerate(block) if key in places]
+        others = similarity.copy() if own else similarity
+        for row, place in own:
+            others[row, place] = -np.inf
+        best = others.argmax(axis=1)
         found += zip(best.tolist(), similarity[np.arange(len(best)), best].tolist(), strict=True)
     return found
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from seqopt.campaign.answers import answered
 from seqopt.campaign.cells import LIMIT_SIGNS, read_value
-from seqopt.campaign.entries import ResultEntry, Results, listing
+from seqopt.campaign.entries import ResultEntry, Results, first_of
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.naming import Naming
 from seqopt.campaign.results import check_entries, read_results
@@ -184,7 +184,7 @@ def as_float(name: str, number: object) -> float | None:
 
 def _refuse(results: Results, *, partial: bool) -> None:
     if results.problems and not (partial and results.records):
-        listed = "\n".join(f"  {problem}" for problem in listing(results.problems))
+        listed = "\n".join(f"  {problem}" for problem in first_of(results.problems))
         raise CampaignError(f"nothing was recorded:\n{listed}")
     if not results.records and not results.exclusions:
         raise CampaignError(f"nothing was recorded: {results.source or 'the entry'} holds no result")

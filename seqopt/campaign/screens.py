@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 from seqopt.campaign.cells import rows_of
 from seqopt.campaign.columns import Header, wanted_names
 from seqopt.campaign.costs import way_of
-from seqopt.campaign.entries import Remark, listing
+from seqopt.campaign.entries import Remark, first_of
 from seqopt.campaign.errors import CampaignError
 from seqopt.errors import InputError
 from seqopt.utils.progress import doing
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 FEWEST = 2_000
 """Values of a cheap measurement from which on ``seqopt campaign import --fidelity`` keeps them as a column: so many
 would make a model that looks at each of them slow."""
-
-LISTED = 20
-"""Problems of a file that a message lists."""
 
 MOST = 0.5
 """Share of candidates without a value above which a warning says so."""
@@ -112,9 +109,7 @@ def import_screen(
         values, problems, empty = _values(
             sheet, settings, space, value_column, string_column, usual, replicates=replicates
         )
-    shown = listing(problems[:LISTED])
-    if len(problems) > LISTED:
-        shown.append(f"and {len(problems) - LISTED:,} others")
+    shown = first_of(problems)
     if problems and not (partial and values):
         raise CampaignError("nothing was recorded:\n" + "\n".join(f"  {text}" for text in shown))
     if not values:

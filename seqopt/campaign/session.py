@@ -18,7 +18,7 @@ from typing import Any
 
 from seqopt.campaign.journal import Asked, Journal
 from seqopt.campaign.labels import Label
-from seqopt.campaign.plates import CONTROL, Control, PlateRules
+from seqopt.campaign.plates import CONTROL, Control, PlateRules, stand_of
 from seqopt.campaign.predictions import snapshot_of
 from seqopt.campaign.reasons import reasons_of
 from seqopt.campaign.rows import WELLS, Command, Exclusion, Measurement, NewSuggestion, Suggestion, Withdrawal
@@ -53,6 +53,7 @@ class Session:
         optimizer: Made as the campaign was begun; it has neither asked nor been told anything.
         allowed: What of its space may be suggested, if not all of it.
         labels: What the library says of candidates, if there is one.
+        restored: Whether the next fit goes on from the model in the file, which one of other assays could not.
 
     Attributes:
         store: As given.
@@ -69,8 +70,10 @@ class Session:
         optimizer: Optimizer,
         allowed: Space | None = None,
         labels: Callable[[Sequence[str]], Sequence[Label]] | None = None,
+        *,
+        restored: bool = True,
     ) -> None:
-        self._labels = labels
+        self._labels, self._restored = labels, restored
         self.store = store
         self.optimizer = optimizer
         self.settings = store.settings
@@ -185,6 +188,9 @@ class Session:
             if self.store.is_file and state != self._kept and optimizer.hyperparameters:
                 snapshot = snapshot_of(optimizer, state, PlateRules.of(self.settings))
                 snapshot = replace(snapshot, summary=snapshot.summary | dict(noted or {}))
+                if self.settings.plates:
+                    stand = stand_of(self.settings, self.store.measurements())
+                    snapshot = replace(snapshot, summary=snapshot.summary | {"stand": stand})
             scale = {"transform": self.settings.transform or "none"}
             given = {**arguments, **counters, **scale, "seconds": round(seconds, 3)}
             with self.store.transaction("suggest", given, expected_state=state_before) as change:
@@ -241,7 +247,7 @@ class Session:
             self._kept, self._snapshot = self.store.snapshot_state(latest.id), latest.id
             # A model without the columns and assays of today has other parameters.
             since = max([0, *(one.id for one in self.store.history() if BESIDES & one.changes.keys())])
-            if self._kept is not None and latest.made_by > since:
+            if self._restored and self._kept is not None and latest.made_by > since:
                 self.optimizer.strategy.load_state_dict(self._kept)
 
     def _in_order(self, measurements: Sequence[Measurement]) -> Sequence[Measurement]:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from seqopt.campaign.by_way import WayCounts
+from seqopt.campaign.by_way import Relation, WayCounts
 from seqopt.campaign.calibration import Calibration, first_values
-from seqopt.campaign.controls import differing_controls
+from seqopt.campaign.controls import differing_controls, spread_of
 from seqopt.campaign.costs import Costs, way_of
 from seqopt.campaign.hits import Hits, first_answers, tried_of
 from seqopt.campaign.labels import Spending
@@ -40,7 +40,10 @@ class Status(Tabulated):
         screens: How many strings have a score, by ways to measure whose scores were imported as columns.
         assays: How many values of other assays the model learns from, by their names.
         costs: What was spent on each way to measure, where there are several.
-        plates: The plates, where there are some; their offsets as the last suggestion had them.
+        plates: The plates, where there are some; with their offsets if no result has come since a model was last fitted
+            for a suggestion (`seqopt.campaign.Campaign.plates` fits one).
+        relations: How ways to measure go with the target, by strings measured in both and by the last model.
+        of_plates: Those of the warnings that are about plates.
         expected: The measured string of the largest posterior mean of what plates have in common, ``string``, and what
             is predicted of it, ``predicted_mean`` and ``predicted_std``, as the last suggestion had it; empty before.
         hits: How many hits were found and are expected, where results are yes or no.
@@ -65,6 +68,8 @@ class Status(Tabulated):
     expected: Mapping[str, Any] = field(default_factory=dict)
     hits: Hits | None = None
     ways: tuple[WayCounts, ...] = ()
+    of_plates: tuple[str, ...] = ()
+    relations: tuple[Relation, ...] = ()
 
 
 def warnings_of(settings: Settings, counts: Counts, model: dict[str, Any]) -> list[str]:
@@ -95,12 +100,26 @@ def warnings_of(settings: Settings, counts: Counts, model: dict[str, Any]) -> li
     return found
 
 
-def warnings_of_plates(plates: Sequence[Plate], model: Mapping[str, Any], transform: str | None = None) -> list[str]:
-    """What the user should know of plates: controls that disagree, plates that hold more than they can."""
+def warnings_of_plates(
+    plates: Sequence[Plate],
+    model: Mapping[str, Any],
+    transform: str | None = None,
+    measurements: Sequence[Measurement] = (),
+) -> list[str]:
+    """What the user should know of plates: controls that disagree, plates that hold more than they can.
+
+    Args:
+        plates: The plates.
+        model: What it says of controls.
+        transform: Of the campaign.
+        measurements: All that count, which show by how much values differ.
+    """
+    geometric = transform == "log10"
+    spread = spread_of([row.value for row in measurements if row.value is not None], geometric=geometric)
     found = [str(text) for text in model.get("controls", ())]
     found += [
         text
-        for name, text in differing_controls(plates, geometric=transform == "log10").items()
+        for name, text in differing_controls(plates, geometric=geometric, spread=spread).items()
         if not any(f" on {name}," in other for other in found)
     ]
     found += [

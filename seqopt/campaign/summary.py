@@ -170,6 +170,7 @@ def _heading(status: Status) -> Section:
                 f"{without_value(counts.failures, counts.lost)}"
             ]
         ),
+        *(one.describe() for one in status.relations),
         f"suggested: {counted(counts.batches, 'batch', 'batches')}; {counts.measured} measured, "
         f"{counts.failed} failed, {counts.withdrawn} withdrawn, {counts.open} open",
         f"filters: {'; '.join(status.filters) or 'none'}",
@@ -209,7 +210,10 @@ def _best(
 
 
 def _plates(status: Status) -> Section:
-    lines = ("Offsets, and the 90 % of them, as the last suggestion had them.",) if status.model.get("plates") else ()
+    if any(plate.offset for plate in status.plates):
+        lines: tuple[str, ...] = ("Offsets, and the 90 % of them, by a model of all results.",)
+    else:
+        lines = ("Offsets, by a model of all results: seqopt campaign plates.",) if status.counts.values else ()
     return Section("Plates", (*lines, *(plate.describe() for plate in status.plates)))
 
 
@@ -297,7 +301,7 @@ def _model(status: Status) -> Section:
         line = f"None: {by}, a classifier of good and other strings, chooses, and predicts no values."
         return Section("Model", (line,))
     if not model:
-        return Section("Model", ("None yet: the first batch is random.",))
+        return Section("Model", ("None yet: the first batch is chosen without one.",))
     lines = [f"{model['surrogate']}, fitted to {model['n']} values at the last suggestion"]
     if "ways" in model:
         lines += quality_in_words(model)

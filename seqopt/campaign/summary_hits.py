@@ -163,7 +163,7 @@ def _open(settings: Settings, waiting: Sequence[Suggestion], status: Status) -> 
 def _model(status: Status) -> Section:
     model = status.model
     if not model:
-        return Section("Model", ("None yet: the first batch is random.",))
+        return Section("Model", ("None yet: the first batch is chosen without one.",))
     lines = [f"{model['surrogate']}, fitted to {model['n']} results at the last suggestion"]
     if model.get("r2") is not None:
         lines.append(

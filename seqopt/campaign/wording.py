@@ -19,6 +19,8 @@ def in_words(reason: Mapping[str, Any]) -> str:
         'exploit: rank 3 of 950, 12 % to beat the best'
         >>> in_words({"kind": "explore", "rank": 9, "of": 15, "among": "measured"})
         'explore: rank 9 beside 15 measured'
+        >>> in_words({"kind": "exploit", "rank": 1, "of": 950, "beside": "once more in this batch"})
+        'exploit: rank 1 of 950 (once more in this batch)'
         >>> in_words({"kind": "random"}), in_words({})
         ('random', '')
     """
@@ -27,6 +29,8 @@ def in_words(reason: Mapping[str, Any]) -> str:
         measured = reason.get("among") == "measured"
         others = f"beside {reason['of']:,} measured" if measured else f"of {reason['of']:,}"
         parts.append(f"rank {reason['rank']:,} {others}")
+        if reason.get("beside"):
+            parts[-1] += f" ({reason['beside']})"
     if reason.get("improvement") is not None:
         parts.append(f"{percent(reason['improvement'])} to beat the best")
     kind = str(reason.get("kind", ""))

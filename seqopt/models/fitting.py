@@ -122,7 +122,8 @@ class PointEstimate:
 
     Attributes:
         kernel: The kernel, without output scale; models get copies.
-        start: Parameters of an earlier model of the same kernel, or `None` for the kernel's own.
+        start: Parameters of an earlier model of the same kernel, or `None` for the kernel's own. Those of a kernel of
+            another shape are passed over, see `suits`.
         fit_size: Parameters are learned from at most so many strings, chosen at random.
         interpolate: Whether Gram matrices may be interpolated in the gap decay, from `INTERPOLATED` strings on.
         priors: Whether priors have a say in what is best; starts are drawn from them in any case.
@@ -187,12 +188,15 @@ class PointEstimate:
                 ),
             )
         model.to(torch.float64)
-        if self.start is not None:
-            set_parameters(model, self.start)
+        self._begin(model)
         if self.noise is not None:
             model.likelihood.noise = self.noise
             model.likelihood.noise_covar.raw_noise.requires_grad_(False)
         return model
+
+    def _begin(self, model: SingleTaskGP) -> None:
+        if self.start is not None and suits(model, self.start):
+            set_parameters(model, self.start)
 
     def learn(
         self, model: SingleTaskGP, data: TrainingData, rng: np.random.Generator, restarts: int, *, full: bool
@@ -246,8 +250,7 @@ class PointEstimate:
         own = model.covar_module.base_kernel
         if full and isinstance(own, AdaptiveKernel):
             own.adapt(model.train_inputs[0])
-            if self.start is not None:
-                set_parameters(model, self.start)
+            self._begin(model)
         learned = [parameter for parameter in own.parameters() if parameter.requires_grad]
         for parameter in learned:
             parameter.requires_grad_(full)
@@ -383,6 +386,14 @@ def _frozen(model: torch.nn.Module) -> list[str]:
 def parameters_of(model: torch.nn.Module) -> Parameters:
     """Raw parameters of ``model``."""
     return {name: parameter.detach().reshape(-1).tolist() for name, parameter in model.named_parameters()}
+
+
+def suits(model: torch.nn.Module, values: Parameters) -> bool:
+    """Whether ``values`` hold all raw parameters of ``model``, each with as many entries.
+
+    Those of a model of two levels do not suit one of three, which another assay has come to.
+    """
+    return all(len(values.get(name, ())) == parameter.numel() for name, parameter in model.named_parameters())
 
 
 def set_parameters(model: torch.nn.Module, values: Parameters) -> None:

@@ -121,12 +121,17 @@ class MeasurementVariance:
         self._shares = _Shares.of(state)
         self._slopes = _Slopes(state, kernel, width) if len(state.keys) <= MOVED else None
 
-    def at(self, encoded: Encoded) -> Tensor:
-        """Variances at N strings, in standardised units squared."""
+    def at(self, encoded: Encoded, noise: Numbers | float = 1.0) -> Tensor:
+        """Variances at N strings, in standardised units squared.
+
+        Args:
+            encoded: The strings, or queries.
+            noise: Variance of the noise of each measurement to come in units of that of the target, N or one for all.
+        """
         state = self._state
         own = state.evaluator.self_similarity(encoded)
         rows = state.evaluator.cross(state.encoded, encoded, self._own, own)
-        variance = torch.from_numpy(self._shares.variance(rows, state.evaluator.variance(encoded, own)))
+        variance = torch.from_numpy(self._shares.variance(rows, state.evaluator.variance(encoded, own), noise))
         if self._slopes is not None:
             variance += self._slopes.variance(encoded, torch.from_numpy(rows))
         return variance
@@ -209,14 +214,14 @@ class _Shares:
             float(state.constant[0]),
         )
 
-    def variance(self, rows: FloatArray, prior: FloatArray) -> Numbers:
+    def variance(self, rows: FloatArray, prior: FloatArray, noise: Numbers | float) -> Numbers:
         """Variances about the prediction of the point estimate, N, from kernel values n x N and N."""
         signal = 1.0 - self.shares
         columns = self.basis.T @ rows / self.unit
         mean = self.constant[:, None] + (signal[:, None] * self.residual * self.inverse) @ columns
         lack = 1.0 - (signal[:, None] * self.inverse * self.ones) @ columns
         left = signal[:, None] * prior / self.unit - (signal[:, None] ** 2 * self.inverse) @ columns**2
-        spread = left.clip(min=0.0) + lack**2 / self.precision[:, None] + self.shares[:, None]
+        spread = left.clip(min=0.0) + lack**2 / self.precision[:, None] + self.shares[:, None] * noise
         shift = mean - (self.predicted + self.alpha @ rows)
         found: Numbers = self.weights @ (self.total[:, None] * spread + shift**2)
         return found

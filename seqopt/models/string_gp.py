@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import gpytorch
 import numpy as np
@@ -18,7 +18,7 @@ import torch
 from botorch.models import SingleTaskGP
 from gpytorch.priors import NormalPrior
 
-from seqopt.data.query import targets_of
+from seqopt.data.query import Item, Query, targets_of
 from seqopt.encoding import Encoded, Encoder, FeatureEncoder, JointEncoder, StringEncoder, Tokenizer
 from seqopt.encoding.encoded import EncodedStrings
 from seqopt.encoding.fields import FieldEncoder, Fields
@@ -27,7 +27,7 @@ from seqopt.kernels import SubsequenceKernel, bind_fields, bind_symbols
 from seqopt.models.censoring import Sides, checked_sides
 from seqopt.models.checks import checked_noise, checked_values
 from seqopt.models.covariance import KernelEvaluator
-from seqopt.models.fitting import Parameters, PointEstimate, TrainingData, parameters_of, units_of
+from seqopt.models.fitting import Parameters, PointEstimate, TrainingData, parameters_of, suits, units_of
 from seqopt.models.gaussian import GaussianSurrogate
 from seqopt.models.gp_state import BatchedGPState
 from seqopt.models.levels import LevelNoise, Levels
@@ -333,6 +333,10 @@ class StringGP(GaussianSurrogate, Configurable):
             self.kernel, self._parameters, self.fit_size, self.interpolate, self.priors, self.noise, self.levels
         )
         model = estimate.build(data)
+        if learns_anew := self._parameters is not None and not suits(model, self._parameters):
+            # Nothing has been learned of a kernel of this shape yet.
+            self._parameters = None
+        full = learns_anew or full
         model.symbols = len(self.encoder.alphabet) if isinstance(self.encoder, Encoder) else 0
         if informative:
             estimate.learn(model, data, rng, self.restarts if full else 1, full=full)
@@ -361,7 +365,7 @@ class StringGP(GaussianSurrogate, Configurable):
             model.likelihood.replaced((self._state.observed_noise - learned)[0])
             model.set_train_data(targets=self._state.targets[0], strict=False)
 
-    def measurement_std(self, strings: Sequence[str]) -> npt.NDArray[np.floating]:
+    def measurement_std(self, strings: Sequence[Item]) -> npt.NDArray[np.floating]:
         """Standard deviation of a measurement, noise included, about the predicted mean of each string.
 
         Unlike `predict` and `posterior`, which hold at the fitted parameters, it counts that these are uncertain: see
@@ -369,10 +373,10 @@ class StringGP(GaussianSurrogate, Configurable):
         censored, uncertain parameters widen intervals by the factor by which they do given the exact values alone.
 
         Args:
-            strings: N strings.
+            strings: N strings, or queries, which stand for measurements in their contexts.
 
         Returns:
-            N, in the values' units.
+            N, in the values' units; of queries, in those in which each is measured.
 
         Raises:
             ModelError: Before the first fit.
@@ -380,17 +384,22 @@ class StringGP(GaussianSurrogate, Configurable):
         state = self.fitted
         exact = state.of_exact()
         if len(state.keys) > AVERAGED or exact is None or len(exact.keys) < 2:
-            std, unit = self.predict(strings)[1], self.units[1]
+            if any(isinstance(item, Query) for item in strings):
+                outcome = self.conditioned().at(strings).moments.outcome_variance[0]
+                return self.untransform_outcomes(strings, 0.0, outcome.numpy())[1]
+            std, unit = self.predict(cast("Sequence[str]", strings))[1], self.units[1]
             found: npt.NDArray[np.floating] = np.sqrt(std**2 + unit**2 * float(state.noise_variance[0]))
             return found
         if self._measurements is None:
             kernel = self.model.covar_module.base_kernel
             self._measurements = MeasurementVariance(exact, kernel, self._width)
         encoded = self.encoder.encode(strings)
-        variance = self._measurements.at(encoded)
+        # Levels have noise of their own.
+        noise = 1.0 if self.levels is None else (state.noise_at(strings)[0] / state.noise_variance[0]).numpy()
+        variance = self._measurements.at(encoded, noise)
         if exact is not state:
             variance = variance * _narrowed(state, exact, encoded)
-        return self.untransform(0.0, variance.numpy())[1]
+        return self.untransform_outcomes(strings, 0.0, variance.numpy())[1]
 
     def _gaussian_state(self, model: SingleTaskGP, encoded: Encoded, sides: Sides | None) -> BatchedGPState:
         known = getattr(model.likelihood, "known", torch.zeros(len(encoded), dtype=torch.float64))

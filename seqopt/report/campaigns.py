@@ -33,9 +33,9 @@ STATUSES = {
 def read_campaign(path: str | os.PathLike[str]) -> Run:
     """Read the file of a campaign; nothing in it is changed.
 
-    Strings stand in the order in which they were measured, discarded, open and withdrawn ones last. What was chosen at
-    random or imported is of batch 0. The value of a string is the mean of its replicates: the geometric one, where the
-    campaign's transform is ``"log10"``.
+    Strings stand in the order in which they were measured, discarded, open and withdrawn ones last. What no model has
+    chosen (random strings, controls, what was imported) is of batch 0. The value of a string is the mean of its
+    replicates: the geometric one, where the campaign's transform is ``"log10"``.
 
     Args:
         path: The file.
@@ -268,7 +268,8 @@ def _identity(suggestion: Suggestion) -> dict[str, Any]:
     return {
         "key": suggestion.key,
         "name": suggestion.name,
-        "batch": 0 if suggestion.mean is None else suggestion.batch,
+        # Where values of the target lie may not be known yet when a model chooses the first: it scores them.
+        "batch": 0 if suggestion.mean is None and suggestion.score is None else suggestion.batch,
         "predicted_mean": suggestion.mean,
         "predicted_std": suggestion.std,
         "predicted_low": suggestion.low,

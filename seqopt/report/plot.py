@@ -391,7 +391,7 @@ def _scale_values(axes: Axes, values: pd.Series, log10: bool, name: str) -> Numb
 
 def _name_first(evaluations: pd.DataFrame) -> str:
     """What no model chose; suggestions have names in a campaign only, where values may also have been imported."""
-    return "random or imported" if "name" in evaluations and (evaluations["name"] != "").any() else "initial design"
+    return "chosen without a model" if "name" in evaluations and (evaluations["name"] != "").any() else "initial design"
 
 
 def _row_numbers(rows: pd.DataFrame) -> str:

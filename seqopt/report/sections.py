@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,7 @@ def headline(view: View, best: pd.DataFrame) -> dict[str, Any]:
         else _gain(best, initial_best, run.direction, show, log10),
         "initial_best": show(initial_best.iloc[-1]) if initial_best.notna().any() else None,
         "initial": _initial(run, initial),
-        "initial_ones": "random or imported" if run.campaign else f"{len(initial)} initial",
+        "initial_ones": "those that no model chose" if run.campaign else f"the {len(initial)} initial ones",
         "first": _origin_of(run, best),
         "evaluations": int((~table["status"].isin(["pending", "withdrawn"])).sum()),
         "pending": int((table["status"] == "pending").sum()),
@@ -113,12 +114,14 @@ def replay_of(run: Run) -> list[dict[str, str]]:
 def _initial(run: Run, initial: pd.DataFrame) -> str:
     """How many strings no model chose, in words: in a campaign they may have been imported or recorded by hand."""
     if not run.campaign:
-        return f"{len(initial)} initial"
+        first = 0 if run.everything is None else int((run.everything["batch"] == 0).sum())
+        # Of a small screen nothing was measured as the target.
+        return f"{len(initial)} initial" if len(initial) or not first else f"{first} initial in other ways, none so"
     done = initial[~initial["status"].isin(["pending", "withdrawn"])]
     suggested = done[done["name"] != ""]
-    counts = {_way(why): int(count) for why, count in suggested["why"].value_counts().items()}
+    counts = Counter(map(_way, suggested["why"]))
     counts["imported or by hand"] = len(done) - len(suggested)
-    return ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "none at random"
+    return ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "none without a model"
 
 
 def _way(why: object) -> str:
@@ -128,7 +131,9 @@ def _way(why: object) -> str:
         "lost": "once more, after a loss",
         "maxmin": "spread out",
         "medoids": "as representatives",
-    }.get(str(why), "at random")
+        "near the lead": "near the lead",
+        "control": "as controls",
+    }.get(str(why), str(why) if str(why).startswith("spread over ") else "at random")
 
 
 def _origin_of(run: Run, best: pd.DataFrame) -> str | None:
@@ -185,7 +190,7 @@ def batches_of(run: Run, show: NumberFormat) -> list[dict[str, Any]]:
         spent = [as_number(value) for value in seconds.values()] if isinstance(seconds, dict) else []
         batches.append(
             {
-                "name": str(number) if number else "random or imported" if run.campaign else "initial",
+                "name": str(number) if number else "chosen without a model" if run.campaign else "initial",
                 "evaluated": int((~rows["status"].isin(["pending", "withdrawn"])).sum()),
                 "failed": int((rows["status"] == "failed").sum()),
                 "own": f"{values.sum():.4g}" if run.yes_no else show(own) if len(values) else "–",

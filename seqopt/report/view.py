@@ -49,7 +49,7 @@ LONGEST_LISTED = 200
 MOST_OF_BATCH = 24
 """Strings of the current batch that are drawn and explained; the others are in the table."""
 
-INITIAL, IMPORTED = "initial design", "random or imported"
+INITIAL, IMPORTED = "initial design", "chosen without a model"
 """What batch 0 is called, in a run and in a campaign."""
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from seqopt.campaign.by_way import FEWEST_BOTH
 from seqopt.report.axis_labels import untangle
 from seqopt.report.formats import compact, printable, shortened
 from seqopt.report.plot import BEST, CHOSEN, MUTED, plot_style
@@ -25,9 +26,6 @@ LONGEST_STRING = 120
 
 SHOWN = 60
 """Ways that the table lists, those with the most measurements first."""
-
-FEW_BOTH = 10
-"""Strings measured in two ways below which a page warns of what is said of their correlation."""
 
 PAID = ("ok", "failed", "", "discarded")
 """Measurements that were made, whatever came of them."""
@@ -195,9 +193,10 @@ def _sentences(
             found.append(f"Nothing was measured by {row.name} yet, which is what is searched for.")
         if not offsets and facts.get("correlation") is not None:
             meant = shortened(printable(target), LONGEST_NAME)
-            found.append(_worth(row.name, float(facts["correlation"]), meant))
-            if row.both is not None and row.both < FEW_BOTH:
-                found.append(_few(row.name, row.both, meant))
+            if row.both is not None and row.both < FEWEST_BOTH:
+                found.append(_few(row.name, row.both, meant, _correlation(facts)))
+            else:
+                found.append(_worth(row.name, float(facts["correlation"]), meant))
     if offsets:
         clear = [
             (row.name, float(learned[name]["offset"]))
@@ -215,12 +214,13 @@ def _sentences(
     return found
 
 
-def _few(name: str, both: int, target: str) -> str:
-    """That what is said of a correlation rests on few strings."""
+def _few(name: str, both: int, target: str, correlation: str) -> str:
+    """That too few strings were measured in both ways to say what a correlation is."""
     strings = "No string was" if not both else "Only one string was" if both == 1 else f"Only {both} strings were"
     return (
-        f"{strings} measured both by {name} and as {target}: take this correlation with caution, since a few strings "
-        "more may change it."
+        f"{strings} measured both by {name} and as {target}, too few to judge what {name} tells of it "
+        f"({FEWEST_BOTH} or more are needed): the model goes by a correlation of {correlation}, which a few strings "
+        "more may change."
     )
 
 

@@ -13,7 +13,14 @@ import numpy as np
 from seqopt.acquisition import OutcomeAcquisition
 from seqopt.data import Context, Contexts, Query, context_of, key_of
 from seqopt.errors import InputError
-from seqopt.models import GaussianSurrogate, StringSurrogate, Surrogate, in_units_of
+from seqopt.models import (
+    GaussianSurrogate,
+    MeasurementSurrogate,
+    StringSurrogate,
+    Surrogate,
+    in_units_of,
+    measurement_std,
+)
 from seqopt.models.conditioned import GaussianProcess
 from seqopt.models.contexts import default_contexts
 from seqopt.scorers import Scoring
@@ -183,10 +190,11 @@ class MultiFidelity(ModelBased):
                 else one
                 for one in proposals
             ]
+        surrogate = cast("StringSurrogate", self.surrogate)
+        proposals = _as_predicted(proposals, surrogate, target)
         others = [one for one in proposals if one.predicted_mean is not None and one.context not in ((), target)]
         if not others:
             return proposals
-        surrogate = cast("StringSurrogate", self.surrogate)
         queries = [one.query for one in others]
         process = surrogate.conditioned()
         found = process.at(queries).moments
@@ -197,6 +205,9 @@ class MultiFidelity(ModelBased):
         noise = process.state.noise_at(queries).mean(0) if isinstance(process, GaussianProcess) else 0.0
         means, stds = in_units_of(surrogate, queries, mean.numpy(), variance.numpy())
         _, exact = in_units_of(surrogate, queries, mean.numpy(), (variance - noise).clamp_min(0.0).numpy())
+        if isinstance(surrogate, MeasurementSurrogate):
+            # That parameters are uncertain counts, as it does of the target.
+            stds = np.maximum(surrogate.measurement_std(cast("Sequence[str]", queries)), stds)
         told = {
             one.query: replace(
                 one,
@@ -267,6 +278,19 @@ class MultiFidelity(ModelBased):
             first=self._targets_first(state),
             room=state.room,
         )
+
+
+def _as_predicted(proposals: Sequence[Proposal], surrogate: StringSurrogate, target: Context) -> list[Proposal]:
+    """Proposals, of which those of targets have the spread of a measurement that `Optimizer.predictions` states."""
+    found = list(proposals)
+    places = [place for place, one in enumerate(found) if one.predicted_std is not None and one.context in ((), target)]
+    if not places:
+        return found
+    known = [found[place].predicted_std or 0.0 for place in places]
+    stds = measurement_std(surrogate, [found[place].key for place in places], known)
+    for place, std in zip(places, stds.tolist(), strict=True):
+        found[place] = replace(found[place], measurement_std=max(std, found[place].predicted_std or 0.0))
+    return found
 
 
 def _targets(state: SearchState, *, awaited: bool = True) -> int:

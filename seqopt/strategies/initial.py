@@ -86,6 +86,10 @@ def _leaving_a_target(screen: list[Proposal], state: SearchState) -> list[Propos
     return screen[: int(np.searchsorted(spent, left * (1 + ROUNDING), side="right"))]
 
 
+FEWEST = 2
+"""Values from which a model can learn; a screen goes on until it has brought so many."""
+
+
 class InitialDesign(Configurable):
     """Proposes random or well-spread strings until there are enough, then what another strategy proposes.
 
@@ -103,7 +107,8 @@ class InitialDesign(Configurable):
             excluded already are not.
         beginning: Whether each string of the design is measured as its ``"target"``, in ``"all"`` the ways that there
             are, so that a model sees how much they have in common, or in those that cost less than the target
-            (``"cheap"``; in all but the target where none does).
+            (``"cheap"``; in all but the target where none does). Where fewer than two cheap measurements have a value,
+            since the others failed, the screen goes on.
     """
 
     def __init__(
@@ -195,7 +200,8 @@ class InitialDesign(Configurable):
     def _chosen(self, n: int, state: SearchState, rng: np.random.Generator) -> list[Proposal]:
         """What nobody has asked for."""
         # A strategy that knows something from the start needs no random strings.
-        if state.size >= self.size or getattr(self.then, "begins_itself", False):
+        begun = state.size >= self.size and not self._screen_failed(state)
+        if begun or getattr(self.then, "begins_itself", False):
             return self.then.propose(n, state, rng)
         # Where one way is free, or all of a batch has to be measured in the same way, there is no choice.
         if self.beginning == "target" or state.contexts is None or state.only is not None or state.shared:
@@ -214,6 +220,12 @@ class InitialDesign(Configurable):
         if self.beginning == "cheap":
             found = _leaving_a_target(found, state)
         return found or self._designed(n, state, rng)
+
+    def _screen_failed(self, state: SearchState) -> bool:
+        """Whether cheap measurements were to show which targets are worth their cost, and have shown nothing."""
+        if self.beginning != "cheap" or state.contexts is None or state.pending:
+            return False
+        return len(state.data.measured().items) < FEWEST
 
     def _designed(self, n: int, state: SearchState, rng: np.random.Generator) -> list[Proposal]:
         """Random or well-spread strings."""

@@ -217,3 +217,21 @@ def test_replicates_are_averaged_where_they_are_said_to_be_ones(campaign: Campai
     path = table(tmp_path / "other.csv", [("CCCC", 1.0), ("AAAA", 2.5), ("CCCC", 3.0)])
     campaign.import_assay(path, "old", value_column="score", replicates=True)
     assert known_assays(campaign.store)[0].values == {"CCCC": 2.0, "AAAA": 2.5}
+
+
+@pytest.mark.parametrize("how", [{"surrogate": None, "strategy": MultiFidelity(), "contexts": CONTEXTS}, {}])
+def test_a_model_of_fewer_assays_is_no_beginning_for_one_of_more(tmp_path: Path, how: dict[str, object]) -> None:
+    campaign = begun(tmp_path, **how)
+    measure(campaign, FEWEST)
+    campaign.suggest()  # by a model whose parameters the file keeps
+    path = opposite(tmp_path / "other.csv", POOL[:20])
+    found = campaign.import_assay(path, "old", value_column="score")
+    assert found.worth.count == FEWEST
+    # Worked out from the beginning, whatever the file keeps by then.
+    assert campaign.assay_worth("old") == found.worth
+    campaign.suggest(2, more=True)
+    with Campaign.open(tmp_path / "a.seqopt") as again:
+        again.import_assay(opposite(tmp_path / "third.csv", POOL[5:25]), "older", value_column="score")
+        again.suggest(2, more=True)
+        again.undo(len(again.history()) - 1)  # the import: the model that was kept since knew one more assay
+        assert again.suggest(2, more=True)

@@ -9,11 +9,13 @@ import pytest
 
 import seqopt
 from seqopt.campaign import Campaign, CampaignError
+from seqopt.campaign.reasons import found_reasons
 from seqopt.campaign.rows import Settings
 from seqopt.campaign.summary import summarize
 from seqopt.cli import main
-from seqopt.data import Contexts, context_of
+from seqopt.data import Contexts, Query, context_of
 from seqopt.errors import InputError
+from seqopt.models import in_units_of
 from seqopt.spaces import CandidateSet
 from seqopt.strategies import MultiFidelity
 
@@ -464,3 +466,123 @@ def test_a_screen_leaves_enough_for_one_measurement_of_the_target(tmp_path: Path
         batch = [dict(row.context)["fidelity"] for row in campaign.suggest()]
     # Where not even one string can be screened, the target is measured.
     assert batch == (["docking"] * screened or ["assay"])
+
+
+@pytest.mark.slow
+def test_intervals_of_a_batch_are_those_that_predictions_state(campaign: Campaign, tmp_path: Path) -> None:
+    noise = np.random.default_rng(0)
+    for string in POOL[::6]:
+        campaign.record(string, activity(string) + noise.normal(), context={"fidelity": "assay"})
+        campaign.record(string, measured(string, "docking") + noise.normal(), context={"fidelity": "docking"})
+    campaign.change(budget=40.0)
+    (one,) = campaign.suggest(1, context={"fidelity": "assay"})
+    (said,) = campaign.predict([one.string])
+    assert one.low is not None
+    assert one.high is not None
+    assert (one.low, one.high) == pytest.approx((said.low, said.high), rel=0.02)
+    # What is not known of the parameters counts for cheap measurements, too.
+    (cheap,) = campaign.suggest(1, more=True, context={"fidelity": "docking"})
+    surrogate = campaign.session().optimizer.strategy.then.surrogate  # type: ignore[union-attr]
+    query = Query(cheap.key, cheap.context)
+    mean, outcome = (part[0] for part in outcome_of(surrogate, query))
+    plain = in_units_of(surrogate, [query], mean.numpy(), outcome.numpy())[1][0]
+    assert cheap.high - cheap.low > 2 * 1.645 * plain * 1.01
+    assert cheap.high - cheap.low == pytest.approx(2 * 1.645 * surrogate.measurement_std([query])[0], rel=1e-3)
+
+
+def outcome_of(surrogate: Any, query: Query) -> tuple[Any, Any]:
+    moments = surrogate.conditioned().at([query]).moments
+    return moments.outcome_mean, moments.outcome_variance
+
+
+def test_a_screen_that_failed_goes_on(tmp_path: Path) -> None:
+    pool = CandidateSet(POOL, kind="text")
+    how: dict[str, Any] = {"objective": "activity", "batch_size": 4, "strategy": MultiFidelity(), "contexts": CONTEXTS}
+    with Campaign.create(tmp_path / "a.seqopt", pool, budget=1.07, **how) as campaign:
+        first = campaign.suggest()
+        for row in first:
+            campaign.record(row.name, failure="did not dock")
+        second = campaign.suggest()
+        # Of 1.07, 0.04 is spent, and one assay is kept.
+        assert [dict(row.context)["fidelity"] for row in second] == ["docking"] * 3
+        assert not {row.key for row in first} & {row.key for row in second}
+        for row in second:
+            campaign.record(row.name, measured(row.string, "docking"))
+        assert {dict(row.context)["fidelity"] for row in campaign.suggest()} == {"assay"}
+
+
+def test_a_short_batch_says_that_the_budget_is_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "300")
+    Path("pool.csv").write_text("sequence\n" + "\n".join(POOL) + "\n")
+    ways = ["--fidelity", "docking:0.1", "--fidelity", "assay:1"]
+    command = ["campaign", "new", "a", "--pool", "pool.csv", "--kind", "text", "--objective-name", "activity", *ways]
+    assert main([*command, "--budget-cost", "1.25", "--batch", "4"]) == 0
+    capsys.readouterr()
+    assert main(["campaign", "suggest"]) == 0
+    said = capsys.readouterr().out
+    assert "2 instead of 4: the budget does not pay for more: spent 0 of 1.25; open suggestions cost 0.2; 1.05" in said
+    assert "which is kept for one assay" in said
+    assert "no other candidate" not in said
+    # Where candidates are used up, they are the reason.
+    Path("pool.csv").write_text("sequence\n" + "\n".join(POOL[:3]) + "\n")
+    assert main([*command[:2], "b", *command[3:], "--budget-cost", "9", "--batch", "4"]) == 0
+    capsys.readouterr()
+    assert main(["campaign", "suggest", "--campaign", "b"]) == 0
+    assert "3 instead of 4: no other candidate was found" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_what_was_only_docked_is_not_called_measured_and_is_not_like_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "300")
+    rows = [f"{string},N{number}" for number, string in enumerate(POOL)]
+    Path("pool.csv").write_text("\n".join(["sequence,id", *rows]) + "\n")
+    how: dict[str, Any] = {"strategy": MultiFidelity(), "contexts": CONTEXTS, "batch_size": 4}
+    with Campaign.create("a.seqopt", "pool.csv", kind="text", objective="activity", **how) as campaign:
+        docked = POOL[::7]
+        for string in docked:
+            campaign.record(string, measured(string, "docking"), context={"fidelity": "docking"})
+        batch = campaign.suggest()
+        optimizer = campaign.session().optimizer
+        (reason,) = found_reasons(optimizer, optimizer.fitted, [docked[0]], 4)
+        assert reason.nearest in docked[1:]
+        (best,) = campaign.recommend()
+        assert best.identifier == f"N{POOL.index(best.string)}"
+        assert best.status in ("measured as docking", "open")
+        assert best.measured is None
+        said = {row.string: row.status for row in campaign.predict(POOL)}
+        assert {said[string] for string in docked} <= {"measured as docking", "open"}
+        campaign.withdraw([row.name for row in batch])
+    assert main(["campaign", "recommend"]) == 0
+    told = capsys.readouterr().out
+    assert "--out" not in told
+    assert f"N{POOL.index(best.string)}" in told
+    assert main(["campaign", "rank", "-n", "3"]) == 0
+    assert "--out writes" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_status_says_how_the_cheap_way_goes_with_the_target(campaign: Campaign) -> None:
+    campaign.change(budget=40.0)
+    for string in POOL[:3]:
+        campaign.record(string, activity(string), context={"fidelity": "assay"})
+    for string in POOL[:20]:
+        campaign.record(string, measured(string, "docking"), context={"fidelity": "docking"})
+    assert campaign.status().relations[0].describe() == (
+        "docking and assay: 3 strings have both, too few to judge what docking tells (8 or more are needed)"
+    )
+    for string in POOL[3:9]:
+        campaign.record(string, activity(string), context={"fidelity": "assay"})
+    campaign.suggest()
+    (found,) = campaign.status().relations
+    assert found.correlation is not None
+    middle, low, high = found.correlation
+    assert low <= middle <= high < 0
+    said = f"docking and assay: correlation {middle:.2f} (90 %: {low:.2f} to {high:.2f}) at the last suggestion"
+    assert found.describe() == f"{said}; 9 strings have both"
+    assert found.describe() in summarize(campaign)[0].lines

@@ -4,12 +4,15 @@ import csv
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from seqopt.campaign import Campaign, CampaignError
 from seqopt.campaign.controls import differing_controls
 from seqopt.campaign.plates import CONTROL, Plate, PlateRules, plate_of, plates_of, room_on
+from seqopt.campaign.reasons import found_reasons
 from seqopt.campaign.rows import Measurement, Settings, Suggestion
+from seqopt.campaign.wording import in_words
 from seqopt.cli import main
 from seqopt.errors import InputError
 from seqopt.report.campaigns import read_campaign
@@ -340,3 +343,65 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert "A7 closed, 6 of 24 wells used" in said
     run("undo")
     assert "P1 open, 6 of 24 wells used" in run("status")
+
+
+@pytest.mark.slow
+def test_equal_ranks_say_why(tmp_path: Path) -> None:
+    with made(tmp_path, plates=6, controls=[]) as campaign:
+        campaign.suggest()
+        record_all(campaign)
+        again = campaign.store.measurements()[0]
+        optimizer = campaign.session().optimizer
+        surrogate = optimizer.fitted
+        others = [key for key in campaign.space.keys if key not in {row.key for row in campaign.store.measurements()}]
+        found = found_reasons(optimizer, surrogate, [others[0], others[0], again.key], 3)
+        assert [one.beside for one in found][1:] == ["once more in this batch", "measured before"]
+        assert found[0].rank == found[1].rank
+        assert "(once more in this batch)" in in_words(found[1].to_json())
+
+
+def of_controls(readings: list[list[float]]) -> list[Plate]:
+    """Plates with the values of controls C0, C1, ... on each."""
+    return [
+        Plate(f"P{place}", 96, len(row), len(row), controls={f"C{one}": (value,) for one, value in enumerate(row)})
+        for place, row in enumerate(readings, start=1)
+    ]
+
+
+def test_a_control_far_off_on_one_of_three_plates_is_named() -> None:
+    # In kcal/mol, of molecules whose values spread by 3.
+    readings = [[-5.1, -6.6], [-3.8, -5.5], [-2.9, -7.3]]
+    found = differing_controls(of_controls(readings), spread=3.0)
+    assert list(found) == ["P3"]
+    assert "the controls C0 and C1 read -2.9 and -7.3 on P3" in found["P3"]
+    assert not differing_controls(of_controls([*readings[:2], [-5.9, -7.3]]), spread=3.0)
+
+
+def test_noise_and_offsets_are_seldom_taken_for_a_wrong_control() -> None:
+    rng = np.random.default_rng(0)
+    named = {}
+    for noise, count in ((0.1, 3), (0.2, 3), (0.2, 6)):
+        tables = (
+            rng.normal(size=(200, 1, 2)) + rng.normal(size=(200, count, 1)) + noise * rng.normal(size=(200, count, 2))
+        )
+        named[noise, count] = sum(bool(differing_controls(of_controls(one.tolist()), spread=1.0)) for one in tables)
+    # At most one of twenty, 3 standard errors for chance.
+    assert max(named.values()) < 20, named
+
+
+def test_status_and_plates_say_the_same_of_plates(tmp_path: Path) -> None:
+    with made(tmp_path, controls=["EEEE", "CDCD"]) as campaign:
+        for _ in range(2):
+            campaign.suggest()
+            record_all(campaign)
+        # No model has seen all results yet.
+        assert [plate.offset for plate in campaign.status().plates] == [None]
+        campaign.suggest()
+        said = {plate.name: plate.offset for plate in campaign.status().plates}
+        assert said["P1"] is not None
+        assert {plate.name: plate.offset for plate in campaign.plates()} == said
+        wrong = campaign.store.measurements()[0]
+        campaign.correct(wrong.suggestion, 9.0)
+        assert {plate.offset for plate in campaign.status().plates} == {None}
+        campaign.undo()
+        assert {plate.name: plate.offset for plate in campaign.status().plates} == said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,44 @@ def test_a_report_shows_what_can_be_compared(file: Path) -> None:
     run_ = read_campaign(file)
     assert run_.evaluations["value"].tolist() == [1.0, 1.0, 1.0]
     assert any("Shown is what was measured with fidelity assay; 1 measurements" in text for text in run_.remarks)
+
+
+def test_slips_of_costs_budgets_and_files_are_told(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(*arguments: str, status: int = 0) -> str:
+        assert main(["campaign", *arguments]) == status
+        said = capsys.readouterr()
+        return " ".join((said.out + said.err).split())
+
+    run("record", "AAAABBBB", "1.5", "--context", "fidelity=assay")
+    said = run("correct", "AAAABBBB", "1.5", "--cost", "0,01", status=2)
+    assert "--cost is '0,01'; expected what the measurement has cost, a number (write 0.01, not 0,01)" in said
+    assert "a number (write 0.5, not 0,5)" in run("record", "ABABABAB", "1", "--cost", "0,5", status=2)
+    run("record", "ABABABAB", "1.25", "--context", "fidelity=assay", "--cost", "0.5")
+    said = run("set", "--budget-cost", "1.2")
+    assert "the budget is less than what was spent: nothing more is suggested until it is raised" in said
+    assert "less than" not in run("set", "--budget-cost", "9")
+    rows = [f"{number:08b}".replace("0", "A").replace("1", "B") + f",{number}.5" for number in range(101, 161)]
+    file.with_name("old.csv").write_text("\n".join(["string,y", *rows]) + "\n")
+    run("import", "old.csv")
+    said = run("import", "old.csv", status=2)
+    assert said.count("has a result already") == 20
+    assert "and 40 others" in said
+
+
+def test_a_batch_is_written_before_it_is_printed(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("seqopt.cli.campaign.suggesting.print_batch", broken)
+    with contextlib.suppress(BrokenPipeError, SystemExit):
+        main(["campaign", "suggest", "--out", "batch.csv"])
+    assert len(file.with_name("batch.csv").read_text().splitlines()) == 4
+
+
+def test_controls_may_be_identifiers_of_the_pool(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.with_name("pool.csv").write_text("sequence,id\nAAAA,K-1\nAAAB,K-2\nABBB,K-3\nBBBB,K-4\n")
+    command = ["campaign", "new", "wells", "--pool", "pool.csv", "--kind", "text", "--objective-name", "y"]
+    assert main([*command, "--plates", "--batch", "2", "--controls", "K-2,BABA"]) == 0
+    assert "on each: AAAB, BABA" in capsys.readouterr().out

@@ -70,3 +70,39 @@ def test_what_was_imported_cost_nothing(campaign: Campaign, tmp_path: Path) -> N
     found = ways_of(read_campaign(tmp_path / "a.seqopt"), "activity")
     assert found is not None
     assert (found.total, found.rows[-1].measured + found.rows[0].measured) == (0.0, 2)
+
+
+@pytest.mark.slow  # a model of two ways is fitted
+def test_the_first_targets_that_a_model_chose_are_not_called_random(tmp_path: Path) -> None:
+    path, contexts = tmp_path / "a.seqopt", Contexts.of_levels("fidelity", {"docking": 0.01, "assay": 1.0}, "assay")
+    with Campaign.create(
+        path,
+        CandidateSet(POOL, kind="text"),
+        objective="activity",
+        batch_size=6,
+        strategy=MultiFidelity(),
+        contexts=contexts,
+    ) as campaign:
+        for _ in range(2):
+            for one in campaign.suggest():
+                docked = dict(one.context)["fidelity"] == "docking"
+                campaign.record(one.name, (-3.0 if docked else 1.0) * one.string.count("C") + 0.1 * len(one.name))
+        second = [row for row in campaign.store.suggestions() if row.context == contexts.target]
+        assert {row.mean for row in second} == {None}
+        assert all(row.score is not None for row in second)
+    run = read_campaign(path)
+    assert set(run.evaluations["batch"]) == {2}
+    page = write_report(path).read_text(encoding="utf-8")
+    assert "none without a model" in page
+    assert "at random," not in page
+
+
+def test_controls_and_random_strings_are_counted_apart(tmp_path: Path) -> None:
+    path = tmp_path / "a.seqopt"
+    with Campaign.create(
+        path, CandidateSet(POOL, kind="text"), objective="y", batch_size=4, plates=12, controls=["AAC", "EEC"]
+    ) as campaign:
+        for one in campaign.suggest():
+            campaign.record(one.name, float(one.string.count("C")))
+        campaign.record("ECC", 2.5, context={"plate": "P1"})
+        assert "4 at random, 2 as controls, 1 imported or by hand" in write_report(path).read_text(encoding="utf-8")

@@ -81,7 +81,7 @@ def test_imported_values_are_not_called_initial(tmp_path: Path) -> None:
             campaign.record(suggestion.name, 0.5)
     text = " ".join(re.sub("<[^>]*>", " ", write_report(path).read_text(encoding="utf-8")).split())
     assert "4 imported or by hand, then 1 batch" in text
-    assert "best of the random or imported ones" in text
+    assert "the best of those that no model chose" in text
     assert "imported or recorded by hand, evaluation 4" in text
     assert "best at random" not in text
 

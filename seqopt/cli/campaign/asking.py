@@ -92,7 +92,7 @@ def recommend(name: Name = None, which: Which = None, debug: Debug = False) -> N
     with opened(one_of(name, which)) as campaign:
         with console.status("predicting"):
             found = campaign.recommend()
-        _show(found, None)
+        _show(found, None, writes=False)
 
 
 @app.command()
@@ -148,8 +148,8 @@ def _check_out(out: Path | None) -> None:
         check_format(out)  # before minutes are spent
 
 
-def _show(found: PredictedStrings, out: Path | None) -> None:
-    from seqopt.campaign.inquiry import NOTE
+def _show(found: PredictedStrings, out: Path | None, *, writes: bool = True) -> None:
+    from seqopt.campaign.inquiry import NOTE, NOTE_OUT
     from seqopt.campaign.parents import MUTATIONS, parent_of
     from seqopt.campaign.wording import percent
     from seqopt.data import shown_interval, shown_number
@@ -190,7 +190,7 @@ def _show(found: PredictedStrings, out: Path | None) -> None:
     print_aligned([*(["rank"] * ranked), *header], rows)
     if len(found) > LISTED:
         note(f"{LISTED} of {len(found):,} are shown" + ("" if out is not None else ": --out FILE writes all"))
-    note(NOTE)
+    note(f"{NOTE}. {NOTE_OUT}" if writes else NOTE)
     if out is not None:
         console.print(f"written to {escape(str(out))}")
 

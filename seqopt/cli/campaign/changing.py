@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from seqopt.cli.campaign.app import TakesNegative, app
-from seqopt.cli.campaign.common import levels_of, one_of, opened, result_of
+from seqopt.cli.campaign.common import cost_of, levels_of, one_of, opened, result_of
 from seqopt.cli.campaign.options import Debug, Force, IdColumn, Name, PriceColumn, Which
 from seqopt.cli.running import console, note, show_notes
 from seqopt.errors import InputError
@@ -32,7 +32,9 @@ def correct(
     error: Annotated[float | None, typer.Option("--standard-error", help="The right standard error.")] = None,
     was: Was = None,
     reason: Reason = "",
-    cost: Annotated[float | None, typer.Option(help="What the measurement has cost, if that was wrong.")] = None,
+    cost: Annotated[
+        str | None, typer.Option(help="What the measurement has cost, if that was wrong.", metavar="NUMBER")
+    ] = None,
     context: How = None,
     force: Force = False,
     which: Which = None,
@@ -54,12 +56,12 @@ def correct(
             reason=reason,
             force=force,
             context=levels_of(campaign, context or []),
-            cost=cost,
+            cost=(paid := cost_of(campaign, cost)),
         )
         command = campaign.history()[-1]
     console.print(f"{escape(what)} is {escape(made.told)} now, and was {escape(str(command.arguments['was']))}")
-    if cost is not None:
-        console.print(f"its cost is {cost:g} now, and was {command.arguments['cost_was']:g}")
+    if paid is not None:
+        console.print(f"its cost is {paid:g} now, and was {command.arguments['cost_was']:g}")
 
 
 @app.command()
@@ -135,6 +137,9 @@ def set_settings(
         costs = campaign.costs() if "budget" in given else None
         if costs is not None:
             console.print(escape(costs.describe()))
+            if costs.budget is not None and costs.spent + costs.committed > costs.budget:
+                what = "was spent" if costs.spent > costs.budget else "was spent and open suggestions cost"
+                note(f"the budget is less than what {what}: nothing more is suggested until it is raised")
 
 
 def _budget_of(text: str) -> float:

@@ -108,6 +108,23 @@ def number_of(text: str, decimal_comma: bool = False) -> float:
     return number
 
 
+def cost_of(campaign: Campaign, text: str | None) -> float | None:
+    """What a measurement has cost, as an option says it; with a decimal comma where the library has them.
+
+    Raises:
+        InputError: If it is no number.
+    """
+    if text is None:
+        return None
+    from seqopt.datasets.numbers import read_number
+
+    number = read_number(text, bool((campaign.store.settings.pool or {}).get("decimal_comma")) and "," in text)
+    if number is None or not math.isfinite(number):
+        point = f" (write {text.replace(',', '.')}, not {text})" if text.count(",") == 1 else ""
+        raise InputError(f"--cost is {text!r}; expected what the measurement has cost, a number{point}")
+    return number
+
+
 def value_of(text: str, decimal_comma: bool = False) -> float | str:
     """A value, or a limit as a campaign takes it."""
     from seqopt.campaign.cells import LIMIT_SIGNS, read_value
@@ -234,14 +251,14 @@ def print_cost(campaign: Campaign, batch: list[Suggestion]) -> None:
 
 
 def print_results(taken: int, results: Results) -> None:
-    from seqopt.campaign.entries import listing
+    from seqopt.campaign.entries import first_of
     from seqopt.campaign.wording import counted
 
     console.print(f"recorded {counted(taken, 'result')} of {escape(results.source)}")
-    for problem in listing(results.problems):
+    for problem in first_of(results.problems):
         note(f"not recorded: {problem}")
-    for remark in results.warnings:
-        note(str(remark))
+    for remark in first_of(results.warnings):
+        note(remark)
     if results.unfilled:
         rows = counted(len(results.unfilled), "row")
         note(f"{rows} {'has' if len(results.unfilled) == 1 else 'have'} no result")

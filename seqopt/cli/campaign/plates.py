@@ -50,9 +50,10 @@ def plates(name: Name = None, which: Which = None, debug: Debug = False) -> None
     with opened(one_of(name, which)) as campaign, console.status("fitting the model"):
         found = campaign.plates()
         controls, transform = campaign.disagreeing_controls(), campaign.store.settings.transform
+        measurements = campaign.store.measurements()
     for one in found:
         console.print(escape(one.describe()))
     if not found:
         console.print("no plates yet: seqopt campaign suggest opens one, or seqopt campaign plate open")
-    for text in warnings_of_plates(found, {"controls": controls}, transform):
+    for text in warnings_of_plates(found, {"controls": controls}, transform, measurements):
         note(text)

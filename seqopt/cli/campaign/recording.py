@@ -12,6 +12,7 @@ from rich.markup import escape
 from seqopt.cli.campaign.app import TakesNegative, app
 from seqopt.cli.campaign.common import (
     FIDELITY,
+    cost_of,
     levels_of,
     number_of,
     on_plate,
@@ -60,7 +61,9 @@ def record(
         typer.Option(metavar="NAME=VALUE", help="How it was measured, where there are several ways: fidelity=docking."),
     ] = None,
     plate: OnPlate = None,
-    cost: Annotated[float | None, typer.Option(help="What it has cost, if not what the campaign says.")] = None,
+    cost: Annotated[
+        str | None, typer.Option(help="What it has cost, if not what the campaign says.", metavar="NUMBER")
+    ] = None,
     also: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="What else was measured, a constraint or a score: solubility=3.5."),
@@ -134,7 +137,7 @@ def record(
             further={name: number_of(text, comma) for name, text in pairs_of("--also", also or []).items()},
             unit=unit,
             force=force,
-            cost=cost,
+            cost=(paid := cost_of(campaign, cost)),
         )
         if unit is not None and value is not None:
             value = f"{value} {unit}, which is {measured[0].told}"
@@ -142,7 +145,7 @@ def record(
             value = inconclusive_or(measured[0])
         told = [value] if value is not None else ["failed"] if failed is not None else []
         told += ["lost: it will be suggested again"] if lost is not None else []
-        told += [] if cost is None else [f"for {cost:g}"]
+        told += [] if paid is None else [f"for {paid:g}"]
         # How it was measured may have been taken from a suggestion, or been assumed.
         how = ", ".join(f"{name} {level}" for name, level in measured[0].context)
         how = f" ({how})" if how else ""

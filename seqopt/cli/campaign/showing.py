@@ -68,6 +68,7 @@ def status(
             "expected": dict(found.expected),
             "hits": None if found.hits is None else asdict(found.hits),
             "ways": [asdict(one) for one in found.ways],
+            "relations": [asdict(one) for one in found.relations],
             "costs": None if found.costs is None else asdict(found.costs) | {"left": found.costs.left},
         }
         typer.echo(json.dumps(facts, indent=1))
@@ -87,6 +88,8 @@ def status(
         console.print(f"{heading}{asked}")
         for one in found.ways:
             console.print(f"  {escape(one.describe())}")
+        for relation in found.relations:
+            console.print(f"  {escape(relation.describe())}")
     else:
         measured = f"{counted(counts.values, 'value')} of {counted(counts.strings, 'string')}"
         console.print(f"{heading}{measured}, {without_value(counts.failures, counts.lost)}; {asked}")
@@ -139,6 +142,8 @@ def status(
         console.print(f"suggested is only: {escape('; '.join(found.filters))}")
     for plate in found.plates:
         console.print(escape(plate.describe()))
+    if found.plates and not any(plate.offset for plate in found.plates) and found.counts.values:
+        console.print("offsets of plates, by a model of all results: seqopt campaign plates")
     for warning in found.warnings:
         note(warning)
 

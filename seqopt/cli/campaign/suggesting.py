@@ -70,8 +70,9 @@ def suggest(
 ) -> None:
     """Say what to measure next: the open suggestions, or new ones if there are none."""
     del debug
-    from seqopt.campaign.status import warnings_of_plates
+    from seqopt.campaign.costs import short_of_money
     from seqopt.campaign.tables import check_batch_target
+    from seqopt.data import as_context
     from seqopt.filters.filtering import failing_note
 
     show_notes()
@@ -102,6 +103,9 @@ def suggest(
             batch = campaign.suggest(n, more=more, context=only, shared=same_fidelity or same_plate, learn=learn)
             progress.update("working out what it teaches")
             gain = campaign.gain() if learn and (more or not waiting) else None
+        if out is not None:
+            # Before anything of it is printed: who reads that may have seen enough, and end this command.
+            campaign.write_batch(out, batch)
         if waiting and not more:
             from seqopt.campaign.wording import counted
 
@@ -113,14 +117,20 @@ def suggest(
         asked = campaign.store.settings.batch_size if n is None else n
         chosen = sum(row.reason.get("kind") != "control" for row in batch)
         if (more or not waiting) and chosen < asked:
-            note(f"{chosen} instead of {asked}: no other candidate was found that may be suggested")
+            way = None if only is None else as_context(only)
+            why = short_of_money(campaign.costs(), campaign.store.contexts, way)
+            note(f"{chosen} instead of {asked}: {why or 'no other candidate was found that may be suggested'}")
         status = campaign.status()
         if status.failing:
             note(f"{failing_note(status.failing)}. Withdraw what should not be measured")
+        if any("tells" in row.reason and "target" in row.reason for row in batch):
+            for relation in status.relations:
+                if relation.few:
+                    note(relation.describe())
         if has_plates:
             for text in said_of_plates(status, batch, before):
                 console.print(escape(text))
-            for text in warnings_of_plates(status.plates, status.model, status.settings.transform):
+            for text in status.of_plates:
                 note(text)
         print_batch(campaign, batch)
         if gain is not None:
@@ -129,7 +139,6 @@ def suggest(
             console.print(escape(gain_in_words(gain, len(batch))))
         print_cost(campaign, batch)
         if out is not None:
-            campaign.write_batch(out, batch)
             where = "" if which is None else f" --campaign {which}"
             console.print(
                 f"written to {escape(str(out))}: fill in the last columns, then seqopt campaign record "
