@@ -236,13 +236,6 @@ class OnField(_Composed):
         if self._shared is not None:
             self._shared["cross"] = ((self._of(a), self._of(b), np.dtype(np.float64)), values)
 
-    def latest(self, a: Fields, b: Fields) -> FloatArray | None:
-        """While columns are shared: what `cross` found last, float64, if that was of these items."""
-        if self._shared is None or "cross" not in self._shared:
-            return None
-        parts, values = self._shared["cross"]
-        return values if all(map(_is, parts, (self._of(a), self._of(b), np.dtype(np.float64)))) else None
-
     def paired(self, a: Fields, b: Fields, self_a: FloatArray | None = None) -> FloatArray:
         """k(a_i, b_i), float64, ``... x n``."""
         rows, columns = self._of(a), self._of(b)

@@ -4,15 +4,16 @@ A covariance of queries is made of covariances of strings and of levels: of a po
 and used in all contexts (`seqopt.kernels.composite.sharing_columns`). The formulas are those of
 `seqopt.models.pool_posterior`, with one row of V for the outcomes in each context, and one for the targets.
 
-Memory: 8 D C N bytes of float64 for every training or conditioned query, for C contexts (the target among them) of N
-candidates and D draws of the parameters, and blocks of fixed size. Where strings are compared by a kernel without
-parameters, 8 N bytes more for every string among them: a new fit does not compute these covariances again.
+Memory: where a covariance is an affine function of what one kernel says of two strings, and parameters are estimated,
+8 N bytes of float64 for every string that was measured or joins the batch, and N candidates; a new fit computes these
+anew only where the kernel on strings has parameters. Else 8 D C N bytes for every training or conditioned query, for C
+contexts (the target among them) and D draws of the parameters. And blocks of fixed size.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ from seqopt.data.contexts import Contexts
 from seqopt.data.query import Context, Item, Query, key_of
 from seqopt.encoding import Encoded, FeatureRows
 from seqopt.encoding.fields import ContextEncoder, FieldEncoder, Fields
+from seqopt.errors import ModelError
 from seqopt.kernels.composite import OnField, sharing_columns
 from seqopt.models.column_cache import BLOCK_CANDIDATES
 from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess
@@ -62,109 +64,67 @@ class ContextsCache:
         if contexts.latent:
             self.ways.append(())
         self.target = self.ways.index(contexts.target)
+        self.columns = [
+            {
+                name: one.encode([Query("", way)])
+                for name, one in encoder.fields.items()
+                if isinstance(one, ContextEncoder)
+            }
+            for way in self.ways
+        ]
         # What is computed of candidates alone serves all queries.
-        self._own: list[list[FloatArray | None]] = []
+        self.own: list[list[FloatArray | None]] = []
         shape = len(self.ways), draws, len(strings)
         self.variance, self.with_target = (torch.empty(shape, dtype=torch.float64) for _ in range(2))
-        for block, ways in self._blocks():
+        for block, ways in self.blocks():
             targets = ways[self.target]
             kept = [evaluator.self_similarity(fields) for fields in ways]
-            self._own.append(kept)
+            self.own.append(kept)
             own_of_targets = kept[self.target]
             for way, (fields, own) in enumerate(zip(ways, kept, strict=True)):
                 self.variance[way, :, block] = self._lined(evaluator.variance(fields, own))
                 found = evaluator.paired(fields, targets, own, own_of_targets)
                 self.with_target[way, :, block] = self._lined(found)
-        self._table = torch.empty(0, *shape, dtype=torch.float64)
-        self._places: dict[Item, int] = {}
-        self._columns = {} if earlier is None else earlier
-        for name, part in _unchanging(evaluator, encoder).items():
-            compared = strings[part.field]
-            if name not in self._columns or self._columns[name].candidates is not compared:
-                self._columns[name] = StringColumns(compared)
+        self._prior: _Affine | _Table = _Affine.of(self, {} if earlier is None else earlier) or _Table(self)
 
     def __len__(self) -> int:
         return len(self.strings)
 
     def rows(self, keys: Sequence[Item], encoded: Encoded) -> Tensor:
-        """Covariances of queries with all candidates in every context, len(keys) x C x D x N.
+        """Covariances of a few queries with all candidates in every context, len(keys) x C x D x N."""
+        return self._prior.rows(keys, encoded)
 
-        They are those of the cache itself where no query comes twice, valid until the next call.
-        """
-        places = self._found(keys, encoded)
-        return self._table[: len(keys)] if places == list(range(len(keys))) else self._table[places]
-
-    def weighted(self, weights: Tensor, keys: Sequence[Item], encoded: Encoded) -> Tensor:
-        """Sums over queries of their covariances with all candidates, C x D x N.
+    def products(
+        self, weights: Tensor, keys: Sequence[Item], encoded: Encoded, way: int, block: slice | Tensor
+    ) -> Tensor:
+        """Sums over queries of their covariances with candidates in a context.
 
         Args:
-            weights: Of each draw and query, D x len(keys).
+            weights: D x m x len(keys).
             keys: The queries.
             encoded: The same, encoded.
+            way: Number of the context.
+            block: Which candidates.
+
+        Returns:
+            D x m x len(block).
         """
-        places = torch.tensor(self._found(keys, encoded), dtype=torch.int64)
-        used = int(places.max()) + 1 if len(places) else 0
-        by_place = torch.zeros(self.draws, used, dtype=torch.float64).index_add_(1, places, weights)
-        found = torch.empty(self._table.shape[1:], dtype=torch.float64)
+        return self._prior.products(weights, keys, encoded, way, block)
+
+    def weighted(self, weights: Tensor, keys: Sequence[Item], encoded: Encoded) -> Tensor:
+        """Sums over queries of their covariances with all candidates, C x D x N, for weights D x len(keys)."""
+        found = torch.empty(len(self.ways), self.draws, len(self), dtype=torch.float64)
         for way in range(len(self.ways)):
-            for draw in range(self.draws):
-                found[way, draw] = by_place[draw] @ self._table[:used, way, draw]
+            found[way] = self.products(weights[:, None], keys, encoded, way, slice(None))[:, 0]
         return found
 
-    def _found(self, keys: Sequence[Item], encoded: Encoded) -> list[int]:
-        """Places of queries in the table; what is missing is computed."""
-        first = {key: place for place, key in reversed(list(enumerate(keys)))}
-        missing = [key for key in first if key not in self._places]
-        # Strings that are new do not cause others to be compared again.
-        new = {key for key in missing if not all(key_of(key) in known for known in self._columns.values())}
-        for some in ([key for key in missing if key not in new], [key for key in missing if key in new]):
-            if some:
-                self._compute(some, encoded.take(np.array([first[key] for key in some])))
-        return [self._places[key] for key in keys]
-
-    def _compute(self, keys: Sequence[Item], encoded: Any) -> None:
-        used = len(self._places)
-        held = len(self._table)
-        if used + len(keys) > held:
-            grown = torch.empty(
-                max(used + len(keys), held + held // 8 + 16), *self._table.shape[1:], dtype=torch.float64
-            )
-            grown[:used] = self._table[:used]
-            self._table = grown
-        rows = self._table[used : used + len(keys)]
-        own = self.evaluator.self_similarity(encoded)
-        strings = [key_of(key) for key in keys]
-        parts = [(part, self._columns[name]) for name, part in _unchanging(self.evaluator, self.encoder).items()]
-        new = [columns.new(strings) for _, columns in parts]
-        for (block, ways), kept in zip(self._blocks(), self._own, strict=True):
-            for part, columns in parts:
-                if (lent := columns.of(strings, block)) is not None:
-                    part.lend(encoded, ways[0], lent)
-            for way, (fields, others) in enumerate(zip(ways, kept, strict=True)):
-                found = stacked(self.evaluator.cross(encoded, fields, own, others), self.draws)
-                rows[:, way, :, block] = found.transpose(0, 1)
-            for (part, _), fresh in zip(parts, new, strict=True):
-                if len(fresh) and (values := part.latest(encoded, ways[0])) is not None:
-                    fresh.columns[:, block] = values[fresh.rows]
-        for (_, columns), fresh in zip(parts, new, strict=True):
-            columns.keep(fresh)
-        self._places.update({key: used + offset for offset, key in enumerate(keys)})
-
-    def _blocks(self) -> Iterator[tuple[slice, list[Fields]]]:
+    def blocks(self) -> Iterator[tuple[slice, list[Fields]]]:
         """Blocks of candidates, in all contexts; what is computed of their strings is shared."""
-        columns = [
-            {
-                name: encoder.encode([Query("", way)])
-                for name, encoder in self.encoder.fields.items()
-                if isinstance(encoder, ContextEncoder)
-            }
-            for way in self.ways
-        ]
         with sharing_columns(self.evaluator.kernels):
             for start in range(0, max(len(self.strings), 1), BLOCK_CANDIDATES):
                 block = slice(start, min(start + BLOCK_CANDIDATES, len(self.strings)))
                 strings = self.strings.take(block)
-                yield block, [_in_context(strings, of_way) for of_way in columns]
+                yield block, [_in_context(strings, of_way) for of_way in self.columns]
 
     def _lined(self, values: npt.NDArray[np.floating]) -> Tensor:
         return stacked(values[..., None, :], self.draws)[:, 0]
@@ -274,9 +234,7 @@ class ContextsPosterior:
         data = state.unconditioned
         weights = data.inverse.mT @ (data.inverse @ data.prior_rows(encoded, own))
         found = cache.rows(chosen, encoded)[:, cache.target].permute(1, 2, 0).clone()
-        rows = cache.rows(state.keys, state.encoded)[:, cache.target]
-        for draw in range(state.draws):
-            found[draw] -= rows[:, draw].T @ weights[draw]
+        found -= cache.products(weights.mT, state.keys, state.encoded, cache.target, slice(None)).mT
         found *= state.scale[:, None, None]
         return found.repeat(1, len(cache.contexts.possible), 1)
 
@@ -286,20 +244,20 @@ class ContextsPosterior:
         scale = state.scale[:, None, None]
         shape = len(cache.ways), state.draws, len(cache)
         mean, lost, crossed, later = (torch.empty(shape, dtype=torch.float64) for _ in range(4))
-        rows = cache.rows(conditioning.keys, conditioning.encoded)
-        inverse = conditioning.inverse
+        # The mean and all that is solved in one product.
+        weights = scale * torch.cat([conditioning.inverse, _padded(state.alpha, conditioning.inverse)], 1)
+        # The target comes first: what is solved for it is needed beside that of each other way.
+        order = sorted(range(len(cache.ways)), key=lambda way: way != cache.target)
         for start in range(0, max(len(cache), 1), BLOCK_CANDIDATES):
             block = slice(start, min(start + BLOCK_CANDIDATES, len(cache)))
-            # The target comes first: what is solved for it is needed beside that of each other way.
-            order = sorted(range(len(cache.ways)), key=lambda way: way != cache.target)
             for way in order:
-                columns = scale * rows[:, way, :, block].transpose(0, 1)
-                solved = inverse @ columns
+                both = cache.products(weights, conditioning.keys, conditioning.encoded, way, block)
+                solved = both[:, :-1]
                 if way == cache.target:
-                    solved_of_targets = solved
-                mean[way, :, block] = (state.alpha[:, None] @ columns[:, :n])[:, 0]
+                    of_target = solved
+                mean[way, :, block] = both[:, -1]
                 lost[way, :, block] = solved[:, :n].square().sum(1)
-                crossed[way, :, block] = (solved[:, :n] * solved_of_targets[:, :n]).sum(1)
+                crossed[way, :, block] = (solved[:, :n] * of_target[:, :n]).sum(1)
                 later[way, :, block] = solved[:, n:].square().sum(1)
         scale = state.scale[None, :, None]
         floor = state.floor[None, :, None]
@@ -343,57 +301,215 @@ class ContextsPosterior:
         return moments.given(left, torch.maximum(moments.remaining_variance - self._lined(squares), noise + floor))
 
 
-class _New(NamedTuple):
-    """Strings whose covariances are being computed, and where they stand among the queries."""
+def _padded(alpha: Tensor, inverse: Tensor) -> Tensor:
+    """Weights of the data, as a row that weighs nothing else, D x 1 x (all queries)."""
+    found = torch.zeros(len(alpha), 1, inverse.shape[-1], dtype=torch.float64)
+    found[:, 0, : alpha.shape[-1]] = alpha
+    return found
 
-    strings: list[str]
-    rows: list[int]
-    columns: FloatArray
 
-    def __len__(self) -> int:
-        return len(self.strings)
+class _Table:
+    """Covariances of queries with all candidates in all contexts, as they are."""
+
+    def __init__(self, cache: ContextsCache) -> None:
+        self._cache = cache
+        self._rows = torch.empty(0, len(cache.ways), cache.draws, len(cache), dtype=torch.float64)
+        self._places: dict[Item, int] = {}
+
+    def rows(self, keys: Sequence[Item], encoded: Encoded) -> Tensor:
+        return self._rows[self._found(keys, encoded)]
+
+    def products(
+        self, weights: Tensor, keys: Sequence[Item], encoded: Encoded, way: int, block: slice | Tensor
+    ) -> Tensor:
+        places = torch.tensor(self._found(keys, encoded), dtype=torch.int64)
+        by_place = _gathered(weights, places, len(self._places))
+        rows = self._rows[: len(self._places), way]
+        return torch.stack([by_place[draw] @ rows[:, draw, block] for draw in range(self._cache.draws)])
+
+    def _found(self, keys: Sequence[Item], encoded: Encoded) -> list[int]:
+        """Places of queries in the table; what is missing is computed."""
+        first = {key: place for place, key in reversed(list(enumerate(keys)))}
+        missing = [key for key in first if key not in self._places]
+        if missing:
+            self._compute(missing, encoded.take(np.array([first[key] for key in missing])))
+        return [self._places[key] for key in keys]
+
+    def _compute(self, keys: Sequence[Item], encoded: Any) -> None:
+        cache, used = self._cache, len(self._places)
+        self._rows = _with_room(self._rows, used, used + len(keys))
+        rows = self._rows[used : used + len(keys)]
+        own = cache.evaluator.self_similarity(encoded)
+        for (block, ways), kept in zip(cache.blocks(), cache.own, strict=True):
+            for way, (fields, others) in enumerate(zip(ways, kept, strict=True)):
+                found = stacked(cache.evaluator.cross(encoded, fields, own, others), cache.draws)
+                rows[:, way, :, block] = found.transpose(0, 1)
+        self._places.update({key: used + offset for offset, key in enumerate(keys)})
+
+
+class _Affine:
+    """The same, where each is an affine function a + b k(x, y) of what one kernel says of the two strings.
+
+    So it is wherever one kernel on strings is multiplied by what contexts have in common, and offsets are added. Of a
+    pool only the covariances k of strings are held, N numbers for each string, whatever the number of contexts; the
+    numbers a and b of queries and contexts follow from two values of the whole kernel, and a third says whether it is
+    one.
+
+    Args:
+        cache: That of the candidates.
+        kernels: All parts of the kernel that compare strings: they are equal.
+        columns: Covariances k.
+    """
+
+    def __init__(self, cache: ContextsCache, kernels: Sequence[OnField], columns: StringColumns) -> None:
+        self._cache = cache
+        self._kernels = kernels
+        self._columns = columns
+        self._factors: dict[Item, tuple[Tensor, Tensor]] = {}
+
+    @classmethod
+    def of(cls, cache: ContextsCache, earlier: dict[str, StringColumns]) -> _Affine | None:
+        """The affine form of a kernel; `None` where it has none, or where draws have kernels of their own.
+
+        Args:
+            cache: That of the candidates.
+            earlier: What other fits have left; where the kernel on strings has no parameters, it is used and filled.
+        """
+        parts = [
+            part
+            for kernel in cache.evaluator.kernels
+            for part in kernel.modules()
+            if isinstance(part, OnField) and not isinstance(cache.encoder.fields[part.field], ContextEncoder)
+        ]
+        names = {f"{part.field}: {described(part.kernel)} {_parameters(part)}" for part in parts}
+        if len(names) != 1 or not len(cache) or any(part.batch_shape for part in parts):
+            return None
+        (name,), first = names, parts[0]
+        compared = cache.strings[first.field]
+        if compared.width == 1:
+            return None
+        columns = earlier.get(name)
+        if columns is None or columns.candidates is not compared:
+            columns = StringColumns(compared)
+        if _parameters(first) == "":
+            earlier[name] = columns
+        found = cls(cache, parts, columns)
+        some = cache.strings.take(slice(0, 1))
+        return found if found._probed(some) is not None else None
+
+    def rows(self, keys: Sequence[Item], encoded: Encoded) -> Tensor:
+        offset, slope = self._of(keys, encoded)
+        columns = self._strings(keys, encoded)
+        places = [self._columns.places[key_of(key)] for key in keys]
+        return offset[..., None] + slope[..., None] * columns[places][:, None, None]
+
+    def products(
+        self, weights: Tensor, keys: Sequence[Item], encoded: Encoded, way: int, block: slice | Tensor
+    ) -> Tensor:
+        offset, slope = (part[:, way].T[:, None] for part in self._of(keys, encoded))
+        columns = self._strings(keys, encoded)
+        places = torch.tensor([self._columns.places[key_of(key)] for key in keys], dtype=torch.int64)
+        by_place = _gathered(weights * slope, places, len(columns))
+        return by_place @ columns[:, block] + (weights * offset).sum(-1, keepdim=True)
+
+    def _of(self, keys: Sequence[Item], encoded: Any) -> tuple[Tensor, Tensor]:
+        """The numbers a and b of queries in all contexts, len(keys) x C x D each."""
+        first = {key: place for place, key in reversed(list(enumerate(keys)))}
+        missing = [key for key in first if key not in self._factors]
+        if missing:
+            probed = self._probed(encoded.take(np.array([first[key] for key in missing])))
+            if probed is None:
+                raise ModelError("covariances are not affine in those of strings for all queries alike")
+            self._factors.update({key: (probed[0][row], probed[1][row]) for row, key in enumerate(missing)})
+        found = [self._factors[key] for key in keys]
+        empty = torch.empty(0, len(self._cache.ways), self._cache.draws, dtype=torch.float64)
+        parts = [torch.stack(part) if part else empty for part in ([a for a, _ in found], [b for _, b in found])]
+        return parts[0], parts[1]
+
+    def _probed(self, encoded: Any) -> tuple[Tensor, Tensor] | None:
+        cache = self._cache
+        evaluator = cache.evaluator
+        values = torch.empty(3, len(encoded), len(cache.ways), cache.draws, dtype=torch.float64)
+        own = evaluator.self_similarity(encoded)
+        # One candidate stands for all: contexts are all that is asked for.
+        strings = cache.strings.take(slice(0, 1))
+        for way, columns in enumerate(cache.columns):
+            fields = _in_context(strings, columns)
+            others = evaluator.self_similarity(fields)
+            for value in range(3):
+                with sharing_columns(evaluator.kernels):
+                    for part in self._kernels:
+                        part.lend(encoded, fields, np.full((len(encoded), 1), float(value)))
+                    found = stacked(evaluator.cross(encoded, fields, own, others), cache.draws)
+                values[value, :, way] = found[..., 0].T
+        offset, slope = values[0], values[1] - values[0]
+        affine = torch.allclose(values[2], offset + 2 * slope, rtol=1e-9, atol=1e-12)
+        return (offset, slope) if affine else None
+
+    def _strings(self, keys: Sequence[Item], encoded: Any) -> Tensor:
+        """Covariances k of all strings that were ever asked for, those of `keys` among them, with the candidates."""
+        first = {key_of(key): place for place, key in reversed(list(enumerate(keys)))}
+        missing = [string for string in first if string not in self._columns.places]
+        if missing:
+            new = encoded.take(np.array([first[string] for string in missing]))
+            self._columns.add(missing, self._kernels[0], new, self._cache.strings)
+        return self._columns.rows
 
 
 class StringColumns:
-    """Covariances of strings with candidates by a kernel without parameters, which no fit changes.
+    """Covariances of strings with candidates by one kernel, whatever they are measured in.
 
     Args:
         candidates: The candidates, encoded as the kernel takes them.
+
+    Attributes:
+        rows: One row for each string, n x N.
+        places: Rows of strings.
     """
 
     def __init__(self, candidates: Encoded) -> None:
         self.candidates = candidates
-        self._known: dict[str, FloatArray] = {}
+        self.places: dict[str, int] = {}
+        self._rows = torch.empty(0, len(candidates), dtype=torch.float64)
+        self._own: FloatArray | None = None
 
-    def __contains__(self, string: str) -> bool:
-        return string in self._known
+    @property
+    def rows(self) -> Tensor:
+        """Those of all strings, n x N."""
+        return self._rows[: len(self.places)]
 
-    def new(self, strings: Sequence[str]) -> _New:
-        """What is not known of some strings yet, to be filled."""
-        first = {string: place for place, string in reversed(list(enumerate(strings)))}
-        missing = [string for string in first if string not in self._known]
-        return _New(missing, [first[string] for string in missing], np.empty((len(missing), len(self.candidates))))
-
-    def of(self, strings: Sequence[str], block: slice) -> FloatArray | None:
-        """What is known of some strings and a block of candidates; `None` if that is not all."""
-        if not all(string in self._known for string in strings):
-            return None
-        return np.stack([self._known[string][block] for string in strings])
-
-    def keep(self, new: _New) -> None:
-        """Remember what was filled."""
-        self._known.update(zip(new.strings, new.columns, strict=True))
+    def add(self, strings: Sequence[str], kernel: OnField, encoded: Fields, candidates: Fields) -> None:
+        """Compute what is known of further strings."""
+        if self._own is None:
+            self._own = kernel.self_similarity(candidates)
+        used = len(self.places)
+        self._rows = _with_room(self._rows, used, used + len(strings))
+        rows, own = self._rows[used : used + len(strings)], kernel.self_similarity(encoded)
+        for start in range(0, len(candidates), BLOCK_CANDIDATES):
+            block = slice(start, min(start + BLOCK_CANDIDATES, len(candidates)))
+            part = kernel.cross(encoded, candidates.take(block), own, self._own[..., block])
+            rows[:, block] = torch.from_numpy(part)
+        self.places.update({string: used + place for place, string in enumerate(strings)})
 
 
-def _unchanging(evaluator: Evaluator, encoder: FieldEncoder) -> dict[str, OnField]:
-    """Kernels on strings that have no parameters, by what they are."""
-    found: dict[str, OnField] = {}
-    for kernel in evaluator.kernels:
-        for part in kernel.modules():
-            on_strings = isinstance(part, OnField) and not isinstance(encoder.fields[part.field], ContextEncoder)
-            if on_strings and not part.batch_shape and next(part.kernel.parameters(), None) is None:
-                found.setdefault(f"{part.field}: {described(part.kernel)}", part)
-    return found
+def _with_room(rows: Tensor, used: int, wanted: int) -> Tensor:
+    """A table with room for so many rows, some of which are used."""
+    if wanted <= len(rows):
+        return rows
+    grown = torch.empty(max(wanted, len(rows) + len(rows) // 8 + 16), *rows.shape[1:], dtype=torch.float64)
+    grown[:used] = rows[:used]
+    return grown
+
+
+def _gathered(weights: Tensor, places: Tensor, count: int) -> Tensor:
+    """Weights of queries, ... x n, added up by their places in a table of so many rows."""
+    found = torch.zeros(*weights.shape[:-1], count, dtype=torch.float64)
+    return found.index_add_(-1, places, weights)
+
+
+def _parameters(part: OnField) -> str:
+    """Values of a kernel's parameters; empty where it has none."""
+    return ", ".join(f"{name}={value.detach().tolist()}" for name, value in part.kernel.named_parameters())
 
 
 def _in_context(strings: Fields, columns: dict[str, FeatureRows]) -> Fields:

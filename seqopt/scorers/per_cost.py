@@ -385,6 +385,7 @@ class PerCostPoolScorer:
         self._taken: set[Query] = set()
         self._chosen: list[Query] = []
         self._members: dict[Query, IndexArray] = {}
+        self._same = _repeated(keys)
         self._posterior_in = self._posterior if posterior_in is None else posterior_in
         self._offer(scoring.contexts)
 
@@ -444,12 +445,22 @@ class PerCostPoolScorer:
         choice = self._scoring.choice(query, float(table[:, index].max()), moments)
         self._taken.add(query)
         self._chosen.append(query)
-        self._members[query] = np.array([other for other, one in enumerate(self._keys) if one == key], dtype=np.int64)
+        self._members[query] = self._same[key] if key in self._same else np.array([index])
         self._table.choose(place)
         contexts = self._scoring.grown(self._contexts, query)
         if contexts is not self._contexts:
             self._offer(contexts)
         return choice
+
+
+def _repeated(keys: Sequence[str]) -> dict[str, IndexArray]:
+    """Where strings stand that come several times; empty for a pool, whose candidates differ."""
+    if len(set(keys)) == len(keys):
+        return {}
+    places: dict[str, list[int]] = {}
+    for place, key in enumerate(keys):
+        places.setdefault(key, []).append(place)
+    return {key: np.array(found) for key, found in places.items() if len(found) > 1}
 
 
 def _informative(moments: Moments) -> BoolArray:

@@ -83,7 +83,7 @@ def test_strings_are_compared_once_for_all_contexts(monkeypatch):
 
     monkeypatch.setattr(SubsequenceKernel, "cross", counted)
     posterior = gp.contexts_posterior(SPACE, contexts)
-    assert seen == [(10, len(POOL))]
+    assert [one for one in seen if one[1] == len(POOL)] == [(5, len(POOL))]  # ten queries of five strings
     posterior.given(6)
     assert [one for one in seen[1:] if one[1] == len(POOL)] == [(1, len(POOL))]
     seen.clear()
@@ -117,7 +117,7 @@ def test_a_fit_leaves_what_a_kernel_without_parameters_says_of_strings(monkeypat
     gp.fit(later, values, rng=np.random.default_rng(0))
     seen.clear()
     found = gp.contexts_posterior(space, contexts)
-    assert [one for one in seen if one[1] == len(space)] == [(2, len(space))]  # the new string, in both ways
+    assert [one for one in seen if one[1] == len(space)] == [(1, len(space))]  # the new string
     seen.clear()
     found = found.given(7)
     assert [one for one in seen if one[1] == len(space)] == [(1, len(space))]
