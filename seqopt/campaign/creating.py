@@ -13,7 +13,15 @@ from seqopt.campaign.columns import check_column_names
 from seqopt.campaign.costs import check_budget
 from seqopt.campaign.library import read_library
 from seqopt.campaign.narrowing import fitting
-from seqopt.campaign.parents import INCLUDED, PARENT, checked_parent_of, parent_of_space, written_out
+from seqopt.campaign.parents import (
+    CONTROLS,
+    INCLUDED,
+    PARENT,
+    checked_parent_of,
+    hint_at_parent,
+    parent_of_space,
+    written_out,
+)
 from seqopt.campaign.plates import new_rules
 from seqopt.campaign.rows import Settings
 from seqopt.errors import InputError
@@ -183,7 +191,11 @@ def new_campaign(
         initial_contexts=beginning,
         seed=seed,
     )
-    rules = None if plates is None else new_rules(plates, control_keys(controls, space, trial))
+    rules = (
+        None
+        if plates is None
+        else new_rules(plates, control_keys(controls, space, trial, parent_of_space(space) or parent))
+    )
     if wanted and include:
         asked = {string: (string, space.key(string)) for string in include}
         cells = library_cells(pool, [string for string, _ in asked.values()])
@@ -266,17 +278,19 @@ def refuse_lead(*, strategy: bool, contexts: bool, transform: str | None) -> Non
 
 
 def control_keys(
-    controls: Sequence[str] | str | os.PathLike[str], space: Space, optimizer: Optimizer
+    controls: Sequence[str] | str | os.PathLike[str], space: Space, optimizer: Optimizer, parent: str | None
 ) -> dict[str, str]:
-    """The keys of controls by their strings, of a list or a file.
+    """The keys of controls by their strings, of a list or a file; names of variants of a parent stand for theirs.
 
     Raises:
-        InputError: For a string that the campaign cannot learn from, or that is there twice.
+        InputError: For a string that the campaign cannot learn from, one that is there twice, or a name that does not
+            fit the parent.
     """
     from seqopt.filters.listed import read_list
     from seqopt.spaces import EvolvableSpace
 
     listed = list(read_list(controls)) if isinstance(controls, str | os.PathLike) else list(controls)
+    listed = written_out(listed, parent, space.kind, CONTROLS)
     found: dict[str, str] = {}
     for string in listed:
         try:
@@ -284,7 +298,8 @@ def control_keys(
             if isinstance(space, EvolvableSpace):
                 space.from_string(string)
         except InputError as error:
-            raise InputError(f"the control {string!r} cannot be used: {error}") from error
+            hint = hint_at_parent(string, parent, space.kind)
+            raise InputError(f"the control {string!r} cannot be used: {error}{hint}") from error
         for message in optimizer.strategy.unsupported([key]).values():
             raise InputError(f"the control {string!r} cannot be used: {message}")
         if string in found:
