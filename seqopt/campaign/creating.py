@@ -13,7 +13,15 @@ from seqopt.campaign.columns import check_column_names
 from seqopt.campaign.costs import check_budget
 from seqopt.campaign.library import read_library
 from seqopt.campaign.narrowing import fitting
-from seqopt.campaign.parents import INCLUDED, PARENT, checked_parent_of, parent_of_space, written_out
+from seqopt.campaign.parents import (
+    CONTROLS,
+    INCLUDED,
+    PARENT,
+    checked_parent_of,
+    hint_at_parent,
+    parent_of_space,
+    written_out,
+)
 from seqopt.campaign.plates import new_rules
 from seqopt.campaign.rows import Settings
 from seqopt.errors import InputError
@@ -183,7 +191,10 @@ def new_campaign(
         initial_contexts=beginning,
         seed=seed,
     )
-    rules = None if plates is None else new_rules(plates, control_keys(controls, space, trial, pool))
+    rules = None
+    if plates is not None:
+        named = parent_of_space(space) or parent
+        rules = new_rules(plates, control_keys(controls, space, trial, pool=pool, parent=named))
     if wanted and include:
         asked = {string: (string, space.key(string)) for string in include}
         cells = library_cells(pool, [string for string, _ in asked.values()])
@@ -269,28 +280,34 @@ def control_keys(
     controls: Sequence[str] | str | os.PathLike[str],
     space: Space,
     optimizer: Optimizer,
+    *,
     pool: Mapping[str, Any] | None = None,
+    parent: str | None = None,
 ) -> dict[str, str]:
-    """The keys of controls by their strings, of a list or a file; of identifiers, those of their candidates.
+    """The keys of controls by their strings, of a list or a file.
+
+    Identifiers stand for their candidates, and names of variants for these variants of the parent.
 
     Raises:
-        InputError: For a string that the campaign cannot learn from, or that is there twice.
+        InputError: For a string that the campaign cannot learn from, one that is there twice, or a name that does not
+            fit the parent.
     """
     from seqopt.campaign.labels import strings_by_identifier
     from seqopt.filters.listed import read_list
     from seqopt.spaces import EvolvableSpace
 
     listed = list(read_list(controls)) if isinstance(controls, str | os.PathLike) else list(controls)
-    found: dict[str, str] = {}
     called = strings_by_identifier(pool) if listed and pool is not None and pool.get("id_column") else {}
-    for given in listed:
-        string = called.get(given, given)
+    listed = written_out([called.get(given, given) for given in listed], parent, space.kind, CONTROLS)
+    found: dict[str, str] = {}
+    for string in listed:
         try:
             key = space.key(string)
             if isinstance(space, EvolvableSpace):
                 space.from_string(string)
         except InputError as error:
-            raise InputError(f"the control {string!r} cannot be used: {error}") from error
+            hint = hint_at_parent(string, parent, space.kind)
+            raise InputError(f"the control {string!r} cannot be used: {error}{hint}") from error
         for message in optimizer.strategy.unsupported([key]).values():
             raise InputError(f"the control {string!r} cannot be used: {message}")
         if string in found:

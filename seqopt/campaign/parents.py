@@ -25,6 +25,9 @@ MUTATIONS = "mutations"
 INCLUDED = "to be included in the first batch"
 """What strings are, in messages of `written_out`."""
 
+CONTROLS = "to be measured on every plate"
+"""What controls are, in these messages."""
+
 
 def parent_of(settings: Settings) -> str | None:
     """The parent of a campaign; `None` where none is known.

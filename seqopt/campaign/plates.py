@@ -253,7 +253,12 @@ def room_on(
         if n > room:
             kept = "" if found is None or not found.missing else f", {len(found.missing)} kept for controls"
             used = f"of {rules.size} wells {0 if found is None else found.used} are used{kept}"
-            raise CampaignError(f"{name} has room for {room}, not for {n} ({used}): ask for -n {max(room, 1)} at most")
+            way_out = (
+                f"ask for -n {room} at most"
+                if room > 0
+                else "choose another plate, or leave --plate out, and a fresh one is opened where none has room"
+            )
+            raise CampaignError(f"{name} has room for {max(room, 0)}, not for {n} ({used}): {way_out}")
         return Room({only: room}), True
     fitting = {one.context: one.room if one.room >= n else 0 for one in plates}
     if any(fitting.values()):

@@ -418,10 +418,10 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         weighed = targets[telling(targets, sides)]
         spread = float(weighed.std(ddof=1)) if differ(weighed) else 0.0
         if spread == 0.0:
+            # No number: the model sees values whose sign or scale may be turned.
             logger.warning(
-                "all %d values equal %g, but for rounding: the model cannot tell strings apart yet",
+                "all %d values are equal, but for rounding: the model cannot tell strings apart yet",
                 len(targets),
-                targets[0],
             )
         self._units = float(weighed.mean()), spread or 1.0
         self._level_scales = None if own_scales is None else own_scales.within(*self._units)

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import gpytorch
 
-from seqopt.datasets import read_pool
+from seqopt.datasets import Pool, read_pool
 from seqopt.encoding import FeatureEncoder, JointEncoder
 from seqopt.encoding.feature_file import FileFeatures, read_features
 from seqopt.encoding.fields import FieldEncoder
@@ -135,15 +135,7 @@ class Features(Configurable):
             for row, string in enumerate(self.file.strings):
                 places.setdefault(_key(space, self._variant(string)), row)
         else:
-            keys: Sequence[str] = space.keys
-            if self.pool is not None:
-                keys = read_pool(
-                    self.pool,
-                    column=self.pool_column,
-                    kind=self.pool_kind,
-                    standardize=self.standardize,
-                    parent=self.parent,
-                ).keys
+            keys: Sequence[str] = space.keys if self.pool is None else self._pool().keys
             if len(keys) != len(self.file):
                 raise InputError(
                     f"{self.path.name} has {len(self.file):,} rows, and the pool has {len(keys):,} candidates once "
@@ -153,11 +145,33 @@ class Features(Configurable):
             places = {key: row for row, key in enumerate(keys)}
         missing = [place for place, key in enumerate(space.keys) if key not in places]
         if missing:
+            first, whose = self._first(space, missing)
             raise InputError(
                 f"{self.path.name} has no features of {len(missing):,} of {len(space):,} candidates, the first of them "
-                f"{space[missing[0]]!r} (candidate {missing[0] + 1}): compute them, or leave these candidates out"
+                f"{first!r} ({whose}): compute them, or leave these candidates out"
             )
         return FileFeatures(self.file, places, standardized=self.kernel != "tanimoto")
+
+    def _pool(self) -> Pool:
+        """The file of candidates, as it was read when the search began."""
+        assert self.pool is not None
+        return read_pool(
+            self.pool,
+            column=self.pool_column,
+            kind=self.pool_kind,
+            standardize=self.standardize,
+            parent=self.parent,
+        )
+
+    def _first(self, space: PoolSpace, places: Sequence[int]) -> tuple[str, str]:
+        """The first of some candidates, and where it is: a campaign has them in another order than their file."""
+        if self.pool is not None:
+            wanted = {space.keys[place] for place in places}
+            pool = self._pool()
+            for key, string, line in zip(pool.keys, pool.strings, pool.lines.tolist(), strict=True):
+                if key in wanted:
+                    return string, f"line {line}"
+        return space[places[0]], f"candidate {places[0] + 1}"
 
     def _variant(self, text: str) -> str:
         """The string that a row of the file is about, where it is written as the name of a variant."""

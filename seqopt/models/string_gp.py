@@ -324,10 +324,10 @@ class StringGP(GaussianSurrogate, Configurable):
         data = TrainingData(encoded, targets, known, sides, numbers)
         informative = data.differ
         if not informative:
+            # No number: the model sees values whose sign or scale may be turned.
             logger.warning(
-                "all %d values equal %g, but for rounding: the model cannot tell strings apart yet",
+                "all %d values are equal, but for rounding: the model cannot tell strings apart yet",
                 len(targets),
-                targets[0],
             )
         estimate = PointEstimate(
             self.kernel, self._parameters, self.fit_size, self.interpolate, self.priors, self.noise, self.levels

@@ -11,6 +11,7 @@ import pytest
 from seqopt import maximize
 from seqopt.campaign import Campaign, CampaignError, CampaignStore
 from seqopt.campaign.computed import evaluated, recorded, suited
+from seqopt.campaign.rows import Measurement, Observed
 from seqopt.data import Contexts, Outcome
 from seqopt.errors import InputError, ObjectiveError
 from seqopt.objectives import CodonAdaptationIndex, GCContent, resolve_objective
@@ -93,6 +94,13 @@ def test_tables_and_pages_show_the_scores(tmp_path: Path) -> None:
 
 def _sum(further: dict[str, float]) -> float:
     return further["gc"] - 0.5 * further["cai:human"]
+
+
+def test_replicates_have_one_mean_of_a_score_as_of_the_sum() -> None:
+    rows = [Measurement("ATG", "ATG", value, further={"gc": gc}) for value, gc in ((1.0, 0.35), (2.0, 0.45))]
+    found = Observed("ATG", "ATG", (*rows, Measurement("ATG", "ATG", 3.0)))
+    assert found.further("gc") == pytest.approx(0.4)
+    assert found.further("mfe") is None
 
 
 def test_scores_are_recorded_by_hand_and_undone(tmp_path: Path) -> None:

@@ -222,6 +222,16 @@ def test_values_of_several_plates_stand_side_by_side(campaign: Campaign) -> None
     assert wells(campaign)["P1"] == 3
 
 
+def test_a_plate_that_is_full_offers_no_number_of_candidates(tmp_path: Path) -> None:
+    with made(tmp_path, plates=6, controls=CONTROLS) as campaign:
+        campaign.suggest(4)
+        full = r"P1 has room for 0, not for 2 \(of 6 wells 6 are used\): choose another plate, or leave --plate out"
+        with pytest.raises(CampaignError, match=full):
+            campaign.suggest(2, more=True, context={"plate": "P1"})
+        with pytest.raises(CampaignError, match=r"P2 has room for 4, not for 5 .*: ask for -n 4 at most"):
+            campaign.suggest(5, more=True, context={"plate": "P2"})
+
+
 @pytest.mark.parametrize(
     ("options", "wanted"),
     [

@@ -216,6 +216,27 @@ def test_a_campaign_begins_with_variants_that_are_named(capsys: pytest.CaptureFi
     assert json.loads(capsys.readouterr().out)["best"]["mutations"] == "K2R/S5A"
 
 
+def test_controls_may_be_given_by_the_names_of_variants(capsys: pytest.CaptureFixture[str]) -> None:
+    new = ["campaign", "new", "enzyme", "--objective-name", "activity", "--batch", "3", "--plates", "--plate-size", "6"]
+    new += ["--parent", "wt.fasta", "--mutations", "2"]
+    said = refused(capsys, *new, "--controls", "wt,A2R")
+    assert "to be measured on every plate: 'A2R': position 2 of the parent is K" in said
+    assert not Path("enzyme.seqopt").exists()
+    assert f"the control '{WILD}' is given twice" in refused(capsys, *new, "--controls", f"wt,{WILD}")
+    assert main([*new, "--controls", "WT,K2R/S5A"]) == 0
+    assert main(["campaign", "suggest", "enzyme", "--out", "batch.csv"]) == 0
+    batch = pd.read_csv("batch.csv")
+    controls = batch[batch["why"] == "control"]
+    assert controls["string"].tolist() == [WILD, "MRVLATPEAG"]
+    assert controls["mutations"].tolist() == ["wt", "K2R/S5A"]
+    # Without a parent a name is no string, and what to do is said.
+    Path("pool.csv").write_text(f"sequence\n{WILD}\nMRVLATPEAG\nMRVLSTPEAG\n")
+    listed = ["campaign", "new", "listed", "--objective-name", "activity", "--batch", "2", "--plates"]
+    said = refused(capsys, *listed, "--pool", "pool.csv", "--kind", "protein", "--controls", "K2R")
+    assert "the control 'K2R' cannot be used" in said
+    assert "If it names a variant, say of what: --parent (parent=)" in said
+
+
 def test_a_search_begins_with_variants_that_are_named() -> None:
     Path("first.csv").write_text("variant\nwt\nK2R/S5A\n")
     assert search("--parent", "wt.fasta", "--mutations", "2", "--include", "first.csv") == 0
@@ -275,7 +296,10 @@ def test_known_results_may_have_decimal_commas(capsys: pytest.CaptureFixture[str
 
 def test_known_results_of_a_list_are_read_as_the_list_is(capsys: pytest.CaptureFixture[str]) -> None:
     Path("pool.csv").write_text("name;sequence;y\na;MKV;1,5\nb;MKI;2,5\nc;MKL;3,5\nd;MKA;0,5\n")
-    for name, text in (("semicolons.csv", "sequence;value\nMKV;1,5\n"), ("commas.csv", "sequence,value\nMKV,1.5\n")):
+    for name, text in (
+        ("semicolons.csv", "sequence;value\nMKV;1,5\nMKW;9,5\n"),
+        ("commas.csv", "sequence,value\nMKV,1.5\nMKW,9.5\n"),
+    ):
         Path(name).write_text(text)
         words = ["pool.csv", "-o", "column:y", "--known", name, "--decimal-comma", "--out", name.removesuffix(".csv")]
         assert main(["search", *words, *QUICK[:-1], "--initial", "2", "--budget", "1"]) == 0
@@ -283,7 +307,9 @@ def test_known_results_of_a_list_are_read_as_the_list_is(capsys: pytest.CaptureF
         assert found["value"][0] == 1.5
         # A known candidate has its identifier, as others do.
         assert found["identifier"][0] == "a"
-    assert " nan " not in capsys.readouterr().out
+        # One that is no candidate has none, and nothing else stands in its place.
+        (best,) = [line for line in capsys.readouterr().out.splitlines() if line.split()[-1:] == ["MKW"]]
+        assert best.split() == ["9.5", "start", "MKW"]
 
 
 def test_names_of_variants_without_a_parent_hint_at_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -124,6 +124,11 @@ def test_what_does_not_fit_is_refused(path: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "few.npz", strings=np.array(STRINGS[:50]), embedding=EMBEDDING[:50])
     with pytest.raises(InputError, match=f"no features of 10 of 60 candidates, the first of them '{STRINGS[50]}'"):
         Features(tmp_path / "few.npz").bound(SPACE)
+    # A campaign shuffles its candidates: the first is that of the file, with its line there.
+    (tmp_path / "pool.csv").write_text("sequence\n" + "\n".join(STRINGS) + "\n", encoding="utf-8")
+    shuffled = CandidateSet(STRINGS[::-1], kind="protein")
+    with pytest.raises(InputError, match=rf"the first of them '{STRINGS[50]}' \(line 52\)"):
+        Features(tmp_path / "few.npz", pool=tmp_path / "pool.csv", pool_kind="protein").bound(shuffled)
     with pytest.raises(InputError, match="features go with a pool"):
         Features(path).bound(StringSpace("AC", 5))
     with pytest.raises(InputError, match="unknown kernel on features 'cosine'"):
