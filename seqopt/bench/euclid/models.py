@@ -86,6 +86,10 @@ class Surrogate:
             found = self._fit_from(start, points, values, noise)
             if found is not None and (best is None or found[0] > best[0]):
                 best = found[:2]
+        if best is None and {} not in starts:
+            # Where no way leads on from the last parameters, another start may succeed.
+            found = self._fit_from({}, points, values, noise)
+            best = None if found is None else found[:2]
         # Each model goes on from its own parameters: out of the simpler one no gradient leads.
         self._last = {} if best is None else _parameters(best[1], noise)
         if self.simplify is not None:
