@@ -32,6 +32,7 @@ from seqopt.datasets.pool_shards import ATTACHMENT_OPTION, why_rejected
 from seqopt.datasets.structures import as_smiles
 from seqopt.errors import InputError
 from seqopt.strings.identity import (
+    AMINO_ACIDS,
     KINDS,
     RULES,
     explain_attachment,
@@ -387,7 +388,7 @@ def _assemble(
         standardized=standardized,
         separator=rows.separator,
         decimal_comma=rows.decimal_comma,
-        remarks=rows.remarks,
+        remarks=(*rows.remarks, *_ambiguous(rows, kept, list(position), kind)),
         attachment_points=attachment_points,
         identifiers=None if found_id is None else found_id[1],
         id_column=None if found_id is None else found_id[0],
@@ -456,6 +457,22 @@ def _value_reader(rows: PoolRows) -> Callable[[int], tuple[float, str | None]]:
         return math.nan, f"column {rows.values_column!r} {what}"
 
     return read
+
+
+def _ambiguous(rows: PoolRows, kept: Sequence[int], keys: Sequence[str], kind: str) -> list[str]:
+    """What has to be said of proteins with letters that stand for none of the twenty amino acids."""
+    if kind != "protein":
+        return []
+    found = [(row, key, odd) for row, key in zip(kept, keys, strict=True) if (odd := set(key) - AMINO_ACIDS)]
+    if not found:
+        return []
+    row, key, odd = found[0]
+    place, letter = min((key.index(letter) + 1, letter) for letter in odd)
+    several = f"{len(found):,} proteins have letters" if len(found) > 1 else "1 protein has letters"
+    return [
+        f"{several} that stand for none of the twenty amino acids, the first on line {int(rows.lines[row])} "
+        f"({letter} at {place}): each is compared as a letter of its own; take out what nobody can make"
+    ]
 
 
 def _list_rejected(rejected: Sequence[Rejected], limit: int) -> str:

@@ -375,3 +375,16 @@ def test_a_library_says_what_separates_its_cells(write: Write) -> None:
     assert read_table(write("one.csv", "text\na|b\nc;d\n")).columns == {"text": ["a|b", "c;d"]}
     with pytest.raises(InputError, match="an Excel workbook"):
         read_table(write("sheet.csv", b"PK\x03\x04 and so on"))
+
+
+def test_letters_that_are_no_amino_acid_are_remarked_on(tmp_path: Path) -> None:
+    path = tmp_path / "proteins.csv"
+    path.write_text("sequence\nMKTAYIAK\nMKTAUXAK\nMK*AYIAK\nmktayiar\n")
+    pool = read_pool(path, kind="protein")
+    assert len(pool) == 4
+    (remark,) = pool.remarks
+    assert remark.startswith("2 proteins have letters that stand for none of the twenty amino acids")
+    assert "the first on line 3 (U at 5)" in remark
+    assert remark in pool.summary()
+    path.write_text("sequence\nMKTAYIAK\nMKTAYIAR\n")
+    assert not read_pool(path, kind="protein").remarks
