@@ -107,9 +107,11 @@ class FeatureRows:
         return int(self.values.shape[1])
 
     def take(self, indices: npt.ArrayLike | slice) -> FeatureRows:
-        """The rows at ``indices`` (any numpy row index); those of a slice share memory with these."""
-        if isinstance(indices, slice) and sparse.issparse(self.values):
-            return FeatureRows(_rows_between(self.values, *indices.indices(len(self))))
+        """The rows at ``indices`` (any numpy row index); those of a slice may share memory with these."""
+        if isinstance(indices, slice) and sparse.issparse(self.values) and self.values.format == "csr":
+            start, stop, step = indices.indices(len(self))
+            if step == 1 and start < stop:
+                return FeatureRows(_rows_between(self.values, start, stop))
         return FeatureRows(self.values[indices])
 
     def padded(self, width: int) -> FeatureRows:
@@ -139,15 +141,13 @@ class FeatureRows:
         return torch.from_numpy(np.array(rows.dense(), dtype=np.float64)).to(device=device)
 
 
-def _rows_between(values: FeatureMatrix, start: int, stop: int, step: int) -> FeatureMatrix:
-    """Rows of a sparse array; without a copy, where they follow each other, which slicing would make."""
-    if step != 1 or stop <= start:
-        return values[start:stop:step]
+def _rows_between(values: FeatureMatrix, start: int, stop: int) -> FeatureMatrix:
+    """Rows of a sparse array from ``start`` to ``stop``, without the copy that slicing would make."""
     first, last = int(values.indptr[start]), int(values.indptr[stop])
-    found = sparse.csr_array(
-        (values.data[first:last], values.indices[first:last], values.indptr[start : stop + 1] - values.indptr[start]),
-        shape=(stop - start, values.shape[1]),
-    )
+    found = sparse.csr_array((stop - start, values.shape[1]), dtype=values.dtype)
+    # Given to the constructor, arrays that are much smaller than what they are part of would be copied.
+    found.data, found.indices = values.data[first:last], values.indices[first:last]
+    found.indptr = values.indptr[start : stop + 1] - values.indptr[start]
     # Known of all rows, so that it is not looked for again.
     found.has_sorted_indices, found.has_canonical_format = values.has_sorted_indices, values.has_canonical_format
     return found

@@ -130,7 +130,8 @@ class HierarchicalKernel(_Combination):
         if isinstance(common, np.ndarray):
             deviation, offset = float(self.deviation.detach()), float(self.offset.detach())
             # The common part is ours to change: of a pool's columns there is no room for many copies.
-            result = np.multiply(common, 1.0 + deviation * same, out=common, casting="same_kind")
+            ours = common if common.flags.writeable else common.copy()
+            result = np.multiply(ours, 1.0 + deviation * same, out=ours, casting="same_kind")
             result += offset * same
             return result
         return common * (1.0 + self.deviation * same) + self.offset * same

@@ -24,7 +24,6 @@ from seqopt.data.contexts import Contexts
 from seqopt.data.query import Context, Item, Query, key_of
 from seqopt.encoding import Encoded, FeatureRows
 from seqopt.encoding.fields import ContextEncoder, FieldEncoder, Fields
-from seqopt.errors import ModelError
 from seqopt.kernels.composite import OnField, sharing_columns
 from seqopt.models.column_cache import BLOCK_CANDIDATES
 from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess
@@ -32,6 +31,9 @@ from seqopt.models.covariance import Evaluator, FloatArray
 from seqopt.models.gp_state import BatchedGPState, stacked
 from seqopt.posteriors import AnchorMoments, Anchors, Moments
 from seqopt.utils.config import described
+
+CHECKED = 16
+"""Candidates with which it is looked whether covariances are affine, for each query."""
 
 
 class ContextsCache:
@@ -85,14 +87,15 @@ class ContextsCache:
                 self.variance[way, :, block] = self._lined(evaluator.variance(fields, own))
                 found = evaluator.paired(fields, targets, own, own_of_targets)
                 self.with_target[way, :, block] = self._lined(found)
-        self._prior: _Affine | _Table = _Affine.of(self, {} if earlier is None else earlier) or _Table(self)
+        self._affine = _Affine.of(self, {} if earlier is None else earlier)
+        self._table = _Table(self)
 
     def __len__(self) -> int:
         return len(self.strings)
 
     def rows(self, keys: Sequence[Item], encoded: Encoded) -> Tensor:
         """Covariances of a few queries with all candidates in every context, len(keys) x C x D x N."""
-        return self._prior.rows(keys, encoded)
+        return self._prior_of(keys, encoded).rows(keys, encoded)
 
     def products(
         self, weights: Tensor, keys: Sequence[Item], encoded: Encoded, way: int, block: slice | Tensor
@@ -109,7 +112,13 @@ class ContextsCache:
         Returns:
             D x m x len(block).
         """
-        return self._prior.products(weights, keys, encoded, way, block)
+        return self._prior_of(keys, encoded).products(weights, keys, encoded, way, block)
+
+    def _prior_of(self, keys: Sequence[Item], encoded: Encoded) -> _Affine | _Table:
+        """Where covariances come from: those of a table, once a query is met for which they are not affine."""
+        if self._affine is not None and not self._affine.holds(keys, encoded):
+            self._affine = None
+        return self._table if self._affine is None else self._affine
 
     def weighted(self, weights: Tensor, keys: Sequence[Item], encoded: Encoded) -> Tensor:
         """Sums over queries of their covariances with all candidates, C x D x N, for weights D x len(keys)."""
@@ -317,7 +326,8 @@ class _Table:
         self._places: dict[Item, int] = {}
 
     def rows(self, keys: Sequence[Item], encoded: Encoded) -> Tensor:
-        return self._rows[self._found(keys, encoded)]
+        places = self._found(keys, encoded)  # which may make another table
+        return self._rows[places]
 
     def products(
         self, weights: Tensor, keys: Sequence[Item], encoded: Encoded, way: int, block: slice | Tensor
@@ -388,17 +398,16 @@ class _Affine:
         compared = cache.strings[first.field]
         if compared.width == 1:
             return None
-        columns = earlier.get(name)
+        columns = earlier.get(name) if _parameters(first) == "" else None
         if columns is None or columns.candidates is not compared:
             columns = StringColumns(compared)
-        if _parameters(first) == "":
+        # Of a kernel whose description may be incomplete nothing is taken over.
+        if _parameters(first) == "" and not described(first.kernel).get("custom"):
             earlier[name] = columns
-        found = cls(cache, parts, columns)
-        some = cache.strings.take(slice(0, 1))
-        return found if found._probed(some) is not None else None
+        return cls(cache, parts, columns)
 
     def rows(self, keys: Sequence[Item], encoded: Encoded) -> Tensor:
-        offset, slope = self._of(keys, encoded)
+        offset, slope = self._of(keys)
         columns = self._strings(keys, encoded)
         places = [self._columns.places[key_of(key)] for key in keys]
         return offset[..., None] + slope[..., None] * columns[places][:, None, None]
@@ -406,21 +415,43 @@ class _Affine:
     def products(
         self, weights: Tensor, keys: Sequence[Item], encoded: Encoded, way: int, block: slice | Tensor
     ) -> Tensor:
-        offset, slope = (part[:, way].T[:, None] for part in self._of(keys, encoded))
+        offset, slope = (part[:, way].T[:, None] for part in self._of(keys))
         columns = self._strings(keys, encoded)
         places = torch.tensor([self._columns.places[key_of(key)] for key in keys], dtype=torch.int64)
         by_place = _gathered(weights * slope, places, len(columns))
         return by_place @ columns[:, block] + (weights * offset).sum(-1, keepdim=True)
 
-    def _of(self, keys: Sequence[Item], encoded: Any) -> tuple[Tensor, Tensor]:
-        """The numbers a and b of queries in all contexts, len(keys) x C x D each."""
+    def holds(self, keys: Sequence[Item], encoded: Any) -> bool:
+        """Whether the covariances of queries are affine; what is found out is kept."""
         first = {key: place for place, key in reversed(list(enumerate(keys)))}
         missing = [key for key in first if key not in self._factors]
         if missing:
-            probed = self._probed(encoded.take(np.array([first[key] for key in missing])))
-            if probed is None:
-                raise ModelError("covariances are not affine in those of strings for all queries alike")
+            new = encoded.take(np.array([first[key] for key in missing]))
+            probed = self._probed(new)
+            if probed is None or not self._agrees(new, *probed):
+                return False
             self._factors.update({key: (probed[0][row], probed[1][row]) for row, key in enumerate(missing)})
+        return True
+
+    def _agrees(self, encoded: Any, offset: Tensor, slope: Tensor) -> bool:
+        """Whether covariances with some candidates are what the whole kernel says."""
+        cache, kernel = self._cache, self._kernels[0]
+        places = np.unique(np.linspace(0, len(cache) - 1, min(len(cache), CHECKED)).astype(np.int64))
+        strings, own = cache.strings.take(places), cache.evaluator.self_similarity(encoded)
+        compared = torch.from_numpy(
+            kernel.cross(encoded, strings, kernel.self_similarity(encoded), kernel.self_similarity(strings))
+        )
+        for way, columns in enumerate(cache.columns):
+            fields = _in_context(strings, columns)
+            others = cache.evaluator.self_similarity(fields)
+            expected = stacked(cache.evaluator.cross(encoded, fields, own, others), cache.draws).transpose(0, 1)
+            found = offset[:, way, :, None] + slope[:, way, :, None] * compared[:, None]
+            if not torch.allclose(found, expected, rtol=1e-9, atol=1e-12 * float(expected.abs().max())):
+                return False
+        return True
+
+    def _of(self, keys: Sequence[Item]) -> tuple[Tensor, Tensor]:
+        """The numbers a and b of queries in all contexts, len(keys) x C x D each."""
         found = [self._factors[key] for key in keys]
         empty = torch.empty(0, len(self._cache.ways), self._cache.draws, dtype=torch.float64)
         parts = [torch.stack(part) if part else empty for part in ([a for a, _ in found], [b for _, b in found])]

@@ -261,6 +261,8 @@ class GaussianSurrogate:
             strings = self._encoded_pool(pool)
             strings = strings if indices is None else strings.take(indices)
             earlier = self._of_strings.setdefault(pool, {}) if indices is None else {}
+            if 8 * len(pool) * sum(len(columns.rows) for columns in earlier.values()) > COLUMN_MEMORY:
+                earlier.clear()
             fields = cast("Fields", strings)
             known = ContextsCache(state.evaluator, self.encoder, fields, contexts, state.draws, earlier)
             if indices is None:

@@ -93,3 +93,25 @@ def test_strings_that_cannot_be_read_are_found_in_few_readings(bad: list[int]) -
 
     assert refused(read, strings) == {index: f"cannot read A{index}" for index in bad}
     assert len(readings) <= 1 + 2 * 10 * len(bad)  # two halves on each way down to a string, ten deep
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        slice(0, 3),
+        slice(6, 9),
+        slice(2, 2),
+        slice(5, 2),
+        slice(None, None, -1),
+        slice(3, None, -1),
+        slice(0, 9, 2),
+        slice(-2, 40),
+    ],
+)
+def test_rows_of_a_slice_are_those_of_the_dense_array(chosen: slice) -> None:
+    dense = np.random.default_rng(0).integers(0, 2, (9, 5)).astype(np.float64)
+    for made in (sparse.csr_array, sparse.csc_array):
+        found = FeatureRows(made(dense)).take(chosen)
+        np.testing.assert_array_equal(found.dense(), dense[chosen])
+        assert len(found) == len(dense[chosen])
+        assert found.width == 5

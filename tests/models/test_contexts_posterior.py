@@ -1,15 +1,25 @@
 """Posteriors of a pool in every context, against those of the same queries one after another."""
 
+import gpytorch
 import numpy as np
 import pytest
 import torch
 
 from seqopt import CandidateSet
 from seqopt.data import Contexts, Query
-from seqopt.kernels import MinMaxKernel, SubsequenceKernel
-from seqopt.kernels.composite import OnField, sharing_columns
-from seqopt.models import BlockwisePosterior, SliceSampler, gaussian
-from seqopt.models.contexts import coregionalized, fold_mean, hierarchical
+from seqopt.encoding import FeatureEncoder
+from seqopt.encoding.fields import ContextEncoder, FieldEncoder, NameEncoder
+from seqopt.kernels import (
+    CoregionalizationKernel,
+    HierarchicalKernel,
+    MinMaxKernel,
+    NgramKernel,
+    SameLevelKernel,
+    SubsequenceKernel,
+)
+from seqopt.kernels.composite import OnField, Product, Sum, sharing_columns
+from seqopt.models import BlockwisePosterior, SliceSampler, StringGP, gaussian
+from seqopt.models.contexts import autoregressive, coregionalized, fold_mean, hierarchical
 from seqopt.models.contexts_posterior import ContextsPosterior
 from seqopt.posteriors import Moments, Posterior
 
@@ -73,6 +83,7 @@ def test_some_candidates_and_where_memory_does_not_suffice(monkeypatch):
 
 
 def test_strings_are_compared_once_for_all_contexts(monkeypatch):
+    monkeypatch.setattr("seqopt.models.contexts_posterior.CHECKED", 3)
     gp, contexts = fitted("levels")
     seen = []
     evaluated = SubsequenceKernel.cross
@@ -84,14 +95,16 @@ def test_strings_are_compared_once_for_all_contexts(monkeypatch):
     monkeypatch.setattr(SubsequenceKernel, "cross", counted)
     posterior = gp.contexts_posterior(SPACE, contexts)
     assert [one for one in seen if one[1] == len(POOL)] == [(5, len(POOL))]  # ten queries of five strings
+    seen.clear()
     posterior.given(6)
-    assert [one for one in seen[1:] if one[1] == len(POOL)] == [(1, len(POOL))]
+    assert [one for one in seen if one[1] == len(POOL)] == [(1, len(POOL))]
     seen.clear()
     gp.contexts_posterior(SPACE, contexts)  # columns are kept
     assert not seen
 
 
 def test_a_fit_leaves_what_a_kernel_without_parameters_says_of_strings(monkeypatch):
+    monkeypatch.setattr("seqopt.models.contexts_posterior.CHECKED", 3)
     space = CandidateSet(["CCO", "CCN", "CCC", "c1ccccc1", "CCCC", "OCCO", "NCCN", "CCCl"], kind="molecule")
     contexts = CONTEXTS["levels"][1]
     items = [Query(key, {"f": level}) for level in "ab" for key in space.keys[:4]]
@@ -138,3 +151,85 @@ def test_what_is_shared_is_not_changed_by_its_user():
         first *= 0.0
         np.testing.assert_array_equal(kernel.cross(items, items), kept)
     assert kernel._shared is None
+
+
+class Letters:
+    """Counts of three letters."""
+
+    name, size = "letters", 3
+
+    def __call__(self, strings):
+        return np.array([[string.count(letter) for letter in "ABC"] for string in strings], dtype=float).reshape(-1, 3)
+
+
+class Weighted(gpytorch.kernels.Kernel):
+    """A kernel without parameters whose description says nothing of its weights."""
+
+    def __init__(self, weights):
+        super().__init__()
+        self.weights = np.array(weights)
+
+    def forward(self, x1, x2, diag=False, **params):
+        weights = torch.from_numpy(self.weights)
+        first, second = x1 * weights, x2 * weights
+        return (first * second).sum(-1) if diag else first @ second.mT
+
+
+def levels():
+    return OnField(CoregionalizationKernel(2), "g")
+
+
+def plates():
+    return OnField(SameLevelKernel(), "f")
+
+
+def strings(kernel=None):
+    return OnField(MinMaxKernel() if kernel is None else kernel, "strings")
+
+
+KERNELS = {
+    "affine": lambda: strings() * levels() + levels(),
+    "another kernel on columns": lambda: strings() * levels() + gpytorch.kernels.RBFKernel(active_dims=(2, 3, 4)),
+    "equal descriptions": lambda: strings(Weighted([1.0, 0, 0])) * levels() + strings(Weighted([0.0, 1, 1])),
+    "a square on one plate": lambda: Sum(strings(), Product(strings(), strings(), plates())),
+    "a square": lambda: Product(strings(), strings(), levels()),
+    "plates of levels": lambda: Product(strings(), strings(), HierarchicalKernel(levels(), plates())),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_that_are_affine_in_that_of_strings_and_others(name):
+    contexts = Contexts.of_plates("f", known=["a", "b"])
+    fields = {
+        "f": NameEncoder("f"),
+        "g": ContextEncoder("g", ("u", "v"), "v"),
+        "strings": FeatureEncoder(Letters()),
+    }
+    gp = StringGP(KERNELS[name](), encoder=FieldEncoder(fields), restarts=1)
+    rng = np.random.default_rng(0)
+    for told in (POOL[:5], POOL[1:7]):
+        items = [Query(key, {"f": level}) for level in "ab" for key in told]
+        gp.fit(items, [key.key.count("A") + rng.normal() for key in items], rng=rng)
+        found, expected = gp.contexts_posterior(SPACE, contexts), gp.conditioned().at(contexts.queries(POOL))
+        for step in (None, 3, 9):
+            if step is not None:
+                found, expected = found.given(step), expected.given(step)
+            for part in Moments.__dataclass_fields__:
+                torch.testing.assert_close(
+                    getattr(found.moments, part), getattr(expected.moments, part), rtol=1e-6, atol=1e-8, msg=part
+                )
+
+
+@pytest.mark.parametrize("known", [7, 8])
+def test_a_table_grows_with_its_queries(known):
+    pool = [*POOL, "AA", "BB", "ABAB"]
+    space = CandidateSet(pool)
+    contexts = CONTEXTS["levels"][1]
+    gp = autoregressive(space, contexts, kernel=NgramKernel(), tied=False)
+    items = [Query(key, {"f": level}) for level in "ab" for key in pool[:known]]
+    rng = np.random.default_rng(0)
+    gp.fit(items, rng.normal(size=len(items)), rng=rng)
+    found, expected = gp.contexts_posterior(space, contexts), gp.conditioned().at(contexts.queries(pool))
+    for step in (known, known + 1, known + 2, 20):
+        found, expected = found.given(step), expected.given(step)
+    torch.testing.assert_close(found.moments.remaining_variance, expected.moments.remaining_variance)
