@@ -243,9 +243,10 @@ def test_what_is_predicted_and_suggested_says_that_a_limit_is_one(campaign: Camp
     found = campaign.predict(list(results))
     measured = {one.string: one for one in campaign.store.observations()}
     for row in found:
-        # Each is its own nearest one, and the status and the page say the same of it.
-        assert row.nearest == row.string
-        assert (row.measured, row.measured_censored) == (row.nearest_value, row.nearest_censored)
+        # None is its own nearest one, and of that the status and the page say the same.
+        assert row.nearest != row.string
+        nearest = measured[row.nearest]
+        assert (row.nearest_value, row.nearest_censored) == (nearest.mean(), nearest.censored)
         assert (row.measured, row.measured_censored) == (measured[row.string].mean(), measured[row.string].censored)
     assert [(row.measured, row.measured_censored) for row in found] == [(0.1, "<"), (5.0, None), (7.3, None), (40, ">")]
     assert found.to_pandas()["measured_censored"].fillna("").tolist() == ["<", "", "", ">"]
