@@ -48,6 +48,9 @@ METHODS: Mapping[str, str] = {
 SITES = ("EcoRI", "BamHI", "BsaI")
 RUN, WINDOW, LOW, HIGH = 5, 50, 0.35, 0.65
 
+NATURAL = ("thesis-60", "thesis-121", "abl1-1130")
+"""Proteins of ``data/test_proteins.fasta`` that are compared; the spike is as long as the longest."""
+
 LENGTHS = (50, 60, 75, 90, 110, 130, 160, 190, 230, 280, 330, 400, 480, 580, 700, 840, 1000)
 """Residues of the random proteins."""
 
@@ -66,7 +69,7 @@ def proteins() -> list[Protein]:
         ([50, 60, 60, 75], 20)
     """
     drawn = [Protein(f"random-{length}", random_protein(length)) for length in LENGTHS]
-    natural = [one for one in read_proteins(data_path("test_proteins.fasta")) if len(one.sequence) > 10]
+    natural = [one for one in read_proteins(data_path("test_proteins.fasta")) if one.name in NATURAL]
     return sorted([*drawn, *natural], key=lambda protein: (len(protein.sequence), protein.name))
 
 

@@ -45,7 +45,7 @@ def read_proteins(source: str | os.PathLike[str]) -> list[Protein]:
     Example:
         >>> from seqopt.utils.resources import data_path
         >>> [(protein.name, len(protein.sequence)) for protein in read_proteins(data_path("test_proteins.fasta"))]
-        [('peptide-10', 10), ('thesis-60', 60), ('thesis-121', 121), ('abl1-1130', 1130)]
+        [('peptide-10', 10), ('thesis-60', 60), ('thesis-121', 121), ('abl1-1130', 1130), ('spike-1273', 1273)]
     """
     path = Path(source)
     if path.name.lower().removesuffix(".gz").endswith(ENDINGS):

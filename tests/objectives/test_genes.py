@@ -279,6 +279,7 @@ def test_the_test_proteins_have_as_many_genes_as_their_readme_says() -> None:
     table = read_table(data_path("test_proteins.fasta"))
     proteins = dict(zip(table.columns["name"], table.columns["string"], strict=True))
     sizes = {"peptide-10": (11, 3), "thesis-60": (76, 19), "thesis-121": (128, 25), "abl1-1130": (1468, 313)}
+    sizes["spike-1273"] = (1584, 325)
     assert list(proteins) == list(sizes)
     assert proteins["peptide-10"] == "TIKENIFGVS"
     readme = data_path("README.md").read_text(encoding="utf-8")

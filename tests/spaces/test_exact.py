@@ -197,7 +197,8 @@ def test_samples_are_distributed_as_the_score_says(temperature: float) -> None:
 
 
 def test_the_longest_protein_has_its_optimum_at_once() -> None:
-    protein = read_proteins(data_path("test_proteins.fasta"))[-1].sequence
+    proteins = {one.name: one.sequence for one in read_proteins(data_path("test_proteins.fasta"))}
+    protein = proteins["abl1-1130"]
     sites = ["GAATTC", "GGATCC", "GGTCTC"]
     space = CodonSpace(
         protein, start="ATG", stop="TAA", forbidden=sites, both_strands=True, gc=(0.4, 0.6), constraints=[LongestRun(5)]
