@@ -57,6 +57,16 @@ class _Composed(FieldKernel):
         raise NotImplementedError
 
     @property
+    def batch_shape(self) -> torch.Size:
+        """That of all parts, broadcast. (GPyTorch asks every kernel below for those below it, at each evaluation.)"""
+        shapes = [self._batch_shape, *(part.batch_shape for part in self._parts())]
+        return torch.Size(np.broadcast_shapes(*shapes)) if any(shapes) else torch.Size()
+
+    @batch_shape.setter
+    def batch_shape(self, shape: torch.Size) -> None:
+        self._batch_shape = shape
+
+    @property
     def costly(self) -> bool:
         """Whether covariances with a large pool are worth keeping on disk: where one part's are."""
         return any(getattr(_unscaled(part), "costly", False) for part in self._parts())

@@ -12,7 +12,7 @@ contexts (the target among them) and D draws of the parameters. And blocks of fi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,12 @@ from seqopt.models.covariance import Evaluator, FloatArray
 from seqopt.models.gp_state import BatchedGPState, stacked
 from seqopt.posteriors import AnchorMoments, Anchors, Moments
 from seqopt.utils.config import described
+
+Products = Callable[[int, slice], Tensor]
+"""Sums at some candidates in a context, by its number."""
+
+BLOCK_PRODUCTS = 1 << 11
+"""Candidates whose sums over a hundred queries fit into a processor's cache."""
 
 CHECKED = 16
 """Candidates with which it is looked whether covariances are affine, for each query."""
@@ -97,22 +103,18 @@ class ContextsCache:
         """Covariances of a few queries with all candidates in every context, len(keys) x C x D x N."""
         return self._prior_of(keys, encoded).rows(keys, encoded)
 
-    def products(
-        self, weights: Tensor, keys: Sequence[Item], encoded: Encoded, way: int, block: slice | Tensor
-    ) -> Tensor:
+    def products(self, weights: Tensor, keys: Sequence[Item], encoded: Encoded) -> Products:
         """Sums over queries of their covariances with candidates in a context.
 
         Args:
             weights: D x m x len(keys).
             keys: The queries.
             encoded: The same, encoded.
-            way: Number of the context.
-            block: Which candidates.
 
         Returns:
-            D x m x len(block).
+            A function of the number of the context and a slice of the candidates, whose value is D x m x (candidates).
         """
-        return self._prior_of(keys, encoded).products(weights, keys, encoded, way, block)
+        return self._prior_of(keys, encoded).products(weights, keys, encoded)
 
     def _prior_of(self, keys: Sequence[Item], encoded: Encoded) -> _Affine | _Table:
         """Where covariances come from: those of a table, once a query is met for which they are not affine."""
@@ -122,10 +124,7 @@ class ContextsCache:
 
     def weighted(self, weights: Tensor, keys: Sequence[Item], encoded: Encoded) -> Tensor:
         """Sums over queries of their covariances with all candidates, C x D x N, for weights D x len(keys)."""
-        found = torch.empty(len(self.ways), self.draws, len(self), dtype=torch.float64)
-        for way in range(len(self.ways)):
-            found[way] = self.products(weights[:, None], keys, encoded, way, slice(None))[:, 0]
-        return found
+        return self._prior_of(keys, encoded).weighted(weights, keys, encoded)
 
     def blocks(self) -> Iterator[tuple[slice, list[Fields]]]:
         """Blocks of candidates, in all contexts; what is computed of their strings is shared."""
@@ -243,7 +242,7 @@ class ContextsPosterior:
         data = state.unconditioned
         weights = data.inverse.mT @ (data.inverse @ data.prior_rows(encoded, own))
         found = cache.rows(chosen, encoded)[:, cache.target].permute(1, 2, 0).clone()
-        found -= cache.products(weights.mT, state.keys, state.encoded, cache.target, slice(None)).mT
+        found -= cache.products(weights.mT, state.keys, state.encoded)(cache.target, slice(None)).mT
         found *= state.scale[:, None, None]
         return found.repeat(1, len(cache.contexts.possible), 1)
 
@@ -257,10 +256,11 @@ class ContextsPosterior:
         weights = scale * torch.cat([conditioning.inverse, _padded(state.alpha, conditioning.inverse)], 1)
         # The target comes first: what is solved for it is needed beside that of each other way.
         order = sorted(range(len(cache.ways)), key=lambda way: way != cache.target)
-        for start in range(0, max(len(cache), 1), BLOCK_CANDIDATES):
-            block = slice(start, min(start + BLOCK_CANDIDATES, len(cache)))
+        products = cache.products(weights, conditioning.keys, conditioning.encoded)
+        for start in range(0, max(len(cache), 1), BLOCK_PRODUCTS):
+            block = slice(start, min(start + BLOCK_PRODUCTS, len(cache)))
             for way in order:
-                both = cache.products(weights, conditioning.keys, conditioning.encoded, way, block)
+                both = products(way, block)
                 solved = both[:, :-1]
                 if way == cache.target:
                     of_target = solved
@@ -329,13 +329,15 @@ class _Table:
         places = self._found(keys, encoded)  # which may make another table
         return self._rows[places]
 
-    def products(
-        self, weights: Tensor, keys: Sequence[Item], encoded: Encoded, way: int, block: slice | Tensor
-    ) -> Tensor:
+    def products(self, weights: Tensor, keys: Sequence[Item], encoded: Encoded) -> Products:
         places = torch.tensor(self._found(keys, encoded), dtype=torch.int64)
         by_place = _gathered(weights, places, len(self._places))
-        rows = self._rows[: len(self._places), way]
-        return torch.stack([by_place[draw] @ rows[:, draw, block] for draw in range(self._cache.draws)])
+        rows, draws = self._rows[: len(self._places)], range(self._cache.draws)
+        return lambda way, block: torch.stack([by_place[draw] @ rows[:, way, draw, block] for draw in draws])
+
+    def weighted(self, weights: Tensor, keys: Sequence[Item], encoded: Encoded) -> Tensor:
+        products = self.products(weights[:, None], keys, encoded)
+        return torch.stack([products(way, slice(None))[:, 0] for way in range(len(self._cache.ways))])
 
     def _found(self, keys: Sequence[Item], encoded: Encoded) -> list[int]:
         """Places of queries in the table; what is missing is computed."""
@@ -412,14 +414,23 @@ class _Affine:
         places = [self._columns.places[key_of(key)] for key in keys]
         return offset[..., None] + slope[..., None] * columns[places][:, None, None]
 
-    def products(
-        self, weights: Tensor, keys: Sequence[Item], encoded: Encoded, way: int, block: slice | Tensor
-    ) -> Tensor:
-        offset, slope = (part[:, way].T[:, None] for part in self._of(keys))
+    def products(self, weights: Tensor, keys: Sequence[Item], encoded: Encoded) -> Products:
+        by_place, offset, columns = self._by_place(weights, keys, encoded)
+        return lambda way, block: (by_place[way] @ columns[:, block]).add_(offset[way])
+
+    def weighted(self, weights: Tensor, keys: Sequence[Item], encoded: Encoded) -> Tensor:
+        # In one product for all contexts, which reads the columns once.
+        by_place, offset, columns = self._by_place(weights[:, None], keys, encoded)
+        found: Tensor = by_place.reshape(-1, len(columns)) @ columns
+        return found.reshape(*by_place.shape[:2], -1).add_(offset[:, :, 0])
+
+    def _by_place(self, weights: Tensor, keys: Sequence[Item], encoded: Encoded) -> tuple[Tensor, Tensor, Tensor]:
+        """Weights of the columns in each context, C x D x m x n, what is added, C x D x m x 1, and the columns."""
+        offset, slope = (part.permute(1, 2, 0)[:, :, None] for part in self._of(keys))
         columns = self._strings(keys, encoded)
         places = torch.tensor([self._columns.places[key_of(key)] for key in keys], dtype=torch.int64)
         by_place = _gathered(weights * slope, places, len(columns))
-        return by_place @ columns[:, block] + (weights * offset).sum(-1, keepdim=True)
+        return by_place, (weights * offset).sum(-1, keepdim=True), columns
 
     def holds(self, keys: Sequence[Item], encoded: Any) -> bool:
         """Whether the covariances of queries are affine; what is found out is kept."""

@@ -400,9 +400,9 @@ class PerCostPoolScorer:
             self._costs = scoring.costs.of(contexts.queries(keys))
         # One row for each context. Of very many candidates, known ones are looked up once.
         known = np.zeros((len(contexts.possible), count), dtype=np.bool_)
-        for row, context in zip(known, contexts.possible, strict=True):
-            if those := {query.key for query in scoring.known if query.context == context}:
-                row[:] = np.fromiter((key in those for key in keys), dtype=np.bool_, count=count)
+        measured = {query.key for query in scoring.known}
+        for place in [place for place, key in enumerate(keys) if key in measured]:
+            known[:, place] = [Query(keys[place], context) in scoring.known for context in contexts.possible]
         self._known = known
         self._table = GrowingScores(
             self._posterior_in(contexts, self._chosen),

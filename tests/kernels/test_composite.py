@@ -16,6 +16,7 @@ from seqopt.encoding import ContextEncoder, Encoder, FeatureEncoder, FieldEncode
 from seqopt.errors import InputError
 from seqopt.kernels import (
     CoregionalizationKernel,
+    HammingKernel,
     NgramKernel,
     OneHotKernel,
     OnField,
@@ -337,3 +338,13 @@ def test_what_a_kernel_shows() -> None:
 def test_what_does_not_fit_is_refused(act: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         act()  # type: ignore[operator]
+
+
+def test_the_batch_shape_of_a_composed_kernel_is_that_of_all_parts_at_any_depth() -> None:
+    batched = OnField(HammingKernel(batch_shape=torch.Size([3, 1])), "string")
+    other = OnField(HammingKernel(batch_shape=torch.Size([2])), "string")
+    assert Product(OnField(HammingKernel(), "string")).batch_shape == torch.Size()
+    assert Sum(Product(batched), other).batch_shape == torch.Size([3, 2])
+    kernel = Sum(other)
+    kernel.batch_shape = torch.Size([5, 1])
+    assert kernel.batch_shape == torch.Size([5, 2])
