@@ -54,8 +54,8 @@ def check_large(large: Mapping[str, Any], plan: Model, *, fidelities: bool) -> N
     strategy, prefilter = large["strategy"], large["prefilter"]
     if strategy not in STRATEGIES:
         raise InputError(f"unknown strategy {strategy!r}: choose {', '.join(STRATEGIES)}")
-    if prefilter is not None and prefilter not in PREFILTERS:
-        raise InputError(f"unknown prefilter {prefilter!r}: choose {' or '.join(PREFILTERS)}")
+    if prefilter is not None and prefilter not in (*PREFILTERS, "none"):
+        raise InputError(f"unknown prefilter {prefilter!r}: choose {', '.join(PREFILTERS)} or none")
     if strategy in CLASSIFIERS and prefilter is not None:
         raise InputError(f"--prefilter goes with --strategy model: {strategy} scores every candidate itself")
     parts = plan.surrogate.strip().lower(), plan.acquisition.strip().lower()
@@ -70,7 +70,7 @@ def check_large(large: Mapping[str, Any], plan: Model, *, fidelities: bool) -> N
             f"--acquisition goes with --strategy model: {strategy} has several; for others, give "
             "seqopt.strategies.Portfolio([...]) to seqopt.maximize"
         )
-    if large["keep"] is not None and strategy not in CLASSIFIERS and prefilter is None:
+    if large["keep"] is not None and strategy not in CLASSIFIERS and prefilter in (None, "none"):
         raise InputError("--keep says how many candidates a prefilter keeps: give --prefilter lfbo or mean, too")
     if fidelities and (prefilter is not None or strategy != "model"):
         raise InputError("--fidelity has a strategy of its own: leave --strategy and --prefilter out")
@@ -146,11 +146,12 @@ def chosen_strategy(large: Mapping[str, Any], plan: Model, search: Any, kind: st
         return FunctionDraws()
     keep = large["keep"]
     if large["strategy"] not in CLASSIFIERS:
-        chosen = None if large["prefilter"] is None else Prefilter(large["prefilter"], KEEP if keep is None else keep)
+        wanted = large["prefilter"]
+        chosen = None if wanted in (None, "none") else Prefilter(wanted, KEEP if keep is None else keep)
         if large["strategy"] in PORTFOLIOS:
             rule = PORTFOLIOS[large["strategy"]]
             return Portfolio(rule=rule, surrogate=plan.surrogate, search=search, prefilter=chosen)
-        if chosen is None:
+        if wanted is None:
             return None
         return ModelBased(plan.surrogate, plan.acquisition, search, prefilter=chosen)
     if keep is None and size > KEEP:

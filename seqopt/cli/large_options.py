@@ -23,7 +23,7 @@ PrefilterName = Annotated[
     str | None,
     typer.Option(
         help="Let the acquisition function look only at the candidates that a cheap score puts first: lfbo (a "
-        "classifier) or mean (the model's own prediction).",
+        "classifier) or mean (the model's own prediction). Default: mean for more than a million, else none.",
         rich_help_panel=LARGE,
     ),
 ]

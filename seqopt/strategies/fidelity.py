@@ -75,6 +75,7 @@ class MultiFidelity(ModelBased):
     """
 
     chooses_contexts = True
+    shortens = False
 
     closed: frozenset[Context] = frozenset()
     """Contexts in which nothing is measured any more."""

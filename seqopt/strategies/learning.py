@@ -80,7 +80,7 @@ def learner_of(strategy: object, space: Space, acquisition: Acquisition | None =
         own = type(surrogate)(**surrogate.config_arguments())
     else:
         own = averaged(surrogate)
-    found = ModelBased(own, SAL() if acquisition is None else acquisition)
+    found = ModelBased(own, SAL() if acquisition is None else acquisition, prefilter=None)
     found.start(space)
     return found
 

@@ -40,7 +40,7 @@ from seqopt.search.defaults import default_search
 from seqopt.search.protocols import CheckedSearch, PartsCheckedSearch, SomeSearch, StatefulSearch
 from seqopt.spaces import PoolSpace, Space
 from seqopt.strategies.failures import COMBINE, likely_proposals, success_predictor
-from seqopt.strategies.prefilter import Prefilter, checked_prefilter
+from seqopt.strategies.prefilter import Prefilter, checked_prefilter, default_prefilter
 from seqopt.strategies.protocols import SearchState
 from seqopt.strategies.random import filled_up, random_proposals
 from seqopt.utils.config import Configurable
@@ -77,8 +77,9 @@ class ModelBased(Configurable):
         search: A `seqopt.search.Search`, or ``"auto"``: see `seqopt.strategies.default_search`. One that follows
             gradients of the acquisition function knows nothing of failures.
         prefilter: Where the search scores a pool, choose by a cheap score which candidates the acquisition function
-            looks at: a `seqopt.strategies.Prefilter`, or the name of one, ``"lfbo"`` or ``"mean"``. By default it looks
-            at all.
+            looks at: a `seqopt.strategies.Prefilter`, the name of one, ``"lfbo"`` or ``"mean"``, or `None`, for all.
+            ``"auto"`` has it look at all up to a million (`seqopt.strategies.prefilter.ALL`), and else at the 50,000 of
+            largest predicted mean.
         failures: The classifier, a `seqopt.models.classifiers.Classifier`; ``"learn"`` for a
             `seqopt.models.classifiers.CrossValidated`, or `None`: failures teach nothing.
 
@@ -96,6 +97,9 @@ class ModelBased(Configurable):
     chooses_contexts = False
     """Whether it says how a string is measured; others have strings measured as their target."""
 
+    shortens = True
+    """Whether, by default, it looks closely at a shortlist of a pool of more than a million."""
+
     def __init__(
         self,
         surrogate: Surrogate | PlannedSurrogate | str = "auto",
@@ -103,9 +107,11 @@ class ModelBased(Configurable):
         search: SomeSearch | str = "auto",
         *,
         failures: Classifier | str | None = "learn",
-        prefilter: Prefilter | str | None = None,
+        prefilter: Prefilter | str | None = "auto",
     ) -> None:
-        self.prefilter = checked_prefilter(prefilter)
+        # "auto" is known once the space is.
+        self._prefilter_given = prefilter if prefilter == "auto" else checked_prefilter(prefilter)
+        self.prefilter = None if isinstance(self._prefilter_given, str) else self._prefilter_given
         if isinstance(failures, str) and failures != "learn":
             raise InputError(f"failures is {failures!r}; expected 'learn', a classifier, or None")
         if failures is not None and not isinstance(failures, str):
@@ -148,6 +154,8 @@ class ModelBased(Configurable):
             )
         if isinstance(self.search, CheckedSearch):
             self.search.check_space(space)
+        if isinstance(self._prefilter_given, str):
+            self.prefilter = self._default_prefilter(space)
         if self.prefilter is not None:
             self.prefilter.start(space, self.surrogate)
         if isinstance(self.search, PartsCheckedSearch):
@@ -163,6 +171,14 @@ class ModelBased(Configurable):
                     f"acquisition function {self.acquisition.name!r} could use: it needs the methods {methods} and "
                     f"untransform of seqopt.models.{needed.__name__}"
                 )
+
+    def _default_prefilter(self, space: Space) -> Prefilter | None:
+        """What is used where nobody says; nothing for what is not filled from a pool by scores."""
+        if not self.shortens or not isinstance(self.search, PoolSearch):
+            return None
+        if isinstance(self.acquisition, RandomAcquisition):
+            return None
+        return default_prefilter(space, self.surrogate)
 
     def _begin_anew(self) -> None:
         """Forget what an earlier search has left behind, so that one strategy may serve several, one after another."""
@@ -189,8 +205,8 @@ class ModelBased(Configurable):
         """See `seqopt.utils.config.Configurable`: parts as they were given, by name or as objects."""
         # What is not said is learned from, as in the runs of earlier versions that go on.
         further: dict[str, Any] = {} if self._failures == "learn" else {"failures": self._failures}
-        if self.prefilter is not None:
-            further["prefilter"] = self.prefilter
+        if not isinstance(self._prefilter_given, str):
+            further["prefilter"] = self._prefilter_given
         return {"surrogate": self._given[0], "acquisition": self.acquisition, "search": self._given[1], **further}
 
     @property

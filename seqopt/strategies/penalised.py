@@ -44,6 +44,8 @@ class LocalPenalisation(ModelBased):
         5
     """
 
+    shortens = False
+
     def __init__(
         self,
         surrogate: Surrogate | str = "auto",

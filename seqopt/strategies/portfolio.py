@@ -96,7 +96,7 @@ class Portfolio(ModelBased):
         search: SomeSearch | str = "auto",
         *,
         failures: Classifier | str | None = "learn",
-        prefilter: Prefilter | str | None = None,
+        prefilter: Prefilter | str | None = "auto",
     ) -> None:
         if isinstance(members, str) or not members:
             raise InputError(

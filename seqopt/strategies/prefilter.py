@@ -29,6 +29,13 @@ PREFILTERS = ("lfbo", "mean")
 KEEP = 50_000
 """Candidates that a prefilter keeps where nobody says how many."""
 
+ALL = 1_000_000
+"""Candidates up to which, by default, the acquisition function looks at all of them.
+
+Of 249,456, a shortlist of the 5,000 of largest predicted mean had the whole batch that GIBBON chose among all
+(``docs/performance.md``, pools of millions).
+"""
+
 
 class Prefilter(Configurable):
     """Keeps the candidates of a pool that a cheap score puts first; among them a batch is chosen exactly.
@@ -119,6 +126,23 @@ class Prefilter(Configurable):
         return scoring if cheap is None else ShortlistScoring(scoring, cheap.pool_scorer, keep)
 
 
+def default_prefilter(space: Space, surrogate: Surrogate) -> Prefilter | None:
+    """What `seqopt.strategies.ModelBased` uses where nobody says: none for up to `ALL` candidates.
+
+    Above, the mean that the surrogate predicts; a classifier where the surrogate has none.
+
+    Example:
+        >>> from seqopt import CandidateSet
+        >>> from seqopt.models import resolve_surrogate
+        >>> space = CandidateSet(["CCO", "CCN", "CCC"])
+        >>> default_prefilter(space, resolve_surrogate("ngrams", space)) is None
+        True
+    """
+    if not isinstance(space, PoolSpace) or len(space) <= ALL:
+        return None
+    return Prefilter("mean" if isinstance(surrogate, MeanSurrogate) else "lfbo")
+
+
 def cheap_classifier(space: Space) -> LogisticRegression:
     """A classifier that scores millions of strings in minutes: logistic regression.
 
@@ -133,13 +157,15 @@ def classifier_of(kind: str) -> LogisticRegression:
 
 
 def checked_prefilter(given: Prefilter | str | None) -> Prefilter | None:
-    """A prefilter, which may be given by its name.
+    """A prefilter, which may be given by its name; ``"none"`` is none.
 
     Raises:
         InputError: For what is none.
     """
     if given is None or isinstance(given, Prefilter):
         return given
+    if given == "none":
+        return None
     if isinstance(given, str):
         return Prefilter(given)
     raise InputError(f"{given!r} is no prefilter: give one of {', '.join(PREFILTERS)}, or a Prefilter")

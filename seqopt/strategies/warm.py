@@ -161,6 +161,8 @@ class WarmStart(ModelBased):
             surrogate without such a kernel, contexts, or a search that follows gradients.
     """
 
+    shortens = False
+
     def __init__(
         self,
         assays: Sequence[OtherAssay],

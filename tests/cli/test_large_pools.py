@@ -129,6 +129,7 @@ def test_a_campaign_on_disk(capsys: pytest.CaptureFixture[str]) -> None:
         (["--plates"], "leave --plates out"),
         (["--keep", "5"], "--prefilter lfbo or mean, too"),
         (["--prefilter", "best"], "unknown prefilter 'best'"),
+        (["--prefilter", "none", "--keep", "5"], "--prefilter lfbo or mean, too"),
         (["--pool", "parts/0.csv", "--strategy", "lfbo"], "--pool FILE --on-disk"),
     ],
 )

@@ -103,3 +103,37 @@ def test_a_prefilter_is_kept_in_a_description() -> None:
     assert "prefilter" not in ModelBased("ngrams", "ucb").config()
     assert "keep" not in LFBO().config()
     assert from_config(LFBO(keep=9).config()).keep == 9
+
+
+def test_a_large_pool_is_shortened_where_nobody_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    from seqopt.strategies import LocalPenalisation, prefilter
+
+    monkeypatch.setattr(prefilter, "ALL", len(POOL) - 1)
+    monkeypatch.setattr(prefilter, "KEEP", 12)
+    monkeypatch.setattr(Prefilter.__init__, "__defaults__", ("lfbo", 12))
+    strategy = ModelBased("ngrams", "gibbon")
+    shortened = _asked(strategy)
+    assert strategy.prefilter is not None
+    assert strategy.prefilter.by == "mean"
+    assert "prefilter" not in strategy.config()
+    assert shortened == _asked(ModelBased("ngrams", "gibbon", prefilter=Prefilter("mean", 12)))
+    for whole in (
+        ModelBased("ngrams", "gibbon", prefilter=None),
+        ModelBased("ngrams", "gibbon", prefilter="none"),
+        ModelBased("ngrams", "random"),
+        LocalPenalisation("ngrams"),
+    ):
+        whole.start(POOL)
+        assert whole.prefilter is None
+    # The same object in a smaller pool.
+    strategy.start(CandidateSet(list(POOL.keys)[:-1], kind="text"))
+    assert strategy.prefilter is None
+
+
+def test_that_all_are_looked_at_is_kept_in_a_description() -> None:
+    from seqopt.utils.config import from_config
+
+    strategy = ModelBased("ngrams", "ucb", prefilter=None)
+    assert strategy.config()["prefilter"] is None
+    again = from_config(strategy.config())
+    assert again.config() == strategy.config()
