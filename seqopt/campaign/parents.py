@@ -72,19 +72,6 @@ def checked_parent_of(parent: str, space: Any) -> str:
     return checked
 
 
-def short_name(string: str, parent: str | None) -> str | None:
-    """What a string changes of a parent; `None` where none is known, or a name would be no shorter than the string.
-
-    The latter is so for what is no variant of it, such as a control that is another protein.
-
-    Example:
-        >>> short_name("MKVLTA", "MKVLSA"), short_name("GGGGGG", "MKVLSA"), short_name("MKVLTA", None)
-        ('S5T', None, None)
-    """
-    name = None if parent is None else mutation_name(parent, string)
-    return name if name is not None and len(name) < len(string) else None
-
-
 def with_mutations(frame: pd.DataFrame, parent: str | None) -> pd.DataFrame:
     """A table of evaluations with the names of variants after their strings, if a parent is known.
 

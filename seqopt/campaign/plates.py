@@ -13,10 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.errors import CampaignError
-from seqopt.campaign.parents import parent_of, short_name
+from seqopt.campaign.parents import parent_of
 from seqopt.campaign.rows import Measurement, Settings, Suggestion
 from seqopt.campaign.wording import counted
 from seqopt.errors import InputError
+from seqopt.strings.mutations import short_name
 from seqopt.utils.arguments import checked_integer
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class PlateRules:
             return None
         parent = parent_of(settings)
         controls = tuple(
-            Control(one["string"], one["key"], one.get("identifier"), short_name(one["key"], parent))
+            Control(one["string"], one["key"], one.get("identifier"), short_name(parent, one["key"]))
             for one in kept["controls"]
         )
         return cls(int(kept["size"]), controls, tuple(kept["opened"]), tuple(kept["closed"]))

@@ -12,9 +12,10 @@ from seqopt.campaign.controls import differing_controls, spread_of
 from seqopt.campaign.costs import Costs, way_of
 from seqopt.campaign.hits import Hits, first_answers, tried_of
 from seqopt.campaign.labels import Spending
-from seqopt.campaign.parents import parent_of, short_name
+from seqopt.campaign.parents import parent_of
 from seqopt.campaign.plates import Plate
 from seqopt.campaign.rows import Counts, Measurement, Observed, Settings, Suggestion
+from seqopt.strings.mutations import short_name
 from seqopt.utils.shown import Tabulated
 
 FEWEST_TARGETS = 2
@@ -141,7 +142,7 @@ def side_by_side(settings: Settings, expected: Mapping[str, Any]) -> str:
     from seqopt.data import shown_number
 
     string, mean, std = expected["string"], expected["predicted_mean"], expected["predicted_std"]
-    called = expected.get("identifier") or short_name(string, parent_of(settings)) or string
+    called = expected.get("identifier") or short_name(parent_of(settings), string) or string
     return (
         f"{text}. Expected to be the best of what all have in common: {called}, {shown_number(mean)} ± "
         f"{shown_number(std)} (1 sd, by the last suggestion)."

@@ -281,7 +281,7 @@ def _verdict(batch: int, judged: Sequence[_Judged]) -> str:
 def _open(settings: Settings, waiting: Sequence[Suggestion], status: Status) -> Section:
     rows = []
     for row in waiting:
-        nearest, why = nearest_in_words(row.reason), in_words(row.reason)
+        nearest, why = nearest_in_words(row.reason, parent_of(settings)), in_words(row.reason)
         if row.name in status.failing:
             why = f"{why}, fails: {status.failing[row.name]}"
         rows.append(

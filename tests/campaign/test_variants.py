@@ -137,6 +137,13 @@ def test_controls_are_called_by_their_identifiers_on_plates(tmp_path: Path) -> N
         assert {("S5T", strings[1]), ("wt", WILD)} <= {(row[column], row[strings_in]) for row in best.rows}
         waiting = next(part for part in summarize(campaign) if part.title == "Open suggestions")
         assert waiting.header[1:4] == ("identifier", "mutations", "sequence")
+        assert {row[waiting.header.index("nearest measured")].partition(" ")[0] for row in waiting.rows} <= {
+            "wt",
+            *(f"S5{letter}" for letter in "TACDE"),
+        }
+        # Notebooks, too: batches, predictions and what is told of one of them.
+        assert re.search(r"S5[A-Z] .* to (wt|S5[A-Z]) = ", str(campaign.suggest(more=True)))
+        assert re.search(r"V01 +S5T ", str(campaign.predict(["V01", "V02"])))
         # The page knows the parent that came with the file.
         assert view_of(read_campaign(path), "activity").parent == WILD
         plate = campaign.plates(learned=False)[0]
