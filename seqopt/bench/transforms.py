@@ -66,7 +66,8 @@ class Task:
     direction: Direction = "maximize"
 
 
-def _variants() -> tuple[list[str], Numbers, str]:
+def variants() -> tuple[list[str], Numbers, str]:
+    """The variants of a protein that come with seqopt, their synthetic scores, and their kind."""
     from seqopt.datasets.tables import read_table
     from seqopt.utils.resources import data_path
 
@@ -112,7 +113,7 @@ def _columns(table: Table, string: str, value: str) -> tuple[list[str], Numbers]
 
 
 TASKS: Mapping[str, Task] = {
-    "variants": Task("variants of an enzyme", _variants, 10, 20, 8, 30),
+    "variants": Task("variants of an enzyme", variants, 10, 20, 8, 30),
     "sites": Task("four sites of protein G", _sites, 50, 50, 6, 100),
     "docking": Task("docking scores", _molecules("enamine10k_docking"), 100, 100, 5, 100, "minimize"),
     "esol": Task("solubility", _molecules("esol"), 10, 20, 10, 30),

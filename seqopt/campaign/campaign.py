@@ -1021,7 +1021,7 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
             {way_of(context): size for context, size in self.store.screened().items()},
             {name: len(rows) for name, rows in self.store.assays().items()},
             tuple(plates),
-            model.pop("recommended", {}),
+            _identified(model.pop("recommended", {}), (*suggestions, *measurements)),
             hits,
             counts_by_way(settings, measurements),
             tuple(of_plates),
@@ -1098,6 +1098,13 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
             self._narrowed_from = space
             self._narrowed = narrowed(space, replace(settings, pool=self.store.library), progress)
         return self._narrowed
+
+
+def _identified(expected: Mapping[str, Any], rows: Iterable[Suggestion | Measurement]) -> dict[str, Any]:
+    """What is said of a string, with what its owner calls it."""
+    called = {row.string: row.identifier for row in rows if row.identifier}
+    identifier = called.get(str(expected.get("string")))
+    return dict(expected) | ({} if identifier is None else {"identifier": identifier})
 
 
 def _stand_of(pool: dict[str, Any] | None) -> Any:

@@ -52,6 +52,7 @@ def differing_controls(
         the controls A and B read 5 and 9 on P4, and differ there otherwise than on 3 other plates
     """
     found: dict[str, tuple[float, str]] = {}
+    called = {name: plate.called(name) for plate in plates for name in plate.controls}
     tried = 0
     for first, second in combinations(dict.fromkeys(name for plate in plates for name in plate.controls), 2):
         pairs = {
@@ -77,8 +78,8 @@ def differing_controls(
             chance = 2 * float(stdtr(freedom, -abs(a - b - statistics.fmean(others)) / scale))
             read = " and ".join(f"{10**value if geometric else value:.4g}" for value in (a, b))
             text = (
-                f"the controls {first} and {second} read {read} on {name}, and differ there otherwise than on "
-                f"{len(others)} other plates"
+                f"the controls {called[first]} and {called[second]} read {read} on {name}, and differ there otherwise "
+                f"than on {len(others)} other plates"
             )
             found[name] = min(found.get(name, (1.0, "")), (chance, text))
     return {name: text for name, (chance, text) in found.items() if chance * tried < CHANCE}

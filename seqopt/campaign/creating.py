@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,7 +23,7 @@ from seqopt.campaign.parents import (
     parent_of_space,
     written_out,
 )
-from seqopt.campaign.plates import new_rules
+from seqopt.campaign.plates import Control, new_rules
 from seqopt.campaign.rows import Settings
 from seqopt.errors import InputError
 from seqopt.utils.arguments import checked_integer
@@ -194,7 +195,7 @@ def new_campaign(
     rules = None
     if plates is not None:
         named = parent_of_space(space) or parent
-        rules = new_rules(plates, control_keys(controls, space, trial, pool=pool, parent=named))
+        rules = new_rules(plates, made_controls(controls, space, trial, pool=pool, parent=named))
     if wanted and include:
         asked = {string: (string, space.key(string)) for string in include}
         cells = library_cells(pool, [string for string, _ in asked.values()])
@@ -276,15 +277,15 @@ def refuse_lead(*, strategy: bool, contexts: bool, transform: str | None) -> Non
         raise InputError("a lead goes with results that are numbers, not yes or no: leave one of them out")
 
 
-def control_keys(
+def made_controls(
     controls: Sequence[str] | str | os.PathLike[str],
     space: Space,
     optimizer: Optimizer,
     *,
     pool: Mapping[str, Any] | None = None,
     parent: str | None = None,
-) -> dict[str, str]:
-    """The keys of controls by their strings, of a list or a file.
+) -> list[Control]:
+    """Controls of a list or a file, with what the library calls them.
 
     Identifiers stand for their candidates, and names of variants for these variants of the parent.
 
@@ -292,25 +293,33 @@ def control_keys(
         InputError: For a string that the campaign cannot learn from, one that is there twice, or a name that does not
             fit the parent.
     """
-    from seqopt.campaign.labels import strings_by_identifier
+    from seqopt.campaign.labels import stored_labels, strings_by_identifier
     from seqopt.filters.listed import read_list
-    from seqopt.spaces import EvolvableSpace
+    from seqopt.spaces import EvolvableSpace, StoredPool
 
     listed = list(read_list(controls)) if isinstance(controls, str | os.PathLike) else list(controls)
     called = strings_by_identifier(pool) if listed and pool is not None and pool.get("id_column") else {}
-    listed = written_out([called.get(given, given) for given in listed], parent, space.kind, CONTROLS)
-    found: dict[str, str] = {}
-    for string in listed:
+    if isinstance(space, StoredPool):
+        # What is written as a candidate is one.
+        places = {given: space.store.called(given) for given in listed if space.known_key(given) is None}
+        called = {given: space[place] for given, place in places.items() if place is not None}
+    identifiers = {string: identifier for identifier, string in called.items()}
+    strings = written_out([called.get(given, given) for given in listed], parent, space.kind, CONTROLS)
+    found: dict[str, Control] = {}
+    for given, string in zip(listed, strings, strict=True):
         try:
             key = space.key(string)
             if isinstance(space, EvolvableSpace):
                 space.from_string(string)
         except InputError as error:
             hint = hint_at_parent(string, parent, space.kind)
-            raise InputError(f"the control {string!r} cannot be used: {error}{hint}") from error
+            raise InputError(f"the control {given!r} cannot be used: {error}{hint}") from error
         for message in optimizer.strategy.unsupported([key]).values():
-            raise InputError(f"the control {string!r} cannot be used: {message}")
+            raise InputError(f"the control {given!r} cannot be used: {message}")
         if string in found:
-            raise InputError(f"the control {string!r} is given twice: keep one of them")
-        found[string] = key
-    return found
+            raise InputError(f"the control {given!r} is given twice: keep one of them")
+        found[string] = Control(string, key, identifiers.get(string))
+    if isinstance(space, StoredPool):
+        labels = stored_labels(space, list(found))
+        return [replace(one, identifier=label.identifier) for one, label in zip(found.values(), labels, strict=True)]
+    return list(found.values())

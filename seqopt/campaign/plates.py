@@ -9,13 +9,15 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.errors import CampaignError
+from seqopt.campaign.parents import parent_of
 from seqopt.campaign.rows import Measurement, Settings, Suggestion
 from seqopt.campaign.wording import counted
 from seqopt.errors import InputError
+from seqopt.strings.mutations import short_name
 from seqopt.utils.arguments import checked_integer
 
 if TYPE_CHECKING:
@@ -38,10 +40,19 @@ class Control:
     Attributes:
         string: As its owner writes it.
         key: Its identity.
+        identifier: What the library calls it, if it does.
+        variant: What it changes of the parent, if one is known and that is shorter than the string.
     """
 
     string: str
     key: str
+    identifier: str | None = None
+    variant: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called in lines of text: by its owner, else as a variant of the parent, else its string."""
+        return self.identifier or self.variant or self.string
 
 
 @dataclass(frozen=True)
@@ -61,8 +72,12 @@ class PlateRules:
     closed: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """As settings keep it."""
-        return asdict(self) | {"opened": list(self.opened), "closed": list(self.closed)}
+        """As settings keep it; what the parent tells is left out."""
+        controls = [
+            {"string": one.string, "key": one.key} | ({"identifier": one.identifier} if one.identifier else {})
+            for one in self.controls
+        ]
+        return {"size": self.size, "controls": controls, "opened": list(self.opened), "closed": list(self.closed)}
 
     @classmethod
     def of(cls, settings: Settings) -> PlateRules | None:
@@ -75,7 +90,11 @@ class PlateRules:
         kept = settings.plates
         if not kept:
             return None
-        controls = tuple(Control(one["string"], one["key"]) for one in kept["controls"])
+        parent = parent_of(settings)
+        controls = tuple(
+            Control(one["string"], one["key"], one.get("identifier"), short_name(parent, one["key"]))
+            for one in kept["controls"]
+        )
         return cls(int(kept["size"]), controls, tuple(kept["opened"]), tuple(kept["closed"]))
 
 
@@ -93,6 +112,7 @@ class Plate:
         controls: The values of the controls that were measured, by their strings; replicates one by one.
         offset: By how much its values lie above what all plates have in common, with the central 90 % of that; `None`
             where no model says it.
+        names: What controls are called in lines of text, by their strings; others are called by their strings.
     """
 
     name: str
@@ -103,6 +123,11 @@ class Plate:
     missing: tuple[str, ...] = ()
     controls: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     offset: tuple[float, float, float] | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def called(self, control: str) -> str:
+        """What a control is called in a line of text."""
+        return self.names.get(control, control)
 
     @property
     def room(self) -> int:
@@ -122,6 +147,8 @@ class Plate:
             P1  open, 12 of 96 wells used; offset +0.4 (90 %: +0.1 to +0.7); controls: CCO 5.1
             >>> print(Plate("P2", 96, 1, 1, closed=True).describe())
             P2  closed, 1 of 96 wells used; one value, which cannot tell an offset from what the string itself does
+            >>> print(Plate("P3", 96, 0, 0, missing=("MRV",), names={"MRV": "K2R"}).describe())
+            P3  open, 0 of 96 wells used; to come with the next suggestion: K2R
         """
         text = f"{self.name}  {'closed' if self.closed else 'open'}, {self.used} of {self.size} wells used"
         if self.offset is not None:
@@ -131,10 +158,10 @@ class Plate:
             alone = "a control, compared with it on other plates" if self.controls else ""
             text += f"; one value, {alone or 'which cannot tell an offset from what the string itself does'}"
         if self.controls:
-            said = ", ".join(f"{name} {_listed(values)}" for name, values in self.controls.items())
+            said = ", ".join(f"{self.called(one)} {_listed(values)}" for one, values in self.controls.items())
             text += f"; controls: {said}"
         if self.missing and not self.closed:
-            text += f"; to come with the next suggestion: {', '.join(self.missing)}"
+            text += f"; to come with the next suggestion: {', '.join(map(self.called, self.missing))}"
         return text
 
 
@@ -161,6 +188,7 @@ def plates_of(
     known: dict[str, dict[str, list[float]]] = {}
     numbers: Counter[str] = Counter()
     keys = {control.key: control.string for control in rules.controls}
+    names = {control.string: control.name for control in rules.controls}
     for one in suggestions:
         name = plate_of(one.context)
         asked.setdefault(name, Counter())[one.key] += one.status != "withdrawn"
@@ -187,6 +215,7 @@ def plates_of(
             tuple(one.string for one in rules.controls if one.key not in ever.get(name, set())),
             {string: tuple(values) for string, values in known.get(name, {}).items()},
             (offsets or {}).get(name),
+            names,
         )
         for name, wells in asked.items()
     ]
@@ -359,22 +388,22 @@ def with_closed(rules: PlateRules, name: str, plates: Sequence[Plate]) -> tuple[
     return replace(rules, closed=(*rules.closed, wanted)), wanted
 
 
-def new_rules(size: object, controls: Mapping[str, str]) -> PlateRules:
+def new_rules(size: object, controls: Sequence[Control]) -> PlateRules:
     """Rules of a new campaign.
 
     Args:
         size: Wells of a plate.
-        controls: Keys of what is measured on every plate, by how its owner writes it.
+        controls: What is measured on every plate.
 
     Raises:
         InputError: For a size that is no number of wells, or controls that are there twice or leave no room.
     """
     wells = checked_integer("the size of a plate", size, 2, "expected an integer of wells, at least 2")
     found: dict[str, Control] = {}
-    for string, key in controls.items():
-        if key in found:
-            raise InputError(f"the control {string!r} is the same as {found[key].string!r}: give each once")
-        found[key] = Control(string, key)
+    for one in controls:
+        if one.key in found:
+            raise InputError(f"the control {one.string!r} is the same as {found[one.key].string!r}: give each once")
+        found[one.key] = one
     if len(found) >= wells:
         raise InputError(f"{len(found)} controls leave no room for candidates on a plate of {wells} wells")
     return PlateRules(wells, tuple(found.values()))

@@ -12,8 +12,10 @@ from seqopt.campaign.controls import differing_controls, spread_of
 from seqopt.campaign.costs import Costs, way_of
 from seqopt.campaign.hits import Hits, first_answers, tried_of
 from seqopt.campaign.labels import Spending
+from seqopt.campaign.parents import parent_of
 from seqopt.campaign.plates import Plate
 from seqopt.campaign.rows import Counts, Measurement, Observed, Settings, Suggestion
+from seqopt.strings.mutations import short_name
 from seqopt.utils.shown import Tabulated
 
 FEWEST_TARGETS = 2
@@ -44,8 +46,9 @@ class Status(Tabulated):
             for a suggestion (`seqopt.campaign.Campaign.plates` fits one).
         relations: How ways to measure go with the target, by strings measured in both and by the last model.
         of_plates: Those of the warnings that are about plates.
-        expected: The measured string of the largest posterior mean of what plates have in common, ``string``, and what
-            is predicted of it, ``predicted_mean`` and ``predicted_std``, as the last suggestion had it; empty before.
+        expected: The measured string of the largest posterior mean of what plates have in common, ``string``, what its
+            owner calls it, ``identifier``, if anything, and what is predicted of it, ``predicted_mean`` and
+            ``predicted_std``, as the last suggestion had it; empty before.
         hits: How many hits were found and are expected, where results are yes or no.
         ways: What was measured in each way, the target first, where there are several but plates.
     """
@@ -138,9 +141,10 @@ def side_by_side(settings: Settings, expected: Mapping[str, Any]) -> str:
         return f"{text}: which string is the best is said once a model has been fitted (seqopt campaign suggest)."
     from seqopt.data import shown_number
 
-    mean, std = expected["predicted_mean"], expected["predicted_std"]
+    string, mean, std = expected["string"], expected["predicted_mean"], expected["predicted_std"]
+    called = expected.get("identifier") or short_name(parent_of(settings), string) or string
     return (
-        f"{text}. Expected to be the best of what all have in common: {expected['string']}, {shown_number(mean)} ± "
+        f"{text}. Expected to be the best of what all have in common: {called}, {shown_number(mean)} ± "
         f"{shown_number(std)} (1 sd, by the last suggestion)."
     )
 

@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seqopt.campaign.by_way import quality_in_words, values_in_words
+from seqopt.campaign.parents import MUTATIONS, parent_of
 from seqopt.campaign.rows import Observed, Settings, Suggestion, comparable
 from seqopt.campaign.status import side_by_side
 from seqopt.campaign.wording import counted, in_words, means_in_words, nearest_in_words, percent, without_value
+from seqopt.strings.mutations import mutation_names
 
 if TYPE_CHECKING:
     from seqopt.campaign.campaign import Campaign
@@ -86,14 +88,15 @@ def summarize(campaign: Campaign) -> list[Section]:
         times = {command.id: command.time for command in store.history()}
     settings = status.settings
     by_query = {(one.key, one.context): one for one in observed}
-    called = {row.string: row.identifier for one in observed for row in one.measurements if row.identifier}
-    called |= {row.string: row.identifier for row in suggestions if row.identifier}
+    keys = {row.string: row.key for row in suggestions}
+    keys |= {row.string: row.key for one in observed for row in one.measurements}
+    keys |= {one.string: one.key for one in observed}
     if settings.yes_no:
         from seqopt.campaign.summary_hits import hit_sections
 
         sections = hit_sections(status, observed, suggestions, _heading(status))
         sections += [_failures(settings, observed, times), Section("Warnings", status.warnings or ("None.",))]
-        return [_identified(section, called, settings) for section in sections]
+        return [_with_mutations(section, keys, settings) for section in sections]
     sections = [
         _heading(status),
         _best(settings, comparable(settings, observed), suggestions, status),
@@ -104,16 +107,20 @@ def summarize(campaign: Campaign) -> list[Section]:
         _failures(settings, observed, times),
         Section("Warnings", status.warnings or ("None.",)),
     ]
-    return [_identified(section, called, settings) for section in sections]
+    return [_with_mutations(section, keys, settings) for section in sections]
 
 
-def _identified(section: Section, called: Mapping[str, str], settings: Settings) -> Section:
-    """A table of strings with a column of what their owner calls them, where there is any such name."""
-    if not called or "id" not in section.header:
+def _with_mutations(section: Section, keys: Mapping[str, str], settings: Settings) -> Section:
+    """A table of strings with the names of variants before them, where a parent is known."""
+    parent = parent_of(settings)
+    if parent is None or settings.string_column not in section.header or MUTATIONS in section.header:
         return section
-    place, strings = section.header.index("id") + 1, section.header.index(settings.string_column)
-    rows = tuple((*row[:place], called.get(row[strings], ""), *row[place:]) for row in section.rows)
-    return replace(section, header=(*section.header[:place], "identifier", *section.header[place:]), rows=rows)
+    place = section.header.index(settings.string_column)
+    named = mutation_names(parent, (keys[row[place]] for row in section.rows))
+    if [row[place - 1] for row in section.rows] == named:
+        return section  # the library calls them so
+    rows = tuple((*row[:place], name, *row[place:]) for row, name in zip(section.rows, named, strict=True))
+    return replace(section, header=(*section.header[:place], MUTATIONS, *section.header[place:]), rows=rows)
 
 
 def render(sections: Sequence[Section], width: int = WIDTH) -> str:
@@ -274,7 +281,7 @@ def _verdict(batch: int, judged: Sequence[_Judged]) -> str:
 def _open(settings: Settings, waiting: Sequence[Suggestion], status: Status) -> Section:
     rows = []
     for row in waiting:
-        nearest, why = nearest_in_words(row.reason), in_words(row.reason)
+        nearest, why = nearest_in_words(row.reason, parent_of(settings)), in_words(row.reason)
         if row.name in status.failing:
             why = f"{why}, fails: {status.failing[row.name]}"
         rows.append(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from seqopt.campaign.hits import Hits
+from seqopt.campaign.parents import parent_of
 from seqopt.campaign.rows import Observed, Settings, Suggestion
 from seqopt.campaign.summary import IDENTIFIER, UNSUGGESTED, Section, section_without_empty
 from seqopt.campaign.wording import in_words, nearest_in_words, percent
@@ -149,12 +150,14 @@ def _last_batch(settings: Settings, observed: Sequence[Observed], suggestions: S
 
 
 def _open(settings: Settings, waiting: Sequence[Suggestion], status: Status) -> Section:
-    rows = []
+    rows, parent = [], parent_of(settings)
     for row in waiting:
         why = in_words(row.reason)
         if row.name in status.failing:
             why = f"{why}, fails: {status.failing[row.name]}"
-        rows.append((row.name, row.identifier or "", row.string, *_chance(row), why, nearest_in_words(row.reason)))
+        rows.append(
+            (row.name, row.identifier or "", row.string, *_chance(row), why, nearest_in_words(row.reason, parent))
+        )
     header = ("name", IDENTIFIER, settings.string_column, CHANCE, INTERVAL, "why", "nearest measured")
     lines = () if rows else ("None: seqopt campaign suggest says what to measure next.",)
     return section_without_empty("Open suggestions", lines, header, rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from seqopt.strings.mutations import short_name
 from seqopt.utils.mean_effect import MeanEffect
 
 
@@ -93,8 +94,12 @@ def percent(share: float) -> str:
     return f"{number:.0f} %" if 1 <= number <= 99 or number in (0, 100) else f"{number:.1f} %"
 
 
-def nearest_in_words(reason: Mapping[str, Any]) -> str:
+def nearest_in_words(reason: Mapping[str, Any], parent: str | None = None) -> str:
     """The nearest measured string, its value, how similar it is and what differs; empty where it is not known.
+
+    Args:
+        reason: As `in_words` has it.
+        parent: The parent, if one is known: its variants are called by what they change of it.
 
     Example:
         >>> reason = {"nearest": "CCO", "similarity": 0.7143, "value": 6.2, "difference": "−*O +*N"}
@@ -104,17 +109,17 @@ def nearest_in_words(reason: Mapping[str, Any]) -> str:
         'CCO < 0.1 (0.50)'
         >>> nearest_in_words({"nearest": "CCO", "similarity": 0.5, "value": 1.0, "told": "hit"})
         'CCO = hit (0.50)'
+        >>> nearest_in_words({"nearest": "MKVLTA", "similarity": 0.5, "value": 1.0}, "MKVLSA")
+        'S5T = 1 (0.50)'
     """
     from seqopt.data import shown_number
 
     nearest, similarity = reason.get("nearest"), reason.get("similarity")
     if not nearest:
         return ""
-    value = reason.get("value")
+    value, text = reason.get("value"), short_name(parent, str(nearest)) or str(nearest)
     if reason.get("told"):
-        value, text = None, f"{nearest} = {reason['told']}"
-    else:
-        text = str(nearest)
+        value, text = None, f"{text} = {reason['told']}"
     text += "" if value is None else f" {reason.get('censored') or '='} {shown_number(value)}"
     text += "" if similarity is None else f" ({similarity:.2f})"
     return text + (f": {reason['difference']}" if reason.get("difference") else "")

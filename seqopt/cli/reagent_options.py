@@ -69,6 +69,5 @@ def refuse_pool_options(context: typer.Context, pool: object) -> None:
     alone = {"decimal_comma"} if is_given(context, "known") else set()
     for name in _OF_POOLS:
         if name not in alone and is_given(context, name):
-            raise InputError(
-                f"--{name.replace('_', '-')} goes with a file of candidates, not with --reactions: leave it out"
-            )
+            instead = "or with --known FILE" if name == "decimal_comma" else "not with --reactions"
+            raise InputError(f"--{name.replace('_', '-')} goes with a file of candidates, {instead}: leave it out")

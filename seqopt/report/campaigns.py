@@ -13,6 +13,7 @@ import pandas as pd
 from seqopt.campaign import Campaign, CampaignStore, Observed, Settings, Snapshot, Suggestion
 from seqopt.campaign.costs import costs_by_string
 from seqopt.campaign.leads import FROM_LEAD, distances_from_lead
+from seqopt.campaign.parents import PARENT, parent_of
 from seqopt.campaign.rows import TERMS, Measurement, comparable
 from seqopt.campaign.run_settings import RUN
 from seqopt.campaign.wording import means_in_words
@@ -288,6 +289,8 @@ def _facts(settings: Settings) -> dict[str, Any]:
     pool: Mapping[str, Any] = facts.pop("pool", None) or {}
     space: Mapping[str, Any] = facts.pop("space", None) or {}
     facts = {name: value for name, value in facts.items() if value not in (None, [], {})}
+    # Of a pool it is known with the file.
+    facts |= {PARENT: parent} if (parent := parent_of(settings)) is not None else {}
     if pool:
         facts |= {"kind": pool.get("kind"), "pool": pool.get("path"), "pool_size": pool.get("size")}
         added = [Path(str(one["path"])).name for one in pool.get("added") or []]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from seqopt.campaign.inquiry import PredictedStrings
+from seqopt.campaign.parents import MUTATIONS, parent_of
 from seqopt.campaign.wording import counted, percent
 from seqopt.data import shown_interval, shown_number, written
 from seqopt.errors import SeqoptError
@@ -16,6 +17,7 @@ from seqopt.report.results import tidy_evaluations
 from seqopt.spaces import CandidateSet, GrammarSpace
 from seqopt.spaces.populations import SequenceSpace, described_size
 from seqopt.strategies import ModelBased
+from seqopt.strings.mutations import mutation_name
 from seqopt.utils.config import described
 from seqopt.utils.shown import register_renderer
 
@@ -36,7 +38,7 @@ def describe_batch(batch: Batch) -> Description:
 
 
 def describe_predicted(found: PredictedStrings) -> Description:
-    settings = found.settings
+    settings, parent = found.settings, parent_of(found.settings)
     rows = found[:LARGEST_BATCH]
     entries, columns = without_empty(
         [
@@ -45,6 +47,7 @@ def describe_predicted(found: PredictedStrings) -> Description:
                 (
                     "" if row.rank is None else str(row.rank),
                     row.identifier or "",
+                    "" if parent is None else mutation_name(parent, row.key),
                     shown_number(row.predicted),
                     shown_interval(row.low, row.high, settings.transform, settings.objective, settings.unit),
                     "" if row.improvement is None else percent(row.improvement),
@@ -55,7 +58,7 @@ def describe_predicted(found: PredictedStrings) -> Description:
             )
             for row in rows
         ],
-        ("rank", "identifier", "predicted", "90 % of a measurement", "chance to beat the best", "known"),
+        ("rank", "identifier", MUTATIONS, "predicted", "90 % of a measurement", "chance to beat the best", "known"),
     )
     unit = f" ({settings.unit})" if settings.unit else ""
     return Description(

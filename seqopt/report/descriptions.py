@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any
 from seqopt.campaign.batches import Suggestions
 from seqopt.campaign.by_way import quality_in_words
 from seqopt.campaign.campaign import Campaign
+from seqopt.campaign.parents import MUTATIONS, parent_of
 from seqopt.campaign.status import Status
 from seqopt.campaign.wording import counted, in_words, means_in_words, without_value
 from seqopt.data import shown_interval, shown_number
 from seqopt.errors import SeqoptError
 from seqopt.report.display import KINDS, LARGEST_BATCH, SHOWN, Description, ListedString
 from seqopt.report.formats import compact, number_format, shortened, significant
+from seqopt.strings.mutations import mutation_name, short_name
 from seqopt.utils.shown import add_loader, register_renderer
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ def describe_result(result: Result) -> Description:
 
 def describe_suggestions(batch: Suggestions) -> Description:
     settings, rows = batch.settings, batch[:LARGEST_BATCH]
+    parent = parent_of(settings)
     log10 = settings.transform == "log10"
     pool = settings.listed
     price = pool.get("price_column")
@@ -75,19 +78,20 @@ def describe_suggestions(batch: Suggestions) -> Description:
                 (
                     row.name,
                     row.identifier or "",
+                    "" if parent is None else mutation_name(parent, row.key),
                     row.cells.get(price, "") if price else "",
                     ", ".join(str(value) for _, value in row.context),
                     row.status if row.status != "open" else "",
                     "" if centre is None else show(centre),
                     shown_interval(row.low, row.high, settings.transform, settings.objective, settings.unit),
                     in_words(row.reason),
-                    _similar(row.reason),
+                    _similar(row.reason, parent),
                 ),
             )
             for row, centre in zip(rows, centres, strict=True)
         ],
         (
-            *("name", pool.get("id_column") or "identifier", price or "price"),
+            *("name", pool.get("id_column") or "identifier", MUTATIONS, price or "price"),
             *(", ".join(settings.context_names), "status"),
             *("predicted", "90 % of a measurement", "why", "nearest measured"),
         ),
@@ -102,11 +106,11 @@ def describe_suggestions(batch: Suggestions) -> Description:
     )
 
 
-def _similar(reason: dict[str, Any]) -> str:
+def _similar(reason: dict[str, Any], parent: str | None) -> str:
     nearest, similarity = reason.get("nearest"), reason.get("similarity")
     if nearest is None or similarity is None:
         return ""
-    text = f"{similarity:.2f} to {shortened(str(nearest), 24)}"
+    text = f"{similarity:.2f} to {short_name(parent, str(nearest)) or shortened(str(nearest), 24)}"
     value, change = reason.get("value"), reason.get("difference")
     known = "" if value is None else f" {reason.get('censored') or '='} {shown_number(value)}"
     return text + known + (f": {change}" if change else "")

@@ -9,12 +9,14 @@ from pathlib import Path
 from markupsafe import escape
 
 from seqopt.campaign.inquiry import Explanation
+from seqopt.campaign.parents import MUTATIONS, parent_of
 from seqopt.campaign.wording import in_words, nearest_in_words, percent
 from seqopt.data import shown_interval, shown_number
 from seqopt.errors import InputError, ModelError
 from seqopt.report.display import Description, ListedString, picture
 from seqopt.report.formats import printable
 from seqopt.report.rests import Rests, Scale, scale_of
+from seqopt.strings.mutations import mutation_name
 from seqopt.utils.files import write_atomically
 from seqopt.utils.shown import register_renderer
 
@@ -58,19 +60,21 @@ def describe_explanation(found: Explanation) -> DescribedExplanation:
     settings, row = found.settings, found.prediction
     unit = f" {settings.unit}" if settings.unit else ""
     scale = settings.transform, settings.objective, settings.unit
+    parent = parent_of(settings)
     then = found.at_suggestion if found.at_suggestion != found.reason else {}
     facts = {
         "string": row.string,
         "identifier": row.identifier or "",
+        MUTATIONS: "" if parent is None else mutation_name(parent, row.key),
         "measured": "" if row.measured is None else f"{shown_number(row.measured)}{unit}",
         "predicted": f"{shown_number(row.predicted)}{unit}",
         "90 % of a measurement": shown_interval(row.low, row.high, *scale),
         "90 % of the true value": shown_interval(row.true_low, row.true_high, *scale),
         "chance to beat the best": "" if row.improvement is None else percent(row.improvement),
         "stands now": in_words(found.reason),
-        "nearest measured": nearest_in_words(found.reason) if row.measured is None else "",
+        "nearest measured": nearest_in_words(found.reason, parent) if row.measured is None else "",
         "when suggested": in_words(then),
-        "nearest measured then": nearest_in_words(then),
+        "nearest measured then": nearest_in_words(then, parent),
     }
     name = f"{found.name}: " if found.name else ""
     title = f"{name}prediction of {settings.objective}{f' ({settings.unit})' if settings.unit else ''}"

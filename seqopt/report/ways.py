@@ -13,10 +13,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from seqopt.campaign.by_way import FEWEST_BOTH
+from seqopt.campaign.parents import parent_in
 from seqopt.report.axis_labels import untangle
 from seqopt.report.formats import compact, printable, shortened
 from seqopt.report.plot import BEST, CHOSEN, MUTED, plot_style
 from seqopt.report.results import Run, as_number, best_so_far, context_names, context_text
+from seqopt.report.view import space_facts
+from seqopt.strings.mutations import short_name
 
 LONGEST_NAME = 40
 """Characters of the name of a way that are shown in a table."""
@@ -149,8 +152,10 @@ def _recommended(run: Run) -> list[str]:
     mean, std = (as_number(run.recommended.get(f"predicted_{name}")) for name in ("mean", "std"))
     if not isinstance(string, str) or mean is None or std is None:
         return []
+    parent = parent_in(run.settings, space_facts(run))
+    called = str(run.recommended.get("identifier") or short_name(parent, string) or string)
     return [
-        f"Recommended, by the model's mean of the target: {shortened(printable(string), LONGEST_STRING)}, predicted "
+        f"Recommended, by the model's mean of the target: {shortened(printable(called), LONGEST_STRING)}, predicted "
         f"{compact(mean)} ± {compact(std)} (1 sd)."
     ]
 

@@ -89,6 +89,19 @@ def mutation_name(parent: str, string: str) -> str:
     return _written(parent, *_edits(parent, string))
 
 
+def short_name(parent: str | None, string: str) -> str | None:
+    """What a string changes of a parent; `None` where none is known, or a name would be no shorter than the string.
+
+    The latter is so for what is no variant of it, such as a control that is another protein.
+
+    Example:
+        >>> short_name("MKVLSA", "MKVLTA"), short_name("MKVLSA", "GGGGGG"), short_name(None, "MKVLTA")
+        ('S5T', None, None)
+    """
+    name = mutation_name(parent, string) if parent else ""
+    return name if 0 < len(name) < len(string) else None
+
+
 def mutation_names(parent: str, strings: Iterable[str]) -> list[str]:
     """The name of each string; see `mutation_name`.
 

@@ -101,3 +101,30 @@ def test_a_campaign_keeps_its_reactions_and_tells_the_routes(folder: Path) -> No
     with Campaign.open("mine.seqopt") as campaign:
         assert isinstance(campaign.space, CombinatorialSpace)
         assert campaign.space.size == 20
+
+
+KNOWN = {"CNC(C)=O": "73,5", "CNC(=O)c1ccccc1": "135,25"}
+
+
+def test_known_results_of_products_may_have_decimal_commas(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("known.csv").write_text("smiles;value\n" + "".join(f"{one};{value}\n" for one, value in KNOWN.items()))
+    arguments = [*SEARCH, "--initial", "3", "--batch", "2", "--budget", "0", "--maximize"]
+    # Of values with commas nothing is guessed.
+    assert main([*arguments, "--known", "known.csv", "--out", "refused"]) != 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "known.csv, line 2, column 'value': '73,5' has a comma" in said
+    assert "say so with --decimal-comma" in said
+    assert main([*arguments, "--known", "known.csv", "--decimal-comma", "--out", "run"]) == 0
+    found = pd.read_csv("run/evaluations.csv")
+    assert found["value"].tolist()[:2] == [73.5, 135.25]
+    assert found["string"].tolist()[:2] == list(KNOWN)
+    assert len(found) == 3
+    # Numbers with points are refused then, and so is the option where nothing is known.
+    capsys.readouterr()
+    Path("points.csv").write_text("smiles;value\nCNC(C)=O;73.5\n")
+    assert main([*arguments, "--known", "points.csv", "--decimal-comma", "--out", "refused"]) != 0
+    assert "has a point, but commas are decimal in this table" in " ".join(capsys.readouterr().err.split())
+    assert main([*arguments, "--decimal-comma", "--out", "refused"]) != 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "--decimal-comma goes with a file of candidates, or with --known FILE: leave it out" in said
+    assert not Path("refused").exists()

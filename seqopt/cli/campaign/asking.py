@@ -219,11 +219,11 @@ def _print_explanation(campaign: Campaign, found: Explanation) -> None:
     if found.reason:
         console.print(f"stands now: {escape(in_words(found.reason))}")
         if row.measured is None:
-            print_whole(f"nearest measured: {escape(nearest_in_words(found.reason))}")
+            print_whole(f"nearest measured: {escape(nearest_in_words(found.reason, parent))}")
     if found.at_suggestion.get("kind") and found.at_suggestion != found.reason:
         console.print(f"when suggested: {escape(in_words(found.at_suggestion))}")
         if found.at_suggestion.get("nearest"):
-            print_whole(f"nearest measured then: {escape(nearest_in_words(found.at_suggestion))}")
+            print_whole(f"nearest measured then: {escape(nearest_in_words(found.at_suggestion, parent))}")
     if found.contributions is None:
         note(f"what it rests on is not known: {found.without}")
         return

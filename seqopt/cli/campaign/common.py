@@ -218,7 +218,7 @@ def print_batch(campaign: Campaign, batch: list[Suggestion]) -> None:
         if row.reason.get("kind"):
             console.print(f"        {escape(in_words(row.reason))}")
         if row.reason.get("nearest"):
-            print_whole(f"        nearest measured: {escape(nearest_in_words(row.reason))}")
+            print_whole(f"        nearest measured: {escape(nearest_in_words(row.reason, parent))}")
 
 
 def print_whole(line: str) -> None:
