@@ -76,8 +76,10 @@ def differing_controls(
             scale = math.sqrt(variance * (1 + 1 / len(others)))
             chance = 2 * float(stdtr(freedom, -abs(a - b - statistics.fmean(others)) / scale))
             read = " and ".join(f"{10**value if geometric else value:.4g}" for value in (a, b))
+            called = next(plate.called for plate in plates if plate.name == name)
+            one, two = (called.get(string, string) for string in (first, second))
             text = (
-                f"the controls {first} and {second} read {read} on {name}, and differ there otherwise than on "
+                f"the controls {one} and {two} read {read} on {name}, and differ there otherwise than on "
                 f"{len(others)} other plates"
             )
             found[name] = min(found.get(name, (1.0, "")), (chance, text))

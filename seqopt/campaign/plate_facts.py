@@ -54,7 +54,7 @@ def disagreeing(optimizer: Optimizer, surrogate: object, rules: PlateRules) -> l
         or not isinstance(surrogate, ExplainedSurrogate)
     ):
         return []
-    keys = {one.key: one.string for one in rules.controls}
+    keys = {one.key: one.called for one in rules.controls}
     left_out, items = surrogate.leave_one_out(), surrogate.fitted.keys
     if len(items) < FEWEST:
         return []

@@ -13,9 +13,11 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from seqopt.campaign.errors import CampaignError
+from seqopt.campaign.parents import parent_of
 from seqopt.campaign.rows import Measurement, Settings, Suggestion
 from seqopt.campaign.wording import counted
 from seqopt.errors import InputError
+from seqopt.strings.mutations import mutation_names
 from seqopt.utils.arguments import checked_integer
 
 if TYPE_CHECKING:
@@ -38,10 +40,17 @@ class Control:
     Attributes:
         string: As its owner writes it.
         key: Its identity.
+        variant: What it changes of the parent, where one is known.
     """
 
     string: str
     key: str
+    variant: str | None = None
+
+    @property
+    def called(self) -> str:
+        """What messages call it: a whole protein is unreadable where it has a name."""
+        return self.variant or self.string
 
 
 @dataclass(frozen=True)
@@ -62,7 +71,8 @@ class PlateRules:
 
     def to_json(self) -> dict[str, Any]:
         """As settings keep it."""
-        return asdict(self) | {"opened": list(self.opened), "closed": list(self.closed)}
+        controls = [{"string": one.string, "key": one.key} for one in self.controls]
+        return asdict(self) | {"controls": controls, "opened": list(self.opened), "closed": list(self.closed)}
 
     @classmethod
     def of(cls, settings: Settings) -> PlateRules | None:
@@ -76,6 +86,9 @@ class PlateRules:
         if not kept:
             return None
         controls = tuple(Control(one["string"], one["key"]) for one in kept["controls"])
+        if controls and (parent := parent_of(settings)) is not None:
+            names = mutation_names(parent, [one.key for one in controls])
+            controls = tuple(replace(one, variant=name) for one, name in zip(controls, names, strict=True))
         return cls(int(kept["size"]), controls, tuple(kept["opened"]), tuple(kept["closed"]))
 
 
@@ -91,6 +104,7 @@ class Plate:
         closed: Whether nothing is measured there any more.
         missing: Controls that are still to be put there, as strings.
         controls: The values of the controls that were measured, by their strings; replicates one by one.
+        called: What controls are called where not as their strings: variants of a parent, by their strings.
         offset: By how much its values lie above what all plates have in common, with the central 90 % of that; `None`
             where no model says it.
     """
@@ -103,6 +117,7 @@ class Plate:
     missing: tuple[str, ...] = ()
     controls: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     offset: tuple[float, float, float] | None = None
+    called: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def room(self) -> int:
@@ -131,10 +146,12 @@ class Plate:
             alone = "a control, compared with it on other plates" if self.controls else ""
             text += f"; one value, {alone or 'which cannot tell an offset from what the string itself does'}"
         if self.controls:
-            said = ", ".join(f"{name} {_listed(values)}" for name, values in self.controls.items())
+            said = ", ".join(f"{self.called.get(one, one)} {_listed(values)}" for one, values in self.controls.items())
             text += f"; controls: {said}"
         if self.missing and not self.closed:
-            text += f"; to come with the next suggestion: {', '.join(self.missing)}"
+            text += (
+                f"; to come with the next suggestion: {', '.join(self.called.get(one, one) for one in self.missing)}"
+            )
         return text
 
 
@@ -161,6 +178,7 @@ def plates_of(
     known: dict[str, dict[str, list[float]]] = {}
     numbers: Counter[str] = Counter()
     keys = {control.key: control.string for control in rules.controls}
+    called = {control.string: control.called for control in rules.controls if control.variant is not None}
     for one in suggestions:
         name = plate_of(one.context)
         asked.setdefault(name, Counter())[one.key] += one.status != "withdrawn"
@@ -187,6 +205,7 @@ def plates_of(
             tuple(one.string for one in rules.controls if one.key not in ever.get(name, set())),
             {string: tuple(values) for string, values in known.get(name, {}).items()},
             (offsets or {}).get(name),
+            called,
         )
         for name, wells in asked.items()
     ]

@@ -11,7 +11,7 @@ from seqopt.campaign import Campaign
 from seqopt.campaign.tables import write_batch
 from seqopt.datasets import read_pool
 from seqopt.errors import InputError
-from seqopt.spaces import CandidateSet
+from seqopt.spaces import CandidateSet, ParentSpace
 from seqopt.strings.mutations import mutation_name
 
 PARENT = "MKVLS"
@@ -54,3 +54,29 @@ def test_names_of_variants_without_a_parent_are_refused(tmp_path: Path) -> None:
         read_pool(tmp_path / "names.csv")
     assert read_pool(tmp_path / "names.csv", parent=PARENT).strings == ("MRVLS", "MRVLE", "MKVLS")
     assert read_pool(tmp_path / "names.csv", kind="text").strings == ("K2R", "S5E/K2R", "wt")
+
+
+@pytest.mark.parametrize("option", ["include", "controls"])
+def test_lists_of_names_may_have_other_columns(tmp_path: Path, option: str) -> None:
+    (tmp_path / "first.csv").write_text("note,mutations\nstarting point,wt\nof last year,K2A\n", encoding="utf-8")
+    more = {"plates": 8} if option == "controls" else {}
+    with Campaign.create(
+        tmp_path / "a.seqopt",
+        ParentSpace("MKVLSTPEAG", mutations=2),
+        objective="activity",
+        batch_size=2,
+        seed=1,
+        **{option: tmp_path / "first.csv"},
+        **more,  # type: ignore[arg-type]
+    ) as campaign:
+        kind = {"include": "included", "controls": "control"}[option]
+        found = [row.string for row in campaign.suggest() if row.reason["kind"] == kind]
+        assert found == ["MKVLSTPEAG", "MAVLSTPEAG"]
+
+
+def test_a_list_of_names_that_do_not_fit_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "first.csv").write_text("note,mutations\na,wt\nb,A2K\n", encoding="utf-8")
+    with pytest.raises(InputError, match="'A2K': position 2 of the parent is K, not A"):
+        Campaign.create(
+            tmp_path / "a.seqopt", ParentSpace("MKVLS"), objective="y", batch_size=2, include=tmp_path / "first.csv"
+        )

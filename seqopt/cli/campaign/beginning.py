@@ -442,7 +442,7 @@ def new(
         budget = "" if budget_cost is None else f"; {budget_cost:g} may be spent"
         console.print(f"measured as {escape(ways)}; what counts is {escape(way_of(contexts.target))}{budget}")
     if rules is not None:
-        listed = ", ".join(one.string for one in rules.controls)
+        listed = ", ".join(one.called for one in rules.controls)
         each = f"; on each: {listed}" if listed else ""
         console.print(escape(f"measured on plates of {rules.size} wells{each}; what counts is what all have in common"))
     if near is not None:
