@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from seqopt.campaign import Campaign
+from seqopt.campaign import Campaign, CampaignError
 from seqopt.campaign.tables import write_batch
 from seqopt.datasets import read_pool
 from seqopt.errors import InputError
@@ -80,3 +80,14 @@ def test_a_list_of_names_that_do_not_fit_is_refused(tmp_path: Path) -> None:
         Campaign.create(
             tmp_path / "a.seqopt", ParentSpace("MKVLS"), objective="y", batch_size=2, include=tmp_path / "first.csv"
         )
+
+
+def test_a_mistyped_identifier_is_no_mutation(tmp_path: Path) -> None:
+    with Campaign.create(
+        tmp_path / "a.seqopt", ParentSpace("MKVLS", mutations=2), objective="y", batch_size=2
+    ) as campaign:
+        campaign.suggest()
+        with pytest.raises(CampaignError, match="'B01-96' is not an identifier of a suggestion, and no variant"):
+            campaign.record("B01-96", 6.0)
+        with pytest.raises(CampaignError, match="'A2K' is no variant of the parent: position 2 of the parent is K"):
+            campaign.record("A2K", 6.0)
