@@ -394,7 +394,7 @@ def maximize(
         before = kept_candidates(Path(run_folder))
         candidates = candidates if before is None else in_order_of(before, candidates)
     if isinstance(include, str | os.PathLike):
-        include = read_list(include)
+        include = read_list(include, variants=parent is not None)
     include = written_out(include, parent_of_space(whole) or parent, whole.kind, INCLUDED)
     for string in include if filtered else ():
         if whole.contains(string) and not candidates.contains(string):

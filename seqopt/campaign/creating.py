@@ -173,7 +173,7 @@ def new_campaign(
     given: dict[str, Any] = {name: part for name, part in chosen.items() if part is not None}
     kept = kept_parts(given)
     if isinstance(include, str | os.PathLike):
-        include = read_list(include)
+        include = read_list(include, variants=(parent_of_space(space) or parent) is not None)
     include = written_out(include, parent_of_space(space) or parent, space.kind, INCLUDED)
     if not isinstance(design, str):
         raise InputError(f"{design!r} cannot be kept in a file: give the name of a design")
@@ -297,7 +297,9 @@ def made_controls(
     from seqopt.filters.listed import read_list
     from seqopt.spaces import EvolvableSpace, StoredPool
 
-    listed = list(read_list(controls)) if isinstance(controls, str | os.PathLike) else list(controls)
+    listed = (
+        read_list(controls, variants=parent is not None) if isinstance(controls, str | os.PathLike) else list(controls)
+    )
     called = strings_by_identifier(pool) if listed and pool is not None and pool.get("id_column") else {}
     if isinstance(space, StoredPool):
         # What is written as a candidate is one.

@@ -153,6 +153,9 @@ def written_out(strings: Iterable[str], parent: str | None, kind: str, what: str
 
 def read_mutations(rows: Iterable[Row], settings: Settings) -> None:
     """Names of variants in results become their strings; one that does not fit the parent is a problem of its row."""
+    # Columns ask for the parent of a campaign, too.
+    from seqopt.campaign.columns import is_named_like_suggestion
+
     parent = parent_of(settings)
     if parent is None:
         return
@@ -163,7 +166,10 @@ def read_mutations(rows: Iterable[Row], settings: Settings) -> None:
                 row.entry = replace(row.entry, string=variant_of(name, parent, settings))
                 row.written = name.strip()
             except InputError as error:
-                row.wrong("is no variant of the parent: " + str(error).removeprefix(f"{name.strip()!r}: "), name)
+                if is_named_like_suggestion(name):
+                    row.wrong("is not an identifier of a suggestion, and no variant of the parent", name)
+                else:
+                    row.wrong("is no variant of the parent: " + str(error).removeprefix(f"{name.strip()!r}: "), name)
                 row.entry = replace(row.entry, string=None)
 
 

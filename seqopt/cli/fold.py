@@ -123,7 +123,7 @@ def fold_command(
     del debug  # read by seqopt.cli.main
     import numpy as np
 
-    from seqopt.cli.genes import folder_names, proteins_of
+    from seqopt.cli.genes import folder_names, proteins_of, warn_of_protein
     from seqopt.cli.running import check_free, console, default_folder, show_notes
     from seqopt.errors import InputError
     from seqopt.objectives import CodonAdaptationIndex
@@ -164,6 +164,7 @@ def fold_command(
     rng = np.random.default_rng(seed)
     best = []
     for one, space, folding, place in zip(proteins, spaces, foldings, folders, strict=True):
+        warn_of_protein(one)
         table = _designs(one, folding, designs, within, rng, refined=refine, rna=rna)
         _write(place, table, GeneFiles(rna, True).construct(one.name, space) if genbank else None)
         best.append((one.name, place.name, table.iloc[0]))

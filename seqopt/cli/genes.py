@@ -240,7 +240,7 @@ def _design(
 
     protein, space, folder = task.protein, task.space, task.folder
     _describe(protein, space)
-    _warn_of_bases(protein)
+    warn_of_protein(protein)
     searched = plan.resume and not made_exactly(folder)
     if best is not None and plan.known is None and not searched:
         found = solved(objective, goal, space, best)
@@ -310,7 +310,10 @@ def _describe(protein: Protein, space: CodonSpace) -> None:
         note(f"the {flank} bases hold {motif} themselves: genes are kept from it, those bases stay as they are")
 
 
-def _warn_of_bases(protein: Protein) -> None:
+def warn_of_protein(protein: Protein) -> None:
+    """What is worth a second look of a protein, before its genes are designed."""
+    if protein.remark:
+        note(f"{protein.location}: {protein.remark}")
     if len(protein.sequence) >= 9 and set(protein.sequence.upper()) <= set("ACGTN"):
         note("these letters could be bases as well as amino acids: give the protein, not the gene, if they are bases")
 

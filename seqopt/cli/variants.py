@@ -98,7 +98,8 @@ def described_variants(space: Any) -> list[str]:
     """
     lines = [repr(space)]
     if hasattr(space, "stop_probability"):
-        lines.append(f"{space.genes:,} genes, of which {100 * space.stop_probability:.1f} % have a stop codon")
+        genes = f"{space.genes:,} gene{'' if space.genes == 1 else 's'}"
+        lines.append(f"{genes}, of which {100 * space.stop_probability:.1f} % have a stop codon")
     return lines
 
 

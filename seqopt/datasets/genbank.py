@@ -104,9 +104,53 @@ class Record:
             return translation.upper().removesuffix(STOP)
         if not self.sequence:
             raise InputError("it has no /translation, and the file has no bases (ORIGIN) to translate")
+        return self._translated(feature)
+
+    def remark_on(self, feature: Feature) -> str:
+        """What is worth a second look of a coding feature: its translation is not that of its bases, or they end within
+        a codon; empty where nothing is.
+
+        Example:
+            >>> coding = Feature("CDS", "1..9", {"translation": "MR"})
+            >>> print(Record("x", "ATGAAATAA").remark_on(coding))
+            its /translation has R at position 2, and its bases code for K there: the /translation is taken
+        """
+        if not self.sequence:
+            return ""
+        try:
+            length, coded = len(self._coding(feature)), self._translated(feature)
+        except InputError:
+            return ""  # Where bases cannot be translated, there is nothing to compare.
+        translation = "".join(feature.qualifiers.get("translation", "").split()).upper().removesuffix(STOP)
+        if not translation:
+            # What is marked to go on beyond the bases may end within a codon.
+            over = 0 if any(mark in feature.location for mark in "<>") else length % 3
+            return (
+                f"its {length} bases are no whole number of codons: the last {over} count for nothing" if over else ""
+            )
+        if len(translation) != len(coded):
+            return (
+                f"its /translation has {len(translation)} residues, and its bases code for {len(coded)}: the "
+                "/translation is taken"
+            )
+        wrong = next(
+            (place for place, (one, two) in enumerate(zip(translation, coded, strict=False)) if one != two), None
+        )
+        if wrong is None:
+            return ""
+        return (
+            f"its /translation has {translation[wrong]} at position {wrong + 1}, and its bases code for "
+            f"{'a stop' if coded[wrong] == STOP else coded[wrong]} there: the /translation is taken"
+        )
+
+    def _coding(self, feature: Feature) -> str:
+        """The bases of a coding feature from its first whole codon on."""
+        return self.bases_of(feature.location)[int(feature.qualifiers.get("codon_start", "1")) - 1 :]
+
+    def _translated(self, feature: Feature) -> str:
         code = genetic_code(feature.qualifiers.get("transl_table", "1"))
         begin = int(feature.qualifiers.get("codon_start", "1")) - 1
-        bases = self.bases_of(feature.location)[begin:]
+        bases = self._coding(feature)
         bases = bases[: len(bases) - len(bases) % 3]
         position = next((index for index, base in enumerate(bases, start=1) if base not in "ACGT"), None)
         if position is not None:

@@ -134,7 +134,7 @@ def file_rows(
     values = None
     if table.headed:
         if column is None and parent is not None:
-            column = _column_of_names(table)
+            column = column_of_names(table)
         chosen = table.column(column, where) if column is not None else recognize_column(table, where, kind)
         if values_column is not None:
             values_column = table.column(values_column, where, "column of values")
@@ -195,7 +195,7 @@ def file_rows(
     )
 
 
-def _column_of_names(table: Table) -> str | None:
+def column_of_names(table: Table) -> str | None:
     """The column that holds names of variants, where none holds strings."""
     plain = {plain_column(name): name for name in table.columns}
     if plain.keys() & STRING_COLUMNS.keys():

@@ -11,6 +11,7 @@ from seqopt.datasets.sheets import decoded
 from seqopt.datasets.sources import open_source
 from seqopt.datasets.tables import read_table
 from seqopt.errors import InputError
+from seqopt.strings.genetic_codes import STOP
 
 
 @dataclass(frozen=True)
@@ -21,11 +22,13 @@ class Protein:
         name: The first word of its record.
         sequence: Its letters, as they are written.
         location: Where its record begins, for messages.
+        remark: What is worth a second look of it; empty where nothing is.
     """
 
     name: str
     sequence: str
     location: str = ""
+    remark: str = ""
 
 
 def read_proteins(source: str | os.PathLike[str]) -> list[Protein]:
@@ -84,7 +87,12 @@ def _of_genbank(path: Path) -> list[Protein]:
                 raise InputError(f"{location}: {error}") from error
             if not sequence:
                 raise InputError(f"{location}: it codes for no amino acid")
-            proteins.append(Protein(name, sequence, location))
+            if (stop := sequence.find(STOP)) >= 0 and "translation" not in feature.qualifiers:
+                raise InputError(
+                    f"{location}: codon {stop + 1} of its bases is a stop codon: check its location, /codon_start and "
+                    "/transl_table, or give the protein as /translation"
+                )
+            proteins.append(Protein(name, sequence, location, record.remark_on(feature)))
     if not proteins:
         raise InputError(f"{path} holds no coding sequence: a feature CDS, with /translation or the bases to translate")
     return proteins

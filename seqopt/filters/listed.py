@@ -85,12 +85,24 @@ class Listed:
         return frozenset(self.strings)
 
 
-def read_list(path: str | os.PathLike[str]) -> list[str]:
+def read_list(path: str | os.PathLike[str], *, variants: bool = False) -> list[str]:
     """The strings of a file as they are written there, as `seqopt.datasets.read_pool` reads it; blank ones left out.
+
+    Args:
+        path: The file.
+        variants: Whether names of variants stand for strings, in a column of names such as ``mutations``, too.
 
     Raises:
         InputError: If it cannot be read, or holds no strings.
     """
     from seqopt.datasets import read_pool
+    from seqopt.datasets.pool_columns import STRING_COLUMNS
+    from seqopt.datasets.pool_rows import column_of_names
+    from seqopt.datasets.tables import read_table
+    from seqopt.strings.mutations import MUTATION_COLUMNS
 
-    return list(read_pool(Path(path), kind="text").strings)
+    column = None
+    if variants and Path(path).is_file():
+        table = read_table(Path(path), expected={*STRING_COLUMNS, *MUTATION_COLUMNS})
+        column = column_of_names(table) if table.headed else None
+    return list(read_pool(Path(path), column=column, kind="text").strings)

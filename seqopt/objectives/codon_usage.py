@@ -185,7 +185,11 @@ class TRNAAdaptationIndex:
     @classmethod
     def from_file(cls, path: str) -> TRNAAdaptationIndex:
         """Of a .csv or .tsv file with the columns ``anticodon`` and ``copies``."""
-        return cls(read_numbers_of_codons(path, ("copies",), key="anticodon"), Path(path).name)
+        copies = read_numbers_of_codons(path, ("copies",), key="anticodon")
+        try:
+            return cls(copies, Path(path).name)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error
 
     def __call__(self, strings: Sequence[str]) -> FloatArray:
         """Indices of ``strings`` (``n``)."""
@@ -467,27 +471,32 @@ def _read(strings: Sequence[str]) -> list[list[str]]:
     """The codons of each gene in DNA letters."""
     if isinstance(strings, str):
         raise InputError(f"expected a list of genes, got the single string {strings!r}: write [{strings!r}]")
-    genes = []
-    for item, string in enumerate(strings):
-        gene = string.strip().upper().replace("U", "T")
-        if not gene or len(gene) % 3:
-            raise InputError(f"string {item} has {len(gene)} bases; a gene has three for each codon, and at least one")
-        position = next((index for index, base in enumerate(gene, start=1) if base not in "ACGT"), None)
-        if position is not None:
-            raise InputError(
-                f"string {item} has {gene[position - 1]!r} at position {position} (counting from 1): a gene is written "
-                "with A, C, G and T or U"
-            )
-        genes.append([gene[begin : begin + 3] for begin in range(0, len(gene), 3)])
-    return genes
+    return [_codons_of(string, f"string {item}") for item, string in enumerate(strings)]
+
+
+def _codons_of(string: str, what: str) -> list[str]:
+    """The codons of one gene in DNA letters; ``what`` is what messages call it."""
+    gene = string.strip().upper().replace("U", "T")
+    if not gene or len(gene) % 3:
+        raise InputError(f"{what} has {len(gene)} bases; a gene has three for each codon, and at least one")
+    position = next((index for index, base in enumerate(gene, start=1) if base not in "ACGT"), None)
+    if position is not None:
+        raise InputError(
+            f"{what} has {gene[position - 1]!r} at position {position} (counting from 1): a gene is written "
+            "with A, C, G and T or U"
+        )
+    return [gene[begin : begin + 3] for begin in range(0, len(gene), 3)]
 
 
 def _genes_of(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
-    """Names and genes of a FASTA file."""
+    """Names and genes of a FASTA file; one that is no gene is refused with its line."""
     table = read_table(Path(path))
     if table.format != "fasta":
         raise InputError(f"{path}: genes are read from FASTA files, which end in .fasta, .fa or .fna")
-    return list(zip(table.columns["name"], table.columns["string"], strict=True))
+    genes = list(zip(table.columns["name"], table.columns["string"], strict=True))
+    for line, (name, gene) in zip(table.lines, genes, strict=True):
+        _codons_of(gene, f"{path}, line {line} (>{name}): the gene")
+    return genes
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -225,5 +225,6 @@ class CodonLibrary(LocalSpace):
         kinds = ", ".join(dict.fromkeys(self.codons))
         return (
             f"CodonLibrary({kinds} at {len(self.positions)} "
-            f"{'position' if len(self.positions) == 1 else 'positions'}: {described_size(self)} proteins)"
+            f"{'position' if len(self.positions) == 1 else 'positions'}: {described_size(self)} "
+            f"{'protein' if self.size == 1 else 'proteins'})"
         )

@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 TRIED = 32
 """Best genes of the dynamic program that are looked at before a mixed-integer program is made, at least."""
 
+ENUMERATED = 20_000
+"""Genes that are looked at one by one where few rounds of conditions do not end."""
+
+FEW_ROUNDS = 10
+"""Rounds of conditions before that."""
+
 DRAWS = 200
 """Random genes drawn for each that is asked for, before sampling under constraints is given up."""
 
@@ -100,6 +106,7 @@ class ExactGenes:
         self.score = score
         self.graph = space.graph(score)
         self.dynamic = BestGenes(self.graph, space.gc_numbers, score.of_gc)
+        self._rounds = MOST_ROUNDS if space.size > ENUMERATED else FEW_ROUNDS
 
     def best(self, k: int = 1) -> ExactRanking:
         """The ``k`` best genes, fewer only if there are fewer.
@@ -114,6 +121,21 @@ class ExactGenes:
         if not self.space.checked:
             genes = [self._gene(options) for _, options in self.dynamic.ranked(k)]
             return ExactRanking(tuple(genes), DYNAMIC, rounding)
+        try:
+            return self._checked(k, rounding)
+        except IntractableError:
+            if self.space.size > ENUMERATED:
+                raise
+        # Conditions that each exclude a few genes only may take more rounds than there are genes to look at.
+        ranked = [options for _, options in self.dynamic.ranked(self.space.size)]
+        allowed = self.space.keep([self.graph.gene(options) for options in ranked])
+        kept = [self._gene(options) for options, good in zip(ranked, allowed.tolist(), strict=True) if good]
+        if not kept:
+            raise InputError("no gene keeps to these constraints")
+        return ExactRanking(tuple(kept[:k]), DYNAMIC, rounding)
+
+    def _checked(self, k: int, rounding: float) -> ExactRanking:
+        """As `best`, where what comes out of the dynamic program has to be looked at."""
         if self.score.of_gc is None and self.space.gc_numbers is None:
             return self._by_components(k, rounding)
         # Often what breaks nothing is among the first: their order is that of the score, so nothing is missed.
@@ -181,7 +203,7 @@ class ExactGenes:
         As every permitted gene meets the conditions, the k best under some of them that break nothing are the k best.
         """
         parts = Components(self.graph)
-        for number in range(MOST_ROUNDS):
+        for number in range(self._rounds):
             found: list[ExactGene] = []
             tolerance = rounding
             broken: list[Cut] = []
@@ -201,7 +223,7 @@ class ExactGenes:
                 return ExactRanking(tuple(found), INTEGER if number else DYNAMIC, tolerance)
             parts.add(broken)
         raise IntractableError(
-            f"no optimum after {MOST_ROUNDS} rounds of conditions from {', '.join(self.space.checked_texts)}: relax "
+            f"no optimum after {self._rounds} rounds of conditions from {', '.join(self.space.checked_texts)}: relax "
             "these constraints, or search (--search)"
         )
 
@@ -240,7 +262,7 @@ class ExactGenes:
         program = PathProgram(self.graph, gc)
         program.add(known)
         try:
-            solution = optimum(program, self.space.cuts, known)
+            solution = optimum(program, self.space.cuts, known, self._rounds)
         except IntractableError as error:
             raise IntractableError(
                 f"{error} from {', '.join(self.space.checked_texts)}: relax these constraints, or search (--search)"

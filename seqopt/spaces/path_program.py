@@ -159,7 +159,12 @@ class PathProgram:
         return Solution(tuple(option.tolist()), bound, found.status == 0)
 
 
-def optimum(program: PathProgram, cuts: Callable[[str], list[Cut]], known: list[Cut] | None = None) -> Solution | None:
+def optimum(
+    program: PathProgram,
+    cuts: Callable[[str], list[Cut]],
+    known: list[Cut] | None = None,
+    rounds: int = MOST_ROUNDS,
+) -> Solution | None:
     """The best path that breaks nothing, `None` if there is none.
 
     Conditions are added where the best path breaks something, until it does not. As every permitted gene meets them,
@@ -169,11 +174,12 @@ def optimum(program: PathProgram, cuts: Callable[[str], list[Cut]], known: list[
         program: The conditions that are known already are among its own.
         cuts: Of a gene the conditions that it breaks, empty if it is permitted.
         known: Conditions that are added are added to this list, too.
+        rounds: After how many of them it gives up.
 
     Raises:
-        IntractableError: After `MOST_ROUNDS`.
+        IntractableError: After that many rounds.
     """
-    for _ in range(MOST_ROUNDS):
+    for _ in range(rounds):
         solution = program.solve()
         if solution is None:
             return None
@@ -183,4 +189,4 @@ def optimum(program: PathProgram, cuts: Callable[[str], list[Cut]], known: list[
         program.add(broken)
         if known is not None:
             known += broken
-    raise IntractableError(f"no optimum after {MOST_ROUNDS} rounds of conditions")
+    raise IntractableError(f"no optimum after {rounds} rounds of conditions")

@@ -36,6 +36,7 @@ Value = TypeVar("Value")
 
 _USUAL_STOPS = ("TAA", "TAG", "TGA")
 
+_DECIMAL_COMMA = re.compile(r"\d*,\d+")
 _TO_DNA = str.maketrans("U", "T")
 
 
@@ -188,11 +189,14 @@ def read_numbers_of_codons(
         InputError: As `codon_usage` says.
     """
     rows = _rows(Path(path), (key, *columns))
+    article = "an" if key[0] in "aeiou" else "a"
     found: dict[str, float] = {}
     for line, row in rows:
         codon = row[key].strip().upper().translate(_TO_DNA)
         if codon not in CODONS:
-            raise InputError(f"{path}, line {line}: {row[key]!r} is not a codon: write three of A, C, G and T or U")
+            raise InputError(
+                f"{path}, line {line}: {row[key]!r} is not {article} {key}: write three of A, C, G and T or U"
+            )
         if codon in found:
             raise InputError(f"{path}, line {line}: {key} {codon} is there for the second time: leave one row of it")
         name = next(column for column in columns if column in row)
@@ -213,7 +217,8 @@ def number_in(text: str, where: str) -> float:
     except (TypeError, ValueError):
         value = math.nan
     if not math.isfinite(value):
-        raise InputError(f"{where}: {text!r} is not a finite number")
+        hint = ": write it with a point" if _DECIMAL_COMMA.fullmatch(str(text).strip()) else ""
+        raise InputError(f"{where}: {text!r} is not a finite number{hint}")
     return value
 
 
@@ -236,10 +241,15 @@ def _rows(path: Path, columns: tuple[str, ...]) -> list[tuple[int, dict[str, str
     """The rows of a table with their lines; of ``columns`` the first, and one of the others, must be there."""
     try:
         text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
     lines = [(number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
-    reader = csv.reader((line for _, line in lines), delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+    # Spreadsheets write semicolons where the comma is the decimal mark; no name of a column here has one.
+    first_line = lines[0][1] if lines else ""
+    delimiter = max("\t,;" if path.suffix.lower() == ".tsv" else ",;\t", key=first_line.count)
+    reader = csv.reader((line for _, line in lines), delimiter=delimiter)
     header = [name.strip().lower() for name in next(reader, [])]
     first, *others = columns
     if first not in header or not set(others) & set(header):

@@ -16,6 +16,7 @@ from seqopt.campaign.wording import in_words
 from seqopt.cli import main
 from seqopt.errors import InputError
 from seqopt.report.campaigns import read_campaign
+from seqopt.spaces import ParentSpace
 
 POOL = [a + b + c + d for a in "ACDE" for b in "ACDE" for c in "AC" for d in "AC"]
 OFFSETS = {"P1": 0.0, "P2": 2.0, "P3": -1.0}
@@ -415,3 +416,36 @@ def test_status_and_plates_say_the_same_of_plates(tmp_path: Path) -> None:
         assert {plate.offset for plate in campaign.status().plates} == {None}
         campaign.undo()
         assert {plate.name: plate.offset for plate in campaign.status().plates} == said
+
+
+def test_controls_are_called_by_what_they_change_of_a_parent(tmp_path: Path) -> None:
+    parent, space = "MKVLSTPEAG", ParentSpace("MKVLSTPEAG", mutations=2)
+    with Campaign.create(
+        tmp_path / "a.seqopt", space, objective="activity", batch_size=2, seed=1, plates=8, controls=["wt", "K2A"]
+    ) as campaign:
+        opened = campaign.open_plate()
+        (empty,) = campaign.plates()
+        assert (empty.name, empty.missing) == (opened, (parent, "MAVLSTPEAG"))
+        assert "to come with the next suggestion: wt, K2A" in empty.describe()
+        for row in campaign.suggest():
+            campaign.record(row.name, 1.0)
+        (plate,) = campaign.plates(learned=False)
+        assert plate.describe().endswith("; controls: wt 1, K2A 1")
+        assert plate.controls == {parent: (1.0,), "MAVLSTPEAG": (1.0,)}
+        # The file holds what it always held: names follow from the parent.
+        kept = campaign.store.settings.plates
+        assert kept is not None
+        assert kept["controls"][1] == {"string": "MAVLSTPEAG", "key": "MAVLSTPEAG"}
+        campaign.close_plate(opened)
+        kept = campaign.store.settings.plates
+        assert kept is not None
+        assert kept["controls"][1] == {"string": "MAVLSTPEAG", "key": "MAVLSTPEAG"}
+
+
+def test_disagreeing_controls_are_called_by_what_they_change_of_a_parent() -> None:
+    told = {"P1": (5.0, 3.0), "P2": (6.1, 4.0), "P3": (4.0, 2.1), "P4": (5.0, 9.0)}
+    called = {"MKV": "wt", "MKA": "V3A"}
+    plates = [
+        Plate(name, 96, 2, 2, controls={"MKV": (a,), "MKA": (b,)}, names=called) for name, (a, b) in told.items()
+    ]
+    assert differing_controls(plates)["P4"].startswith("the controls wt and V3A read 5 and 9 on P4,")

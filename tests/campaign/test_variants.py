@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seqopt.campaign import Campaign
+from seqopt.campaign import Campaign, CampaignError
 from seqopt.campaign.controls import differing_controls
 from seqopt.campaign.plates import Plate
 from seqopt.campaign.status import side_by_side
@@ -178,3 +178,40 @@ def test_two_controls_that_differ_are_named_as_they_are_called() -> None:
         for place, (a, b) in enumerate(read, start=1)
     ]
     assert "the controls wt and K2R read 5 and 9 on P4" in differing_controls(plates)["P4"]
+
+
+@pytest.mark.parametrize("option", ["include", "controls"])
+def test_lists_of_names_may_have_other_columns(tmp_path: Path, option: str) -> None:
+    (tmp_path / "first.csv").write_text("note,mutations\nstarting point,wt\nof last year,K2A\n", encoding="utf-8")
+    more = {"plates": 8} if option == "controls" else {}
+    with Campaign.create(
+        tmp_path / "a.seqopt",
+        ParentSpace("MKVLSTPEAG", mutations=2),
+        objective="activity",
+        batch_size=2,
+        seed=1,
+        **{option: tmp_path / "first.csv"},
+        **more,  # type: ignore[arg-type]
+    ) as campaign:
+        kind = {"include": "included", "controls": "control"}[option]
+        found = [row.string for row in campaign.suggest() if row.reason["kind"] == kind]
+        assert found == ["MKVLSTPEAG", "MAVLSTPEAG"]
+
+
+def test_a_list_of_names_that_do_not_fit_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "first.csv").write_text("note,mutations\na,wt\nb,A2K\n", encoding="utf-8")
+    with pytest.raises(InputError, match="'A2K': position 2 of the parent is K, not A"):
+        Campaign.create(
+            tmp_path / "a.seqopt", ParentSpace("MKVLS"), objective="y", batch_size=2, include=tmp_path / "first.csv"
+        )
+
+
+def test_a_mistyped_identifier_is_no_mutation(tmp_path: Path) -> None:
+    with Campaign.create(
+        tmp_path / "a.seqopt", ParentSpace("MKVLS", mutations=2), objective="y", batch_size=2
+    ) as campaign:
+        campaign.suggest()
+        with pytest.raises(CampaignError, match="'B01-96' is not an identifier of a suggestion, and no variant"):
+            campaign.record("B01-96", 6.0)
+        with pytest.raises(CampaignError, match="'A2K' is no variant of the parent: position 2 of the parent is K"):
+            campaign.record("A2K", 6.0)

@@ -151,3 +151,42 @@ def test_a_gene_that_begins_before_the_bases_has_no_start_codon(location: str, p
     # TTG, read on the other strand, is M where a gene begins.
     record = Record("x", "TTACTTCAA", (Feature("CDS", location, {}, 1),))
     assert record.protein_of(record.features[0])[0] == protein
+
+
+GENE = "ATGAAACTTTAA"
+
+
+@pytest.mark.parametrize(
+    ("bases", "location", "qualifiers", "wanted"),
+    [
+        (GENE, "1..12", {"translation": "MKL"}, ""),
+        (GENE, "1..12", {}, ""),
+        (GENE, "1..12", {"translation": "MKI*"}, "has I at position 3, and its bases code for L there"),
+        (GENE, "1..12", {"translation": "MKLL"}, "has 4 residues, and its bases code for 3"),
+        ("ATGTGAAAATAA", "1..12", {"translation": "MUK"}, "has U at position 2, and its bases code for a stop there"),
+        ("ATGTGAAAATAA", "1..12", {"translation": "MWK", "transl_table": "4"}, ""),
+        (GENE, "1..11", {}, "its 11 bases are no whole number of codons: the last 2 count for nothing"),
+        (GENE, "1..>11", {}, ""),  # it goes on beyond them
+        (GENE, "1..99", {"translation": "MKI"}, ""),  # there are no such bases to compare with
+        ("", "1..12", {"translation": "MKI"}, ""),
+    ],
+)
+def test_translations_that_are_not_those_of_the_bases_are_remarked_on(
+    bases: str, location: str, qualifiers: dict[str, str], wanted: str
+) -> None:
+    remark = Record("x", bases).remark_on(Feature("CDS", location, qualifiers))
+    assert (wanted in remark) if wanted else not remark
+
+
+def test_a_stop_codon_within_a_coding_sequence_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "x.gb"
+    record = genbank("x_1", "a gene", "ATGAAATAA", Construct(start=True, stop=True))
+    path.write_text(record.replace("1 atgaaataa", "1 atgtaataa").replace('/translation="MK"', '/note="none"'))
+    with pytest.raises(InputError, match=r"x.gb, line \d+ \(CDS x_1\): codon 2 of its bases is a stop codon"):
+        read_proteins(path)
+    path.write_text(record.replace("1 atgaaataa", "1 atgagataa"))
+    (protein,) = read_proteins(path)
+    assert (protein.sequence, protein.remark.split(":")[0]) == (
+        "MK",
+        "its /translation has K at position 2, and its bases code for R there",
+    )

@@ -154,14 +154,14 @@ def test_content_reads_either_alphabet() -> None:
     ("spec", "text", "said"),
     [
         ("tai:x.csv", "anticodon,number\nTTT,1\n", "expected a column 'anticodon' and one of 'copies'"),
-        ("tai:x.csv", "anticodon,copies\nTTX,1\n", "x.csv, line 2: 'TTX' is not a codon"),
+        ("tai:x.csv", "anticodon,copies\nTTX,1\n", "x.csv, line 2: 'TTX' is not an anticodon"),
         ("tai:x.csv", "anticodon,copies\n\nTTT,many\n", "x.csv, line 3, column copies: 'many' is not a finite number"),
         ("tai:x.csv", "anticodon,copies\nTTT,1\nUUU,2\n", "line 3: anticodon TTT is there for the second time"),
         ("tai:x.csv", "anticodon,copies\n", "holds no anticodon"),
         ("tai:x.csv", "anticodon,copies\nTTT\n", "line 2: 1 cells; expected 2"),
-        ("codon_weights:missing.csv", "", "missing.csv cannot be read"),
+        ("codon_weights:missing.csv", "", "there is no file"),
         ("cai:x.csv", "codon,frequency\nAAA,-1\n", "the usage of AAA is -1"),
-        ("codon_pairs:x.fasta", ">a\nATGA\n", "string 0 has 4 bases"),
+        ("codon_pairs:x.fasta", ">a\nATGA\n", "x.fasta, line 1 (>a): the gene has 4 bases"),
         ("codon_pairs:x.fasta", ">a\nATG\n", "no pair of codons"),
         ("codon_pairs:x.csv", "a,b\n", "FASTA"),
         ("harmonization:native.fasta,human", "", "three parts"),
@@ -196,3 +196,35 @@ def test_an_organism_that_was_misspelt_is_guessed() -> None:
     for typed, meant in (("ecoli", "e_coli"), ("E. coli", "e_coli"), ("humn", "human"), ("h-sapiens", "h_sapiens")):
         with pytest.raises(InputError, match=f"no codon usage of '{typed}': did you mean {meant}"):
             codon_usage(typed)
+
+
+def test_reference_genes_that_are_none_are_named_with_their_line(tmp_path: Path) -> None:
+    path = tmp_path / "genes.fasta"
+    path.write_text(">a\nATGAAAGCT\n>b of last year\nATGAAAGC\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"genes.fasta, line 3 \(>b of last year\): the gene has 8 bases"):
+        resolve_objective(f"codon_pairs:{path}")
+    path.write_text("\n>native\nATGAANGCT\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"genes.fasta, line 2 \(>native\): the gene has 'N' at position 6"):
+        resolve_objective(f"harmonization:{path},human,e_coli")
+
+
+def test_tables_of_spreadsheets_with_semicolons_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "weights.csv"
+    path.write_text("codon;weight\nAAA;1\nAAG;0.5\n", encoding="utf-8")
+    assert resolve_objective(f"codon_weights:{path}")(["AAAAAG"]) == pytest.approx([0.75])
+    path.write_text("codon;weight\nAAA;1\nAAG;0,5\n", encoding="utf-8")
+    with pytest.raises(InputError, match="line 3, column weight: '0,5' is not a finite number: write it with a point"):
+        resolve_objective(f"codon_weights:{path}")
+    with pytest.raises(InputError, match=r"there is no file .*nowhere\.csv"):
+        resolve_objective(f"cai:{tmp_path / 'nowhere.csv'}")
+
+
+@pytest.mark.parametrize(
+    ("row", "wanted"),
+    [("TGX,3", "line 2: 'TGX' is not an anticodon"), ("TGC,-3", "trna.csv: the number of tRNA genes of anticodon TGC")],
+)
+def test_tables_of_trnas_are_named_where_they_are_wrong(tmp_path: Path, row: str, wanted: str) -> None:
+    path = tmp_path / "trna.csv"
+    path.write_text(f"anticodon,copies\n{row}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=wanted):
+        resolve_objective(f"tai:{path}")

@@ -100,3 +100,7 @@ def test_bad_input_is_named(codons: str, options: dict[str, str], message: str) 
     with pytest.raises(InputError) as caught:
         CodonLibrary(codons, **options)  # type: ignore[arg-type]
     assert message in str(caught.value)
+
+
+def test_a_library_of_one_protein_is_called_so() -> None:
+    assert repr(CodonLibrary("TGG", parent="MKV", positions="2")) == "CodonLibrary(TGG at 1 position: 1 protein)"

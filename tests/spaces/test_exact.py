@@ -18,7 +18,7 @@ from seqopt.errors import InputError
 from seqopt.objectives import CodonAdaptationIndex
 from seqopt.spaces import CodonScore, CodonSpace, ExactGenes
 from seqopt.spaces.exact import DYNAMIC, INTEGER
-from seqopt.spaces.specifications import GCWindow, Hairpins, LongestRun, UniqueKmers
+from seqopt.spaces.specifications import EndMelting, GCWindow, Hairpins, LongestRun, UniqueKmers
 from seqopt.strings.genetic_codes import genetic_code
 from seqopt.utils.resources import data_path
 
@@ -231,3 +231,17 @@ def test_what_cannot_be_exact_is_refused() -> None:
         exact.sample(1, np.random.default_rng(0), 0.0)
     with pytest.raises(InputError, match="k is 0"):
         exact.best(0)
+
+
+@pytest.mark.parametrize("of_gc", [None, lambda counts: -abs(counts - 7) / 10])
+def test_few_genes_are_looked_at_one_by_one_where_rounds_of_conditions_do_not_end(of_gc) -> None:  # type: ignore[no-untyped-def]
+    # Each melting temperature that is wrong excludes next to nothing but the gene that has it.
+    space = CodonSpace("ASQRG", constraints=[EndMelting(13, 26, 36), UniqueKmers(6)], upstream="CCC", downstream="TTTA")
+    score = CodonScore(motifs={"T": -1.0}, of_gc=of_gc)
+    code = genetic_code("standard")
+    genes = ["".join(codons) for codons in product(*(code.synonyms[residue] for residue in "ASQRG"))]
+    permitted = [gene for gene, good in zip(genes, space.keep(genes).tolist(), strict=True) if good]
+    found = ExactGenes(space, score).best(10)
+    assert len(found.genes) == len(permitted) == 9
+    assert {one.gene for one in found.genes} == set(permitted)
+    assert [one.score for one in found.genes] == pytest.approx(sorted(map(score.of, permitted), reverse=True))

@@ -176,7 +176,7 @@ class LongestRun(Specification):
 
 
 class TandemRepeats(Specification):
-    """No unit of two or three bases repeated in a row so often.
+    """No unit of two or three bases repeated in a row so often, a run of one base among them.
 
     Args:
         unit: Bases of the unit, 2 or 3.
@@ -184,7 +184,7 @@ class TandemRepeats(Specification):
 
     Example:
         >>> [motif for _, motif in TandemRepeats(2, 3).motifs()][:2]
-        ['ACACAC', 'AGAGAG']
+        ['AAAAAA', 'ACACAC']
     """
 
     longest_unit: ClassVar[int] = 3
@@ -202,5 +202,5 @@ class TandemRepeats(Specification):
 
     def motifs(self) -> list[tuple[str, str]]:
         """See `Specification`."""
-        units = ["".join(unit) for unit in product("ACGT", repeat=self.unit) if len(set(unit)) > 1]
+        units = ["".join(unit) for unit in product("ACGT", repeat=self.unit)]
         return [(f"{unit} {self.times} times", unit * self.times) for unit in units]

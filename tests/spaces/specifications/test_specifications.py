@@ -67,8 +67,7 @@ def run_ok(before: str, gene: str, behind: str) -> bool:
 def tandem_ok(before: str, gene: str, behind: str) -> bool:
     whole = before + gene + behind
     return not any(
-        whole[i : i + 2] * 3 == whole[i : i + 6] and len(set(whole[i : i + 2])) == 2 and touches(i, 6, before, gene)
-        for i in range(len(whole) - 5)
+        whole[i : i + 2] * 3 == whole[i : i + 6] and touches(i, 6, before, gene) for i in range(len(whole) - 5)
     )
 
 
