@@ -445,7 +445,5 @@ def test_controls_are_called_by_what_they_change_of_a_parent(tmp_path: Path) -> 
 def test_disagreeing_controls_are_called_by_what_they_change_of_a_parent() -> None:
     told = {"P1": (5.0, 3.0), "P2": (6.1, 4.0), "P3": (4.0, 2.1), "P4": (5.0, 9.0)}
     called = {"MKV": "wt", "MKA": "V3A"}
-    plates = [
-        Plate(name, 96, 2, 2, controls={"MKV": (a,), "MKA": (b,)}, names=called) for name, (a, b) in told.items()
-    ]
+    plates = [Plate(name, 96, 2, 2, controls={"MKV": (a,), "MKA": (b,)}, names=called) for name, (a, b) in told.items()]
     assert differing_controls(plates)["P4"].startswith("the controls wt and V3A read 5 and 9 on P4,")
