@@ -221,6 +221,11 @@ class CodonLibrary(LocalSpace):
             rows[:, column] = np.searchsorted(self._added[index], draws[:, index], side="right")
         return rows
 
+    def _explained(self, string: str) -> str:
+        if "*" in string:
+            return "a clone with a stop codon is no protein of the library, and tells nothing of one: leave it out"
+        return super()._explained(string)
+
     def __repr__(self) -> str:
         kinds = ", ".join(dict.fromkeys(self.codons))
         return (

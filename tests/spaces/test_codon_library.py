@@ -104,3 +104,8 @@ def test_bad_input_is_named(codons: str, options: dict[str, str], message: str) 
 
 def test_a_library_of_one_protein_is_called_so() -> None:
     assert repr(CodonLibrary("TGG", parent="MKV", positions="2")) == "CodonLibrary(TGG at 1 position: 1 protein)"
+
+
+def test_a_clone_with_a_stop_is_refused_with_the_way_out() -> None:
+    with pytest.raises(InputError, match="a clone with a stop codon is no protein of the library.* leave it out"):
+        CodonLibrary(["NNK", "NNK"]).from_string("A*")
