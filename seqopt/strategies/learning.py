@@ -12,7 +12,9 @@ from seqopt.acquisition import SAL, Acquisition
 from seqopt.acquisition.preposterior import expected_errors
 from seqopt.data import Item
 from seqopt.errors import InputError
-from seqopt.models import FullyBayesianGP, averaged
+from seqopt.kernels import SitesKernel
+from seqopt.models import FullyBayesianGP, StringGP, averaged
+from seqopt.models.registry import mixture
 from seqopt.spaces import PoolSpace, Space
 from seqopt.strategies.model_based import ModelBased
 
@@ -53,6 +55,9 @@ class Gain:
 def learner_of(strategy: object, space: Space, acquisition: Acquisition | None = None) -> ModelBased:
     """A strategy that learns the model of another one, with its parameters averaged over; ready to be asked.
 
+    In place of a model of sites (`seqopt.kernels.SitesKernel`) it learns a mixture, `seqopt.models.registry.mixture`: a
+    lengthscale for each site is too much to be averaged over.
+
     Args:
         strategy: A `ModelBased` that has been started in ``space``; it stays as it is.
         space: Where to learn.
@@ -78,6 +83,9 @@ def learner_of(strategy: object, space: Space, acquisition: Acquisition | None =
     if isinstance(surrogate, FullyBayesianGP) and surrogate.draws > 1:
         # An object of its own: a fit replaces what a surrogate holds.
         own = type(surrogate)(**surrogate.config_arguments())
+    elif isinstance(surrogate, StringGP) and isinstance(surrogate.kernel, SitesKernel):
+        # Slice sampling of a lengthscale for each of many sites takes minutes; those that are few wait for it, too.
+        own = mixture(space)
     else:
         own = averaged(surrogate)
     found = ModelBased(own, SAL() if acquisition is None else acquisition, prefilter=None)

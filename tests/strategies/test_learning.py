@@ -8,7 +8,15 @@ import pytest
 from seqopt import CandidateSet, Optimizer
 from seqopt.acquisition import SAL, SCoreBO
 from seqopt.errors import InputError
-from seqopt.kernels import JointKernel, NgramKernel, OneHotKernel, SubsequenceKernel, TanimotoKernel
+from seqopt.kernels import (
+    JointKernel,
+    NgramKernel,
+    OneHotKernel,
+    SitesKernel,
+    SubsequenceKernel,
+    SubstitutionKernel,
+    TanimotoKernel,
+)
 from seqopt.models import FullyBayesianGP, GridSampler, SliceSampler, StringGP, averaged
 from seqopt.search import GeneticSearch, PoolSearch
 from seqopt.spaces import StringSpace
@@ -122,3 +130,16 @@ def test_gains_are_those_of_the_model_and_more_than_at_random():
     assert gain_of(strategy.surrogate, space, [], rng=rng) is None
     generated = gain_of(strategy.surrogate, StringSpace("AT", 6), batch, known=first, rng=rng)
     assert generated is not None
+
+
+def test_a_mixture_learns_in_the_place_of_a_lengthscale_for_each_site() -> None:
+    parent = "MKVLSTPEAGHIKLMNQRST"
+    variants = [parent[:place] + letter + parent[place + 1 :] for place in range(20) for letter in "ACDE"]
+    space = CandidateSet(list(dict.fromkeys(variants)), kind="protein")
+    strategy = ModelBased()
+    strategy.start(space)
+    assert isinstance(strategy.surrogate, StringGP)
+    assert isinstance(strategy.surrogate.kernel, SitesKernel)
+    learning = learner_of(strategy, space).surrogate
+    assert isinstance(learning, FullyBayesianGP)
+    assert SubstitutionKernel in map(type, learning.kernels)
