@@ -117,8 +117,8 @@ METHODS: Mapping[str, Method] = {
     "blosum62-gibbon": Method("blosum62", "gibbon", "substitutions by BLOSUM62, GIBBON"),
     "hamming-gibbon": Method("hamming", "gibbon", "numbers of substitutions, GIBBON"),
     "one-hot-gibbon": Method("one-hot", "gibbon", "one-hot, GIBBON"),
-    "mixture-gibbon": Method("mixture", "gibbon", "mixture, GIBBON"),
-    "sites-gibbon": Method("sites", "gibbon", "site by site, GIBBON (the default)"),
+    "mixture-gibbon": Method("mixture", "gibbon", "mixture, GIBBON (the default of lists of up to 20,000)"),
+    "sites-gibbon": Method("sites", "gibbon", "site by site, GIBBON"),
     "ssk-gibbon": Method("ssk", "gibbon", "sub-sequences, GIBBON"),
     "random": Method("auto", "random", "random"),
 }

@@ -48,9 +48,6 @@ of the draws of a mixture with more of them do not fit into memory (`seqopt.mode
 MOST_SITES = 20
 """Positions at which proteins of such a pool may differ, each of which has a lengthscale to learn."""
 
-MOST_CHANGED = 0.25
-"""Share of positions at which proteins differ from their consensus, on average, up to which they are variants of it."""
-
 LATENT = "vae:"
 """What begins the name of a surrogate in the latent space of an autoencoder; the rest is its file."""
 
@@ -255,12 +252,11 @@ def default_surrogate(space: Space, *, partitions: int | None = None) -> Surroga
 
     For a pool of molecules it is ``"ngrams+minmax"``, the mean of the kernel of n-grams and of the MinMax kernel on
     counts of Morgan environments: n-grams are sooner at good molecules, environments find more of them in the end, and
-    the mean of both is ahead of each (``docs/results.md``). For a pool of proteins of one length it is `sites` in two
-    cases: for up to `LARGE_POOL` variants of one another, which differ from their consensus at `MOST_CHANGED` of the
-    positions at most, on average; and for more than `SITES_POOL` that differ at `MOST_SITES` positions at most in all,
-    as all combinations of amino acids at some sites do. For any other pool of more than `LARGE_POOL` strings it is
-    ``"ssk"``, the sub-sequence kernel of order 5 at point estimates of its parameters, so that covariances with the
-    whole pool can be kept from one step to the next; for any other space, `mixture`.
+    the mean of both is ahead of each (``docs/results.md``). For any other space it is `mixture`, but for two kinds of
+    large pools. Where more than `SITES_POOL` proteins have one length and differ at `MOST_SITES` positions at most, as
+    all combinations of amino acids at some sites do, it is `sites`; for any other pool of more than `LARGE_POOL`
+    strings ``"ssk"``, the sub-sequence kernel of order 5 at point estimates of its parameters, so
+    that covariances with the whole pool can be kept from one step to the next.
 
     Where all strings have one length and differ at fewer than half of the positions, the others are left out of what
     kernels see (`variants_encoder`).
@@ -286,7 +282,7 @@ def default_surrogate(space: Space, *, partitions: int | None = None) -> Surroga
         if partitions is not None:
             raise InputError('the default surrogate of molecules has no partitions: choose "ssk", which has them')
         return SURROGATES["ngrams+minmax"].build()
-    if partitions is None and (_is_library(space) or _are_variants(space)):
+    if partitions is None and _is_library(space):
         return sites(space)
     if isinstance(space, PoolSpace) and len(space) > LARGE_POOL:
         kernel = None if partitions is None else default_kernel(partitions=partitions)
@@ -305,28 +301,6 @@ def _is_library(space: Space) -> bool:
         return True
     found = varying_positions(space.encoded)
     return found is not None and len(found) <= MOST_SITES
-
-
-def _are_variants(space: Space) -> bool:
-    """Whether a space is a pool of proteins of one length that differ from their consensus at few positions."""
-    if not isinstance(space, PoolSpace) or space.kind != "protein" or not 1 < len(space) <= LARGE_POOL:
-        return False
-    lengths = space.encoded.lengths
-    if lengths.min() < lengths.max() or not lengths[0]:
-        return False
-    tokens = space.encoded.tokens[:TRIED, : int(lengths[0])]
-    return changed_share(tokens) <= MOST_CHANGED
-
-
-def changed_share(tokens: npt.NDArray[np.integer]) -> float:
-    """Share of the positions of n strings of one length, n x L, whose symbol is not the most frequent one there.
-
-    Example:
-        >>> changed_share(np.array([[1, 2, 3], [1, 2, 4], [1, 2, 4], [5, 2, 4]]))
-        0.16666666666666666
-    """
-    frequent = sum(int(np.unique(column, return_counts=True)[1].max()) for column in tokens.T)
-    return 1.0 - frequent / tokens.size
 
 
 def sites(space: Space) -> StringGP:

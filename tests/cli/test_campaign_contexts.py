@@ -122,4 +122,4 @@ def test_controls_may_be_identifiers_of_the_pool(file: Path, capsys: pytest.Capt
     file.with_name("pool.csv").write_text("sequence,id\nAAAA,K-1\nAAAB,K-2\nABBB,K-3\nBBBB,K-4\n")
     command = ["campaign", "new", "wells", "--pool", "pool.csv", "--kind", "text", "--objective-name", "y"]
     assert main([*command, "--plates", "--batch", "2", "--controls", "K-2,BABA"]) == 0
-    assert "on each: AAAB, BABA" in capsys.readouterr().out
+    assert "on each: K-2, BABA" in capsys.readouterr().out

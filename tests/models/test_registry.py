@@ -11,15 +11,7 @@ import torch
 from seqopt import Optimizer, maximize
 from seqopt.encoding import JointEncoder, MorganFingerprint
 from seqopt.errors import InputError
-from seqopt.kernels import (
-    HammingKernel,
-    JointKernel,
-    MinMaxKernel,
-    NgramKernel,
-    OneHotKernel,
-    SitesKernel,
-    SubsequenceKernel,
-)
+from seqopt.kernels import HammingKernel, JointKernel, MinMaxKernel, NgramKernel, OneHotKernel, SubsequenceKernel
 from seqopt.models import (
     SURROGATES,
     FullyBayesianGP,
@@ -280,26 +272,3 @@ def test_a_pool_too_large_to_be_held_is_searched_alike(monkeypatch: pytest.Monke
         found.append([row.string for row in optimizer.observations.rows])
     assert found[0] == found[1]
     assert optimizer.best.value > 0
-
-
-def test_proteins_that_are_variants_of_one_another_are_compared_site_by_site() -> None:
-    rng = np.random.default_rng(0)
-    parent = "MKVLSTPEAGHIKLMNQRST"
-
-    def changed(number: int) -> str:
-        letters = list(parent)
-        for place in rng.choice(len(parent), number, replace=False):
-            letters[place] = str(rng.choice(list("ACDEFGHIKLMNPQRSTVWY")))
-        return "".join(letters)
-
-    few = [changed(2) for _ in range(60)]
-    found = default_surrogate(CandidateSet(few, kind="protein"))
-    assert isinstance(found, StringGP)
-    assert isinstance(found.kernel, SitesKernel)
-    assert found.kernel.sites == 20
-    for strings, kind in (
-        (few, "text"),
-        ([*few, "MKV"], "protein"),
-        (["".join(rng.choice(list("ACDEFGHIKL"), 20)) for _ in range(60)], "protein"),
-    ):
-        assert surrogate_name(default_surrogate(CandidateSet(strings, kind=kind))) == "mixture"  # type: ignore[arg-type]

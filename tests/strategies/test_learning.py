@@ -136,7 +136,7 @@ def test_a_mixture_learns_in_the_place_of_a_lengthscale_for_each_site() -> None:
     parent = "MKVLSTPEAGHIKLMNQRST"
     variants = [parent[:place] + letter + parent[place + 1 :] for place in range(20) for letter in "ACDE"]
     space = CandidateSet(list(dict.fromkeys(variants)), kind="protein")
-    strategy = ModelBased()
+    strategy = ModelBased("sites")
     strategy.start(space)
     assert isinstance(strategy.surrogate, StringGP)
     assert isinstance(strategy.surrogate.kernel, SitesKernel)
