@@ -4,7 +4,8 @@ Two campaigns search the same pool of ZINC molecules with the same seed: one on 
 this process. Both are asked for a batch, batches are compared, and both are told the same values. While the cluster is
 choosing, one or two random workers are killed (``SIGKILL``) at random times. Dask starts another one in their place. A
 suggestion that ends in an error is asked for again. Right is: every batch is that of one machine, and in the end both
-files hold the same results.
+files hold the same results. Each pair of campaigns has a seed of its own and is stored when it ends, so that an
+interrupted run goes on with the next one.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from seqopt.bench.records import append_record, read_records
+from seqopt.bench.runner import header
 
 FIELDS = ["job"]
 
@@ -157,24 +159,42 @@ def suggest_under_fire(
 def main(argv: Sequence[str]) -> None:
     """Kill, and print what came of it."""
     parser = argparse.ArgumentParser(prog="seqopt bench clusterfaults", description=str(__doc__).split("\n\n")[0])
-    parser.add_argument("--kills", type=int, default=200, help="workers to be killed (default 200)")
+    parser.add_argument("--campaigns", type=int, default=8, help="pairs of campaigns, with seeds 0, 1, ... (default 8)")
+    parser.add_argument("--kills", type=int, default=25, help="workers to be killed in each (default 25)")
     parser.add_argument("--size", type=int, default=20_000, help="molecules of ZINC (default 20,000)")
     parser.add_argument("--workers", type=int, default=2, help="processes (default 2)")
-    parser.add_argument("--seed", type=int, default=0, help="of campaigns and kills (default 0)")
     parser.add_argument("--out", type=Path, default=Path("results/clusterfaults.jsonl"), help="JSON lines, appended to")
     options = parser.parse_args(list(argv))
-    job = {name: getattr(options, name) for name in ("kills", "size", "workers", "seed")}
-    if not any(one["job"] == job for one in read_records(options.out, FIELDS)):
+    record = header(list(argv), "clusterfaults")
+    for seed in range(options.campaigns):
+        job = {"kills": options.kills, "size": options.size, "workers": options.workers, "seed": seed}
+        if any(one["job"] == job for one in read_records(options.out, FIELDS)):
+            continue
         started = time.perf_counter()
-        found = suggest_under_fire(options.kills, size=options.size, workers=options.workers, seed=options.seed)
-        found["seconds"] = time.perf_counter() - started
-        append_record(options.out, {"job": job, "result": found, "cores": os.cpu_count()}, FIELDS)
-    print("| killed | batches | differing | errors, asked again | results | the same in both files |")
-    print("|---|---|---|---|---|---|")
-    for one in read_records(options.out, FIELDS):
+        found = suggest_under_fire(**job)
+        found["seconds"] = round(time.perf_counter() - started, 1)
+        run = {"job": job, "result": found, "record": record}
+        append_record(options.out, run, FIELDS)
+    print(table(options.out), flush=True)
+
+
+def table(path: Path) -> str:
+    """What came of all stored pairs of campaigns, and of all together."""
+    lines = [
+        "| seed | killed | batches | differing | errors, asked again | results | the same in both files |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    counted = ("kills", "batches", "differing", "errors", "results")
+    totals = dict.fromkeys(counted, 0)
+    all_same = True
+    for one in read_records(path, FIELDS):
         it = one["result"]
-        same = "yes" if it["same_results"] else "NO"
-        print(
-            f"| {it['kills']} | {it['batches']} | {it['differing']} | {it['errors']} | {it['results']} | {same} |",
-            flush=True,
-        )
+        for name in counted:
+            totals[name] += it[name]
+        all_same = all_same and it["same_results"]
+        lines.append(_line(str(one["job"]["seed"]), it, counted, it["same_results"]))
+    return "\n".join([*lines, _line("all", totals, counted, all_same)])
+
+
+def _line(label: str, numbers: Mapping[str, int], counted: Sequence[str], same: bool) -> str:
+    return f"| {label} | " + " | ".join(f"{numbers[name]:,}" for name in counted) + f" | {'yes' if same else 'NO'} |"

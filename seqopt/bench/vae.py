@@ -103,6 +103,11 @@ TASKS: Mapping[str, Task] = {
         "molecules of ZINC 250k", "character", 249_456, 56, 44, None, tokenizer="smiles", **_second(44)
     ),
     "molecules-selfies": Task("molecules of ZINC 250k", "selfies", 249_456, 56, 28, None, **_second(28)),
+    "molecules-selfies-long": Task("molecules of ZINC 250k", "selfies", 249_456, 56, 44, None, **_second(44)),
+    "molecules-grammar-long": Task("molecules of ZINC 250k", "grammar", 249_456, 56, 44, None, **_second(44)),
+    "molecules-symbols-longest": Task(
+        "molecules of ZINC 250k", "character", 249_456, 56, 80, None, tokenizer="smiles", **_second(80)
+    ),
 }
 """The models by name."""
 
@@ -162,14 +167,18 @@ def strings_of(task: Task) -> list[str]:
     return [keys[index] for index in rng.permutation(len(keys))[: task.strings]]
 
 
-def work(name: str, curve: Path) -> dict[str, Any]:
-    """Train one model, in one thread, and measure it.
+def work(name: str, curve: Path, device: str = "cpu") -> dict[str, Any]:
+    """Train one model, in one thread or on a GPU, and measure it.
 
     Args:
         name: Of the task.
         curve: Where a line is written after each epoch; see `watch`.
+        device: ``"cpu"``, ``"cuda"``, or ``"auto"``.
     """
     from seqopt.vae import NetworkSizes, TrainingSettings, evaluate_vae, train
+    from seqopt.vae.networks import resolve_device
+
+    trains_on = resolve_device(device)
 
     task = TASKS[name]
     path = model_path(name)
@@ -189,6 +198,7 @@ def work(name: str, curve: Path) -> dict[str, Any]:
         checkpoint=unfinished,
         resume=resumed,
         progress=lambda epoch: watch(epoch, name, unfinished, curve),
+        device=trains_on,
         facts={"task": name},
     )
     # Of all epochs, those before an interruption too; the processor's time only of those that were done at one go.
@@ -211,6 +221,7 @@ def work(name: str, curve: Path) -> dict[str, Any]:
         "tokenizer": task.tokenizer,
         "epochs": len(training.history),
         "best_epoch": training.best_epoch,
+        "device": trains_on.type,
         "seconds": seconds,
         "measured": _rounded_values(measured.to_json()),
     }
@@ -291,6 +302,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--results", type=Path, default=Path("results/vae.jsonl"), help="file of the raw results, a JSON object a line"
     )
+    parser.add_argument("--device", default="cpu", help="what trains: cpu (the default), cuda or auto")
     parser.add_argument(
         "--curve",
         action="store_true",
@@ -308,12 +320,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(list(argv or []))
     if not options.report_only:
         record = header(list(argv or []), "vae")
+        if options.device != "cpu":
+            import torch
+
+            if torch.cuda.is_available():
+                record["machine"]["gpu"] = torch.cuda.get_device_name()
         measured = {run["task"] for run in read_records(options.results, FIELDS)}
         for name in options.tasks:
             if name in measured and model_path(name).exists():
                 print(f"{name} is there already", flush=True)
                 continue
-            append_record(options.results, work(name, options.epochs) | {"record": record}, FIELDS, again=True)
+            append_record(
+                options.results, work(name, options.epochs, options.device) | {"record": record}, FIELDS, again=True
+            )
     text = table(options.results)
     print(text)
     replace_section(options.document, "vae", text)
@@ -329,7 +348,7 @@ def table(results: Path) -> str:
     """All measured models."""
     lines = [
         "| strings | model | learnt from | KL weight | characters right | strings right | KL, nats | active dimensions "
-        "| valid draws | training, s (one thread) |",
+        "| valid draws | training, s |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     runs = {run["task"]: run for run in read_records(results, FIELDS)}
@@ -341,9 +360,15 @@ def table(results: Path) -> str:
         lines.append(
             f"| {task.label} | {_model_words(task)} | {run['strings']:,} | {run['kl_weight']:g} "
             f"| {found['characters_right']:.2%} | {found['strings_right']:.1%} | {found['kl']:.1f} "
-            f"| {found['active']} of {run['latent']} | {found['valid']:.1%} | {run['seconds']['epochs']:,.0f} |"
+            f"| {found['active']} of {run['latent']} | {found['valid']:.1%} | {_time_words(run)} |"
         )
     return "\n".join(lines)
+
+
+def _time_words(run: Mapping[str, Any]) -> str:
+    """Seconds of a training: of one thread of a processor, unless it says of which GPU."""
+    where = run["record"]["machine"].get("gpu", "GPU") if run.get("device", "cpu") == "cuda" else "one thread"
+    return f"{run['seconds']['epochs']:,.0f} ({where})"
 
 
 def _model_words(task: Task) -> str:

@@ -344,6 +344,41 @@ def _sharing_table(section: dict[str, Any]) -> Table:
     )
 
 
+def _gpu_table(section: dict[str, Any]) -> Table:
+    lines: list[tuple[str, ...]] = []
+    for (what, precision, derivative), rows in _by(section["rows"], "what", "dtype", "derivative").items():
+        cpu, cuda, device = rows
+        lines.append(
+            (
+                what,
+                precision,
+                "yes" if derivative else "no",
+                *(_millions(row) for row in rows),
+                f"{ratio(cpu, cuda):.1f}",
+                f"{device['cells'] / median(device) / 1e9:,.0f}",
+            )
+        )
+    first, differences = section["rows"][0], section["differences_from_cpu"]
+    return Table(
+        f"`cuda` engine ({section['record']['machine'].get('gpu', 'a GPU')}) and `cpu` engine ({first['threads']} "
+        "threads): million pairs/s",
+        (
+            "covariances",
+            "precision",
+            "derivative",
+            "cpu",
+            "cuda",
+            "cuda, nothing brought back",
+            "times cpu",
+            "billion cells/s on the GPU",
+        ),
+        lines,
+        f"Order {first['order']}. *cuda* is a whole call: strings are brought to the GPU and results back. The results "
+        f"differ from those of `cpu` in double precision by at most {differences['float64']:.0e} (float64) and "
+        f"{differences['float32']:.0e} (float32) of the largest value of their order.",
+    )
+
+
 def _fit_table(section: dict[str, Any]) -> Table:
     return Table(
         "Marginal-likelihood fits to penalised logP",
@@ -401,6 +436,7 @@ _TABLES: dict[str, Callable[[dict[str, Any]], Table]] = {
     "partitions": _partitions_table,
     "features": _features_table,
     "sharing": _sharing_table,
+    "gpu": _gpu_table,
     "fit": _fit_table,
     "nodes": _nodes_table,
 }

@@ -15,6 +15,7 @@ from seqopt.bench.kernel.timing import (
     Row,
     affordable,
     cross_case,
+    device_case,
     encoded_zinc,
     engines,
     gram_case,
@@ -24,6 +25,7 @@ from seqopt.bench.kernel.timing import (
     zinc,
 )
 from seqopt.encoding import EncodedStrings
+from seqopt.errors import InputError
 from seqopt.kernels.engines import order_sums
 
 Result = dict[str, Any]
@@ -257,6 +259,71 @@ def compare_sharing(settings: Settings) -> Result:
     return {"rows": interleaved(cases, settings.sweep_rounds)}
 
 
+def compare_gpu(settings: Settings) -> Result:
+    """The `cuda` engine and the `cpu` engine: Gram matrices, and columns of a pool, with results in the host's memory.
+
+    Those of the `cuda` engine are compared with those of the `cpu` engine on a Gram matrix before. Rows of
+    engine ``device`` are of strings and results that stay in the memory of the GPU.
+    """
+    from seqopt.kernels.engines import check_engine
+
+    try:
+        check_engine("cuda")
+    except InputError as error:
+        return {"rows": [], "unavailable": str(error)}
+    threads = max(settings.threads)
+    pool, training = settings.gpu_pool
+    molecules = encoded_zinc(max(pool + training, *settings.gpu_counts), settings.seed)
+    found: list[tuple[str, EncodedStrings, EncodedStrings | None]] = [
+        (f"Gram matrix of {count:,} ZINC SMILES", molecules.take(slice(0, count)), None)
+        for count in settings.gpu_counts
+    ]
+    found.append(
+        (
+            f"{pool:,} ZINC SMILES with {training} others",
+            molecules.take(slice(training, training + pool)),
+            molecules.take(slice(0, training)),
+        )
+    )
+    for length in settings.gpu_lengths:
+        strings = random_strings(settings.gpu_strings, length, DNA, settings.seed)
+        found.append((f"Gram matrix of {len(strings)} DNA strings of {length:,} letters", strings, None))
+    differences = {
+        precision: _gpu_difference(found[len(settings.gpu_counts) // 2][1], settings.order, precision)
+        for precision in PRECISIONS
+    }
+    cases: list[Case] = []
+    for what, a, b in found:
+        for precision in PRECISIONS:
+            for derivative in (False, True):
+                options: Row = {"derivative": derivative, "threads": threads, "dtype": precision, "what": what}
+                cells = float(a.lengths.sum()) * float((a if b is None else b).lengths.sum())
+                options["cells"] = cells / 2 if b is None else cells
+                for engine in ("cpu", "cuda"):
+                    if b is None:
+                        cases.append(gram_case(engine, a, settings.order, **options))
+                    else:
+                        cases.append(cross_case(engine, a, b, settings.order, **options))
+                cases.append(device_case(a, b, settings.order, cases[-1]))
+    return {"rows": interleaved(cases, settings.sweep_rounds), "differences_from_cpu": differences}
+
+
+def _gpu_difference(strings: EncodedStrings, order: int, precision: str) -> float:
+    """As `_check`, of the `cuda` engine from the `cpu` engine in double precision."""
+    expected = order_sums(strings, None, 0.5, order, derivative=True, engine="cpu")
+    actual = order_sums(strings, None, 0.5, order, derivative=True, dtype=precision, engine="cuda")
+    found = 0.0
+    for values, oracle in zip(actual, expected, strict=True):
+        assert values is not None
+        assert oracle is not None
+        for plane, expected_plane in zip(values, oracle, strict=True):
+            scale = float(np.abs(expected_plane).max()) or 1.0
+            found = max(found, float(np.abs(plane - expected_plane).max()) / scale)
+    if not found <= TOLERANCE[precision]:
+        raise RuntimeError(f"results in {precision} differ from those of the cpu engine by {found:.2g}")
+    return found
+
+
 def fit_models(settings: Settings) -> Result:
     """Marginal-likelihood fits to penalised logP: a full one, and one with and without interpolation."""
     from seqopt.objectives.molecules import penalized_logp
@@ -373,6 +440,7 @@ SECTIONS: dict[str, Callable[[Settings], Result]] = {
     "partitions": sweep_partitions,
     "features": compare_features,
     "sharing": compare_sharing,
+    "gpu": compare_gpu,
     "fit": fit_models,
     "nodes": fit_by_nodes,
 }

@@ -72,6 +72,10 @@ class Settings:
     training: int = 100
     variants: int = 120
     nodes: int = 100
+    gpu_counts: tuple[int, ...] = (50, 100, 200, 500, 1000, 4000)
+    gpu_pool: tuple[int, int] = (100_000, 200)
+    gpu_lengths: tuple[int, ...] = (360, 1080)
+    gpu_strings: int = 512
     fit: tuple[int, int] = (400, 5)
     fit_interpolated: tuple[int, int] = (200, 10)
 
@@ -103,6 +107,10 @@ class Settings:
             training=5,
             variants=9,
             nodes=9,
+            gpu_counts=(10,),
+            gpu_pool=(30, 5),
+            gpu_lengths=(30,),
+            gpu_strings=6,
             fit=(12, 2),
             fit_interpolated=(14, 2),
         )

@@ -155,9 +155,17 @@ def gram_case(
 
 
 def cross_case(
-    engine: str, a: EncodedStrings, b: EncodedStrings, order: int, *, derivative: bool, threads: int, **facts: Any
+    engine: str,
+    a: EncodedStrings,
+    b: EncodedStrings,
+    order: int,
+    *,
+    derivative: bool,
+    threads: int,
+    dtype: str = "float64",
+    **facts: Any,
 ) -> Case:
-    """Every string of a with every string of b by an engine: weighted sums over orders, unnormalised, float64."""
+    """Every string of a with every string of b by an engine: weighted sums over orders, unnormalised."""
     weights = MATCH_DECAY ** (2.0 * np.arange(1, order + 1))
     facts = {
         "engine": engine,
@@ -166,17 +174,39 @@ def cross_case(
         "mean_length": round(float(a.lengths.mean()), 2),
         "order": order,
         "derivative": derivative,
-        "dtype": "float64",
+        "dtype": dtype,
         "threads": threads,
         **facts,
     }
 
     def call(gap_decay: float) -> object:
         return order_sums(
-            a, b, gap_decay, order, derivative=derivative, weights=weights, engine=engine, threads=threads
+            a, b, gap_decay, order, derivative=derivative, weights=weights, dtype=dtype, engine=engine, threads=threads
         )
 
     return Case(facts, len(a) * len(b), call)
+
+
+def device_case(a: EncodedStrings, b: EncodedStrings | None, order: int, case: Case) -> Case:
+    """A case of the `cuda` engine once more, with strings and results that stay in the memory of the GPU."""
+    weights = np.atleast_2d(MATCH_DECAY ** (2.0 * np.arange(1.0, order + 1.0))).astype(np.float64)
+    there: list[Any] = []
+    derivative, dtype = bool(case.facts["derivative"]), np.dtype(str(case.facts["dtype"]))
+
+    def call(gap_decay: float) -> object:
+        import torch
+
+        from seqopt.kernels.engines import cuda
+
+        if not there:
+            there.extend(None if strings is None else cuda.to_device(strings) for strings in (a, b))
+        left, right = there
+        sums = cuda.order_sums_on_device(left, right, gap_decay, weights, derivative=derivative, dtype=dtype)
+        if not cuda.INTERPRETED:
+            torch.cuda.synchronize()
+        return sums
+
+    return Case({**case.facts, "engine": "device"}, case.pairs, call)
 
 
 def affordable(engine: str, strings: EncodedStrings, order: int) -> EncodedStrings | None:
