@@ -76,6 +76,28 @@ class Killer:
                 self.kills += 1
 
 
+def start_workers(cluster: Any, client: Any, workers: int) -> int:
+    """Do what the error asks for where Dask has given all workers up: start new ones.
+
+    Args:
+        cluster: A `distributed.LocalCluster`.
+        client: Of it.
+        workers: How many processes it shall have.
+
+    Returns:
+        1 if new ones were started, 0 if Dask did so within 20 s.
+    """
+    try:
+        client.wait_for_workers(1, timeout=20)
+        return 0
+    except TimeoutError:
+        cluster.scale(0)
+        client.sync(cluster._correct_state)
+        cluster.scale(workers)
+        client.wait_for_workers(workers, timeout=120)
+        return 1
+
+
 def suggest_under_fire(
     kills: int,
     *,
@@ -100,7 +122,8 @@ def suggest_under_fire(
         rounds: No more batches than these.
 
     Returns:
-        How many were killed, batches, batches that differ, errors, and whether both files hold the same in the end.
+        How many were killed, batches, batches that differ, errors, how often Dask had given all workers up, and whether
+        both files hold the same in the end.
     """
     from distributed import Client, LocalCluster
 
@@ -113,7 +136,7 @@ def suggest_under_fire(
     score = resolve_objective("logp")
     logging.getLogger("seqopt").setLevel(logging.ERROR)
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    found = {"kills": 0, "batches": 0, "differing": 0, "errors": 0}
+    found = {"kills": 0, "batches": 0, "differing": 0, "errors": 0, "started": 0}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "pool.smi").write_text("\n".join(load_zinc250k()[:size]))
@@ -142,6 +165,7 @@ def suggest_under_fire(
                         except ClusterError as error:
                             found["errors"] += 1
                             print(f"asked again: {error}", flush=True)
+                            found["started"] += start_workers(cluster, client, workers)
                     found["batches"] += 1
                     found["differing"] += chosen != wanted
                     for one in (here, there):
@@ -181,10 +205,11 @@ def main(argv: Sequence[str]) -> None:
 def table(path: Path) -> str:
     """What came of all stored pairs of campaigns, and of all together."""
     lines = [
-        "| seed | killed | batches | differing | errors, asked again | results | the same in both files |",
-        "|---|---|---|---|---|---|---|",
+        "| seed | killed | batches | differing | errors, asked again | workers started anew | results "
+        "| the same in both files |",
+        "|---|---|---|---|---|---|---|---|",
     ]
-    counted = ("kills", "batches", "differing", "errors", "results")
+    counted = ("kills", "batches", "differing", "errors", "started", "results")
     totals = dict.fromkeys(counted, 0)
     all_same = True
     for one in read_records(path, FIELDS):
