@@ -72,10 +72,10 @@ class Settings:
     training: int = 100
     variants: int = 120
     nodes: int = 100
-    gpu_counts: tuple[int, ...] = (50, 100, 200, 500, 1000, 4000)
+    gpu_counts: tuple[int, ...] = (50, 200, 1000, 4000)
     gpu_pool: tuple[int, int] = (100_000, 200)
     gpu_lengths: tuple[int, ...] = (360, 1080)
-    gpu_strings: int = 512
+    gpu_strings: int = 128
     fit: tuple[int, int] = (400, 5)
     fit_interpolated: tuple[int, int] = (200, 10)
 

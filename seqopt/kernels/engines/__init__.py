@@ -62,11 +62,12 @@ engine          operations                                         memory beyond
 ==============  =================================================  ====================================================
 """
 
-GPU_CELLS = 1e10
-"""Cells of the dynamic program, times the order, from which ``"auto"`` uses a GPU: about a second of one."""
+GPU_CELLS = 1e9
+"""Cells of the dynamic program, times the order, from which ``"auto"`` uses a GPU: a tenth of a second of one core. Of
+fewer it takes a millisecond less than 16 cores, which does not pay for what a process must load before."""
 
-GPU_SPEED = 50.0
-"""How many times faster than the `cpu` engine the dynamic program is assumed to be on a GPU."""
+GPU_SPEED = 75.0
+"""How many cores an NVIDIA GPU is assumed to do the work of: an H100 that of 60 to 170 (docs/performance.md)."""
 
 MULTIPLICATIONS_PER_CELL = 1.7
 """Multiplications of features that take as long as a cell of the dynamic program, at one order."""
@@ -157,7 +158,7 @@ def order_sums(
     decay, matrix, number, workers = _checked(gap_decay, order, weights, dtype, threads)
 
     def of_part(part: EncodedStrings, other: EncodedStrings | None, count: int) -> Sums:
-        return _chosen(engine, part, other, order, derivative).order_sums(
+        return _chosen(engine, part, other, order, derivative, count).order_sums(
             part, other, decay, matrix, derivative=derivative, dtype=number, threads=count
         )
 
@@ -235,7 +236,7 @@ def paired_order_sums(
 
     def of_part(part: EncodedStrings, other: EncodedStrings | None, count: int) -> Sums:
         partner = part if other is None else other
-        return _chosen(engine, part, partner, order, derivative, paired=True).paired_order_sums(
+        return _chosen(engine, part, partner, order, derivative, count, paired=True).paired_order_sums(
             part, partner, decay, matrix, derivative=derivative, dtype=number, threads=count
         )
 
@@ -282,16 +283,25 @@ def _why_not(module: str) -> str | None:
 
 
 def _chosen(
-    name: str, a: EncodedStrings, b: EncodedStrings | None, order: int, derivative: bool, paired: bool = False
+    name: str,
+    a: EncodedStrings,
+    b: EncodedStrings | None,
+    order: int,
+    derivative: bool,
+    threads: int,
+    *,
+    paired: bool = False,
 ) -> Engine:
     if name == "auto":
-        name = _cheapest(a, b, order, derivative, paired)
+        name = _cheapest(a, b, order, derivative, threads, paired=paired)
     else:
         check_engine(name)
     return cast(Engine, importlib.import_module(ENGINES[name]))
 
 
-def _cheapest(a: EncodedStrings, b: EncodedStrings | None, order: int, derivative: bool, paired: bool) -> str:
+def _cheapest(
+    a: EncodedStrings, b: EncodedStrings | None, order: int, derivative: bool, threads: int = 1, *, paired: bool = False
+) -> str:
     columns = a if b is None else b
     cells = (
         order * float((a.lengths.astype(np.float64) * columns.lengths).sum())
@@ -301,7 +311,8 @@ def _cheapest(a: EncodedStrings, b: EncodedStrings | None, order: int, derivativ
     costs = {"cpu": MULTIPLICATIONS_PER_CELL * (1.0 + derivative) * cells, "reference": np.inf}
     # Where there is no GPU, Triton need not even be looked for; nor in a forked child, where CUDA cannot start.
     if cells > GPU_CELLS and torch.cuda.is_available() and not torch.cuda._is_in_bad_fork():
-        costs["cuda"] = costs["cpu"] / GPU_SPEED
+        # The others' costs are those of one thread, whose number divides them all.
+        costs["cuda"] = costs["cpu"] * threads / GPU_SPEED
     if _why_not(ENGINES["features"]) is None:
         from seqopt.kernels.engines import features
 

@@ -315,6 +315,20 @@ def test_a_missing_extra_is_named():
             engines.check_engine("cuda")
 
 
+@pytest.mark.parametrize(
+    ("count", "threads", "expected"), [(400, 2, "cuda"), (400, 16, "cuda"), (400, 100, "cpu"), (60, 2, "cpu")]
+)
+def test_auto_takes_the_gpu_for_large_problems_that_the_cores_would_take_longer_for(
+    count, threads, expected, monkeypatch
+):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "_is_in_bad_fork", lambda: False)
+    monkeypatch.setattr(engines, "_why_not", lambda module: None)
+    rng = np.random.default_rng(5)
+    proteins = Encoder().encode(["".join(rng.choice(list("ACDEFGHIKLMNPQRSTVWY"), 60)) for _ in range(count)])
+    assert engines._cheapest(proteins, None, 5, False, threads) == expected
+
+
 @pytest.mark.parametrize("shape", [(3, 40), (40, 3), (16, 2000), (30, None), (5, None)], ids=str)
 def test_few_groups_are_shared_out_too(shape, monkeypatch):
     monkeypatch.setattr("seqopt.kernels.engines.cpu.THREADING_COST", 0)

@@ -357,10 +357,10 @@ def test_too_many_features_are_refused():
 def test_auto_takes_features_where_they_cost_less(alphabet, length, count, expected, monkeypatch):
     rng = np.random.default_rng(8)
     strings = Encoder().encode(["".join(rng.choice(list(alphabet), length)) for _ in range(count)])
-    assert engines._cheapest(strings, None, 5, False, False) == expected
+    assert engines._cheapest(strings, None, 5, False) == expected
     if expected == "features":
         monkeypatch.setattr(engines, "ENGINES", {**engines.ENGINES, "features": "seqopt.no_such_module"})
-        assert engines._cheapest(strings, None, 5, False, False) == "cpu"
+        assert engines._cheapest(strings, None, 5, False) == "cpu"
 
 
 def test_features_that_may_overflow_are_refused():
