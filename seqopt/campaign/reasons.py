@@ -149,7 +149,7 @@ def told_by(
     if contexts is None or not isinstance(surrogate, StringSurrogate) or not queries:
         return [{} for _ in queries]
     if not known:
-        return [{"way": way_of(one.context), "cost": contexts.cost(one)} for one in queries]
+        return [_way_and_cost(one, contexts) for one in queries]
     possible = not contexts.latent
     targets = [Query(one.key, contexts.target) for one in queries] if possible else []
     moments = surrogate.conditioned().at([*queries, *targets]).moments
@@ -158,14 +158,19 @@ def told_by(
     told = [float(f"{share:.3g}") for share in shares.tolist()]
     found: list[dict[str, Any]] = []
     for place, query in enumerate(queries):
-        cost = contexts.cost(query)
-        one: dict[str, Any] = {"way": way_of(query.context), "cost": cost, "tells": told[place]}
+        one = _way_and_cost(query, contexts) | {"tells": told[place]}
         if possible and query.context != contexts.target:
             target_cost = contexts.cost(targets[place])
             one |= {"target": way_of(contexts.target), "target_cost": target_cost}
             one["target_tells"] = told[len(queries) + place]
         found.append(one)
     return found
+
+
+def _way_and_cost(query: Query, contexts: Contexts) -> dict[str, Any]:
+    """Where the target is no measurement but what plates have in common, wells have no costs, but a number."""
+    way: dict[str, Any] = {"way": way_of(query.context)}
+    return way if contexts.latent else way | {"cost": contexts.cost(query)}
 
 
 def found_reasons(

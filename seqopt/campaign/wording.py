@@ -48,11 +48,14 @@ def told_in_words(reason: Mapping[str, Any]) -> str:
         'docking for 0.01 tells 30 % of what is unknown of its assay (an assay for 1: 90 %)'
         >>> told_in_words({"way": "assay", "cost": 1.0, "tells": 0.9})
         'assay for 1 tells 90 % of what is unknown of it'
+        >>> told_in_words({"way": "plate 2", "tells": 0.2})
+        'plate 2 tells 20 % of what is unknown of it'
     """
-    if reason.get("way") is None or reason.get("cost") is None:
+    way, cost, tells = (reason.get(name) for name in ("way", "cost", "tells"))
+    if way is None or (cost is None and tells is None):
         return ""
-    text = f"{reason['way']} for {reason['cost']:g}"
-    if reason.get("tells") is None:
+    text = str(way) if cost is None else f"{way} for {cost:g}"
+    if tells is None:
         return text
     target, of = reason.get("target"), "it"
     beside = ""
