@@ -215,11 +215,11 @@ def table(path: Path) -> str:
     for one in read_records(path, FIELDS):
         it = one["result"]
         for name in counted:
-            totals[name] += it[name]
+            totals[name] += it.get(name, 0)
         all_same = all_same and it["same_results"]
         lines.append(_line(str(one["job"]["seed"]), it, counted, it["same_results"]))
     return "\n".join([*lines, _line("all", totals, counted, all_same)])
 
 
 def _line(label: str, numbers: Mapping[str, int], counted: Sequence[str], same: bool) -> str:
-    return f"| {label} | " + " | ".join(f"{numbers[name]:,}" for name in counted) + f" | {'yes' if same else 'NO'} |"
+    return f"| {label} | " + " | ".join(f"{numbers.get(name, 0):,}" for name in counted) + f" | {'yes' if same else 'NO'} |"
