@@ -222,4 +222,5 @@ def table(path: Path) -> str:
 
 
 def _line(label: str, numbers: Mapping[str, int], counted: Sequence[str], same: bool) -> str:
-    return f"| {label} | " + " | ".join(f"{numbers.get(name, 0):,}" for name in counted) + f" | {'yes' if same else 'NO'} |"
+    cells = [label, *(f"{numbers.get(name, 0):,}" for name in counted), "yes" if same else "NO"]
+    return f"| {' | '.join(cells)} |"
