@@ -418,9 +418,10 @@ def draw_curves(epochs: Mapping[str, Sequence[Mapping[str, Any]]], picture: Path
     """Strings right and valid draws against the strings seen, which no machine changes, of all tasks."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 3.4), layout="constrained")
+    figure = Figure(figsize=(10, 3.4), layout="constrained")
+    panels = figure.subplots(1, 2)
     for axes, field_name, title in zip(
-        figure.subplots(1, 2),
+        panels,
         ("strings_right", "valid"),
         ("held-out strings that come back whole", "draws from the prior that are valid"),
         strict=True,
@@ -432,7 +433,7 @@ def draw_curves(epochs: Mapping[str, Sequence[Mapping[str, Any]]], picture: Path
             axes.plot(*zip(*points, strict=True), marker=".", label=task)
         axes.set(xlabel="strings seen, millions", ylabel="%", title=title, ylim=(0, None))
         axes.grid(alpha=0.3)
-        axes.legend()
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center", fontsize=8)
     picture.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(picture, dpi=130)
 

@@ -84,6 +84,16 @@ def test_a_batch_goes_on_one_plate_with_its_controls(campaign: Campaign) -> None
         campaign.suggest(11, more=True, shared=True)
 
 
+def test_wells_are_said_to_tell_something_but_not_to_cost(campaign: Campaign) -> None:
+    for _ in range(2):
+        campaign.suggest()
+        record_all(campaign)
+    reasons = [row.reason for row in campaign.suggest() if row.reason["kind"] != CONTROL]
+    assert all(0.0 <= reason["tells"] <= 1.0 and "cost" not in reason for reason in reasons)
+    assert "tells" in in_words(reasons[0])
+    assert " for 1" not in in_words(reasons[0])
+
+
 def test_plates_are_opened_and_closed_and_it_can_be_undone(campaign: Campaign) -> None:
     assert campaign.open_plate() == "P1"
     assert campaign.open_plate("screen 7") == "screen 7"

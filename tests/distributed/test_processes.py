@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from seqopt import Optimizer
-from seqopt.bench.clusterfaults import suggest_under_fire
+from seqopt.bench.clusterfaults import suggest_under_fire, table
+from seqopt.bench.records import append_record
 from seqopt.datasets import PoolStore, load_zinc250k, prepare_pool
 from seqopt.datasets.variants import write_variants
 from seqopt.distributed import ClusterError, connect, connected, spread_pool
@@ -66,6 +67,18 @@ def test_nothing_is_lost_when_workers_are_killed() -> None:
     assert found["kills"] >= 3
     assert found["differing"] == 0
     assert found["same_results"]
+
+
+def test_kills_are_added_up_and_one_difference_shows(tmp_path: Path) -> None:
+    path = tmp_path / "kills.jsonl"
+    for seed, same in ((0, True), (1, False)):
+        result = {"kills": 3, "batches": 2, "differing": 0, "errors": 1, "started": seed, "results": 40}
+        append_record(path, {"job": {"seed": seed}, "result": result | {"same_results": same}}, ["job"])
+    assert table(path).splitlines()[2:] == [
+        "| 0 | 3 | 2 | 0 | 1 | 0 | 40 | yes |",
+        "| 1 | 3 | 2 | 0 | 1 | 1 | 40 | NO |",
+        "| all | 6 | 4 | 0 | 2 | 1 | 80 | NO |",
+    ]
 
 
 def small(tmp_path: Path) -> PoolStore:

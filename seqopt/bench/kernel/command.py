@@ -68,7 +68,7 @@ def run(
         record: Command, versions and machine, stored with each section.
         out: JSON file, or `None` to keep nothing.
         fresh: Measure finished sections again. A section is finished if it is in the file with the same settings,
-            versions and machine, and nothing was unavailable.
+            versions and machine, and nothing was unavailable. One of which nothing can be measured here stays as it is.
 
     Returns:
         All sections of the file, in the order of `SECTIONS`.
@@ -83,6 +83,10 @@ def run(
             print(f"{name}: measuring", flush=True)
             before, started = load_average(), time.perf_counter()
             result = SECTIONS[name](settings)
+            if "unavailable" in result and not result["rows"] and sections.get(name, {}).get("rows"):
+                # What needs a GPU, say, was measured on another machine.
+                print(f"{name}: kept as it is in {out}; {result['unavailable']}", flush=True)
+                continue
             sections[name] = {
                 "record": record,
                 "settings": settings.to_json(),

@@ -63,8 +63,8 @@ engine          operations                                         memory beyond
 """
 
 GPU_CELLS = 1e9
-"""Cells of the dynamic program, times the order, from which ``"auto"`` uses a GPU: a tenth of a second of one core. Of
-fewer it takes a millisecond less than 16 cores, which does not pay for what a process must load before."""
+"""Cells of the dynamic program, times the order, from which ``"auto"`` uses a GPU: a tenth of a second of one core. For
+fewer, what it saves 16 cores in a call (some ten milliseconds) does not pay for what a process must load before."""
 
 GPU_SPEED = 75.0
 """How many cores an NVIDIA GPU is assumed to do the work of: an H100 that of 60 to 170 (docs/performance.md)."""

@@ -84,6 +84,19 @@ def test_what_was_unavailable_is_tried_again(counted, tmp_path, monkeypatch, cap
     assert counted == ["first"]
 
 
+def test_what_another_machine_measured_outlives_a_machine_that_cannot(counted, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "kernel.json"
+    rows = [{"pairs": 3, "skipped": "a row"}]
+    monkeypatch.setitem(command.SECTIONS, "first", lambda settings: {"rows": rows})
+    monkeypatch.setattr(command, "table_of", lambda name, section: None)
+    command.run(["first"], QUICK, RECORD, out)
+    monkeypatch.setitem(command.SECTIONS, "first", lambda settings: {"rows": [], "unavailable": "no GPU"})
+    found = command.run(["first"], QUICK, RECORD, out, fresh=True)
+    assert found["first"]["rows"] == rows
+    assert "unavailable" not in json.loads(out.read_text())["sections"]["first"]
+    assert "first: kept as it is" in capsys.readouterr().out
+
+
 def test_a_file_of_an_earlier_form_is_replaced(counted, tmp_path):
     out = tmp_path / "kernel.json"
     out.write_text('{"record": {}, "rows": []}')

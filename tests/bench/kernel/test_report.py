@@ -93,6 +93,17 @@ def test_sweeps_have_a_column_for_each_engine_and_dashes_for_gaps():
     assert table.rows == [("50", "1 / 0.5", "2"), ("1,000", "0.25", "-")]
 
 
+def test_gpu_rows_stand_beside_those_of_the_processor():
+    facts = {"what": "Gram matrix", "cells": 4e9}
+    rows = [row(1.0, **facts), row(0.25, engine="cuda", **facts), row(0.2, engine="device", **facts)]
+    found = section(rows, differences_from_cpu={"float64": 2e-16, "float32": 3e-7})
+    found["record"]["machine"]["gpu"] = "Loom"
+    table = report.table_of("gpu", found)
+    assert table.rows == [("Gram matrix", "float64", "no", "1", "4", "5", "4.0", "20")]
+    assert "Loom" in table.title
+    assert "2e-16 (float64) and 3e-07 (float32)" in table.note
+
+
 def test_document_holds_conditions_tables_and_plots(tmp_path):
     document = tmp_path / "performance.md"
     document.write_text("# Performance\n\n<!-- begin kernel -->\nold\n<!-- end kernel -->\nafter\n")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -96,6 +100,32 @@ def test_sweeps_hold_every_point_for_cpu_with_and_without_the_derivative():
             ]
             assert found == expected
         assert "cuda" not in {row["engine"] for row in rows} or torch.cuda.is_available()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
+def test_the_gpu_is_timed_beside_the_processor():
+    # Whether Triton interprets is decided when it is imported.
+    script = """
+import json
+from dataclasses import replace
+from seqopt.bench.kernel import sections, timing
+from seqopt.bench.kernel.settings import Settings
+timing._shuffled_zinc = lambda seed: ["CCNCCOC"[: 4 + i % 4] + "NO"[i % 2] for i in range(9)]
+tiny = replace(Settings(threads=(1,)).quick(), gpu_counts=(4,), gpu_pool=(3, 2), gpu_lengths=(6,), gpu_strings=3)
+print(json.dumps(sections.compare_gpu(tiny)))
+"""
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    result = json.loads(done.stdout)
+    assert [row["engine"] for row in result["rows"]] == ["cpu", "cuda", "device"] * 12
+    assert {(row["pairs"], row["what"]) for row in result["rows"]} == {
+        (10, "Gram matrix of 4 ZINC SMILES"),
+        (6, "3 ZINC SMILES with 2 others"),
+        (6, "Gram matrix of 3 DNA strings of 6 letters"),
+    }
+    assert {row["cells"] for row in result["rows"] if "DNA" in row["what"]} == {18 * 18 / 2}
+    assert result["differences_from_cpu"]["float64"] < 1e-12
 
 
 def test_partitions_are_those_asked_for():
