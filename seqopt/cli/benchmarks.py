@@ -39,6 +39,7 @@ BENCHMARKS = (
     "portfolio",
     "gb1",
     "reagents",
+    "ondemand",
     "scale",
     "clusterfaults",
     "parameters",

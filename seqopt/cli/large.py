@@ -103,16 +103,18 @@ def is_on_disk(source: str, wanted: bool | None, *, values: bool) -> bool:
     return several or (big and not values if wanted is None else wanted)
 
 
-def prepared(source: str, *, filters: Sequence[Filter] = (), **options: Any) -> PoolStore:
+def prepared(source: str, *, filters: Sequence[Filter] = (), client: Any = None, **options: Any) -> PoolStore:
     """A pool on disk, with a line that says how far it is.
 
     Args:
         source: As it was given.
         filters: Which rows become candidates.
+        client: Of a cluster whose workers prepare it; `None` for processes of this machine.
         **options: Of `seqopt.datasets.prepare_pool`.
 
     Raises:
         InputError: As `seqopt.datasets.prepare_pool`.
+        ClusterError: As `seqopt.distributed.prepare_by`.
         KeyboardInterrupt: After saying that nothing is lost.
     """
     from seqopt.datasets import prepare_pool
@@ -123,7 +125,12 @@ def prepared(source: str, *, filters: Sequence[Filter] = (), **options: Any) -> 
         options["sieve"] = Sieve(filters)
     try:
         with console.status("preparing candidates") as status:
-            return prepare_pool(source, progress=lambda state: status.update(state.describe()), **options)
+            options["progress"] = lambda state: status.update(state.describe())
+            if client is not None:
+                from seqopt.distributed import prepare_by
+
+                return prepare_by(client, source, **options)
+            return prepare_pool(source, **options)
     except KeyboardInterrupt:
         note("what has been prepared is kept: the same command goes on from there")
         raise

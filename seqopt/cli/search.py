@@ -151,6 +151,7 @@ def run_search(
                 attachment_points=attachment_points,
                 strict=strict,
                 filters=conditions,
+                client=client,
             )
             goal = direction or objective.direction
             note_opposites(objective, direction)

@@ -6,6 +6,7 @@ made. Strings are bytes one after another; the strings as they were written are 
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,19 @@ def make_shard(path: str, block: RowBlock, settings: Mapping[str, Any]) -> tuple
     facts = {"file": block.file, "rows": len(keys), "rejected": len(rejected), "steps": steps}
     write_arrays(Path(path), arrays, facts)
     return len(keys), len(rejected)
+
+
+def shard_bytes(block: RowBlock, settings: Mapping[str, Any]) -> bytes:
+    """The content of the file that `make_shard` would write, for machines that do not share a disk.
+
+    Args:
+        block: See `make_shard`.
+        settings: See `make_shard`.
+    """
+    with tempfile.TemporaryDirectory(prefix="seqopt-") as folder:
+        path = Path(folder) / "shard.bin"
+        make_shard(str(path), block, settings)
+        return path.read_bytes()
 
 
 def summed_steps(parts: Iterable[Sequence[Sequence[Any]]]) -> list[tuple[str, int, int]]:

@@ -20,6 +20,7 @@ import os
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -29,15 +30,16 @@ import numpy as np
 import numpy.typing as npt
 
 from seqopt.datasets.pool_columns import ID_COLUMNS, plain_column, short
+from seqopt.datasets.pool_index import write_index
+from seqopt.datasets.pool_makers import ShardMakers
 from seqopt.datasets.pool_rows import PoolRows, RowFilter, refuse_missing_header, refuse_names
-from seqopt.datasets.pool_shards import make_shard, summed_steps
 from seqopt.datasets.pools import Rejected
-from seqopt.datasets.row_blocks import RowBlock, RowFile, blocks_of, files_of, look_at
+from seqopt.datasets.row_blocks import RowFile, blocks_of, files_of, look_at
 from seqopt.errors import InputError
 from seqopt.strings.identity import KINDS, RULES, recognize_kind
 from seqopt.strings.notations import without_inchi
 from seqopt.strings.packed import key_hashes, unpacked_string, unpacked_strings
-from seqopt.utils.array_files import TEMPORARY, Array, ArrayFile, DamagedFileError, read_arrays, write_arrays
+from seqopt.utils.array_files import TEMPORARY, Array, ArrayFile, DamagedFileError, read_arrays
 from seqopt.utils.cache import cache_dir
 
 logger = logging.getLogger(__name__)
@@ -53,9 +55,6 @@ FINGERPRINT = (2, 2048, True)
 
 FOLDER = "pools"
 """Where stores are in the cache folder."""
-
-PARALLEL_FROM = 5_000
-"""Rows of a block from which on worker processes are started."""
 
 EXAMPLES = 5
 """Rejected rows that messages show."""
@@ -398,6 +397,7 @@ def prepare_pool(
     sieve: RowFilter | None = None,
     folder: str | os.PathLike[str] | None = None,
     workers: int | None = None,
+    executor: Executor | None = None,
     rows: int = ROWS,
     progress: Callable[[Preparation], object] | None = None,
 ) -> PoolStore:
@@ -407,8 +407,8 @@ def prepare_pool(
     are set aside with their file, line and the reason (`PoolStore.rejected_rows`), and of equal candidates the first
     counts, as by `seqopt.datasets.read_pool`; but of the other columns only identifiers and prices are read.
 
-    Preparing a molecule takes some 0.5 ms of a core, 220 bytes on the disk (with identifiers, 30 and those), and memory
-    that does not grow with their number, but for 40 bytes for each candidate while the index is made.
+    Preparing a molecule takes 0.5 to 0.8 ms of a core, 220 bytes on the disk (with identifiers, 30 and those), and
+    memory that does not grow with their number.
 
     Args:
         source: A file (.csv, .tsv, .smi, .txt, these also with .gz, or .parquet), a folder of such files, a pattern
@@ -427,7 +427,9 @@ def prepare_pool(
         price_column: Column of prices, if there is one.
         sieve: Which rows become candidates: a `seqopt.filters.Sieve`; by default all that can be used.
         folder: Where to keep the store; by default in the cache folder.
-        workers: Processes; by default one for each core.
+        workers: Processes; by default one for each core. With ``executor``: how many shards it makes at a time.
+        executor: Makes the shards in the place of such processes, for instance that of a Dask cluster
+            (`seqopt.distributed.prepare_by`). Rows are read and shards are kept by this machine.
         rows: Rows of a shard; stores of different numbers are different ones.
         progress: Told from time to time.
 
@@ -497,7 +499,7 @@ def prepare_pool(
     }
     try:
         store = _opened(place, facts, sieve) or _made(
-            place, files, facts, settings | {"sieve": sieve}, workers, rows, progress
+            place, files, facts, settings | {"sieve": sieve}, workers, executor, rows, progress
         )
     except OSError as error:
         raise InputError(
@@ -625,6 +627,7 @@ def _made(
     facts: dict[str, Any],
     settings: dict[str, Any],
     workers: int | None,
+    executor: Executor | None,
     rows: int,
     progress: Callable[[Preparation], object] | None,
 ) -> PoolStore:
@@ -645,7 +648,7 @@ def _made(
             share = min(1.0, float(before[number_of_file + 1]) / total) if len(files) > 1 else _share(files[0], done)
             progress(Preparation(done, made, share, time.perf_counter() - started))
 
-    with _Makers(settings, workers) as makers:
+    with ShardMakers(settings, workers, executor) as makers:
         latest = 0
         for number, block in enumerate(blocks_of(files, rows)):
             count, latest = number + 1, block.file
@@ -664,7 +667,7 @@ def _made(
             done, made = done + finished, made + finished
             tell(latest)
     found = [shards.get(number) or read_arrays(_shard_path(folder, number)) for number in range(count)]
-    _write_index(folder, found, facts)
+    write_index(folder / INDEX, found, facts)
     index = read_arrays(folder / INDEX)
     return PoolStore(folder, {**index.facts, **facts, "sieve": settings["sieve"]}, found, index)
 
@@ -687,142 +690,3 @@ def _whole(path: Path) -> ArrayFile | None:
     except DamagedFileError as error:
         logger.warning("%s: it is made again", error)
         return None
-
-
-class _Makers:
-    """Makes shards in several processes, two for each of them waiting at most."""
-
-    def __init__(self, settings: dict[str, Any], workers: int | None) -> None:
-        from seqopt.utils.workers import usable_cores
-
-        self._settings = settings
-        self._workers = usable_cores() if workers is None else workers
-        self._executor: Any = None
-        self._running: dict[Any, tuple[Path, RowBlock, int]] = {}
-        self._done: list[int] = []
-
-    def __enter__(self) -> _Makers:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._executor is not None:
-            self._executor.shutdown(wait=True, kill_workers=True)
-
-    def submit(self, path: Path, block: RowBlock, size: int) -> None:
-        """Have a shard made; waits where enough are on their way."""
-        few = self._executor is None and len(block.strings) < PARALLEL_FROM
-        if self._workers > 1 and self._executor is None and not few:
-            from seqopt.utils.workers import quiet_executor
-
-            self._executor = quiet_executor(self._workers)
-            if self._executor is None:
-                self._workers = 1
-        if self._workers == 1 or few:
-            make_shard(str(path), block, self._settings)
-            self._done.append(size)
-            return
-        while len(self._running) >= 2 * self._workers:
-            self._collect(block=True)
-            if self._workers == 1:
-                return self.submit(path, block, size)
-        try:
-            self._running[self._executor.submit(make_shard, str(path), block, self._settings)] = (path, block, size)
-        except RuntimeError as broken:
-            self._alone(broken)
-            self.submit(path, block, size)
-        return None
-
-    def finished(self, *, wait: bool) -> Iterator[int]:
-        """Sizes of the shards that have been made since, or of all that are under way."""
-        if self._running:
-            self._collect(block=False)
-        while wait and self._running:
-            yield from self._taken()
-            self._collect(block=True)
-        yield from self._taken()
-
-    def _taken(self) -> list[int]:
-        done, self._done = self._done, []
-        return done
-
-    def _collect(self, *, block: bool) -> None:
-        from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, wait
-
-        ended = wait(self._running, timeout=None if block else 0, return_when=FIRST_COMPLETED).done
-        for future in ended:
-            try:
-                future.result()
-            except BrokenExecutor as broken:
-                self._alone(broken)
-                return
-            self._done.append(self._running.pop(future)[2])
-
-    def _alone(self, error: BaseException) -> None:
-        """Make the rest in this process: a worker has died."""
-        reason = str(error).strip().partition("\n")[0]
-        logger.warning("a worker process died (%s): what is left is done in this process", reason)
-        waiting, self._running, self._workers = list(self._running.values()), {}, 1
-        for path, block, size in waiting:
-            if _whole(path) is None:
-                make_shard(str(path), block, self._settings)
-            self._done.append(size)
-
-
-def _write_index(folder: Path, shards: Sequence[ArrayFile], facts: dict[str, Any]) -> None:
-    """Which rows count, and their order by hashes."""
-    total = sum(shard.facts["rows"] for shard in shards)
-    hashes = np.empty(total, dtype=np.uint64)
-    starts = np.array([0, *np.cumsum([shard.facts["rows"] for shard in shards])], dtype=np.int64)
-    for shard, start in zip(shards, starts.tolist(), strict=False):
-        hashes[start : start + shard.facts["rows"]] = shard.arrays["hashes"]
-    kind = np.uint32 if total < 1 << 32 else np.int64
-    order = np.argsort(hashes, kind="stable").astype(kind)
-    ranked = hashes[order]
-    repeated = np.zeros(total, dtype=np.bool_)
-    repeated[1:] = ranked[1:] == ranked[:-1]
-    again = np.flatnonzero(repeated)
-    if len(again):
-        repeated[again] = _same_as_earlier(again, order, ranked, shards, starts)
-    dropped = order[repeated]
-    kept = np.ones(total, dtype=np.bool_)
-    kept[dropped] = False
-    rows = np.flatnonzero(kept).astype(kind)
-    # From a row to its place among those that count.
-    place = (np.cumsum(kept) - 1).astype(kind)
-    left = ~repeated
-    arrays: dict[str, Array] = {"rows": rows, "order": place[order[left]], "hashes": ranked[left]}
-    if facts["id_column"] is not None:
-        del ranked, repeated, order
-        for shard, start in zip(shards, starts.tolist(), strict=False):
-            hashes[start : start + shard.facts["rows"]] = shard.arrays["id_hashes"]
-        called = hashes[rows]
-        by_name = np.argsort(called, kind="stable").astype(kind)
-        arrays |= {"called": called[by_name], "called_order": by_name}
-    rejected = sum(shard.facts["rejected"] for shard in shards)
-    steps = summed_steps(shard.facts["steps"] for shard in shards)
-    own = {"shards": len(shards), "rejected": rejected, "duplicates": len(dropped), "steps": steps}
-    write_arrays(folder / INDEX, arrays, {**facts, **own})
-
-
-def _same_as_earlier(
-    again: Rows, order: Array, ranked: Array, shards: Sequence[ArrayFile], starts: Rows
-) -> npt.NDArray[np.bool_]:
-    """Which of the rows that share a hash with an earlier one share its key, too."""
-
-    def key(row: int) -> bytes:
-        shard = int(np.searchsorted(starts, row, side="right")) - 1
-        ends = shards[shard].arrays["keys_ends"]
-        at = row - int(starts[shard])
-        return shards[shard].arrays["keys"][int(ends[at]) : int(ends[at + 1])].tobytes()
-
-    found = np.empty(len(again), dtype=np.bool_)
-    seen: set[bytes] = set()
-    last = None
-    for number, place in enumerate(again.tolist()):
-        if ranked[place] != last:
-            last = ranked[place]
-            seen = {key(int(order[place - 1]))}
-        own = key(int(order[place]))
-        found[number] = own in seen
-        seen.add(own)
-    return found

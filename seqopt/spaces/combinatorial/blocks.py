@@ -13,6 +13,7 @@ from seqopt.datasets.numbers import read_number
 from seqopt.datasets.pool_columns import ID_COLUMNS, plain_column, recognize_column
 from seqopt.datasets.tables import FORMATS, Table, read_table
 from seqopt.errors import InputError
+from seqopt.spaces.combinatorial.survey import canonical_keys
 from seqopt.strings.identity import canonical_smiles, explain_rejection, quoted
 
 PRICE_COLUMNS = ("price", "cost", "price_usd", "price_eur", "price_per_gram", "usd", "eur")
@@ -262,9 +263,8 @@ def _assembled(rows: Sequence[tuple[str, str, str | None, str]], source: str) ->
     blocks: list[Block] = []
     rejected, duplicates, unpriced = [], [], []
     seen: set[str] = set()
-    for text, name, cell, where in rows:
-        smiles = str(text).strip()
-        key = canonical_smiles(smiles)
+    texts = [str(text).strip() for text, _, _, _ in rows]
+    for smiles, key, (_, name, cell, where) in zip(texts, canonical_keys(texts), rows, strict=True):
         if key is None:
             rejected.append((where, smiles, explain_rejection(smiles, "molecule")))
             continue

@@ -14,9 +14,11 @@ import numpy.typing as npt
 from seqopt.encoding import Encoder
 from seqopt.errors import InputError
 from seqopt.spaces.combinatorial.blocks import NAMED, Block, BuildingBlocks, read_blocks
-from seqopt.spaces.combinatorial.products import Component, Individual, Products, matching, tuples_of
+from seqopt.spaces.combinatorial.products import Component, Individual, Products, components_of, tuples_of
 from seqopt.spaces.combinatorial.reactions import Reaction, checked_reactions, read_reactions
-from seqopt.strings.identity import canonical_smiles, parse_smiles, quiet_rdkit, quoted, required_keys
+from seqopt.spaces.combinatorial.survey import places
+from seqopt.strings.identity import canonical_smiles, quoted, required_keys
+from seqopt.utils.array_files import Array
 from seqopt.utils.config import Config, Configurable, from_config
 
 KEPT = 5_000
@@ -107,12 +109,11 @@ class CombinatorialSpace(Configurable):
         self.reagents = _reagents(reagents)
         self.accept = accept
         self.encoder = Encoder("smiles-split")
-        with quiet_rdkit():
-            mols = [parse_smiles(block.key) for block in self.reagents.blocks]
         used, components = [], []
-        for reaction in given:
+        found = places(given, [block.key for block in self.reagents.blocks])
+        for reaction, where in zip(given, found, strict=True):
             try:
-                components.append(_components(reaction, self.reagents, mols))
+                components.append(_components(reaction, self.reagents, where))
             except InputError as error:
                 problems.append(str(error))
                 continue
@@ -481,33 +482,33 @@ def _reagents(given: Any) -> BuildingBlocks:
     return read_blocks(given)
 
 
-def _components(reaction: Reaction, reagents: BuildingBlocks, mols: Sequence[Any]) -> tuple[Component, ...]:
+def _components(reaction: Reaction, reagents: BuildingBlocks, places: Array) -> tuple[Component, ...]:
     """The blocks of each component.
 
     Raises:
         InputError: If a component has none, or names a set that there is not.
     """
-    parsed = reaction.parsed()
-    found = []
-    for slot in range(parsed.GetNumReactantTemplates()):
+    parsed, sets = reaction.parsed(), []
+    sources = np.array([one.source for one in reagents.blocks])
+    place = f" ({reaction.where})" if reaction.where else ""
+    for slot in range(reaction.components):
         wanted = reaction.reagents[slot] if reaction.reagents else ""
         names = [name.strip() for name in wanted.split("|") if name.strip()]
         unknown = [name for name in names if name not in reagents.sources]
-        place = f" ({reaction.where})" if reaction.where else ""
         if unknown:
             raise InputError(
                 f"the reaction {reaction.name!r}{place} takes component {slot + 1} from {unknown[0]!r}, and there is "
                 f"no such set of building blocks; there are {', '.join(reagents.sources)}"
             )
-        numbers = [number for number, one in enumerate(reagents.blocks) if not names or one.source in names]
-        one = matching(parsed, slot, mols, numbers)
+        sets.append(np.flatnonzero(np.isin(sources, names)) if names else np.arange(len(sources)))
+    found = components_of(reaction, places, sets)
+    for slot, one in enumerate(found):
         if not len(one.numbers):
             several = f", and {len(one.several):,} at several places" if len(one.several) else ""
             raise InputError(
                 f"the reaction {reaction.name!r}{place} has no reagents for component {slot + 1}: none of "
-                f"{len(numbers):,} building blocks matches {_smarts(parsed, slot)} at one place{several}"
+                f"{len(sets[slot]):,} building blocks matches {_smarts(parsed, slot)} at one place{several}"
             )
-        found.append(one)
     return tuple(found)
 
 
