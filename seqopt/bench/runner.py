@@ -68,7 +68,7 @@ def source_digest() -> str:
     return digest.hexdigest()[:16]
 
 
-PLACES = ("--results", "--document")
+PLACES = ("--results", "--document", "--out", "--folder")
 """Options that say where on this machine something goes: a stored command is without them."""
 
 

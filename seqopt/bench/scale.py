@@ -4,7 +4,9 @@ Every row is one look at all candidates of a pool of ZINC molecules and variants
 on a local cluster of one or two processes of one thread: means and variances given the data with a kernel (``minmax``,
 ``ngrams``, ``ssk``), predicted means alone (``minmax-mean``, a prefilter), or the logits of a classifier (``lfbo``).
 The model is fitted before. ``first`` is the first look, which opens shards and encodes strings; ``again`` is the next
-one with another model, as after the next batch. Workers are warm: they have imported seqopt.
+one with another model, as after the next batch. Workers are warm: they have imported seqopt. ``prepare`` is another
+matter: the workers prepare a new store of 50,000 of the candidates. Pools of more than 200,000 have shards of the
+ordinary size, and the folder of `seqopt.bench.pool` serves here, too.
 
 The table of what more candidates cost multiplies the processor time of a candidate: it is an extrapolation, and says
 nothing of networks, disks that are shared, or workers that wait.
@@ -20,11 +22,15 @@ from pathlib import Path
 from typing import Any
 
 from seqopt.bench.records import append_record, read_records
+from seqopt.bench.runner import header
 
-WAYS = ("minmax", "ngrams", "ssk", "minmax-mean", "lfbo")
+WAYS = ("minmax", "ngrams", "ssk", "minmax-mean", "lfbo", "prepare")
 FIELDS = ["job"]
 ROWS = 1 << 13
 """Rows of a shard: more shards than workers, for pools that are small."""
+SMALL = 200_000
+PREPARED = 50_000
+"""Candidates that workers prepare."""
 
 
 def looks(size: int, workers: int, ways: Sequence[str], known: int, folder: Path, seed: int) -> dict[str, Any]:
@@ -42,6 +48,7 @@ def looks(size: int, workers: int, ways: Sequence[str], known: int, folder: Path
     from distributed import Client, LocalCluster
 
     from seqopt.datasets import load_zinc250k, prepare_pool
+    from seqopt.datasets.pool_store import ROWS as ORDINARY
     from seqopt.datasets.variants import write_variants
     from seqopt.distributed import spread_pool
     from seqopt.objectives import resolve_objective
@@ -50,7 +57,7 @@ def looks(size: int, workers: int, ways: Sequence[str], known: int, folder: Path
     files = folder / f"variants-{size}-{seed}"
     if not files.exists():
         write_variants(files, load_zinc250k(), size, seed=seed)
-    store = prepare_pool(files, folder=folder / "store", workers=workers, rows=ROWS)
+    store = prepare_pool(files, folder=folder / "store", workers=workers, rows=ROWS if size <= SMALL else ORDINARY)
     strings = StoredPool(store).sample(known, np.random.default_rng(seed))
     values = resolve_objective("logp")(strings)
     found: dict[str, Any] = {"candidates": len(store), "store_bytes": store.bytes, "ways": {}}
@@ -64,6 +71,9 @@ def looks(size: int, workers: int, ways: Sequence[str], known: int, folder: Path
         # So that what is measured is not the import of libraries.
         pool.spread.best(_score("minmax-mean", pool, strings[:20], values[:20], seed), 10, nothing)
         for way in ways:
+            if way == "prepare":
+                found["ways"][way] = _prepared(pool.store, client)
+                continue
             seconds, processor = [], []
             for turn in range(2):
                 score = _score(way, pool, strings[turn:], values[turn:], seed)
@@ -75,6 +85,25 @@ def looks(size: int, workers: int, ways: Sequence[str], known: int, folder: Path
             print(f"{way}: {seconds[0]:.1f} s, then {seconds[1]:.1f} s", flush=True)
         found["kept_bytes"] = _kept(store.folder.name)
     return found
+
+
+def _prepared(store: Any, client: Any) -> dict[str, Any]:
+    """Seconds in which the workers prepare some of the candidates of a store anew."""
+    from tempfile import TemporaryDirectory
+
+    import numpy as np
+
+    from seqopt.distributed import prepare_by
+
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "part.smi"
+        count = min(PREPARED, len(store))
+        path.write_text("\n".join(map(store.string, np.linspace(0, len(store) - 1, count).astype(int).tolist())))
+        before, began = _processor(client), time.perf_counter()
+        made = prepare_by(client, path, folder=folder, rows=ROWS // 2)
+        seconds, processor = time.perf_counter() - began, _processor(client) - before
+        print(f"prepare: {seconds:.1f} s for {len(made):,}", flush=True)
+        return {"seconds": [seconds], "processor": [processor], "candidates": len(made)}
 
 
 def _score(way: str, pool: Any, strings: Sequence[str], values: Any, seed: int) -> Any:
@@ -126,10 +155,11 @@ def table(runs: Sequence[dict[str, Any]]) -> str:
     for run in runs:
         job, it = run["job"], run["result"]
         for way, one in it["ways"].items():
-            first, again = one["seconds"]
+            first, again = one["seconds"][0], one["seconds"][-1]
+            count = one.get("candidates", it["candidates"])
             lines.append(
-                f"| {it['candidates']:,} | {job['known']:,} | {job['workers']} | {way} | {first:.1f} | {again:.1f} "
-                f"| {it['candidates'] / again:,.0f} | {one['processor'][1] / it['candidates'] * 1e6:.1f} |"
+                f"| {count:,} | {job['known']:,} | {job['workers']} | {way} | {first:.1f} | {again:.1f} "
+                f"| {count / again:,.0f} | {one['processor'][-1] / count * 1e6:.1f} |"
             )
     return "\n".join(lines)
 
@@ -150,10 +180,11 @@ def costs(runs: Sequence[dict[str, Any]], sizes: Sequence[int] = (10**8, 10**9))
     for run in runs:
         it = run["result"]
         for way, one in it["ways"].items():
-            each = one["processor"][1] / it["candidates"]
+            count = one.get("candidates", it["candidates"])
+            each = one["processor"][-1] / count
             name = way, run["job"]["known"]
-            if name not in best or it["candidates"] >= best[name][0]:
-                best[name] = it["candidates"], each
+            if name not in best or count >= best[name][0]:
+                best[name] = count, each
     for (way, known), (_, each) in best.items():
         cells = " | ".join(f"{size * each / 3600:,.1f}" for size in sizes)
         lines.append(f"| {way} | {known:,} | {cells} |")
@@ -177,7 +208,8 @@ def main(argv: Sequence[str]) -> None:
             continue
         found = looks(options.size, workers, options.ways, options.known, options.folder, options.seed)
         load = os.getloadavg()[0]
-        append_record(options.out, {"job": job, "result": found, "cores": os.cpu_count(), "load": load}, FIELDS)
+        record = header(list(argv), "scale")
+        append_record(options.out, {"job": job, "result": found, "load": load, "record": record}, FIELDS)
     runs = read_records(options.out, FIELDS)
     print(table(runs))
     print()
