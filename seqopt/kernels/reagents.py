@@ -35,6 +35,9 @@ WHOLE = 4_000
 COLUMNS = 4_096
 """Most blocks whose similarities with all others are kept where there are more."""
 
+AT_A_TIME = 1_024
+"""Rows of similarities that are multiplied at a time: they stay in a processor's cache."""
+
 OFFSET = 1.0
 """Prior variance of what all tuples have in common, in units of the values' variance."""
 
@@ -97,16 +100,34 @@ class BlockSimilarities:
             found = np.where(either, both.astype(np.float64), found)
         return found
 
-    def _found(self, rows: Numbers, columns: Numbers) -> FloatArray:
+    def weighted(self, rows: Numbers, columns: Numbers, weights: FloatArray) -> FloatArray:
+        """Weighted sums of similarities: ``between(rows, columns) @ weights``, without that table for many blocks.
+
+        Args:
+            rows: n blocks, none of them -1.
+            columns: m blocks, each once; -1 stands for no block.
+            weights: m numbers.
+        """
+        there = columns >= 0
+        columns, weights = columns[there], weights[there]
+        if len(self) > WHOLE and not self._look_up(columns):
+            return np.asarray(self.between(rows, columns) @ weights, dtype=np.float64)
         if len(self) <= WHOLE:
-            if self._whole is None:
-                self._whole = self._kernel.cross(self.rows).astype(np.float32)
-            return self._whole[np.ix_(rows, columns)].astype(np.float64)
-        if len(columns) > len(rows):
-            return self._found(columns, rows).T
+            return np.asarray(self._found(rows, columns) @ weights, dtype=np.float64)
+        spread = np.zeros(len(self._places))
+        spread[[self._places[number] for number in columns.tolist()]] = weights
+        found = np.empty(len(rows))
+        for start in range(0, len(rows), AT_A_TIME):
+            # Whole rows are read: columns among them, one by one, take longer.
+            part = self._columns[rows[start : start + AT_A_TIME], : len(spread)].astype(np.float64)
+            found[start : start + AT_A_TIME] = part @ spread
+        return found
+
+    def _look_up(self, columns: Numbers) -> bool:
+        """Have the columns of some blocks ready; false where there are too many."""
         new = [number for number in dict.fromkeys(columns.tolist()) if number not in self._places]
         if len(self._places) + len(new) > COLUMNS:
-            return np.asarray(self._kernel.cross(self.rows.take(rows), self.rows.take(columns)), dtype=np.float64)
+            return False
         if new:
             self._grow(len(self._places) + len(new))
             start = len(self._places)
@@ -114,6 +135,19 @@ class BlockSimilarities:
                 self.rows, self.rows.take(np.array(new)), dtype=np.float32
             )
             self._places.update({number: start + place for place, number in enumerate(new)})
+        return True
+
+    def _found(self, rows: Numbers, columns: Numbers) -> FloatArray:
+        if len(self) <= WHOLE:
+            if self._whole is None:
+                self._whole = self._kernel.cross(self.rows).astype(np.float32)
+            return self._whole[np.ix_(rows, columns)].astype(np.float64)
+        # Blocks that have been seen have columns; those that are only looked at need none.
+        known = all(number in self._places for number in columns.tolist())
+        if not known and (len(columns) > len(rows) or all(number in self._places for number in rows.tolist())):
+            return self._found(columns, rows).T
+        if not self._look_up(columns):
+            return np.asarray(self._kernel.cross(self.rows.take(rows), self.rows.take(columns)), dtype=np.float64)
         places = np.array([self._places[number] for number in columns.tolist()], dtype=np.int64)
         return self._columns[np.ix_(rows, places)].astype(np.float64)
 
@@ -208,6 +242,14 @@ class ReagentKernel(DescribedKernel):
         """k_s between blocks of one component, len(rows) x len(columns)."""
         share = self.same[slot]
         return (1 - share) * self.similarities.between(rows, columns) + share * (rows[:, None] == columns[None])
+
+    def slot_weighted(self, slot: int, rows: Numbers, columns: Numbers, weights: FloatArray) -> FloatArray:
+        """``slot(slot, rows, columns) @ weights`` for ``rows`` without -1 and ``columns`` that come once each."""
+        share = self.same[slot]
+        order = np.argsort(columns)
+        places = order[np.minimum(np.searchsorted(columns, rows, sorter=order), len(columns) - 1)]
+        own = np.where(columns[places] == rows, weights[places], 0.0)
+        return (1 - share) * self.similarities.weighted(rows, columns, weights) + share * own
 
     def cross(
         self,

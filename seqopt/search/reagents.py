@@ -197,7 +197,7 @@ def additive_best(surrogate: ReagentGP, reaction: int, count: int) -> Numbers:
         blocks = space.component(reaction, slot)
         seen, at = np.unique(data[:, slot + 1], return_inverse=True)
         weight = kernel.weights[slot] * np.bincount(at, alpha)
-        value = kernel.slot(slot, blocks, seen) @ weight
+        value = kernel.slot_weighted(slot, blocks, seen, np.asarray(weight, dtype=np.float64))
         order = np.argsort(-value, kind="stable")
         axes.append(blocks[order])
         values.append(value[order])
@@ -251,7 +251,8 @@ def component_means(surrogate: ReagentGP, individual: Numbers, slot: int) -> tup
             constant += product
     blocks = space.component(int(individual[0]), slot)
     seen, at = np.unique(data[:, slot + 1], return_inverse=True)
-    means = float(alpha @ constant) + kernel.slot(slot, blocks, seen) @ np.bincount(at, alpha * varying)
+    sums = np.bincount(at, alpha * varying).astype(np.float64)
+    means = float(alpha @ constant) + kernel.slot_weighted(slot, blocks, seen, sums)
     return blocks, means
 
 

@@ -12,6 +12,7 @@ from scipy.optimize import approx_fprime
 from seqopt.encoding import FeatureRows, MorganFingerprint
 from seqopt.errors import InputError
 from seqopt.kernels import BlockSimilarities, MinMaxKernel, ReagentKernel
+from seqopt.kernels import reagents as reagents_module
 from seqopt.kernels.reagents import OFFSET, numbers_of, subsets
 from seqopt.models import ReagentGP
 from seqopt.models.reagent_fit import ReagentLikelihood, ReagentParameters
@@ -254,3 +255,29 @@ def test_a_fit_that_is_taken_back_begins_where_it_began(monkeypatch: pytest.Monk
     monkeypatch.undo()
     for one, other in zip(gp.predict(more), fresh.predict(more), strict=True):
         assert np.allclose(one, other, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("whole", "columns"), [(1_000, 10), (2, 1_000), (2, 5), (2, 3)])
+def test_weighted_similarities_are_products_with_the_table(
+    monkeypatch: pytest.MonkeyPatch, whole: int, columns: int
+) -> None:
+    smiles = [f"{'C' * n}{end}" for n in range(1, 6) for end in ("O", "N", "c1ccccc1", "C(=O)O")]
+    expected = BlockSimilarities(smiles).between(np.arange(20), np.arange(20))
+    monkeypatch.setattr(reagents_module, "WHOLE", whole)
+    monkeypatch.setattr(reagents_module, "COLUMNS", columns)
+    monkeypatch.setattr(reagents_module, "AT_A_TIME", 3)
+    similarities = BlockSimilarities(smiles)
+    rng = np.random.default_rng(0)
+    for count in (4, 1, 12, 5):
+        chosen, rows = rng.choice(20, count, replace=False), rng.integers(20, size=9)
+        weights = rng.standard_normal(count)
+        found = similarities.weighted(rows, chosen, weights)
+        np.testing.assert_allclose(found, expected[np.ix_(rows, chosen)] @ weights, atol=1e-6)
+        with_none = similarities.weighted(rows, np.append(chosen, -1), np.append(weights, 5.0))
+        np.testing.assert_allclose(with_none, found, atol=1e-12)
+        # Either side may be the one that has been seen.
+        np.testing.assert_allclose(similarities.between(chosen, rows), expected[np.ix_(chosen, rows)], atol=1e-6)
+        np.testing.assert_allclose(similarities.between(rows, chosen), expected[np.ix_(rows, chosen)], atol=1e-6)
+    kernel = ReagentKernel(similarities, 2, same=[0.3, 0.1])
+    table = kernel.slot(0, rows, chosen)
+    np.testing.assert_allclose(kernel.slot_weighted(0, rows, chosen, weights), table @ weights, atol=1e-6)
