@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 BATCH, BUDGET = 100, 1_000
 CHECKPOINTS = (100, 200, 500, 1_000)
 SEEDS = 10
+UNSCORED = -1_000.0
+"""What mol-ga is told of molecules without a value, such as those with an atom that has no logP."""
 
 IMATINIB = "Cc1ccc(NC(=O)c2ccc(CN3CCN(C)CC3)cc2)cc1Nc1nccc(-c2cccnc2)n1"
 
@@ -99,7 +101,7 @@ def work(job: Job) -> dict[str, Any]:
     return {
         "job": asdict(job),
         "strings": order,
-        "values": [asked[string] for string in order],
+        "values": [None if np.isnan(asked[string]) else asked[string] for string in order],
         "seconds": round(time.perf_counter() - started, 1),
         **facts,
     }
@@ -189,7 +191,9 @@ def by_mol_ga(space: CombinatorialSpace, first: Sequence[str], score: Score, see
     def scored(strings: list[str]) -> list[float]:
         # Which of equal scores come first depends on the order of a set, which differs from process to process.
         new = sorted(string for string in dict.fromkeys(strings) if string not in seen)
-        seen.update(zip(new, score(new), strict=True) if new else ())
+        # What has no value must have one here, and is not kept.
+        values = np.nan_to_num(score(new), nan=UNSCORED).tolist() if new else []
+        seen.update(zip(new, values, strict=True))
         return [seen[string] for string in strings]
 
     population = list(first)
@@ -222,7 +226,8 @@ def table(runs: Mapping[str, Sequence[Mapping[str, Any]]], task: str) -> str:
         chosen = [run for run in several if run["job"]["task"] == task]
         if not chosen:
             continue
-        best = np.stack([np.maximum.accumulate(run["values"])[np.array(CHECKPOINTS) - 1] for run in chosen])
+        values = [np.array(run["values"], dtype=np.float64) for run in chosen]
+        best = np.stack([np.fmax.accumulate(one)[np.array(CHECKPOINTS) - 1] for one in values])
         error = best.std(0, ddof=1) / np.sqrt(len(best)) if len(best) > 1 else None
         cells = [
             f"{mean:.2f}" + ("" if error is None else f" ± {error[index]:.2f}")
