@@ -15,7 +15,6 @@ References:
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import string
@@ -27,6 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seqopt.datasets.packages import verified_bytes
 from seqopt.datasets.plain_pickles import read_plain_pickle
 from seqopt.errors import InputError
 
@@ -177,16 +177,7 @@ def load_configurations(name: str, data: str | Path | None = None) -> Configurat
     file, sha256 = _FILES[name]
     family = name.partition("-")[0]
     path = _find(name, f"{_FAMILIES[family].folder}/{file}.pkl", data)
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
-    found = hashlib.sha256(content).hexdigest()
-    if found != sha256:
-        raise InputError(
-            f"{path} has the SHA-256 {found}, not {sha256}: it is damaged, or of another version of {PACKAGE} than "
-            "0.2.0"
-        )
+    content = verified_bytes(path, sha256, f"{PACKAGE}==0.2.0")
     return table_of(name, read_plain_pickle(path, content), path, sha256)
 
 

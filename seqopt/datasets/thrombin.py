@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.datasets.packages import files_of_package, verified_text
+from seqopt.datasets.packages import files_of_package, verified_bytes
 from seqopt.errors import InputError
 
 PACKAGE = "chem-tactics"
@@ -64,7 +64,9 @@ def load_thrombin(data: str | Path | None = None) -> Thrombin:
     Raises:
         InputError: If a file is not found or has another checksum, or does not hold what it should.
     """
-    content = {name: verified_text(path, _FILES[name], f"{PACKAGE}==1.2.0") for name, path in files_of(data).items()}
+    content = {
+        name: verified_bytes(path, _FILES[name], f"{PACKAGE}==1.2.0").decode() for name, path in files_of(data).items()
+    }
     acids, amino_acids = (_named(content[name]) for name in ("acids.smi", "amino_acids_no_fmoc.smi"))
     return Thrombin(acids, amino_acids, scores_of(content["product_scores.csv"], list(acids), list(amino_acids)))
 

@@ -23,7 +23,6 @@ from seqopt.spaces.combinatorial.reactions import Reaction
 from seqopt.spaces.combinatorial.survey import NOWHERE, ONCE, SEVERAL, Leavings, leavings
 from seqopt.strings.identity import canonical_smiles, parse_smiles, quiet_rdkit
 from seqopt.utils.array_files import Array
-from seqopt.utils.cache import digest
 
 REMEMBERED = 1 << 18
 """Products that are kept with their tuples; others are made again."""
@@ -178,22 +177,18 @@ class Products:
         known = self._leavings.get(reaction)
         if known is None:
             components = [one.numbers for one in self._components[reaction]]
-            known = leavings(self._reactions[reaction], components, self._key_of_block, self._digested)
+            known = leavings(self._reactions[reaction], components, self._key_of_block)
             self._leavings[reaction] = known
         return known
 
     def _key_of_block(self, number: int) -> str:
         return self._blocks[number].key
 
-    def _digested(self) -> str:
-        return digest(f"{block.key} {block.source}" for block in self._blocks)
 
-
-def components_of(reaction: Reaction, found: Array, sets: Sequence[Numbers]) -> list[Component]:
+def components_of(found: Array, sets: Sequence[Numbers]) -> list[Component]:
     """The blocks of each component of a reaction.
 
     Args:
-        reaction: It.
         found: How all blocks match, components x blocks; see `seqopt.spaces.combinatorial.survey.places`.
         sets: Numbers of the blocks among which each component is chosen.
     """

@@ -501,7 +501,7 @@ def _components(reaction: Reaction, reagents: BuildingBlocks, places: Array) -> 
                 f"no such set of building blocks; there are {', '.join(reagents.sources)}"
             )
         sets.append(np.flatnonzero(np.isin(sources, names)) if names else np.arange(len(sources)))
-    found = components_of(reaction, places, sets)
+    found = components_of(places, sets)
     for slot, one in enumerate(found):
         if not len(one.numbers):
             several = f", and {len(one.several):,} at several places" if len(one.several) else ""

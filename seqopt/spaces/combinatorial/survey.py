@@ -162,16 +162,13 @@ class Leavings:
         return [int(number) for number in self.numbers[start:end]]
 
 
-def leavings(
-    reaction: Reaction, components: Sequence[Numbers], keys: Callable[[int], str], digested: Callable[[], str]
-) -> list[Leavings]:
+def leavings(reaction: Reaction, components: Sequence[Numbers], keys: Callable[[int], str]) -> list[Leavings]:
     """What the blocks of each component of a reaction leave, by one product of each block.
 
     Args:
         reaction: It.
         components: Numbers of the blocks of each component, ascending.
         keys: The canonical SMILES of a block.
-        digested: A hash of all of these, for the name of the file in which long lists are kept.
     """
 
     def make() -> dict[str, Array]:
@@ -191,7 +188,9 @@ def leavings(
         return arrays
 
     if max(map(len, components)) > LONG:
-        arrays = _kept(["leavings", digested(), reaction.smarts, *(str(len(one)) for one in components)], make)
+        # Which blocks a component has depends on its sets as well: the same ones in other sets are another list.
+        named = [digest(f"{number} {keys(number)}" for number in one.tolist()) for one in components]
+        arrays = _kept(["leavings", reaction.smarts, *named], make)
     else:
         arrays = make()
     return [Leavings(arrays[f"hashes_{slot}"], arrays[f"numbers_{slot}"]) for slot in range(len(components))]

@@ -82,6 +82,16 @@ def test_other_blocks_and_other_sets_are_not_confused(kept: Path) -> None:
             assert space.to_string((reaction, amine, acid)) == string
 
 
+def test_sets_of_the_same_size_are_not_confused(kept: Path) -> None:
+    # The same blocks and reaction, each component of four blocks of either set.
+    sets = {"a": ACIDS[:4], "b": AMINES[:4], "c": [f"OC(=O){'C' * n}F" for n in range(2, 6)]}
+    for acids in ("a", "c"):
+        space = CombinatorialSpace([Reaction("one", REACTIONS["amide"], ("b", acids))], sets)
+        for string in space.sample(12, np.random.default_rng(0)):
+            acid = space.reagents.blocks[space.rows_of([string])[0][2]]
+            assert acid.source == acids
+
+
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = _facts(_space())
     (tmp_path / "file").write_text("")
