@@ -45,12 +45,11 @@ def test_every_method_begins_alike_and_uses_its_budget(small: CombinatorialSpace
 
 
 def test_searches_are_ahead_of_chance_where_blocks_add_up(small: CombinatorialSpace) -> None:
-    best = {
-        method: np.mean([max(work(Job("logp", method, seed))["values"]) for seed in range(3)])
+    best = {  # on average of what was chosen
+        method: np.mean([np.mean(work(Job("logp", method, seed))["values"][10:]) for seed in range(3)])
         for method in ("default", "reagents", "random")
     }
-    assert best["default"] > best["random"]
-    assert best["default"] >= best["reagents"]
+    assert best["default"] > best["reagents"] > best["random"]
 
 
 def test_a_table_has_a_row_for_each_method() -> None:
