@@ -8,6 +8,9 @@ one with another model, as after the next batch. Workers are warm: they have imp
 matter: the workers prepare a new store of 50,000 of the candidates. Pools of more than 200,000 have shards of the
 ordinary size, and the folder of `seqopt.bench.pool` serves here, too.
 
+With ``--each``, the candidates grow with the workers (weak scaling): so many for each of them, evenly spaced among
+those of ``--size``, so that all pools have the same share of ZINC's own molecules; a fifth of them are prepared.
+
 The table of what more candidates cost multiplies the processor time of a candidate: it is an extrapolation, and says
 nothing of networks, disks that are shared, or workers that wait.
 """
@@ -33,7 +36,17 @@ PREPARED = 50_000
 """Candidates that workers prepare."""
 
 
-def looks(size: int, workers: int, ways: Sequence[str], known: int, folder: Path, seed: int) -> dict[str, Any]:
+def looks(
+    size: int,
+    workers: int,
+    ways: Sequence[str],
+    known: int,
+    folder: Path,
+    seed: int,
+    *,
+    each: int | None = None,
+    shard: int | None = None,
+) -> dict[str, Any]:
     """Seconds of looks at all candidates, by way.
 
     Args:
@@ -43,6 +56,8 @@ def looks(size: int, workers: int, ways: Sequence[str], known: int, folder: Path
         known: Values that are known.
         folder: For files and store.
         seed: Of variants and known strings.
+        each: Candidates of a worker, evenly spaced among ``size``; all of them if None.
+        shard: Rows of a shard; by the size of the pool if None.
     """
     import numpy as np
     from distributed import Client, LocalCluster
@@ -57,7 +72,11 @@ def looks(size: int, workers: int, ways: Sequence[str], known: int, folder: Path
     files = folder / f"variants-{size}-{seed}"
     if not files.exists():
         write_variants(files, load_zinc250k(), size, seed=seed)
-    store = prepare_pool(files, folder=folder / "store", workers=workers, rows=ROWS if size <= SMALL else ORDINARY)
+    rows = shard or (ROWS if size <= SMALL else ORDINARY)
+    store = prepare_pool(files, folder=folder / "store", rows=rows)
+    if each is not None and each * workers < len(store):
+        store = prepare_pool(_part(store, each * workers, folder), folder=folder / "store", rows=rows)
+    prepared = PREPARED if each is None else each * workers // 5
     strings = StoredPool(store).sample(known, np.random.default_rng(seed))
     values = resolve_objective("logp")(strings)
     found: dict[str, Any] = {"candidates": len(store), "store_bytes": store.bytes, "ways": {}}
@@ -72,7 +91,7 @@ def looks(size: int, workers: int, ways: Sequence[str], known: int, folder: Path
         pool.spread.best(_score("minmax-mean", pool, strings[:20], values[:20], seed), 10, nothing)
         for way in ways:
             if way == "prepare":
-                found["ways"][way] = _prepared(pool.store, client)
+                found["ways"][way] = _prepared(pool.store, client, prepared, shard)
                 continue
             seconds, processor = [], []
             for turn in range(2):
@@ -87,20 +106,25 @@ def looks(size: int, workers: int, ways: Sequence[str], known: int, folder: Path
     return found
 
 
-def _prepared(store: Any, client: Any) -> dict[str, Any]:
+def _part(store: Any, count: int, folder: Path) -> Path:
+    """A file of so many candidates of a store, evenly spaced."""
+    import numpy as np
+
+    path = folder / f"part-{count}.smi"
+    path.write_text("\n".join(map(store.string, np.linspace(0, len(store) - 1, count).astype(int).tolist())))
+    return path
+
+
+def _prepared(store: Any, client: Any, count: int, shard: int | None) -> dict[str, Any]:
     """Seconds in which the workers prepare some of the candidates of a store anew."""
     from tempfile import TemporaryDirectory
-
-    import numpy as np
 
     from seqopt.distributed import prepare_by
 
     with TemporaryDirectory() as folder:
-        path = Path(folder) / "part.smi"
-        count = min(PREPARED, len(store))
-        path.write_text("\n".join(map(store.string, np.linspace(0, len(store) - 1, count).astype(int).tolist())))
+        path = _part(store, min(count, len(store)), Path(folder))
         before, began = _processor(client), time.perf_counter()
-        made = prepare_by(client, path, folder=folder, rows=ROWS // 2)
+        made = prepare_by(client, path, folder=folder, rows=(shard or ROWS) // 2)
         seconds, processor = time.perf_counter() - began, _processor(client) - before
         print(f"prepare: {seconds:.1f} s for {len(made):,}", flush=True)
         return {"seconds": [seconds], "processor": [processor], "candidates": len(made)}
@@ -198,15 +222,28 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="processes (default 1 and 2)")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), help="default: all")
     parser.add_argument("--known", type=int, default=200, help="values that are known (default 200)")
+    parser.add_argument("--each", type=int, help="candidates of each worker, of those of --size (default: all of them)")
+    parser.add_argument("--shard", type=int, help="rows of a shard (default 65,536; 8,192 for small pools)")
     parser.add_argument("--folder", type=Path, default=Path("runs/bench-scale"), help="for files and store")
     parser.add_argument("--seed", type=int, default=0, help="of variants and known strings (default 0)")
     parser.add_argument("--out", type=Path, default=Path("results/scale.jsonl"), help="JSON lines, appended to")
     options = parser.parse_args(list(argv))
     for workers in options.workers:
         job = {name: getattr(options, name) for name in ("size", "ways", "known", "seed")} | {"workers": workers}
+        # Rows of before these options are found again.
+        job |= {name: given for name in ("each", "shard") if (given := getattr(options, name)) is not None}
         if any(one["job"] == job for one in read_records(options.out, FIELDS)):
             continue
-        found = looks(options.size, workers, options.ways, options.known, options.folder, options.seed)
+        found = looks(
+            options.size,
+            workers,
+            options.ways,
+            options.known,
+            options.folder,
+            options.seed,
+            each=options.each,
+            shard=options.shard,
+        )
         load = os.getloadavg()[0]
         record = header(list(argv), "scale")
         append_record(options.out, {"job": job, "result": found, "load": load, "record": record}, FIELDS)
