@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 BATCH, BUDGET = 100, 1_000
 CHECKPOINTS = (100, 200, 500, 1_000)
 SEEDS = 10
+FUTILE = 100
+"""Draws of Thompson sampling that may give nothing new, one after the other."""
 UNSCORED = -1_000.0
 """What mol-ga is told of molecules without a value, such as those with an atom that has no logP."""
 
@@ -139,7 +141,8 @@ def by_reagents(space: CombinatorialSpace, first: Sequence[str], score: Score, s
     Mean and standard deviation of the first products are the prior of every reaction and of every reagent of each
     component. A product takes the reaction of largest drawn mean, and for each component the reagent of largest drawn
     mean among those that have been in a product of that component and as many others, drawn at random: among all, one
-    that nobody has seen would always be drawn largest.
+    that nobody has seen would always be drawn largest. Where a hundred draws in a row gave only products that are
+    known, one at random is taken.
     """
     rng = np.random.default_rng([seed, 2])
     values = np.array(score(first))
@@ -163,6 +166,7 @@ def by_reagents(space: CombinatorialSpace, first: Sequence[str], score: Score, s
     learn(first, values.tolist())
     while len(known) < BUDGET:
         new: dict[str, None] = {}
+        futile = 0
         reactions = [(number,) for number in range(len(space.reactions))]
         while len(new) < min(BATCH, BUDGET - len(known)):
             reaction = drawn(reactions)
@@ -173,8 +177,13 @@ def by_reagents(space: CombinatorialSpace, first: Sequence[str], score: Score, s
                 arms = list(dict.fromkeys([*seen, *((reaction, slot, int(number)) for number in others)]))
                 chosen.append(arms[drawn(arms)][2])
             product = space.product((reaction, *chosen))
-            if product is not None and product not in known:
+            if futile >= FUTILE:
+                product = space.sample(1, rng)[0]
+            if product is not None and product not in known and product not in new:
                 new[product] = None
+                futile = 0
+            else:
+                futile += 1
         learn(list(new), score(list(new)))
         known |= new
 
