@@ -36,7 +36,10 @@ SEEDS = 10
 FUTILE = 100
 """Draws of Thompson sampling that may give nothing new, one after the other."""
 UNSCORED = -1_000.0
-"""What mol-ga is told of molecules without a value, such as those with an atom that has no logP."""
+"""What mol-ga is told of molecules without a value, such as those with an atom that has no logP, and of too large ones."""
+LARGEST = 80
+"""Heavy atoms that a molecule of mol-ga may have. Penalised logP grows with size without an end, and mol-ga's molecules
+with it; the largest products of the library that were ever measured here have 74."""
 
 IMATINIB = "Cc1ccc(NC(=O)c2ccc(CN3CCN(C)CC3)cc2)cc1Nc1nccc(-c2cccnc2)n1"
 
@@ -189,10 +192,13 @@ def by_reagents(space: CombinatorialSpace, first: Sequence[str], score: Score, s
 
 
 def by_mol_ga(space: CombinatorialSpace, first: Sequence[str], score: Score, seed: int) -> None:
-    """The genetic algorithm of mol-ga: a population of 100 and 100 children each time, from the same first products."""
+    """The genetic algorithm of mol-ga: a population of 100 and 100 children each time, from the same first products.
+
+    Molecules of more than `LARGEST` heavy atoms are not evaluated, and do not count.
+    """
     import random
 
-    from rdkit import rdBase
+    from rdkit import Chem, rdBase
 
     before = rdBase.LogStatus()
     from mol_ga.preconfigured_gas import default_ga
@@ -200,13 +206,22 @@ def by_mol_ga(space: CombinatorialSpace, first: Sequence[str], score: Score, see
     rng = random.Random(seed)
     seen = dict(zip(first, score(first), strict=True))
 
+    large: set[str] = set()
+
+    def fits(string: str) -> bool:
+        molecule = Chem.MolFromSmiles(string)
+        if molecule is not None and molecule.GetNumHeavyAtoms() <= LARGEST:
+            return True
+        large.add(string)
+        return False
+
     def scored(strings: list[str]) -> list[float]:
         # Which of equal scores come first depends on the order of a set, which differs from process to process.
-        new = sorted(string for string in dict.fromkeys(strings) if string not in seen)
+        new = sorted(one for one in dict.fromkeys(strings) if one not in seen and one not in large and fits(one))
         # What has no value must have one here, and is not kept.
         values = np.nan_to_num(score(new), nan=UNSCORED).tolist() if new else []
         seen.update(zip(new, values, strict=True))
-        return [seen[string] for string in strings]
+        return [seen.get(string, UNSCORED) for string in strings]
 
     population = list(first)
     try:
