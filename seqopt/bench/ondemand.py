@@ -36,7 +36,8 @@ SEEDS = 10
 FUTILE = 100
 """Draws of Thompson sampling that may give nothing new, one after the other."""
 UNSCORED = -1_000.0
-"""What mol-ga is told of molecules without a value, such as those with an atom that has no logP, and of too large ones."""
+"""What mol-ga is told of molecules without a value, such as those with an atom that has no logP,
+and of those that are too large."""
 LARGEST = 80
 """Heavy atoms that a molecule of mol-ga may have. Penalised logP grows with size without an end, and mol-ga's molecules
 with it; the largest products of the library that were ever measured here have 74."""
