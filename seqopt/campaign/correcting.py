@@ -46,21 +46,26 @@ def chosen_results(found: Sequence[Measurement], what: str, was: float | str | N
 
 
 def one_result(found: Sequence[Measurement], what: str, was: float | str | None) -> Measurement:
-    """The one result of a string that is meant; see `chosen_results`.
+    """The one result of a string that is meant; see `chosen_results`. Of several that nothing tells apart, the last.
 
     Raises:
-        CampaignError: If there is none, or there are several.
+        CampaignError: If there is none, or there are several that differ.
     """
     chosen = chosen_results(found, what, was)
-    if len(chosen) > 1:
-        ways = len({row.context for row in chosen}) > 1
-        how = "how it was measured (--context) or what it was (--was)" if ways else "what it was (--was)"
+    if len({(row.key, row.context, row.replicate, row.told, row.standard_error) for row in chosen}) > 1:
+        ways = ["how it was measured (--context)"] if len({row.context for row in chosen}) > 1 else []
+        ways += ["what it was (--was)"] if len({row.told for row in chosen}) > 1 else []
+        if any(row.replicate for row in chosen):
+            ways.append(f"the label of its well (in place of {what})")
+        how = " or ".join(ways) or "undoing its command (seqopt campaign undo)"
         raise CampaignError(f"{what} has several results: there {_listed(chosen)}; say which, by {how}")
-    return chosen[0]
+    return max(chosen, key=lambda row: (row.discarded is None, row.id))
 
 
 def _listed(found: Sequence[Measurement]) -> str:
-    shown = ", ".join(f"{row.told} of command {row.made_by}" for row in found)
+    shown = ", ".join(
+        f"{row.told} of {f'well {row.replicate}, ' if row.replicate else ''}command {row.made_by}" for row in found
+    )
     return f"{'are' if len(found) > 1 else 'is'} {shown}"
 
 

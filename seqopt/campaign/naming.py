@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
 from pathlib import Path
@@ -12,7 +13,7 @@ from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.labels import strings_by_identifier
 from seqopt.campaign.parents import hint_at_parent, parent_of, variant_of
 from seqopt.campaign.rows import Exclusion, Measurement, Suggestion
-from seqopt.errors import InputError
+from seqopt.errors import InputError, SeqoptError
 from seqopt.strings.mutations import is_mutation_name
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Naming:
         return string_of
 
     def results(self, what: str) -> list[Measurement]:
-        """What was measured of something, discarded results included.
+        """What was measured of a suggestion or string, or in a well by its label; discarded results included.
 
         Raises:
             InputError: If it is not a valid string.
@@ -101,6 +102,13 @@ class Naming:
         suggestion = self.suggestion(what)
         if suggestion is not None:
             return [row for row in rows if row.suggestion == suggestion.name]
+        labelled = [row for row in rows if row.replicate == what]
+        if labelled:
+            with contextlib.suppress(SeqoptError):
+                key = self.key(self.string_of(what))
+                # A string that is called as the wells of others are.
+                labelled = [row for row in rows if row.key == key] or labelled
+            return labelled
         self._refuse_misnamed(what)
         key = self.key(self.string_of(what))
         return [row for row in rows if row.key == key]

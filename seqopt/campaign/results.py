@@ -511,11 +511,25 @@ def _identify(
                 row.wrong(
                     f"is not {row.suggestion.name}, which is {short(row.suggestion.string)}", row.written or string
                 )
+            if not history:
+                _refuse_another(row, identify, owned)
         elif row.suggestion is not None:
             row.key = row.suggestion.key
         called = row.entry.owned
         if row.suggestion is not None and called and row.suggestion.identifier not in (None, called) and not history:
             row.wrong(f"is not {row.suggestion.name}, which is {row.suggestion.identifier}", called)
+
+
+def _refuse_another(row: Row, identify: Identify, owned: Owned) -> None:
+    """Refuse a row of a string that its owner calls otherwise: one of two columns was sorted by itself."""
+    called, string = row.entry.owned, row.entry.string
+    meant = owned(called) if called else None
+    if called is None or meant is None or meant == string:
+        return
+    if identify(meant) != row.key:
+        row.wrong(
+            f"is {short(meant)}, and not {short(row.written or string or '')}: which of the two was measured?", called
+        )
 
 
 def _find_owned(row: Row, by_name: Mapping[str, Suggestion], owned: Owned) -> None:

@@ -112,7 +112,7 @@ class Revising:
         been right from the start; suggestions that were made meanwhile stay.
 
         Args:
-            what: The name of a suggestion, an identifier or a string.
+            what: The name of a suggestion, an identifier or a string, or the label of a replicate.
             value: The right value, a number, or a limit of it as text, such as ``"<0.1"``.
             failure: Why there is none, if it failed after all.
             standard_error: The right standard error; by default a value keeps its own.
@@ -187,7 +187,7 @@ class Revising:
         It is shown as discarded, and its string is not suggested again; a further result of it may be recorded.
 
         Args:
-            what: The name of a suggestion, an identifier or a string.
+            what: The name of a suggestion, an identifier or a string, or the label of a replicate.
             reason: Why.
             was: The value, where there are several results of the string.
             every: Discard all of its results.

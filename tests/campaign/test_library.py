@@ -87,6 +87,17 @@ def test_owners_identifiers_are_understood_everywhere(tmp_path: Path, library: P
         table.write_text(f"identifier,compound_id,pIC50\nB01-04,{batch[0].identifier},7.5\n")
         with pytest.raises(CampaignError, match=f"is not B01-04, which is {batch[3].identifier}"):
             campaign.record_file(table)
+        # An identifier and the structure of another one: somebody sorted one column by itself.
+        third = batch[3]
+        swapped = next(row for row in ROWS if third.string not in row.split(",")[1]).split(",")[0]
+        for column in ("compound_id", "identifier"):
+            table.write_text(f"{column},smiles,pIC50\n{swapped},{third.string},7.5\n")
+            with pytest.raises(CampaignError, match=rf"line 2.*{swapped}.* is .*, and not "):
+                campaign.record_file(table)
+        # The same structure, written otherwise, is no other one.
+        table.write_text(f"compound_id,smiles,pIC50\n{third.identifier},{third.string},7.5\n")
+        campaign.record_file(table)
+        campaign.undo()
         table.write_text("compound_id,pIC50\nCPD-777,7.5\n")
         with pytest.raises(CampaignError, match=r"line 2.*'CPD-777' is not an identifier of a candidate"):
             campaign.record_file(table)

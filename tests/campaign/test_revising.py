@@ -119,6 +119,29 @@ def test_what_cannot_be_corrected_is_refused_and_nothing_changes(campaign: Campa
     assert campaign.correct("B01-01", 5e9, force=True).value == 5e9
 
 
+def test_replicates_of_one_value_are_changed_one_by_one(campaign: Campaign, tmp_path: Path) -> None:
+    campaign.record("AAAAAA", 6.0)
+    for _ in range(2):
+        campaign.record("AAAAAA", 6.0, replicate=True)
+    # Nothing tells them apart.
+    for left in (2, 1):
+        campaign.discard("AAAAAA", "outlier")
+        assert [row.value for row in campaign.store.measurements()] == [6.0] * left
+    assert campaign.correct("AAAAAA", 6.5).value == 6.5
+    # Wells of a plate are called by their labels.
+    table = tmp_path / "wells.csv"
+    table.write_text("string,replicate,activity\n" + "".join(f"BBBBBB,P1-{n},7\n" for n in range(3)))
+    campaign.record_file(table, replicates=True)
+    with pytest.raises(
+        CampaignError, match=r"7 of well P1-0.*say which, by the label of its well .in place of BBBBBB."
+    ):
+        campaign.correct("BBBBBB", 7.5)
+    assert (made := campaign.correct("P1-1", 7.5)).value == 7.5
+    assert (made.string, made.replicate) == ("BBBBBB", "P1-1")
+    (gone,) = campaign.discard("P1-2", "dried out")
+    assert gone.replicate == "P1-2"
+
+
 def test_a_discarded_value_is_shown_and_not_modelled(campaign: Campaign) -> None:
     measured(campaign)
     (row,) = campaign.discard("B01-03", "an outlier")

@@ -14,7 +14,9 @@ from seqopt.cli.campaign.options import Debug, Force, IdColumn, Name, PriceColum
 from seqopt.cli.running import console, note, show_notes
 from seqopt.errors import InputError
 
-What = Annotated[str, typer.Argument(metavar="NAME", help="A suggestion (B02-01), an identifier or a string.")]
+What = Annotated[
+    str, typer.Argument(metavar="NAME", help="A suggestion (B02-01), an identifier, a string, or the label of a well.")
+]
 Was = Annotated[str | None, typer.Option(help="The value as it was recorded, where there are several results.")]
 Reason = Annotated[str, typer.Option(help="Why.")]
 How = Annotated[
