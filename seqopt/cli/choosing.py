@@ -111,7 +111,8 @@ Lead = Annotated[
     str | None,
     typer.Option(
         metavar="STRING|FASTA",
-        help="Search near this string, such as a SMILES or a sequence (or its FASTA file), and further where results show that it pays; with --radius.",
+        help="Search near this string, such as a SMILES or a sequence (or its FASTA file), and further where results "
+        "show that it pays; with --radius.",
         rich_help_panel=CHOICE,
     ),
 ]
