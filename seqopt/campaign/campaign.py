@@ -169,7 +169,8 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
                 ``"maximize"``.
             unit: Of the values.
             column: Column of the candidates in their file, if it is not to be recognised.
-            kind: What candidates are, if it is not to be recognised; see `seqopt.datasets.read_pool`.
+            kind: What candidates are, if it is not to be recognised; see `seqopt.datasets.read_pool`. That of a space
+                is known.
             standardize: Whether salts and charge states of a molecule are one candidate.
             decimal_comma: Whether numbers in the file of candidates are written ``6,5``; tables of the campaign are
                 then written so, too.
@@ -271,11 +272,18 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
         Raises:
             CampaignError: If there is no such campaign.
         """
+        store = CampaignStore.open(path)
         if space is not None:
-            from seqopt.spaces import as_space
+            from seqopt.spaces import Space, as_space
 
-            space = as_space(space)
-        found = cls(CampaignStore.open(path), space)
+            try:
+                # Candidates are of the kind that the campaign was begun with, which need not be the one they look like.
+                kept = None if isinstance(space, Space) else store.settings.space.get("kind")
+                space = as_space(space, kind=kept)
+            except InputError:
+                store.close()
+                raise
+        found = cls(store, space)
         found._client = client
         return found
 

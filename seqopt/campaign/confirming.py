@@ -263,7 +263,8 @@ class Confirming:
 
         Args:
             wells: Measurements in all. Of a confirmation that is under way: the new number.
-            among: What is compared: strings, or a file of them.
+            among: What is compared: strings, or what they are called (identifiers, names of variants or suggestions),
+                or a file of these.
             top: By default, so many of the measured strings: those that are expected to be the best (30).
             batch: Measurements at a time; by default a quarter of the wells, and no more than fit on a plate.
             rule: How wells are shared out, a name of `seqopt.strategies.arms.RULES`.
@@ -381,8 +382,6 @@ class Confirming:
 
     def _hits(self, among: Sequence[str] | str | os.PathLike[str] | None, top: int) -> tuple[list[str], list[str]]:
         """What is compared, and its identities."""
-        from seqopt.campaign.inquiry import read_strings
-
         if among is None:
             values = [row for row in self._of_target() if row.value is not None]
             written = {row.key: row.string for row in reversed(values)}
@@ -398,12 +397,10 @@ class Confirming:
             order = sorted(range(len(known)), key=lambda index: sign * rows[index].predicted)[:top]
             return [written[known[index]] for index in order], [known[index] for index in order]
         if isinstance(among, str | os.PathLike):
-            strings, keys, left_out = read_strings(among, None, self.store.settings, self.space, self._naming.key)
-            if left_out:
-                raise InputError(f"{among}: {left_out[0]}")
+            strings, keys = self._naming.identified_in(among)
         else:
-            strings = [self._naming.owned(one) or one for one in among]
-            keys = [self._naming.key(one) for one in strings]
+            pairs = [self._naming.identified(one) for one in among]
+            strings, keys = [string for string, _ in pairs], [key for _, key in pairs]
         twice = [string for string, key in zip(strings, keys, strict=True) if keys.count(key) > 1]
         if twice:
             raise InputError(f"{twice[0]} is there twice: list each hit once")

@@ -86,7 +86,6 @@ def new_campaign(
     from seqopt.campaign.computed import computed_objective, facts_of, recorded
     from seqopt.campaign.parts import AUTOENCODER, encoder_name, kept_parts, named_surrogate
     from seqopt.data import Outcome, resolve_transform
-    from seqopt.datasets import PoolStore
     from seqopt.filters.conditions import checked, to_json
     from seqopt.filters.filtering import check_columns, failing, library_cells
     from seqopt.filters.listed import read_list
@@ -136,7 +135,7 @@ def new_campaign(
             "seqopt.datasets.prepare_pool"
         )
     else:
-        space = StoredPool(space) if isinstance(space, PoolStore) else as_space(space)
+        space = as_space(space, kind=kind)
     pool, string_column = (None, "string") if library is None else (library.facts, library.string_column)
     if isinstance(space, StoredPool):
         string_column = space.store.column or string_column

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -13,6 +14,7 @@ from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.labels import strings_by_identifier
 from seqopt.campaign.parents import hint_at_parent, parent_of, variant_of
 from seqopt.campaign.rows import Exclusion, Measurement, Suggestion
+from seqopt.campaign.wording import counted
 from seqopt.errors import InputError, SeqoptError
 from seqopt.strings.mutations import is_mutation_name
 
@@ -22,8 +24,13 @@ if TYPE_CHECKING:
     from seqopt.spaces import CandidateSet, StoredPool
     from seqopt.strategies import Strategy
 
+logger = logging.getLogger(__name__)
+
 SELECTIVE = ("one-hot", "hamming", "blosum62", "sites", "codons", "vae:")
 """How the names of surrogates begin that may refuse a string; for all others, recording a result loads no model."""
+
+SHOWN = 3
+"""Rows that are there twice which a message shows."""
 
 COMPARED = 10_000
 """Identifiers that are compared with one that is unknown: more take seconds."""
@@ -152,6 +159,63 @@ class Naming:
                 raise CampaignError(f"{what} is neither a suggestion nor a candidate")
             string = space[index]
         return string, key, identifier
+
+    def identified(self, what: str) -> tuple[str, str]:
+        """The string that is meant by the name of a suggestion, an identifier, a name of a variant or itself; its key.
+
+        Raises:
+            InputError: If it is none of these.
+            CampaignError: If it is the name of a suggestion that there is not.
+        """
+        from seqopt.strings.notations import is_inchi
+
+        if not isinstance(what, str):
+            raise InputError(f"{what!r} is no string: give what was measured, or what it is called, as a str")
+        suggestion = self.suggestion(what)
+        string = self.called(what) if suggestion is None else suggestion.string
+        key = self.key(string)
+        return (key if self._store.settings.space.get("kind") == "molecule" and is_inchi(string) else string), key
+
+    def identified_in(self, path: str | os.PathLike[str]) -> tuple[list[str], list[str]]:
+        """The strings that the rows of a file mean, as `identified` finds them, each once, and their keys.
+
+        Of what is there twice the first is taken, and it is logged as a warning, with the lines.
+
+        Args:
+            path: A file as `seqopt.filters.listed.read_list` takes.
+
+        Raises:
+            InputError: If the file cannot be read, or a row means nothing; the message says which.
+            CampaignError: If a row has the name of a suggestion that there is not.
+        """
+        from seqopt.filters.listed import read_listed
+
+        found = read_listed(path, variants=parent_of(self._store.settings) is not None)
+        known = getattr(self._campaign.space, "known_key", lambda _: None)
+        if found.column is not None and (self.owned(found.column) or known(found.column)) is not None:
+            raise InputError(
+                f"{path}: the first line, {found.column!r}, was taken for the name of the column, and is a candidate: "
+                "write a name above it, such as id"
+            )
+        strings: dict[str, str] = {}
+        lines: dict[str, int] = {}
+        twice = [f"line {one.line} is line {one.first_line}" for one in found.duplicate_examples]
+        count = found.duplicates
+        for text, line in zip(found.strings, found.lines, strict=True):
+            try:
+                string, key = self.identified(text)
+            except (InputError, CampaignError) as error:
+                raise type(error)(f"{path}, line {line}: {error}") from error
+            if key in strings:
+                count += 1
+                twice.append(f"line {line} is line {lines[key]}")
+            else:
+                strings[key], lines[key] = string, int(line)
+        if count:
+            shown = ", ".join(twice[:SHOWN]) + (", ..." if count > len(twice[:SHOWN]) else "")
+            rows = counted(count, "row")
+            logger.warning("%s: %s left out that an earlier one says already (%s)", path, rows, shown)
+        return list(strings.values()), list(strings)
 
     def keys_in(
         self, path: str | os.PathLike[str], column: str | None, id_column: str | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -109,8 +110,9 @@ MaxSimilarity = Annotated[
 Lead = Annotated[
     str | None,
     typer.Option(
-        metavar="STRING",
-        help="Search near this string, such as a SMILES, and further where results show that it pays; with --radius.",
+        metavar="STRING|FASTA",
+        help="Search near this string, such as a SMILES or a sequence (or its FASTA file), and further where results "
+        "show that it pays; with --radius.",
         rich_help_panel=CHOICE,
     ),
 ]
@@ -142,7 +144,7 @@ def given_lead(lead: str | None, radius: float | None, distance: str, scale: flo
     """The lead that options name, if there is one.
 
     Raises:
-        InputError: For a lead without a radius, or the other way round.
+        InputError: For a lead without a radius, or the other way round, or a file that holds no single sequence.
     """
     if lead is None:
         idle = next(
@@ -162,8 +164,12 @@ def given_lead(lead: str | None, radius: float | None, distance: str, scale: flo
         return None
     if radius is None:
         raise InputError("--lead needs --radius, how far from it is near: 0.4 of molecules, 3 edits of others")
+    from seqopt.cli.variant_options import is_fasta, sequence_in
     from seqopt.strategies import Near
 
+    # SMILES have points and slashes, too, so that these do not tell a file.
+    if is_fasta(lead.strip()) or ("." in lead and os.path.isfile(lead.strip())):
+        lead = sequence_in(lead.strip(), "--lead", "lead")
     return Near(lead, radius, distance, scale)
 
 

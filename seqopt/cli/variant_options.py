@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 VARIANTS = "Variants, in place of a list of candidates"
 
-SUFFIXES = (".fasta", ".fa", ".faa", ".fna", ".gz")
+SUFFIXES = (".fasta", ".fa", ".faa", ".fna")
 """Endings of files of sequences."""
 
 _FILE = re.compile(r"[^\[\](){}?#\n]*\.[A-Za-z]{1,8}")
@@ -121,15 +121,7 @@ class VariantOptions:
         text = self.parent.strip()
         if not (os.path.isfile(text) or any(mark in text for mark in (".", "/", os.sep))):
             return text
-        from seqopt.datasets.tables import read_table
-
-        path = Path(text)
-        if path.suffix.lower() not in SUFFIXES:
-            raise InputError(f"--parent {text}: expected a sequence, or a FASTA file (.fasta, .fa, .faa, .fna)")
-        found = [sequence for sequence in read_table(path).columns["string"] if sequence.strip()]
-        if len(found) != 1:
-            raise InputError(f"--parent {text}: the file holds {len(found)} sequences; expected one, the parent")
-        return found[0].strip()
+        return sequence_in(text, "--parent", "parent")
 
     def space(self, kind: str | None) -> Space:
         """The space that is to be searched.
@@ -180,6 +172,37 @@ class VariantOptions:
             )
         own = {place: "".join(letters) for place, letters in enumerate(space.choices, start=1) if len(letters) > 1}
         return ParentSpace(space.parent, self.mutations, letters=own, kind=kind)
+
+
+def sequence_in(text: str, option: str, what: str) -> str:
+    """The sequence of a FASTA file that an option names.
+
+    Args:
+        text: The file.
+        option: The option, for messages.
+        what: What the sequence is, for messages.
+
+    Raises:
+        InputError: For a file of another ending, that cannot be read, or that holds several sequences.
+    """
+    from seqopt.datasets.tables import read_table
+
+    if not is_fasta(text):
+        raise InputError(f"{option} {text}: expected a sequence, or a FASTA file (.fasta, .fa, .faa, .fna)")
+    found = [sequence for sequence in read_table(Path(text)).columns["string"] if sequence.strip()]
+    if len(found) != 1:
+        raise InputError(f"{option} {text}: the file holds {len(found)} sequences; expected one, the {what}")
+    return found[0].strip()
+
+
+def is_fasta(text: str) -> bool:
+    """Whether a text is called as FASTA files are, compressed ones among them.
+
+    Example:
+        >>> is_fasta("wt.fasta"), is_fasta("WT.fa.gz"), is_fasta("CC(=O)[O-].[Na+]"), is_fasta("pool.csv.gz")
+        (True, True, False, False)
+    """
+    return text.lower().removesuffix(".gz").endswith(SUFFIXES)
 
 
 def _kind_of(parent: str | None) -> str:

@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from seqopt.errors import InputError
+
+if TYPE_CHECKING:
+    from seqopt.datasets import Pool
 
 SHOWN = 3
 """Strings that messages show."""
@@ -95,6 +98,19 @@ def read_list(path: str | os.PathLike[str], *, variants: bool = False) -> list[s
     Raises:
         InputError: If it cannot be read, or holds no strings.
     """
+    return list(read_listed(path, variants=variants).strings)
+
+
+def read_listed(path: str | os.PathLike[str], *, variants: bool = False) -> Pool:
+    """As `read_list`, with the lines on which the strings stand.
+
+    Args:
+        path: The file.
+        variants: See `read_list`.
+
+    Raises:
+        InputError: See `read_list`.
+    """
     from seqopt.datasets import read_pool
     from seqopt.datasets.pool_columns import STRING_COLUMNS
     from seqopt.datasets.pool_rows import column_of_names
@@ -105,4 +121,4 @@ def read_list(path: str | os.PathLike[str], *, variants: bool = False) -> list[s
     if variants and Path(path).is_file():
         table = read_table(Path(path), expected={*STRING_COLUMNS, *MUTATION_COLUMNS})
         column = column_of_names(table) if table.headed else None
-    return list(read_pool(Path(path), column=column, kind="text").strings)
+    return read_pool(Path(path), column=column, kind="text")

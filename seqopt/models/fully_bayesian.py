@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeVar
 
@@ -194,8 +194,8 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
     Raises:
         InputError: If ``draws`` < 1, ``refit_growth`` < 0 or ``mean_std`` < 0, there is no kernel or one has a batch
             shape, the numbers of kernels, samplers and probabilities differ, ``weights`` or ``null`` is not as above,
-            both ``tokenizer`` and ``encoder`` are given, or ``levels`` with stacking or a `GridSampler`. When fitted:
-            if no kernel can take the strings.
+            both ``tokenizer`` and ``encoder`` are given, or ``levels`` with stacking or a `GridSampler`; for a class in
+            place of an object. When fitted: if no kernel can take the strings.
 
     Example:
         >>> from seqopt.kernels import NgramKernel
@@ -238,10 +238,14 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
                 f"null is {null}; expected a probability below 1, and above 0 only with weights='stacking'"
             )
         given = SubsequenceKernel() if kernel is None else kernel
-        self._kernels = [given] if isinstance(given, gpytorch.kernels.Kernel) else list(given)
+        self._kernels = (
+            list(given) if isinstance(given, Iterable) and not isinstance(given, gpytorch.kernels.Kernel) else [given]
+        )
         if not self._kernels:
             raise InputError("there is no kernel; give at least one")
         for found in self._kernels:
+            if isinstance(found, type):
+                raise InputError(f"{found.__name__} is a class: give an object of it, {found.__name__}(...)")
             if not isinstance(found, gpytorch.kernels.Kernel):
                 raise InputError(f"{found!r} of type {type(found).__name__} is not a kernel")
             KernelParameters(found)  # refuses what cannot be sampled
@@ -881,6 +885,8 @@ def _samplers(sampler: Sampler | Sequence[Sampler] | None, kernels: Sequence[gpy
         return [default_sampler(kernel) for kernel in kernels]
     found = list(sampler) if isinstance(sampler, Sequence) else [sampler] * len(kernels)
     for one in found:
+        if isinstance(one, type):
+            raise InputError(f"{one.__name__} is a class: give an object of it, {one.__name__}(...)")
         if not isinstance(one, Sampler):
             raise InputError(f"{one!r} of type {type(one).__name__} is not a sampler: it has no method sample")
     if len(found) != len(kernels):

@@ -21,12 +21,15 @@ from seqopt.kernels import MinMaxKernel
 from seqopt.kernels.engines.edit_distance import edit_distances
 from seqopt.models.covariance import KernelEvaluator
 from seqopt.models.string_gp import default_kernel
-from seqopt.strings.identity import explain_rejection, parse_smiles, quiet_rdkit, quoted
+from seqopt.strings.identity import explain_rejection, identity_keys, parse_smiles, quiet_rdkit, quoted
 from seqopt.utils.config import Configurable
 
 FloatArray = npt.NDArray[np.float64]
 
 DistanceName = Literal["auto", "tanimoto", "edit", "kernel"]
+
+SEQUENCES = ("protein", "dna", "rna")
+"""Kinds whose strings have letters that are known, whatever their case."""
 
 
 @runtime_checkable
@@ -172,6 +175,35 @@ class StringLength(Configurable):
         return np.fromiter(map(len, keys), dtype=np.float64, count=len(keys))
 
 
+def checked_lead(lead: str, kind: str) -> str:
+    """A lead as the strings that it is compared with are written: sequences in capital letters, without any blanks.
+
+    Args:
+        lead: The string as its owner writes it.
+        kind: What the strings are. Those that are no proteins, DNA or RNA only lose the blanks around them.
+
+    Raises:
+        InputError: For a sequence with a letter that its kind does not have; the message says where.
+
+    Example:
+        >>> checked_lead("mktayi akqr", "protein"), checked_lead("a b", "text")
+        ('MKTAYIAKQR', 'a b')
+        >>> checked_lead("MKTAYIAKQ1", "protein")
+        Traceback (most recent call last):
+        ...
+        seqopt.errors.InputError: the lead 'MKTAYIAKQ1' cannot be read as protein ('1' at position 10 is not an \
+amino-acid letter): give its sequence
+    """
+    if kind not in SEQUENCES:
+        return lead.strip()
+    text = "".join(lead.split())
+    (key,) = identity_keys([text], kind)
+    if key is None:
+        why = explain_rejection(text, kind)
+        raise InputError(f"the lead {quoted(lead)} cannot be read as {kind} ({why}): give its sequence")
+    return key
+
+
 def lead_distance(lead: str, kind: str, name: str = "auto") -> LeadDistance:
     """A distance from a lead by its name.
 
@@ -182,7 +214,8 @@ def lead_distance(lead: str, kind: str, name: str = "auto") -> LeadDistance:
             distance for others.
 
     Raises:
-        InputError: For an unknown name, Tanimoto distance where strings are no molecules, or a lead that is none.
+        InputError: For an unknown name, Tanimoto distance where strings are no molecules, or a lead that is no string
+            of the kind.
 
     Example:
         >>> lead_distance("CCO", "molecule").label, lead_distance("MKV", "protein").label
@@ -195,4 +228,5 @@ def lead_distance(lead: str, kind: str, name: str = "auto") -> LeadDistance:
         raise InputError(f"the Tanimoto distance compares molecules, and these strings are of kind {kind!r}: take edit")
     if found == "tanimoto" or (found == "auto" and kind == "molecule"):
         return TanimotoDistance(lead)
+    lead = checked_lead(lead, kind)
     return KernelDistance(lead) if found == "kernel" else EditDistance(lead)

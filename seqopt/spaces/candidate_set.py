@@ -181,22 +181,33 @@ class CandidateSet(Listed, Shown, Configurable):
         return f"CandidateSet({len(self):,} x {self.kind}, tokenizer={self.encoder.tokenizer.name!r})"
 
 
-def as_space(given: Space | Pool | PoolStore | Candidates, *, tokenizer: str | Tokenizer | None = None) -> Space:
+def as_space(
+    given: Space | Pool | PoolStore | Candidates, *, tokenizer: str | Tokenizer | None = None, kind: str | None = None
+) -> Space:
     """The space that a user means: itself, or the set of the candidates given.
 
     Args:
         given: A space, what `seqopt.datasets.read_pool` or `seqopt.datasets.prepare_pool` returned, or candidates as
             `CandidateSet` takes them.
         tokenizer: How candidates are split into symbols; see `CandidateSet`.
+        kind: What the strings are, where that is not to be recognised (`None` or ``"auto"``). That of a space or a
+            pool is known, and can only be confirmed.
 
     Raises:
-        InputError: If a space is given a tokeniser, which has its own; if a class is given instead of an object; or for
-            candidates that cannot be used.
+        InputError: If a space is given a tokeniser, which has its own, or another kind than it has; if the kind is
+            unknown; if a class is given instead of an object; or for candidates that cannot be used.
 
     Example:
         >>> as_space(["CCO", "CCN"])
         CandidateSet(2 x molecule, tokenizer='smiles-split')
+        >>> as_space(["CCO", "CCN"], kind="text").kind
+        'text'
     """
+    kind = "auto" if kind is None else kind
+    if kind != "auto" and kind not in KINDS:
+        raise InputError(f"unknown kind {kind!r}: choose auto, {', '.join(KINDS)}")
+    if isinstance(given, Pool | PoolStore | Space) and not isinstance(given, type) and kind not in ("auto", given.kind):
+        raise InputError(f"kind is {kind!r}, and the {type(given).__name__} holds {given.kind} strings: leave kind out")
     if isinstance(given, Pool):
         return CandidateSet(
             given.strings, kind=given.kind, keys=given.keys, standardize=given.standardized, tokenizer=tokenizer
@@ -206,7 +217,7 @@ def as_space(given: Space | Pool | PoolStore | Candidates, *, tokenizer: str | T
     if isinstance(given, type):
         raise InputError(f"{given.__name__} is a class: give an object of it, {given.__name__}(...)")
     if not isinstance(given, Space):
-        return CandidateSet(given, tokenizer=tokenizer)
+        return CandidateSet(given, kind=kind, tokenizer=tokenizer)
     if tokenizer is not None:
         raise InputError(f"a {type(given).__name__} has its own tokeniser: leave tokenizer out, or choose it there")
     return given

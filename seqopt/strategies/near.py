@@ -38,7 +38,8 @@ class Near(Configurable):
     design are drawn within it. Nothing is forbidden: to forbid, filter.
 
     Args:
-        lead: A string, such as a SMILES. It need not be a candidate of a pool.
+        lead: A string, such as a SMILES or a sequence. It need not be a candidate of a pool. Of a protein, DNA or RNA
+            blanks and the case of letters do not count.
         radius: How far is near: of molecules 1 - Tanimoto similarity (0.4, say), of other strings the edit distance.
         distance: ``"auto"`` for these; ``"tanimoto"``, ``"edit"``, or ``"kernel"``: see `seqopt.models.lead_distance`.
         scale: How many standard deviations of the values a string at twice the radius has to promise besides.
@@ -81,7 +82,7 @@ class Near(Configurable):
             InputError: See the class; and for a surrogate that takes no prior mean.
         """
         mean = self.mean(space)
-        check_radius(mean, space, self.lead)
+        check_radius(mean, space, getattr(mean.distance, "lead", self.lead))
         return with_mean(resolve_surrogate("auto" if surrogate is None else surrogate, space), mean)
 
 

@@ -225,6 +225,7 @@ def test_suggestions_are_as_they_would_be_without(campaign: Campaign, tmp_path: 
     [
         ({"wells": 12, "among": ["CCC"]}, "there is 1 hit: expected two or more"),
         ({"wells": 12, "among": ["CCC", "CCC"]}, "CCC is there twice"),
+        ({"wells": 12, "among": ["CCC", 3]}, "3 is no string"),
         ({"wells": 12, "among": ["CCC", "CCA"], "top": 3}, "not both"),
         ({"wells": 0}, "wells"),
         ({"wells": 12, "rule": "luck"}, "there is no rule 'luck'"),
@@ -236,6 +237,72 @@ def test_what_cannot_be_confirmed_is_refused(campaign: Campaign, given: dict[str
     with pytest.raises(InputError, match=message):
         campaign.confirm(**given)  # type: ignore[arg-type]
     assert campaign.store.state == state
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("ids.csv", "id\nN00\nN05\nN09\n"),
+        ("ids.txt", "N00\n\nN05\nN09\n"),
+        ("scores.csv", "name,score\nN00,1.5\nN05,2\nN09,3\n"),
+        ("mixed.csv", f"hit\n{POOL[0]}\nN05\nB01-02\n"),
+    ],
+)
+def test_files_of_hits_may_say_what_they_are_called(
+    name: str, text: str, campaign: Campaign, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    suggested = campaign.suggest()[1].string
+    path = tmp_path / name
+    path.write_text(text)
+    found = campaign.confirm(12, among=path, batch=4)
+    third = suggested if "B01-02" in text else POOL[9]
+    assert {arm.prediction.string for arm in found.arms} == {POOL[0], POOL[5], third}
+    assert not caplog.records
+
+
+def test_hits_that_a_file_lists_twice_count_once(
+    campaign: Campaign, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "hits.csv"
+    path.write_text(f"id\nN00\nN05\nN00\n{POOL[5]}\n")
+    assert len(campaign.confirm(12, among=path, batch=4).arms) == 2
+    assert "2 rows left out that an earlier one says already (line 4 is line 2, line 5 is line 3)" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id\nN00\nB77-01\n", "hits.csv, line 3: there is no suggestion 'B77-01'"),
+        (
+            "N00\nN05\nN09\n",
+            "hits.csv: the first line, 'N00', was taken for the name of the column, and is a candidate",
+        ),
+    ],
+)
+def test_rows_that_mean_no_hit_are_named(campaign: Campaign, text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "hits.csv").write_text(text)
+    with pytest.raises((InputError, CampaignError), match=message):
+        campaign.confirm(12, among=tmp_path / "hits.csv")
+
+
+def test_hits_may_be_named_as_variants(tmp_path: Path) -> None:
+    variants = ["MKVLS", "MKILS", "MRVLS", "MKVLT", "MKVAS", "MEVLS"]
+    with Campaign.create(
+        tmp_path / "v.seqopt", variants, kind="protein", objective="y", parent="MKVLS", surrogate="ssk", batch_size=2
+    ) as campaign:
+        for number, one in enumerate(variants[:4]):
+            campaign.record(one, float(number))
+        path = tmp_path / "hits.csv"
+        path.write_text("mutations,plate\nV3I,P1\nK2R,P1\nK2E,P2\n")
+        found = campaign.confirm(6, among=path, batch=3)
+        assert {arm.prediction.string for arm in found.arms} == {"MKILS", "MRVLS", "MEVLS"}
+        campaign.end_confirmation()
+        found = campaign.confirm(6, among=["V3I", "MRVLS"], batch=3)
+        assert {arm.prediction.string for arm in found.arms} == {"MKILS", "MRVLS"}
+        campaign.end_confirmation()
+        path.write_text("mutations\nV3I\nL3R\n")
+        with pytest.raises(InputError, match=r"hits.csv, line 3: 'L3R': position 3 of the parent is V, not L"):
+            campaign.confirm(6, among=path)
 
 
 def test_there_is_something_to_compare(tmp_path: Path) -> None:

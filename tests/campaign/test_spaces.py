@@ -14,6 +14,7 @@ from seqopt.campaign import Campaign, CampaignError
 from seqopt.campaign.spaces import restored_space
 from seqopt.campaign.summary import summarize
 from seqopt.encoding import Alphabet, Encoder
+from seqopt.errors import InputError
 from seqopt.spaces import CandidateSet, GrammarSpace, Space, StringSpace
 from seqopt.spaces.candidate_set import LISTED
 from seqopt.utils.config import Configurable, described
@@ -120,6 +121,35 @@ def test_a_few_candidates_are_kept_and_many_are_given_again(tmp_path: Path) -> N
     with Campaign.open(path, CandidateSet(words, kind="text")) as campaign:
         assert summarize(campaign)[0].lines[0] == "searched: 1,001 candidates given in Python"
         assert len(campaign.suggest()) == 2
+
+
+def test_a_list_is_of_the_kind_that_was_given(tmp_path: Path) -> None:
+    words = ["AAAA", "AAAC", "AACC", "ACCC", "CCCC"]
+    with Campaign.create(tmp_path / "few.seqopt", words, kind="text", objective="y", batch_size=2) as campaign:
+        assert campaign.space.kind == "text"
+        campaign.record("ZZAA", 1.0)
+    with Campaign.create(tmp_path / "auto.seqopt", words, kind="auto", objective="y", batch_size=2) as campaign:
+        assert campaign.space.kind == "dna"
+    many = [f"{number:011b}".replace("0", "A").replace("1", "C") for number in range(LISTED + 1)]
+    Campaign.create(tmp_path / "many.seqopt", many, kind="text", objective="y", batch_size=2).close()
+    with Campaign.open(tmp_path / "many.seqopt", many) as campaign:
+        assert campaign.space.kind == "text"
+
+
+@pytest.mark.parametrize(
+    ("space", "kind", "message"),
+    [
+        (["AAAA", "AAAC"], "nonsense", "unknown kind 'nonsense': choose auto, molecule, protein, dna, rna, text"),
+        (StringSpace("ab", 4), "nonsense", "unknown kind 'nonsense': choose auto, molecule"),
+        (["AAAA", "AAZC"], "dna", "'AAZC'. is not a valid dna"),
+        (StringSpace("ab", 4), "dna", "kind is 'dna', and the StringSpace holds text strings: leave kind out"),
+        (CandidateSet(["ab", "ba"], kind="text"), "protein", "kind is 'protein', and the CandidateSet holds text"),
+    ],
+)
+def test_a_kind_that_is_none_or_another_is_refused(space: Any, kind: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        Campaign.create(tmp_path / "a.seqopt", space, kind=kind, objective="y", batch_size=2)
+    assert not (tmp_path / "a.seqopt").exists()
 
 
 def test_a_description_that_makes_no_space_is_refused() -> None:

@@ -53,6 +53,45 @@ def test_leads_that_cannot_be_used_are_refused(
     assert not Path("near.seqopt").exists()
 
 
+PROTEINS = ["MKTAYIAKQR", "MKTAYIAKQL", "MKTAYIAKAR", "MKTAYLAKQR", "MATAYIAKQR", "MKTGYIAKQR", "WWWWWWWWWW"]
+SEQUENCES = ["campaign", "new", "near", "--pool", "proteins.csv", "--objective-name", "y", "--batch", "2"]
+
+
+def _proteins() -> None:
+    Path("proteins.csv").write_text("sequence,y\n" + "".join(f"{one},{len(set(one))}\n" for one in PROTEINS))
+    Path("wt.fasta").write_text(">wt\nMKTAY\niakqr\n")
+    Path("two.fasta").write_text(">a\nMKTAY\n>b\nMKTAA\n")
+    Path("wt.txt").write_text("MKTAYIAKQR\n")
+
+
+@pytest.mark.parametrize("lead", ["mktayi akqr", "MKTAYI\nAKQR\n", "wt.fasta"])
+def test_a_lead_is_read_as_the_sequences_are(lead: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _proteins()
+    assert main([*SEQUENCES, "--lead", lead, "--radius", "2"]) == 0
+    assert "searched within 2 of MKTAYIAKQR, further if it pays" in capsys.readouterr().out
+    assert main(["campaign", "suggest", "--out", "batch.csv"]) == 0
+    assert (pd.read_csv("batch.csv")["distance_from_lead"] <= 1).all()
+
+
+@pytest.mark.parametrize(
+    ("lead", "message"),
+    [
+        ("MKTAYIAKQ1", "the lead 'MKTAYIAKQ1' cannot be read as protein ('1' at position 10 is not an amino-acid"),
+        ("wt.csv", "cannot be read as protein ('.' at position 3 is not an amino-acid letter): give its sequence"),
+        ("nothing.fasta", "nothing.fasta"),
+        ("wt.txt", "--lead wt.txt: expected a sequence, or a FASTA file"),
+        ("two.fasta", "--lead two.fasta: the file holds 2 sequences; expected one, the lead"),
+    ],
+)
+def test_a_lead_that_is_no_sequence_is_refused(lead: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _proteins()
+    search = ["search", "proteins.csv", "--objective", "column:y", "--initial", "3", "--budget", "4"]
+    for command in (SEQUENCES, search):
+        assert main([*command, "--lead", lead, "--radius", "2"]) != 0
+        assert message in " ".join(capsys.readouterr().err.split())
+    assert not Path("near.seqopt").exists()
+
+
 @pytest.mark.slow
 def test_a_search_by_functions_scores_what_it_was_asked(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*SEARCH, "--strategy", "functions", "--out", "out"]) == 0

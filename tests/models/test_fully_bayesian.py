@@ -13,7 +13,7 @@ from seqopt.encoding import Encoder
 from seqopt.errors import InputError, ModelError
 from seqopt.kernels import NgramKernel, SubsequenceKernel
 from seqopt.models import FullyBayesianGP, FullyBayesianStringGP, JointSurrogate, default_surrogate
-from seqopt.models.sampling import GridSampler, LogPosterior
+from seqopt.models.sampling import GridSampler, LogPosterior, SliceSampler
 from seqopt.models.sampling.grid import GAP_DECAYS, MATCH_DECAYS, NOISE_VARIANCES, OUTPUT_SCALES
 from seqopt.spaces import CodonSpace, StringSpace
 
@@ -174,6 +174,14 @@ def test_bad_arguments_are_refused():
         FullyBayesianStringGP(draws=0)
     with pytest.raises(InputError, match="refit_growth is -1"):
         FullyBayesianStringGP(refit_growth=-1)
+    with pytest.raises(InputError, match=r"SliceSampler is a class: give an object of it, SliceSampler\(...\)"):
+        FullyBayesianGP(NgramKernel(), SliceSampler)
+    with pytest.raises(InputError, match=r"SliceSampler is a class: give an object of it"):
+        FullyBayesianGP([NgramKernel(), NgramKernel(2)], [SliceSampler(), SliceSampler])
+    with pytest.raises(InputError, match="NgramKernel is a class: give an object of it"):
+        FullyBayesianGP(NgramKernel)
+    with pytest.raises(InputError, match="3 of type int is not a kernel"):
+        FullyBayesianGP(3)
     with pytest.raises(InputError, match="normalised"):
         FullyBayesianStringGP(SubsequenceKernel(normalize=False))
     with pytest.raises(InputError, match="at least two"):

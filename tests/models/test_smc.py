@@ -207,6 +207,8 @@ def test_what_is_out_of_range_is_refused():
         SMCSampler(populations=1)
     with pytest.raises(InputError, match="share is 1"):
         SMCSampler(share=1)
+    with pytest.raises(InputError, match="share is 'a'; expected a number between 0 and 1"):
+        SMCSampler(share="a")
     with pytest.raises(InputError, match="directions is 'up'; expected one of coordinates, random"):
         SliceSampler(directions="up")
     with pytest.raises(InputError, match="the prior of gap_decay has 2 numbers, and its grid 8 values"):

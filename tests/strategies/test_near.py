@@ -30,6 +30,19 @@ def test_a_search_begins_within_the_radius_and_goes_further_as_it_pays() -> None
     assert result.best_value >= 5
 
 
+@pytest.mark.parametrize(("kind", "letters"), [("dna", "AC"), ("rna", "AU"), ("protein", "MK")])
+def test_leads_of_sequences_are_read_as_the_sequences_are(kind: str, letters: str) -> None:
+    one, other = letters
+    pool = CandidateSet([4 * one, 3 * one + other, 4 * other], kind=kind)
+    mean = Near(f" {2 * one.lower()} {2 * one}\n", 1).mean(pool)
+    assert mean.distances(pool.keys).tolist() == [0.0, 1.0, 4.0]
+    with pytest.raises(InputError, match=rf"cannot be read as {kind} \('1' at position 2 is not"):
+        Near(f"{one}1", 1).mean(pool)
+    # A space that generates its strings starts from the same.
+    space = StringSpace(letters, 4, kind=kind)
+    assert Near(f"{2 * one.lower()} {2 * one}", 1).surrogate("ssk", space).mean.distance.lead == 4 * one  # type: ignore[attr-defined]
+
+
 @pytest.mark.slow
 def test_it_stays_where_going_further_does_not_pay() -> None:
     shares = []

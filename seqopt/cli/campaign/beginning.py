@@ -382,6 +382,7 @@ def new(
         searched = _space(pool, alphabet, protein, grammar, length, kind, column, standardize, genes, variants)
     with console.status("reading the candidates"):
         from seqopt.campaign import Campaign
+        from seqopt.campaign.leads import lead_of
         from seqopt.campaign.library import RECOGNISED
         from seqopt.campaign.plates import WELLS, PlateRules
         from seqopt.spaces.populations import described_size
@@ -446,7 +447,9 @@ def new(
         each = f"; on each: {listed}" if listed else ""
         console.print(escape(f"measured on plates of {rules.size} wells{each}; what counts is what all have in common"))
     if near is not None:
-        console.print(escape(f"searched within {near.radius:g} of {near.lead}, further if it pays"))
+        mean = lead_of(kept)
+        lead = near.lead if mean is None else getattr(mean.distance, "lead", near.lead)
+        console.print(escape(f"searched within {near.radius:g} of {lead}, further if it pays"))
     if filters:
         console.print(f"suggested is only: {escape('; '.join(filters))}")
     if computed is not None:

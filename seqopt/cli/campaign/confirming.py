@@ -26,7 +26,9 @@ def confirm(
     wells: Annotated[
         int | None, typer.Option(help="Measurements in all; needed to begin, and to change their number.", min=1)
     ] = None,
-    among: Annotated[Path | None, typer.Option(help="A file of the hits.")] = None,
+    among: Annotated[
+        Path | None, typer.Option(help="A file of the hits: strings, identifiers or names of variants.")
+    ] = None,
     top: Annotated[
         int | None,
         typer.Option(help="So many measured strings that are expected to be the best. Default: 30.", min=2),

@@ -131,7 +131,7 @@ class SMCSampler(Configurable):
         for (name, smallest), number in zip(least.items(), (particles, populations, moves, extensions), strict=True):
             if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < smallest:
                 raise InputError(f"{name} is {number!r}; it must be an integer of at least {smallest}")
-        if not 0.0 < share < 1.0:
+        if isinstance(share, bool) or not isinstance(share, int | float | np.floating) or not 0.0 < share < 1.0:
             raise InputError(f"share is {share!r}; expected a number between 0 and 1")
         self.directions: Directions = SliceSampler(directions=directions).directions
         self.particles = int(particles)
