@@ -110,6 +110,16 @@ class Plan:
         """
         return f"C{self.number}-{well + 1:03d}"
 
+    def planned(self) -> dict[str, tuple[str, str]]:
+        """The string of each well of all plates, and its identity, by the label of the well.
+
+        Example:
+            >>> Plan(1, 0, ("C", "CC"), ("C", "CC"), 96, 2, plates=({"arms": [1, 0]},)).planned()
+            {'C1-001': ('CC', 'CC'), 'C1-002': ('C', 'C')}
+        """
+        arms = [int(index) for plate in self.plates for index in plate["arms"]]
+        return {self.label(well): (self.strings[index], self.keys[index]) for well, index in enumerate(arms)}
+
 
 @dataclass(frozen=True)
 class Well:
@@ -190,12 +200,19 @@ class Confirmed:
         if self.decided or self.forecast is None or self.forecast.needed == 0:
             return ""
         aim = percent(self.target)
-        if self.forecast.needed is not None:
-            return f"some {counted(self.forecast.needed, 'more well')} would be needed for {aim}"
-        most, chance = self.forecast.wells[-1], self.forecast.probability[-1]
+        ahead, half, most = self.forecast, self.forecast.needed, self.forecast.wells[-1]
+        often, share = ahead.within(0.9), ahead.decided[-1]
+        if half is not None and often is not None:
+            further = f"and within {often} in nine of ten" if often > half else "and in nine of ten"
+            return f"{aim} would be reached within {counted(half, 'more well')} in half of all cases, {further}"
+        if half is not None:
+            return (
+                f"{aim} would be reached within {counted(half, 'more well')} in half of all cases, and within {most} "
+                f"in {percent(share)}"
+            )
         return (
-            f"{aim} would not be reached by {counted(most, 'more well')} ({percent(chance)}): some of these are too "
-            "much alike to be told apart by this assay"
+            f"{aim} would be reached within {counted(most, 'more well')} in {percent(share)} of all cases only: some "
+            "of these may be too much alike to be told apart by this assay"
         )
 
     def to_pandas(self) -> pd.DataFrame:
@@ -468,7 +485,8 @@ class Confirming:
         chances = probability_best(posterior, streams[0])
         left = max(plan.wells - used, 0)
         situation = Situation(plan.wells, min(used, plan.wells), len(plan.plates), posterior.variance)
-        wells = self._open_wells(plan, results)
+        # Results from elsewhere use wells, too, so that the last ones of a plate may be left over.
+        wells = _first(self._open_wells(plan, results), left)
         measurements = self._of_target()
         values = Counter(row.key for row in measurements if row.value is not None)
         repeats = sum(values.values()) - len(values)
@@ -501,8 +519,10 @@ class Confirming:
             for row, chance, key in zip(rows, chances, plan.keys, strict=True)
         ]
         order = np.lexsort((-posterior.mean[0], -chances))
-        own = [row for row in measurements if row.key in set(plan.keys)]
-        remarks = disagreeing_replicates(own, logarithmic=settings.transform == "log10")
+        # Replicates of other strings tell of the noise, too. Those of the hits are named first.
+        hits = set(plan.keys)
+        first_hits = sorted(measurements, key=lambda row: row.key not in hits)
+        remarks = disagreeing_replicates(first_hits, logarithmic=settings.transform == "log10")
         if remarks:
             remarks.append("look for slips; the model takes what they disagree by for noise of all measurements")
         if never := [one.prediction.string for one in arms if not one.measured]:
@@ -602,6 +622,12 @@ class Confirming:
         with self.store.transaction("configure", {"what": what}, expected_state=state) as change:
             settings = self.store.settings
             change.save_settings(replace(settings, extra={**settings.extra, KEPT: kept}))
+
+
+def _first(wells: tuple[Well, ...], count: int) -> tuple[Well, ...]:
+    """So many of the wells, and all controls; none where none is left but controls."""
+    kept = [well for well in wells if not well.control][:count]
+    return tuple(well for well in wells if well.control or well in kept) if kept else ()
 
 
 def check_confirmation_target(path: str | os.PathLike[str], store: CampaignStore) -> None:

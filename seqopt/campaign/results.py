@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from seqopt.campaign.answers import HITS, check_answer
 from seqopt.campaign.cells import NO_ERROR, is_reason, read_rows, unfit, wrong_cost
-from seqopt.campaign.columns import COST, Header, suggestion_name, wanted_names
+from seqopt.campaign.columns import COST, REPLICATE, Header, suggestion_name, wanted_names
 from seqopt.campaign.entries import Identify, Owned, Remark, ResultEntry, Results, Row, lines_of, short
 from seqopt.campaign.parents import compare_names, read_mutations
 from seqopt.campaign.plates import PLATE, Plate, plate_of, plates_of, remarks_on, same_plate
@@ -301,6 +302,8 @@ def _check(
     read_mutations(rows, settings)
     _identify(rows, suggestions, measurements, identify, owned, history=history)
     compare_names(rows, settings)
+    if not history:
+        _refuse_other_wells(rows, settings)
     plates = {}
     if settings.plates:
         counting = [row for row in suggestions if row.undone_by is None]
@@ -530,6 +533,31 @@ def _refuse_another(row: Row, identify: Identify, owned: Owned) -> None:
         row.wrong(
             f"is {short(meant)}, and not {short(row.written or string or '')}: which of the two was measured?", called
         )
+
+
+def _refuse_other_wells(rows: Iterable[Row], settings: Settings) -> None:
+    """Refuse the label of a well of the confirmation that another string was planned for, or that there is not."""
+    from seqopt.campaign.confirming import KEPT, Plan
+
+    plan = Plan.of(settings.extra.get(KEPT))
+    if plan is None or not plan.plates:
+        return
+    planned = plan.planned()
+    for row in rows:
+        label = (row.entry.replicate or "").strip()
+        if row.key is None or not label:
+            continue
+        if label in planned:
+            string, key = planned[label]
+            if key != row.key:
+                row.wrong(f"is the well of {short(string)}: which of the two strings was in it?", label, REPLICATE)
+        elif re.fullmatch(rf"C{plan.number}-\d+", label):
+            row.wrong(
+                f"is no well of the confirmation: its wells are {plan.label(0)} to {plan.label(len(planned) - 1)}; "
+                "leave the label of a further measurement empty, or call it something else",
+                label,
+                REPLICATE,
+            )
 
 
 def _find_owned(row: Row, by_name: Mapping[str, Suggestion], owned: Owned) -> None:

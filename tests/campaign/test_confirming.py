@@ -130,6 +130,38 @@ def test_the_same_plate_is_shown_until_results_arrive(campaign: Campaign, tmp_pa
     assert len(following.plate) == 8
 
 
+def test_wells_hold_what_was_planned_for_them(campaign: Campaign, tmp_path: Path) -> None:
+    plate = campaign.confirm(24, top=5, batch=8, target=0.9999).plate
+    other = next(well for well in plate if well.string != plate[0].string)
+    outside = next(string for string in POOL if string not in on_plate(campaign.confirm()))
+    path = tmp_path / "plate.csv"
+    for label, string, message in (
+        (plate[0].label, other.string, f"'C1-001' is the well of '{plate[0].string}': which of the two"),
+        (plate[0].label, outside, f"'C1-001' is the well of '{plate[0].string}'"),
+        ("C1-009", other.string, "is no well of the confirmation: its wells are C1-001 to C1-008"),
+    ):
+        path.write_text(f"replicate,sequence,y\n{label},{string},1.5\n")
+        with pytest.raises(CampaignError, match=message):
+            campaign.record_file(path, replicates=True)
+    assert campaign.confirm().plate == plate
+    # A further measurement has another label, or none.
+    path.write_text(f"replicate,sequence,y\nmine,{outside},1.5\n")
+    campaign.record_file(path, replicates=True)
+    assert campaign.confirm().plate == plate
+
+
+def test_no_more_wells_are_proposed_than_are_left(campaign: Campaign) -> None:
+    found = campaign.confirm(8, top=4, batch=6, target=0.9999)
+    # Some are wells of the plate, and the others nobody asked for.
+    strings = on_plate(found)
+    rest = min(strings, key=strings.count)
+    for _ in range(5):
+        campaign.record(rest, truth(rest), replicate=True)
+    found = campaign.confirm()
+    assert found.used == 5
+    assert len(found.plate) == min(3, 6 - strings.count(rest))
+
+
 def test_results_count_in_whatever_table_they_come(campaign: Campaign) -> None:
     counts = Counter(on_plate(campaign.confirm(12, top=4, batch=4, target=0.9999)))
     for string, count in counts.items():
@@ -320,7 +352,11 @@ def test_what_deserves_a_second_look_is_said(campaign: Campaign) -> None:
     campaign.end_confirmation()
     for value in (2.0, 3.0):
         campaign.record("CCA", value, standard_error=0.05, replicate=True)
-    said = " ".join(campaign.confirm(6, top=5).remarks)
+    # Of a string that is not compared, too: what noise is, all tell.
+    for value in (0.5, 9.0):
+        campaign.record("EEA", value, standard_error=0.05, replicate=True)
+    said = " ".join(campaign.confirm(6, among=["CCC", "CCA", "CAC"]).remarks)
+    assert "replicates of EEA (0.5 and 9) differ by more than" in said
     assert "replicates of CCA (2 and 3) differ by more than their standard errors (0.05) explain" in said
 
 

@@ -71,19 +71,38 @@ def test_forecast_of_two_arms_is_the_closed_form() -> None:
         each = wells / 2
         correlation = math.sqrt(each / (each + 1.0))  # of the difference and its posterior mean
         assert chance == pytest.approx(0.5 + math.asin(correlation) / math.pi, abs=0.03)
-    assert found.needed is None
 
 
 def test_forecast_says_how_many_wells_are_needed() -> None:
     posterior = ArmPosterior.of([0.5, 0.0], 0.2 * np.eye(2), 0.1)
     found = forecast(posterior, BayesGap(), target=0.95, limit=100, batch=10, rng=np.random.default_rng(0))
     assert found.needed is not None
-    assert found.probability[found.wells.index(found.needed)] >= 0.95
-    assert all(
-        chance < 0.95 for wells, chance in zip(found.wells, found.probability, strict=True) if wells < found.needed
-    )
+    assert found.decided[found.wells.index(found.needed)] >= 0.5
+    assert all(share < 0.5 for wells, share in zip(found.wells, found.decided, strict=True) if wells < found.needed)
+    assert list(found.decided) == sorted(found.decided)
     sure = forecast(posterior, BayesGap(), target=0.7, limit=100, batch=10, rng=np.random.default_rng(0), now=0.8)
     assert sure.needed == 0
+
+
+def test_forecasts_are_of_searches_that_stop() -> None:
+    """How long confirmations take that are carried out, one by one, with truths from the posterior."""
+    mean, covariance, noise = np.array([1.0, 0.9]), 0.1**2 * np.eye(2), 0.3**2
+    start = Confirmation(["A", "B"], mean, covariance, noise, wells=192, batch=6, seed=1)
+    found = start.forecast(192)
+    rng = np.random.default_rng(5)
+    took = []
+    for seed in range(60):
+        truth = dict(zip("AB", rng.multivariate_normal(mean, covariance), strict=True))
+        one = Confirmation(["A", "B"], mean, covariance, noise, wells=192, batch=6, seed=seed)
+        while not one.standing().decided and (arms := one.ask()):
+            one.tell(arms, [truth[arm] + 0.3 * rng.standard_normal() for arm in arms])
+        took.append(one.standing().used if one.standing().decided else math.inf)
+    for wells in (24, 48, 96, 192):
+        share = float(np.mean(np.array(took) <= wells))
+        assert found.decided[found.wells.index(wells)] == pytest.approx(share, abs=0.2)
+    # Long before the probability is 95 % in the mean.
+    assert found.needed is not None
+    assert found.probability[found.wells.index(found.needed)] < 0.93
 
 
 def test_what_plates_share_makes_forecasts_longer() -> None:
