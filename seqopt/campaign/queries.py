@@ -25,7 +25,8 @@ STANDS = f"m.undone_by IS NULL AND NOT EXISTS {CORRECTION}"
 COUNTS = f"{STANDS} AND NOT EXISTS {DISCARD}"
 """Whether it is modelled, too."""
 
-IS_LOST = "lower(trim(m.failure)) LIKE 'lost: %'"
+_REASON = "lower(trim(m.failure))"
+IS_LOST = f"rtrim(substr({_REASON}, 1, instr({_REASON} || ':', ':') - 1)) = 'lost'"
 """Whether it was lost, as `seqopt.data.observations.is_lost` has it, which would import numpy here."""
 
 STATUS = f"""CASE

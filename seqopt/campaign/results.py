@@ -315,12 +315,14 @@ def _check(
         earlier.setdefault((measurement.key, measurement.context), []).append(measurement)
     # Wells of one string on several rows of a table are what yes and no are repeated for.
     find_repeats(answered, warnings, replicates=replicates or settings.yes_no)
-    waiting = {(row.key, row.context) for row in suggestions if row.status == "open"}
+    waiting = {(row.key, row.context): row for row in suggestions if row.status == "open"}
     for row in answered:
         before = earlier.get((row.key or "", row.context), [])
         # What only failed and was suggested again is awaited.
         awaited = (row.key, row.context) in waiting and all(one.failure is not None for one in before)
-        if row.key is not None and not awaited:
+        if awaited:
+            _answer_the_open_one(row, waiting[row.key or "", row.context], before, warnings)
+        elif row.key is not None:
             compare_with_earlier(row, earlier.get((row.key, row.context), []), warnings, replicates=replicates)
     if not force and not settings.yes_no:
         for context in dict.fromkeys(row.context for row in answered):
@@ -358,6 +360,24 @@ def _check(
         source,
         discards={number: row.entry.remark for number, row in enumerate(sound) if row.entry.status == "discarded"},
         exclusions=tuple(withdrawn),
+    )
+
+
+def _answer_the_open_one(row: Row, awaited: Suggestion, before: Sequence[Measurement], warnings: list[Remark]) -> None:
+    """Where a row names a suggestion that failed, and that was made again since under another name."""
+    old = row.suggestion
+    if old is None or old.status != "failed" or old.name == awaited.name:
+        return
+    if row.has_value:
+        row.suggestion = awaited
+        warnings.append(row.remark(f"is awaited as {awaited.name} by now: its result counts as that of {awaited.name}"))
+        return
+    known = next((one for one in reversed(before) if one.suggestion == old.name), None)
+    what = "failed" if known is None else f"failed ({known.failure}) by command {known.made_by}"
+    row.wrong(
+        f"{what}, and is awaited as {awaited.name} by now",
+        old.name,
+        hint=f"if that one failed or was lost as well, say {awaited.name}",
     )
 
 

@@ -13,6 +13,7 @@ from seqopt.campaign.correcting import changed, chosen_results, correction, note
 from seqopt.campaign.costs import costs_of
 from seqopt.campaign.entries import ResultEntry
 from seqopt.campaign.errors import CampaignError
+from seqopt.campaign.failures import lost_reason
 from seqopt.campaign.library import (
     allows_attachment_points,
     key_hashes,
@@ -99,6 +100,7 @@ class Revising:
         value: float | str | None = None,
         *,
         failure: str | None = None,
+        lost: str | None = None,
         standard_error: float | None = None,
         was: float | str | None = None,
         reason: str = "",
@@ -115,6 +117,7 @@ class Revising:
             what: The name of a suggestion, an identifier or a string, or the label of a replicate.
             value: The right value, a number, or a limit of it as text, such as ``"<0.1"``.
             failure: Why there is none, if it failed after all.
+            lost: What happened, if it was lost after all: see `record`.
             standard_error: The right standard error; by default a value keeps its own.
             was: The value as it was recorded, where there are several results of the string.
             reason: Why.
@@ -142,7 +145,7 @@ class Revising:
             'correct 01010101 from 55 to 5.5 (typo): 1 measurement'
             >>> campaign.close(); folder.cleanup()
         """
-        wells = None
+        failure, wells = lost_reason(failure, lost), None
         if self.store.settings.yes_no and value is not None:
             answer = as_answer(ResultEntry(), value)
             if answer.value is None:
@@ -297,7 +300,8 @@ class Revising:
     def withdraw(self, names: Iterable[str], reason: str = "") -> None:
         """Withdraw open suggestions that will not be measured; their strings are not suggested again.
 
-        Of a candidate that was never suggested the same is noted: it will not be.
+        Of a candidate that was never suggested the same is noted, and of a suggestion whose result was lost: it will
+        not be.
 
         Args:
             names: Names of suggestions, identifiers or strings.
@@ -314,16 +318,35 @@ class Revising:
             excluded: dict[str, NewExclusion] = {}
             for name in names:
                 found = self._naming.withdrawable(name)
-                if found is not None:
+                if found is not None and not self._was_lost(found):
                     suggestions.append(found.name)
                     continue
-                string, key, identifier = self._naming.candidate(name)
+                string, key, identifier = (
+                    self._naming.candidate(name) if found is None else (found.string, found.key, found.identifier)
+                )
                 if any(row.key == key for row in self.store.exclusions()):
                     raise CampaignError(f"{name} was withdrawn already")
                 # By its identifier and by its string it is the same candidate.
                 excluded.setdefault(key, NewExclusion(string, key, reason, identifier))
             change.withdraw(suggestions, reason)
             change.exclude(list(excluded.values()))
+
+    def _was_lost(self, suggestion: Suggestion) -> bool:
+        """Whether all results of a suggestion were lost, so that its string is to be suggested again.
+
+        Raises:
+            CampaignError: If that is so, and it was suggested again.
+        """
+        from seqopt.data.observations import is_lost
+
+        results = [row for row in self.store.measurements() if row.suggestion == suggestion.name]
+        if suggestion.status != "failed" or not all(is_lost(row.failure) for row in results):
+            return False
+        query = suggestion.key, suggestion.context
+        again = [row.name for row in self.store.open_suggestions() if (row.key, row.context) == query]
+        if again:
+            raise CampaignError(f"{suggestion.name} was lost, and is suggested again as {again[0]}: withdraw that")
+        return True
 
     def change_pool(
         self,

@@ -429,11 +429,13 @@ def _new_suggestions(
     optimizer: Optimizer, rows: Sequence[Observation], learner: ModelBased | None, *, explained: bool
 ) -> Iterator[NewSuggestion]:
     chosen_by = optimizer.chosen_by if learner is None else learner.acquisition.name
+    # What no model has chosen has no other reason; and there may be no model, as where the whole batch was lost.
+    modelled = [row for row in rows if _modelled(row)]
     with doing("working out the reasons"):
-        reasons = reasons_of(optimizer, rows, learner) if explained else [{} for _ in rows]
-    for row, reason in zip(rows, reasons, strict=True):
+        reasons = iter(reasons_of(optimizer, modelled, learner) if explained and modelled else [{} for _ in modelled])
+    for row in rows:
         mean, std, score = (row.details[name] for name in ("predicted_mean", "predicted_std", "acquisition"))
-        random = mean is None and score is None
+        reason = next(reasons) if _modelled(row) else None
         # What neither a model nor chance has chosen says what did: a design, or its user.
         origin = str(row.details.get("why") or "random")
         low, high = row.details["predicted_low"], row.details["predicted_high"]
@@ -444,11 +446,15 @@ def _new_suggestions(
             std,
             low,
             high,
-            origin if random else chosen_by,
+            origin if reason is None else chosen_by,
             score,
-            {"kind": origin} if random else reason,
+            {"kind": origin} if reason is None else reason,
             row.context,
         )
+
+
+def _modelled(row: Observation) -> bool:
+    return row.details["predicted_mean"] is not None or row.details["acquisition"] is not None
 
 
 def _add_controls(optimizer: Optimizer, controls: Sequence[tuple[Control, Context]]) -> list[Observation]:

@@ -371,13 +371,20 @@ class Optimizer(Tabulated):
         return sum(row.status != "lost" for row in self.observations.rows)
 
     def _lost(self, n: int) -> list[Proposal]:
-        """At most ``n`` strings whose results were lost, and of which nothing has been known or asked for since."""
+        """At most ``n`` strings whose results were lost, and of which nothing has been known or asked for since.
+
+        Of a loss that answers no question it is not known when the string was measured: it counts where nothing else is
+        known of it.
+        """
         lost: dict[Query, Proposal] = {}
+        others = {row.query for row in self.observations.rows if row.status != "lost"}
         for row in self.observations.rows:
-            if row.status == "lost":
-                lost[row.query] = Proposal(row.string, row.key, row.context, why=LOST_BEFORE)
-            else:
+            if row.status != "lost":
                 lost.pop(row.query, None)
+            elif "predicted" in row.details or row.query not in others:
+                lost[row.query] = Proposal(row.string, row.key, row.context, why=LOST_BEFORE)
+        for row in self.observations.pending:
+            lost.pop(row.query, None)
         if isinstance(self.space, PoolSpace):
             # Candidates may have been removed since.
             lost = {query: one for query, one in lost.items() if self.space.index_of(one.key) is not None}

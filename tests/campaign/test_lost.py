@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seqopt.campaign import Campaign
+from seqopt.campaign import Campaign, CampaignError
 from seqopt.errors import InputError
 from seqopt.spaces import StringSpace
 
@@ -57,3 +57,66 @@ def test_a_loss_and_a_failure_are_two_things(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="a loss needs a reason"):
             campaign.record(first.name, lost=" ")
         assert campaign.store.counts().failures == 0
+
+
+@pytest.mark.parametrize("transform", [None, "yes/no"])
+def test_a_batch_that_was_lost_as_a_whole_is_suggested_again(tmp_path: Path, transform: str | None) -> None:
+    """From its file, where no model has been fitted yet."""
+    path = tmp_path / "a.seqopt"
+    options = {"surrogate": "one-hot", "batch_size": 3, "seed": 1, "transform": transform}
+    with Campaign.create(path, StringSpace("AB", 7), objective="activity", **options) as campaign:
+        for name, value in zip([row.name for row in campaign.suggest(4)], (1.0, 0.0, 1.0, 0.0), strict=True):
+            campaign.record(name, value)
+        lost = campaign.suggest(3)
+        assert all(row.mean is not None for row in lost)
+        for row in lost:
+            campaign.record(row.name, lost="the robot dropped the plate")
+    with Campaign.open(path) as opened:
+        again = opened.suggest(3)
+        assert [row.string for row in again] == [row.string for row in lost]
+        assert {row.reason["kind"] for row in again} == {"lost"}
+
+
+def test_a_loss_that_is_recorded_twice_is_refused_and_a_value_goes_to_the_new_name(tmp_path: Path) -> None:
+    with begun(tmp_path / "a.seqopt") as campaign:
+        first, *_ = campaign.suggest()
+        campaign.record(first.name, lost="the robot dropped it")
+        (again,) = campaign.suggest(1, more=True)
+        assert (again.name, again.string) == ("B02-01", first.string)
+        with pytest.raises(CampaignError, match=r"failed \(lost: the robot dropped it\).*is awaited as B02-01 by now"):
+            campaign.record(first.name, lost="the robot dropped it")
+        assert first.string not in [row.string for row in campaign.suggest(2, more=True)]
+        (measured,) = campaign.record(first.name, 2.0)
+        assert measured.suggestion == "B02-01"
+        assert [row.name for row in campaign.store.suggestions() if row.status == "measured"] == ["B02-01"]
+        assert campaign.store.check() == []
+
+
+@pytest.mark.parametrize("reason", ["lost:spilled", "LOST", "lost : spilled"])
+def test_a_loss_in_a_table_need_not_be_written_to_the_letter(tmp_path: Path, reason: str) -> None:
+    with begun(tmp_path / "a.seqopt") as campaign:
+        first, *_ = campaign.suggest()
+        campaign.record(first.name, failure=reason)
+        assert campaign.suggest(1, more=True)[0].string == first.string
+
+
+def test_a_suggestion_that_was_lost_can_be_withdrawn_or_corrected(tmp_path: Path) -> None:
+    with begun(tmp_path / "a.seqopt") as campaign:
+        first, second, third = campaign.suggest()
+        for row in (first, second):
+            campaign.record(row.name, lost="the robot dropped it")
+        campaign.record(third.name, failure="insoluble")
+        campaign.withdraw([first.name], "too dear to try again")
+        with pytest.raises(CampaignError, match="B01-03 is failed, not open"):
+            campaign.withdraw([third.name])
+        assert campaign.correct(third.name, lost="it was not insoluble: no DMSO").failure == (
+            "lost: it was not insoluble: no DMSO"
+        )
+        strings = [row.string for row in campaign.suggest(4)]
+        assert strings[:2] == [second.string, third.string]
+        assert first.string not in strings
+        with pytest.raises(CampaignError, match="B01-02 was lost, and is suggested again as B02-01: withdraw that"):
+            campaign.withdraw([second.name])
+        assert campaign.store.check() == []
+    with Campaign.open(tmp_path / "a.seqopt") as opened:
+        assert first.string not in [row.string for row in opened.suggest(3, more=True)]

@@ -763,7 +763,13 @@ def test_suggestions_keep_the_transform_that_the_campaign_had(store: CampaignSto
     assert [row.transform for row in store.suggestions()] == ["none", "log10"]
 
 
-@pytest.mark.parametrize("reason", [f"{LOST}dropped", " Lost: dropped", "lost activity", "it was lost: dropped"])
+@pytest.mark.parametrize(
+    "reason",
+    [
+        *(f"{LOST}dropped", " Lost: dropped", "lost:dropped", "LOST", "lost : dropped"),
+        *("lost activity", "it was lost: dropped", "lost at 4: spilled", "lo st: dropped", "lostness: high"),
+    ],
+)
 def test_what_is_lost_is_counted_as_the_optimiser_has_it(store: CampaignStore, reason: str) -> None:
     record(store, "a", None, failure=reason)
     counts = store.counts()

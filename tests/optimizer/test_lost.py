@@ -61,6 +61,30 @@ def test_what_came_after_all_is_not_asked_for_again():
     assert not set(optimizer.ask(5)) & set(strings)
 
 
+def test_a_loss_that_answers_no_question_counts_where_nothing_else_is_known():
+    optimizer = made()
+    first, second, *_ = optimizer.ask()
+    optimizer.lost([first])
+    assert optimizer.ask(1) == [first]
+    optimizer.tell([first], [1.0])
+    optimizer.lost([first], "the first vial is lost, too")
+    optimizer.lost([POOL[31]])
+    assert first not in (again := optimizer.ask(3))
+    assert again[0] == POOL[31]
+    assert second not in again
+
+
+def test_what_is_awaited_is_not_asked_for_again():
+    optimizer = made()
+    first, *_ = optimizer.ask()
+    optimizer.lost([first])
+    optimizer.ask(1)
+    with optimizer.observations.kept_pending([Query(first, ())]):
+        optimizer.lost([first], "told of the first name again")
+    assert first in optimizer.pending
+    assert first not in optimizer.ask(3)
+
+
 def test_a_search_that_was_saved_asks_again():
     optimizer, restored = made(), made()
     strings = optimizer.ask()

@@ -31,6 +31,9 @@ def correct(
     what: What,
     value: Annotated[str | None, typer.Argument(help="The right value, or limit such as '<0.1'.")] = None,
     failed: Annotated[str | None, typer.Option(help="Why there is no value after all.", metavar="REASON")] = None,
+    lost: Annotated[
+        str | None, typer.Option(help="What happened, if it was lost, by no fault of the string.", metavar="REASON")
+    ] = None,
     error: Annotated[float | None, typer.Option("--standard-error", help="The right standard error.")] = None,
     was: Was = None,
     reason: Reason = "",
@@ -53,6 +56,7 @@ def correct(
             what,
             None if value is None else result_of(campaign, value),
             failure=failed,
+            lost=lost,
             standard_error=error,
             was=was if campaign.store.settings.yes_no else _value_of(was),
             reason=reason,

@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from seqopt.campaign.rows import Measurement
     from seqopt.data import ContextValue
 
-if TYPE_CHECKING:
-    pass
-
 
 # A negative value is not an option.
 @app.command(cls=TakesNegative, context_settings={"ignore_unknown_options": True})
@@ -144,12 +141,23 @@ def record(
         if campaign.store.settings.yes_no and value is not None:
             value = inconclusive_or(measured[0])
         told = [value] if value is not None else ["failed"] if failed is not None else []
-        told += ["lost: it will be suggested again"] if lost is not None else []
+        told += [_what_becomes(campaign, measured[0])] if lost is not None else []
         told += [] if paid is None else [f"for {paid:g}"]
         # How it was measured may have been taken from a suggestion, or been assumed.
         how = ", ".join(f"{name} {level}" for name, level in measured[0].context)
         how = f" ({how})" if how else ""
         console.print(f"recorded {escape(what + how)}: {escape(', '.join(told + (also or [])))}")
+
+
+def _what_becomes(campaign: Campaign, row: Measurement) -> str:
+    """What becomes of a string whose measurement was lost."""
+    known = [one for one in campaign.store.observations() if (one.key, one.context) == (row.key, row.context)]
+    if row.suggestion is None and any(one.values for one in known):
+        return "lost: it has a value, and is not suggested again for this"
+    listed = campaign.store.settings.pool is not None
+    if listed and getattr(campaign.space, "index_of", lambda _: 0)(row.key) is None:
+        return "lost; it is no candidate, so that it is not suggested again"
+    return "lost: it will be suggested again"
 
 
 def inconclusive_or(row: Measurement) -> str:
