@@ -157,14 +157,26 @@ def tried_of(suggestions: Sequence[Suggestion], results: Mapping[str, tuple[floa
 def first_answers(measurements: Sequence[Measurement]) -> dict[str, tuple[float, int]]:
     """The first result of each suggestion, by its name: share of hits and number of wells.
 
+    Wells that one command has recorded are one result, whether they are rows or counts of a table. What was measured
+    once more later does not count: that is often a hit, and few would be hits again.
+
     Args:
         measurements: In the order in which they were recorded; what was discarded does not count.
     """
-    found: dict[str, tuple[float, int]] = {}
+    found: dict[str, list[Measurement]] = {}
     for row in measurements:
-        if row.suggestion is not None and row.value is not None and row.discarded is None:
-            found.setdefault(row.suggestion, (row.value, int(row.details.get(WELLS, 1))))
-    return found
+        if row.suggestion is None or row.value is None or row.discarded is not None:
+            continue
+        first = found.setdefault(row.suggestion, [])
+        if not first or row.made_by == first[0].made_by:
+            first.append(row)
+    return {name: _together(rows) for name, rows in found.items()}
+
+
+def _together(rows: Sequence[Measurement]) -> tuple[float, int]:
+    wells = [int(row.details.get(WELLS, 1)) for row in rows]
+    hits = math.fsum((row.value or 0.0) * count for row, count in zip(rows, wells, strict=True))
+    return hits / sum(wells), sum(wells)
 
 
 def chance(central: float, low: float | None, high: float | None) -> str:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +39,9 @@ probabilities are said to be wrong."""
 
 ENOUGH = 20
 """Results from which on more is said than how many hits there were: of so few, a score is mostly luck."""
+
+TOLD = "told_with"
+"""Under this name, rows of wells that were told of at once have the same number among their details."""
 
 BINS, BIN = 5, 5
 """Groups of equal size in which told probabilities are held against shares of hits: at most so many, of at least so
@@ -217,10 +221,18 @@ def hits_missed(tried: Sequence[Tried]) -> str:
 
 
 def tried_rows(rows: Iterable[Observation]) -> list[Tried]:
-    """Rows of which a probability was told, and that have a result."""
+    """Rows of which a probability was told, and that have a result: all wells that were told of at once."""
+    known = [row for row in rows if row.status == "ok" and not math.isnan(row.value)]
+    wells: dict[Any, list[Observation]] = {}
+    for row in known:
+        wells.setdefault((row.query, row.details.get(TOLD)), []).append(row)
     found = []
-    for row in rows:
+    for row in known:
         told = row.details.get("predicted")
-        if row.status == "ok" and told is not None and row.details.get("batch") and not math.isnan(row.value):
-            found.append(Tried(int(row.details["batch"]), float(told), row.value, row.trials))
+        if told is not None and row.details.get("batch"):
+            call = row.details.get(TOLD)
+            together = [row] if call is None else wells[row.query, call]
+            trials = sum(one.trials for one in together)
+            share = math.fsum(one.value * one.trials for one in together) / trials
+            found.append(Tried(int(row.details["batch"]), float(told), share, trials))
     return found

@@ -34,7 +34,7 @@ from seqopt.data import (
     interval,
     resolve_transform,
 )
-from seqopt.data.hits import hits_missed, tried_rows
+from seqopt.data.hits import TOLD, hits_missed, tried_rows
 from seqopt.data.missed import judged_rows, latest
 from seqopt.data.observations import COST, LOST, is_lost
 from seqopt.data.transforms import LearnedTransform, check_value, learned, quantile_interval
@@ -664,6 +664,8 @@ class Optimizer(Tabulated):
             for outcome, value in zip(self.outcomes, row, strict=True):
                 if _is_value(value):
                     check_value(outcome.transform, value)
+        # Which rows are the wells of one result.
+        call = sum(row.status != "pending" for row in self.observations.rows) if self.outcome.yes_no else None
         for i, (string, query, numbers) in enumerate(zip(written, queries, table, strict=True)):
             found = self.observations.resolve(query)
             if found is None:
@@ -686,6 +688,8 @@ class Optimizer(Tabulated):
             found.details["seconds"] = seconds[i] if seconds else None
             found.cost = paid[i]
             found.trials = wells[i]
+            if call is not None:
+                found.details[TOLD] = call
         self._fitted = None
 
     def _wells(

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from seqopt.campaign import Campaign, CampaignError
 from seqopt.campaign.summary import render, summarize
 from seqopt.cli.app import app
+from seqopt.data.hits import tried_rows
 from seqopt.errors import InputError
 from seqopt.spaces import CandidateSet
 
@@ -266,3 +267,26 @@ def test_the_page_counts_hits(tmp_path: Path) -> None:
         assert what in text
     for what in ("Highest value found", "R²", "off by", "most likely nan"):
         assert what not in text
+
+
+def test_wells_on_rows_of_their_own_are_held_against_told_chances_like_counts(tmp_path: Path) -> None:
+    found = {}
+    for form in ("rows", "counts"):
+        with _begin(tmp_path, form) as campaign:
+            campaign.record_file(_known(tmp_path), history=True)
+            batch = campaign.suggest()
+            hits = {row.name: place % 4 for place, row in enumerate(batch)}
+            if form == "counts":
+                lines = [f"{name},{number} of 3" for name, number in hits.items()]
+            else:
+                # The first of the wells is no hit wherever that can be.
+                lines = [f"{name},{int(well >= 3 - number)}" for well in range(3) for name, number in hits.items()]
+            campaign.record_file(_file(tmp_path, "identifier,binds\n" + "\n".join(lines) + "\n"))
+            # What is measured again is often a hit, and is not what the chance was told of.
+            campaign.record(batch[3].name, "hit", replicate=True)
+            status = campaign.status()
+            missed = [(one.trials, one.share) for one in tried_rows(campaign.session().optimizer.observations.rows)]
+            found[form] = (status.hits.calibration, status.hits.batches[-1], sorted(missed))
+    assert found["rows"] == found["counts"]
+    assert found["rows"][1].hits == pytest.approx(sum(number / 3 for number in hits.values()))
+    assert [trials for trials, _ in found["rows"][2]] == [3] * 6
